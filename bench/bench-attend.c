@@ -16,10 +16,10 @@
 
 #include "bench/peaks.h"
 #include "bench/table.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 #include "kernels/backends.h"
+#include "kernels/convert.h"
 #include "kernels/kv.h"
-#include "kernels/rows.h"
 
 #define ROWS    512u
 #define STREAMS 8u
@@ -111,7 +111,7 @@ static void slots_fill(void)
         for (uint32_t i = 0; i < PAGES * STREAMS; i++)
                 pages[i] = (struct step_page){ i / PAGES, i % PAGES,
                                                (i % PAGES * 389 + i / PAGES * 67) % PAGES };
-        must(b.kernels->step_begin(b.kernels, b.kv, &step) >= 0, "a step did not begin");
+        must(b.kernels->step_begin(b.kernels, b.kv, &step) >= 0, "step_begin() failed");
         b.kernels->step_end(b.kernels);
 }
 
@@ -141,7 +141,7 @@ static double step_time(uint32_t streams, uint32_t count, uint32_t depth)
                                                                  .position = depth - count + r,
                                                                  .from_row = STEP_TOKEN };
         }
-        must(b.kernels->step_begin(b.kernels, b.kv, &step) >= 0, "a step did not begin");
+        must(b.kernels->step_begin(b.kernels, b.kv, &step) >= 0, "step_begin() failed");
         began = sys_clock_ns();
         for (op.layer = 0; op.layer < s->layers; op.layer++)
                 must(!b.kernels->attend(b.kernels, &op, b.out, b.q), "attend() failed");
@@ -188,7 +188,7 @@ static void shape_time(const struct shape *shape)
 
         b.shape = shape;
         b.number = 0;
-        must(!cpu_open(&b.conf, &b.kernels), "there is no such backend");
+        must(!cpu_open(&b.conf, &b.kernels), "cannot open the cpu backend with this --isa");
         must(!b.kernels->kv_new(b.kernels, &kv, &b.kv), "no memory");
         b.q = calloc(ROWS * width, sizeof(*b.q));
         b.out = calloc(ROWS * width, sizeof(*b.out));
@@ -252,7 +252,8 @@ int main(int argc, char **argv)
                       stderr);
                 return 2;
         }
-        must(!peaks_open(b.conf.threads, (size_t)256 << 20, &b.peaks), "no memory to read");
+        must(!peaks_open(b.conf.threads, (size_t)256 << 20, &b.peaks),
+             "cannot allocate the memory or start the threads of the peak measurement");
         printf("# %u threads, %s\n", peaks_threads(b.peaks), kv_type_name(b.type));
         for (uint32_t i = 0; i < rounds; i++)
                 for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)

@@ -5,7 +5,7 @@
  *
  * Results are lines of CSV, one for each request of each run, below lines `# name: value` that
  * describe the measurement.  contrib/dev/batching.py makes a table and a picture of them;
- * docs/bench.md explains both.
+ * docs/internals/bench.md explains both.
  */
 #include <errno.h>
 #include <limits.h>

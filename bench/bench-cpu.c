@@ -6,7 +6,7 @@
  * It runs whole steps of a model, as the engine does.  Right before each it measures the
  * machine's current peak: memory reads and products.  From these follows how long the step
  * would take if it did nothing but read its bytes, or nothing but multiply.  The longer time
- * gives the ceiling.  docs/bench.md explains the table.
+ * gives the ceiling.  docs/internals/bench.md explains the table.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 #include <sys/utsname.h>
 
 #include "bench/cpu-model.h"
-#include "bench/crew-wake.h"
 #include "bench/peaks.h"
 #include "bench/table.h"
-#include "daemon/sys.h"
+#include "bench/thread-pool-wake.h"
+#include "daemon/base/sys.h"
 
 #define MEMORY_MIN                                                                                 \
         ((uint64_t)64 << 20) /* that is read for a ceiling: the weights' size, but so much ... */
@@ -180,21 +180,22 @@ static void measure_picks(void)
         }
 }
 
-static void measure_crew(void)
+static void measure_thread_pool(void)
 {
         static const char group[] = "until all threads are at work, us";
         static uint32_t samples[WAKES];
         const struct {
                 const char *name;
                 uint32_t rest_us, count;
-        } rests[] = { { "crew, awake", 0, WAKES }, { "crew, asleep", 5000, WAKES / 100 } };
+        } rests[] = { { "thread pool, awake", 0, WAKES },
+                      { "thread pool, asleep", 5000, WAKES / 100 } };
 
         for (size_t i = 0; i < sizeof(rests) / sizeof(*rests); i++) {
                 if (!is_asked(rests[i].name))
                         continue;
-                if (crew_wake_measure(peaks_threads(b.peaks), rests[i].rest_us, rests[i].count,
-                                      samples)) {
-                        fprintf(stderr, "bench-cpu: no threads\n");
+                if (thread_pool_wake_measure(peaks_threads(b.peaks), rests[i].rest_us,
+                                             rests[i].count, samples)) {
+                        fprintf(stderr, "bench-cpu: cannot start the threads\n");
                         exit(1);
                 }
                 table_add(group, rests[i].name, "", samples, rests[i].count);
@@ -228,7 +229,7 @@ static void measure(void)
         }
         measure_prompt();
         measure_picks();
-        measure_crew();
+        measure_thread_pool();
 }
 
 static void tell_machine(void)
@@ -260,7 +261,8 @@ static void open_all(const char *path, const struct cpu_model_conf *conf)
         bytes = bytes < (double)MEMORY_MIN ? (double)MEMORY_MIN : bytes;
         bytes = bytes > (double)MEMORY_MAX ? (double)MEMORY_MAX : bytes;
         if (peaks_open(conf->threads, (size_t)bytes, &b.peaks)) {
-                fprintf(stderr, "bench-cpu: no memory to read, or no threads\n");
+                fprintf(stderr, "bench-cpu: cannot allocate the memory or start the threads of the "
+                                "peak measurement\n");
                 exit(1);
         }
 }

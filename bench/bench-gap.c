@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "bench/own-daemon.h"
-#include "bench/waits.h"
+#include "bench/runqueue-wait.h"
 
 #define STREAMS_MAX 64u
 #define ROUNDS_MAX  32u
@@ -137,7 +137,7 @@ static double waited(double at)
 
         if (at - asked > SAME_STEP_S) {
                 asked = at;
-                told = (double)waits_ns() / 1e9;
+                told = (double)runqueue_wait_ns() / 1e9;
         }
         return told;
 }
@@ -233,7 +233,7 @@ static void start(uint32_t gap_ms)
         if (!b.ids)
                 die("out of memory");
         listen_until(now() + SILENCE_MS, ask(PROMPT, 1)); /* the weights are there */
-        waits_open(own_daemon_pid());
+        runqueue_wait_open(own_daemon_pid());
 }
 
 /* Seconds that a prompt as long as the context takes. */
@@ -292,7 +292,7 @@ static void run(uint32_t setting, uint32_t round)
         figures->alone_ours = spread_of(&b.alone, true);
         figures->during = spread_of(&b.during, false);
         figures->during_ours = spread_of(&b.during, true);
-        waits_close();
+        runqueue_wait_close();
         own_daemon_stop();
 }
 

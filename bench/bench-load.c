@@ -5,7 +5,7 @@
  *
  * It measures every way of reading, with the file in the page cache and dropped from it.  Each
  * load is a separate process, which reports how much memory it held besides the weights.
- * docs/bench.md explains the table.
+ * docs/internals/bench.md explains the table.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "bench/load-parts.h"
 #include "bench/table.h"
 #include "daemon/engine/model.h"
-#include "daemon/sys.h"
-#include "kernels/cpu/allowance.h"
+#include "daemon/base/sys.h"
+#include "kernels/cpu/cgroup-limits.h"
 
 #define SAMPLES 256u
 
@@ -270,7 +270,7 @@ int main(int argc, char **argv)
         close(open_file(argv[optind], &bytes));
         uname(&name);
         printf("# %s %s, %u processors, %.2f GB, %u rounds\n", name.sysname, name.release,
-               allowance_cores(), (double)bytes / 1e9, rounds);
+               cgroup_limits_cores(), (double)bytes / 1e9, rounds);
         for (uint32_t i = 0; i < rounds; i++) {
                 round_of(argv[optind], threads, true);
                 round_of(argv[optind], threads, false);

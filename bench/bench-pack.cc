@@ -26,7 +26,7 @@ static uint8_t file_rows[ROWS * COLUMNS * sizeof(float)];
 alignas(64) static uint8_t laid[ROWS * COLUMNS * sizeof(float)];
 static uint16_t scales[COLUMNS];
 static kernels *cpu;
-static mat *mats[ROW_TYPE_N];
+static matrix *matrices[ROW_TYPE_N];
 
 static void must(bool holds, const char *what)
 {
@@ -36,7 +36,7 @@ static void must(bool holds, const char *what)
         exit(1);
 }
 
-static void make_mats(void)
+static void make_matrices(void)
 {
         kernels_conf conf = {};
 
@@ -44,9 +44,9 @@ static void make_mats(void)
         conf.rows_max = conf.slots_max = conf.pages_max = conf.wants_max = conf.vocab_max = 1;
         must(!kernels_open("cpu", &conf, &cpu), "no cpu backend");
         for (uint32_t type = 0; type < ROW_TYPE_N; type++) {
-                mat_shape shape = { COLUMNS, 1, { ROWS }, { (row_type)type } };
+                matrix_shape shape = { COLUMNS, 1, { ROWS }, { (row_type)type } };
 
-                must(!cpu->mat_new(cpu, &shape, &mats[type]), "no memory");
+                must(!cpu->matrix_new(cpu, &shape, &matrices[type]), "no memory");
         }
 }
 
@@ -60,7 +60,7 @@ static double thread_seconds(void)
 
 static void to_panels(row_type type)
 {
-        must(!cpu->weights_put(cpu, mats[type], 0, 0, ROWS, file_rows), "no weights");
+        must(!cpu->weights_put(cpu, matrices[type], 0, 0, ROWS, file_rows), "no weights");
 }
 
 static void to_gpu_rows(row_type type)
@@ -104,15 +104,15 @@ int main(int argc, char **argv)
                 random = random * 1664525 + 1013904223;
                 byte = (uint8_t)(random >> 24);
         }
-        make_mats();
+        make_matrices();
         for (unsigned long round = 0; round < rounds; round++)
                 for (uint32_t type = 0; type < ROW_TYPE_N; type++) {
                         measure("panels of the cpu, GB/s", (row_type)type, to_panels);
                         measure("rows of a GPU, GB/s", (row_type)type, to_gpu_rows);
                 }
         table_print();
-        for (mat *mat : mats)
-                cpu->mat_free(cpu, mat);
+        for (matrix *matrix : matrices)
+                cpu->matrix_free(cpu, matrix);
         cpu->close(cpu);
         return 0;
 }

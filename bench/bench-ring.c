@@ -2,7 +2,7 @@
  * The costs and savings of the ring: bench-ring [-r ROUNDS] [-s SCALE] [PART ...]
  *
  * Parts: latency, fanout, connect, kill, threads, turns, fork; all of them, if none is named.
- * docs/bench.md explains its table.
+ * docs/internals/bench.md explains its table.
  */
 #include <arpa/inet.h>
 #include <errno.h>

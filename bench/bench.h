@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/road.h"
+#include "bench/pipeline.h"
 
 #define BENCH_SENDER_CPU 0
 #define BENCH_READER_CPU 1
@@ -27,7 +27,7 @@ void *bench_shared(size_t bytes);
 void bench_unshare(void *memory, size_t bytes);
 
 /*
- * A socket path in a directory of ours.  All roads use the same path, since only one runs at a
+ * A socket path in a directory of ours.  All pipelines use the same path, since only one runs at a
  * time.
  */
 const char *bench_socket(void);

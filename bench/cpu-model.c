@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/engine/model.h"
-#include "daemon/sys.h"
-#include "daemon/why.h"
+#include "daemon/base/sys.h"
+#include "daemon/base/errtext.h"
 
 /* Slots: one for each of a batch, then these. */
 enum { SLOT_EMPTY = CPU_BATCH_MAX, SLOT_DEEP, SLOT_PROMPT, SLOTS };
@@ -27,7 +27,7 @@ struct cpu_model {
         uint32_t first_page[SLOTS + 1];
         uint64_t number; /* of the last step */
         struct kv *no_kv;
-        struct mat *head; /* that makes logits to pick from */
+        struct matrix *head; /* that makes logits to pick from */
         float *x, *logits;
 };
 
@@ -244,7 +244,7 @@ static float throw(uint32_t * dice)
 static int make_head(struct cpu_model *m)
 {
         const uint32_t vocab = m->traits.vocab;
-        const struct mat_shape shape = {
+        const struct matrix_shape shape = {
                 .columns = HEAD, .parts = 1, .rows = { vocab }, .type = { ROW_F32 }
         };
         struct kernels *k = m->kernels;
@@ -252,7 +252,7 @@ static int make_head(struct cpu_model *m)
         uint32_t dice = 1;
         int r;
 
-        if ((r = k->mat_new(k, &shape, &m->head)) ||
+        if ((r = k->matrix_new(k, &shape, &m->head)) ||
             (r = k->floats_new(k, CPU_BATCH_MAX * HEAD, &m->x)) ||
             (r = k->floats_new(k, (size_t)CPU_BATCH_MAX * vocab, &m->logits)))
                 return r;
@@ -316,14 +316,14 @@ static int open_all(struct cpu_model *m, const char *path, char *why, size_t why
                 m->depth /= 2;
         r = open_kernels(m);
         if (r)
-                return why_say(why, why_bytes, r, "the backend: %s", strerror(-r));
+                return errtext_set(why, why_bytes, r, "the backend: %s", strerror(-r));
         if ((r = load(m, why, why_bytes)))
                 return r;
         if (!(r = make_picks(m)) && !(r = tell_pages(m, false)) && cpu_model_prompt(m) <= 0)
-                return why_say(why, why_bytes, -EDOM, "its logits are not finite");
+                return errtext_set(why, why_bytes, -EDOM, "its logits are not finite");
         if (!r)
                 r = tell_pages(m, true);
-        return r ? why_say(why, why_bytes, r, "its contexts: %s", strerror(-r)) : 0;
+        return r ? errtext_set(why, why_bytes, r, "its contexts: %s", strerror(-r)) : 0;
 }
 
 int cpu_model_open(const char *path, const struct cpu_model_conf *conf,
@@ -333,7 +333,7 @@ int cpu_model_open(const char *path, const struct cpu_model_conf *conf,
         int r;
 
         if (!m)
-                return why_say(why, why_bytes, -ENOMEM, "no memory");
+                return errtext_set(why, why_bytes, -ENOMEM, "no memory");
         m->conf = *conf;
         r = open_all(m, path, why, why_bytes);
         if (r) {
@@ -355,7 +355,7 @@ struct cpu_model *cpu_model_close(struct cpu_model *m)
         if (m->x)
                 m->kernels->floats_free(m->kernels, m->x);
         if (m->head)
-                m->kernels->mat_free(m->kernels, m->head);
+                m->kernels->matrix_free(m->kernels, m->head);
         model_close(m->model);
         if (m->kernels)
                 m->kernels->close(m->kernels);

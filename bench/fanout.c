@@ -21,8 +21,8 @@
 #include "bench/thread-time.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
-#include "daemon/served.h"
-#include "daemon/sys.h"
+#include "daemon/model/served.h"
+#include "daemon/base/sys.h"
 #include "daemon/text/tokenizer.h"
 
 #define PERIOD_NS   5000000u
@@ -165,7 +165,7 @@ static void open_publish(struct engine *engine)
                                 &engine->waker),
                    "the waker");
         if (!engine->method->plain)
-                conf.stand_in = engine->waker;
+                conf.wake_inline = engine->waker;
         bench_must(!publish_new(&conf, &engine->publish), "publish");
         for (uint32_t i = 0; i < streams; i++) {
                 struct request *request = &engine->requests[i];
@@ -186,7 +186,8 @@ static void wait_for_room(struct engine *engine)
 
         for (uint32_t i = 0; i < engine->crowd->connections; i++) {
                 do
-                        bench_must(!publish_room(engine->channels[i], &room), "a reader's head");
+                        bench_must(!publish_free_bytes(engine->channels[i], &room),
+                                   "a reader's head");
                 while (room < need);
         }
 }
@@ -195,7 +196,7 @@ static void step_ring(struct engine *engine)
 {
         for (uint32_t i = 0; i < engine->crowd->streams; i++)
                 (void)publish_token(engine->publish, &engine->requests[i], 'a' + i % 26, NULL,
-                                    engine->position, SCHED_GO_ON);
+                                    engine->position, SCHED_CONTINUE);
         publish_flush(engine->publish);
 }
 

@@ -1,7 +1,7 @@
 /*
  * A stream of 4,000 tokens is forked into eight.
  *
- * It runs over the road, whose model has no numbers, so only the cost of the fork itself
+ * It runs over the pipeline, whose model has no numbers, so only the cost of the fork itself
  * remains.  The model stamps each position.  The forks' first tokens are made in the same step
  * as the parent's next token.  The extra time of that step, compared with those before it, is
  * the delay that the fork causes for all streams.  The client measures the time of its call and
@@ -17,7 +17,7 @@
 
 #include "bench/bench.h"
 #include "bench/table.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define PROMPT    4000u
 #define ANSWER    16384u
@@ -27,14 +27,14 @@
 #define BEFORE    64u /* steps that are looked at before it */
 
 struct shared {
-        struct road_facts road;
+        struct pipeline_facts pipeline;
         counter stamps[POSITIONS];
         uint32_t step[TIMES], call[TIMES], first[TIMES], last[TIMES];
         double blocks_shared, blocks_copied; /* of one fork */
         uint32_t count;
 };
 
-struct guest {
+struct fork_client {
         struct shared *shared;
         struct smv_client *client;
         uint32_t stream, forks[FORKS];
@@ -42,25 +42,25 @@ struct guest {
         uint32_t tokens, heard_count, ended, branch, cached;
 };
 
-static void hear(struct guest *guest)
+static void hear(struct fork_client *forker)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
         uint32_t i = 0;
 
-        bench_must(smv_next(guest->client, &event, 10000) == 1, "smv_next");
-        guest->ended += event.kind == SMV_EVENT_END;
-        guest->tokens += event.stream == guest->stream && event.token_count;
-        while (i < FORKS && guest->forks[i] != event.stream)
+        bench_must(smv_next(forker->client, &event, 10000) == 1, "smv_next");
+        forker->ended += event.kind == SMV_EVENT_END;
+        forker->tokens += event.stream == forker->stream && event.token_count;
+        while (i < FORKS && forker->forks[i] != event.stream)
                 i++;
         if (i == FORKS)
                 return;
-        if (!guest->heard[i]) {
-                guest->heard[i] = sys_clock_ns();
-                guest->heard_count++;
-                guest->branch = event.position;
+        if (!forker->heard[i]) {
+                forker->heard[i] = sys_clock_ns();
+                forker->heard_count++;
+                forker->branch = event.position;
         }
         if (event.kind == SMV_EVENT_END)
-                guest->cached += event.cached_tokens;
+                forker->cached += event.cached_tokens;
 }
 
 static int by_size(const void *a, const void *b)
@@ -92,43 +92,44 @@ static void fork_once(struct shared *shared, struct smv_client *client, const ui
                                           .token_count = PROMPT,  .max_tokens = ANSWER,
                                           .set = SMV_SET_SEED,    .seed = 1 };
         const struct smv_fork fork = { SMV_SIZE(smv_fork), .count = FORKS };
-        struct guest guest = { .shared = shared, .client = client };
+        struct fork_client forker = { .shared = shared, .client = client };
         uint64_t copied, from, until, first = UINT64_MAX, last = 0;
         uint32_t at = shared->count;
         int r;
 
-        bench_must(!smv_generate(client, &ask, &guest.stream), "smv_generate");
-        while (guest.tokens < 2 * BEFORE)
-                hear(&guest);
-        copied = counter_get(&shared->road.stats.blocks_copied);
+        bench_must(!smv_generate(client, &ask, &forker.stream), "smv_generate");
+        while (forker.tokens < 2 * BEFORE)
+                hear(&forker);
+        copied = counter_get(&shared->pipeline.stats.blocks_copied);
         from = sys_clock_ns();
-        r = smv_fork(client, guest.stream, &fork, guest.forks);
+        r = smv_fork(client, forker.stream, &fork, forker.forks);
         until = sys_clock_ns();
         if (r == -EREMOTEIO) { /* the machine was busy, and it has ended: another time */
-                while (!guest.ended)
-                        hear(&guest);
+                while (!forker.ended)
+                        hear(&forker);
                 return;
         }
         bench_must(!r, "smv_fork");
-        while (guest.heard_count < FORKS)
-                hear(&guest);
-        smv_cancel(client, guest.stream);
+        while (forker.heard_count < FORKS)
+                hear(&forker);
+        smv_cancel(client, forker.stream);
         for (uint32_t i = 0; i < FORKS; i++)
-                smv_cancel(client, guest.forks[i]);
-        while (guest.ended < FORKS + 1)
-                hear(&guest);
+                smv_cancel(client, forker.forks[i]);
+        while (forker.ended < FORKS + 1)
+                hear(&forker);
 
         for (uint32_t i = 0; i < FORKS; i++) {
-                first = guest.heard[i] < first ? guest.heard[i] : first;
-                last = guest.heard[i] > last ? guest.heard[i] : last;
+                first = forker.heard[i] < first ? forker.heard[i] : first;
+                last = forker.heard[i] > last ? forker.heard[i] : last;
         }
         shared->count++;
-        shared->step[at] = longer(shared, guest.branch);
+        shared->step[at] = longer(shared, forker.branch);
         shared->call[at] = (uint32_t)(until - from);
         shared->first[at] = (uint32_t)(first - from);
         shared->last[at] = (uint32_t)(last - from);
-        shared->blocks_shared = guest.cached / 16;
-        shared->blocks_copied = (double)(counter_get(&shared->road.stats.blocks_copied) - copied);
+        shared->blocks_shared = forker.cached / 16;
+        shared->blocks_copied =
+                (double)(counter_get(&shared->pipeline.stats.blocks_copied) - copied);
 }
 
 static void fork_many(struct shared *shared, uint32_t times)
@@ -156,7 +157,7 @@ void bench_forks(double scale)
         static const char group[] = "fork of 4,000 tokens into 8, us";
         static const char counts[] = "fork of 4,000 tokens into 8, blocks";
         struct shared *shared = bench_shared(sizeof(*shared));
-        const struct road_conf conf = {
+        const struct pipeline_conf conf = {
                 .socket = bench_socket(),
                 .connections = 4,
                 .requests = 16,
@@ -165,21 +166,21 @@ void bench_forks(double scale)
                 .model = { .cpu = BENCH_SENDER_CPU,
                            .stamps = shared->stamps,
                            .stamp_count = POSITIONS },
-                .facts = &shared->road,
+                .facts = &shared->pipeline,
         };
         uint32_t times = (uint32_t)(TIMES * scale) + 20;
-        int daemon = road_fork(&conf), guest, status = -1;
+        int daemon = pipeline_fork(&conf), forker, status = -1;
 
-        bench_must(daemon > 0, "a road");
-        guest = fork();
-        if (guest == 0) {
+        bench_must(daemon > 0, "a pipeline");
+        forker = fork();
+        if (forker == 0) {
                 null_pin(BENCH_READER_CPU);
                 fork_many(shared, times < TIMES ? times : TIMES);
                 _exit(0);
         }
-        waitpid(guest, &status, 0);
-        bench_must(status == 0, "a guest");
-        bench_must(road_stop(daemon) == 0, "the road's end");
+        waitpid(forker, &status, 0);
+        bench_must(status == 0, "a client process");
+        bench_must(pipeline_stop(daemon) == 0, "the pipeline's end");
         table_add(group, "the step that takes it, beyond others", "100", shared->step,
                   shared->count);
         table_add(group, "smv_fork()", "", shared->call, shared->count);

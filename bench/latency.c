@@ -1,7 +1,7 @@
 /*
  * The time from the moment the engine has a token to the moment its reader has it.
  *
- * The token goes through the road: the null model stamps its position, and the client subtracts
+ * The token goes through the pipeline: the null model stamps its position, and the client subtracts
  * when smv_next() has returned.  Three other transports are measured in the same way: a ring
  * whose writer rings the doorbell itself, without a waker between; a Unix stream; and TCP with
  * as many bytes as a line of an event stream.
@@ -20,11 +20,11 @@
 #include "bench/bench.h"
 #include "bench/reader.h"
 #include "bench/table.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define COUNT_MAX 32768u
 
-enum kind { ROAD, WRITER, WIRE };
+enum kind { PIPELINE, WRITER, WIRE };
 
 struct path {
         const char *name;
@@ -44,19 +44,19 @@ struct pace {
 };
 
 struct shared {
-        struct road_facts road;
+        struct pipeline_facts pipeline;
         counter ready;
         counter stamps[COUNT_MAX];
         uint32_t samples[COUNT_MAX];
         uint32_t count;
 };
 
-static const struct path spinning = { "ring, smv_next() spins", ROAD,    SMV_TRANSPORT_RING,
-                                      SMV_DOORBELL_NONE,        1000000, 0 };
+static const struct path spinning = { "ring, smv_next() spins", PIPELINE, SMV_TRANSPORT_RING,
+                                      SMV_DOORBELL_NONE,        1000000,  0 };
 static const struct path sleeping[] = {
-        { "ring, kick", ROAD, SMV_TRANSPORT_RING, SMV_DOORBELL_KICK, 0, 0 },
-        { "ring, futex", ROAD, SMV_TRANSPORT_RING, SMV_DOORBELL_FUTEX, 0, 0 },
-        { "socket", ROAD, SMV_TRANSPORT_SOCKET, SMV_DOORBELL_KICK, 0, 0 },
+        { "ring, kick", PIPELINE, SMV_TRANSPORT_RING, SMV_DOORBELL_KICK, 0, 0 },
+        { "ring, futex", PIPELINE, SMV_TRANSPORT_RING, SMV_DOORBELL_FUTEX, 0, 0 },
+        { "socket", PIPELINE, SMV_TRANSPORT_SOCKET, SMV_DOORBELL_KICK, 0, 0 },
         { "(ring, its writer wakes by futex)", WRITER, 0, 0, 0, 0 },
         { "(Unix send, read)", WIRE, 0, 0, 0, BENCH_UNIX },
         { "(TCP send, read, 200 bytes)", WIRE, 0, 0, 0, BENCH_TCP },
@@ -81,7 +81,7 @@ static void note(struct shared *shared, uint32_t at, uint64_t sent)
                 shared->samples[at] = (uint32_t)(now - sent);
 }
 
-/* ---- the road ---- */
+/* ---- the pipeline ---- */
 
 static void read_road(struct shared *shared, const struct path *path)
 {
@@ -109,7 +109,7 @@ static void read_road(struct shared *shared, const struct path *path)
 
 static void go_road(struct shared *shared, const struct path *path, const struct pace *pace)
 {
-        const struct road_conf conf = {
+        const struct pipeline_conf conf = {
                 .socket = bench_socket(),
                 .connections = 4,
                 .requests = 4,
@@ -119,11 +119,11 @@ static void go_road(struct shared *shared, const struct path *path, const struct
                            .cpu = BENCH_SENDER_CPU,
                            .stamps = shared->stamps,
                            .stamp_count = COUNT_MAX },
-                .facts = &shared->road,
+                .facts = &shared->pipeline,
         };
-        int daemon = road_fork(&conf), reader, status = -1;
+        int daemon = pipeline_fork(&conf), reader, status = -1;
 
-        bench_must(daemon > 0, "a road");
+        bench_must(daemon > 0, "a pipeline");
         reader = fork();
         if (reader == 0) {
                 null_pin(BENCH_READER_CPU);
@@ -132,7 +132,7 @@ static void go_road(struct shared *shared, const struct path *path, const struct
         }
         waitpid(reader, &status, 0);
         bench_must(status == 0, "a reader");
-        bench_must(road_stop(daemon) == 0, "the road's end");
+        bench_must(pipeline_stop(daemon) == 0, "the pipeline's end");
 }
 
 /* ---- the others ---- */
@@ -264,7 +264,7 @@ static void go(const struct path *path, const struct pace *pace, double scale, c
                 shared->count = COUNT_MAX;
         for (int i = 0; pace->awake && i < 2; i++)
                 spinners[i] = stay_awake(i);
-        if (path->kind == ROAD)
+        if (path->kind == PIPELINE)
                 go_road(shared, path, pace);
         else
                 go_plain(shared, path, pace);

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "daemon/sys.h"
-#include "kernels/cpu/crew.h"
+#include "daemon/base/sys.h"
+#include "kernels/cpu/thread-pool.h"
 #include "kernels/memory.h"
 
 /* a large page; small enough to stay in a cache while it is read into */
@@ -42,48 +42,49 @@ static uint32_t pieces(uint64_t bytes)
         return (uint32_t)((bytes + PIECE - 1) / PIECE);
 }
 
-static double timed(struct crew *crew, crew_work *work, struct parts *p, uint64_t bytes)
+static double timed(struct thread_pool *thread_pool, thread_pool_work *work, struct parts *p,
+                    uint64_t bytes)
 {
         uint64_t began = sys_clock_ns();
 
-        crew_run(crew, work, p, pieces(bytes));
+        thread_pool_run(thread_pool, work, p, pieces(bytes));
         return p->result ? p->result : (double)(sys_clock_ns() - began) / 1e9;
 }
 
 double load_parts_read(uint32_t threads, const char *path, uint64_t bytes)
 {
         struct parts p = { 0 };
-        struct crew *crew;
+        struct thread_pool *thread_pool;
         double seconds;
-        int r = crew_new(threads, true, &crew);
+        int r = thread_pool_new(threads, true, &thread_pool);
 
         if (r)
                 return r;
         p.fd = sys_open(path, O_RDONLY, 0);
-        p.memory = memory_new(crew_threads(crew), PIECE);
+        p.memory = memory_new(thread_pool_threads(thread_pool), PIECE);
         p.result = p.fd < 0 ? p.fd : !p.memory ? -ENOMEM : 0;
         if (!p.result) {
-                crew_run(crew, touch_piece, &p, crew_threads(crew));
-                seconds = timed(crew, read_piece, &p, bytes);
+                thread_pool_run(thread_pool, touch_piece, &p, thread_pool_threads(thread_pool));
+                seconds = timed(thread_pool, read_piece, &p, bytes);
         } else {
                 seconds = p.result;
         }
         memory_free(p.memory);
         sys_close(p.fd);
-        crew_free(crew);
+        thread_pool_free(thread_pool);
         return seconds;
 }
 
 double load_parts_memory(uint32_t threads, uint64_t bytes)
 {
         struct parts p = { .memory = memory_new(pieces(bytes), PIECE) };
-        struct crew *crew;
+        struct thread_pool *thread_pool;
         double seconds;
-        int r = p.memory ? crew_new(threads, true, &crew) : -ENOMEM;
+        int r = p.memory ? thread_pool_new(threads, true, &thread_pool) : -ENOMEM;
 
         if (r)
                 return r;
-        seconds = timed(crew, touch_piece, &p, bytes);
-        crew_free(crew);
+        seconds = timed(thread_pool, touch_piece, &p, bytes);
+        thread_pool_free(thread_pool);
         return seconds;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/model.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define SLOW_NS  900000000u
 #define LOST_NS  10000000000u
@@ -138,7 +138,7 @@ static void meet(struct model *model)
                 counter_set(&facts->slowest_ns, took);
         if (took >= LOST_NS) {
                 counter_add(&facts->lost, 1);
-                kill(getpid(), SIGUSR1); /* the road prints the position of every ring ... */
+                kill(getpid(), SIGUSR1); /* the pipeline prints the position of every ring ... */
                 sleep_ns(200000000);     /* ... which is this */
         } else if (took > SLOW_NS) {
                 counter_add(&facts->slow_meetings, 1);

@@ -1,10 +1,10 @@
 /*
- * A model without numbers, used to drive the road.
+ * A model without numbers, used to drive the pipeline.
  *
  * It defines model_forward() and model_collect() (daemon/engine/model.h) itself, so a program
  * that uses it is linked with them and not with the forward pass.  The token at a position is a
  * function of the request's seed and the position, so a reader can compute it, too.  Steps run
- * at a fixed period, or as fast as the rest of the road lets them.
+ * at a fixed period, or as fast as the rest of the pipeline lets them.
  *
  * Meetings.  A reader that missed its wake-up may be woken by the next ring of the doorbell, so
  * a lost wake-up stays hidden in a stream that goes on.  At a meeting the model makes no step
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/stats.h"
+#include "daemon/ipc/stats.h"
 
 struct model;
 

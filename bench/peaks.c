@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 
 #include "bench/peaks-loops.h"
-#include "daemon/sys.h"
-#include "kernels/cpu/crew.h"
+#include "daemon/base/sys.h"
+#include "kernels/cpu/thread-pool.h"
 
 #define PIECE      ((size_t)2 << 20) /* bytes that a thread reads before it takes the next piece */
 #define LEAST_NS   20000000u
@@ -16,7 +16,7 @@
 #define PIECES_MAX 64u
 
 struct peaks {
-        struct crew *crew;
+        struct thread_pool *thread_pool;
         uint8_t *memory;
         size_t bytes;
 };
@@ -37,7 +37,7 @@ int peaks_open(uint32_t threads, size_t bytes, struct peaks **ret_peaks)
         }
         madvise(p->memory, p->bytes, MADV_HUGEPAGE);
         memset(p->memory, 0x2c, p->bytes);
-        r = crew_new(threads, true, &p->crew);
+        r = thread_pool_new(threads, true, &p->thread_pool);
         if (r) {
                 peaks_close(p);
                 return r;
@@ -50,8 +50,8 @@ struct peaks *peaks_close(struct peaks *p)
 {
         if (!p)
                 return NULL;
-        if (p->crew)
-                crew_free(p->crew);
+        if (p->thread_pool)
+                thread_pool_free(p->thread_pool);
         munmap(p->memory, p->bytes);
         free(p);
         return NULL;
@@ -59,7 +59,7 @@ struct peaks *peaks_close(struct peaks *p)
 
 uint32_t peaks_threads(const struct peaks *p)
 {
-        return crew_threads(p->crew);
+        return thread_pool_threads(p->thread_pool);
 }
 
 static void read_piece(void *arg, uint32_t thread, uint32_t item)
@@ -76,7 +76,7 @@ double peaks_read(struct peaks *p)
         double bytes = 0;
 
         do {
-                crew_run(p->crew, read_piece, p, (uint32_t)(p->bytes / PIECE));
+                thread_pool_run(p->thread_pool, read_piece, p, (uint32_t)(p->bytes / PIECE));
                 bytes += (double)p->bytes;
                 now = sys_clock_ns();
         } while (now - began < LEAST_NS);
@@ -99,7 +99,8 @@ double peaks_multiply(struct peaks *p, enum peak_kind kind)
         double operations = 0;
 
         do {
-                crew_run(p->crew, multiply_piece, (void *)(uintptr_t)loop, PIECES_MAX);
+                thread_pool_run(p->thread_pool, multiply_piece, (void *)(uintptr_t)loop,
+                                PIECES_MAX);
                 operations += (double)loop->operations * ROUNDS * PIECES_MAX;
                 now = sys_clock_ns();
         } while (now - began < LEAST_NS);

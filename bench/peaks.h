@@ -1,8 +1,8 @@
 /*
- * The best that this machine reaches: how fast a crew reads memory, and how fast it multiplies
- * while nothing comes from memory.  These are ceilings for programs that compute on it,
- * measured at this moment.  A neighbour's load affects them as much as it affects the
- * benchmarks run beside them.
+ * The best that this machine reaches: how fast a thread pool reads memory, and how fast it
+ * multiplies while nothing comes from memory.  These are ceilings for programs that compute on it,
+ * measured at this moment.  A neighbour's load affects them as much as it affects the benchmarks
+ * run beside them.
  */
 #ifndef BENCH_PEAKS_H
 #define BENCH_PEAKS_H

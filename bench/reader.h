@@ -6,7 +6,7 @@
 #ifndef BENCH_READER_H
 #define BENCH_READER_H
 
-#include "daemon/channel.h"
+#include "daemon/ipc/channel.h"
 
 struct reader {
         struct ring_reader ring;

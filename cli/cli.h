@@ -3,10 +3,10 @@
  *
  * main.c connects and runs the command; flags.c reads the command line, input.c the input.
  * generate.c streams answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in
- * the columns of columns.c.  words.c tokenizes, detokenizes and renders templates.  conversation.c
- * makes messages, and preview.c renders them with the template of a file.  status.c prints a
- * table, stats.c prints what a stream cost, and loading.c shows a bar while the model loads.
- * screen.c writes, and daemon.c runs a private samovard.
+ * the columns of columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a
+ * daemon.  conversation.c makes messages, and render-template.c renders them with the template of
+ * a file.  status.c prints a table, stats.c prints the cost of a stream, and loading.c shows a bar
+ * while the model loads.  screen.c writes, and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -14,6 +14,7 @@
 #include <samovar/client.h>
 #include <samovar/protocol.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "client/bytes.h"
@@ -51,17 +52,17 @@ struct cli {
         struct smv_beam beam; /* width 0: no beam search */
         uint32_t best_of;     /* generate this many, show the best; 0: show all */
         uint32_t keep_s;      /* the stream outlives the command this long; 0: it does not */
-        uint64_t kept;        /* the number of that stream; 0: none */
+        uint64_t resume_id;   /* of that stream; 0: none */
         uint32_t from;        /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
-        const char **words; /* the arguments that are not flags */
-        int word_count;
+        const char **arguments; /* those that are not flags */
+        int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */
         const char *file;   /* of `template`: a template, or a model that has one */
         /* The system message; or, instead of it and the input, a file with all messages. */
         const char *system, *messages;
-        struct smv_message said[2];
-        struct bytes packed; /* the messages of that file, as msgpack */
+        struct smv_message own_messages[2]; /* made of them */
+        struct bytes packed;                /* the messages of that file, as msgpack */
 
         struct smv_client *client;
         pid_t child; /* the private daemon; 0: none */
@@ -73,7 +74,19 @@ struct cli {
  */
 int cli_flags(struct cli *cli, int argc, char **argv);
 
-/* input.c: fills `input` with the words joined by spaces, or with all of stdin. */
+/* A row of the table of commands, or of that of flags, for a page of reference. */
+struct cli_row {
+        /* The headline of the group of flags that begins here; NULL: the same group. */
+        const char *group;
+        const char *name, *value, *help;
+        unsigned commands; /* enum cli_command: of a flag, those that take it */
+};
+
+/* Row `index`; false after the last one. */
+bool cli_describe_command(size_t index, struct cli_row *ret_row);
+bool cli_describe_flag(size_t index, struct cli_row *ret_row);
+
+/* input.c: fills `input` with the arguments joined by spaces, or with all of stdin. */
 int cli_input(struct cli *cli);
 
 /* Appends everything that can be read from `fd`; NUL-terminated. */
@@ -93,10 +106,10 @@ int cli_fork_demo(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);
-/* preview.c: renders with the template of a file, without a running daemon. */
-int cli_preview(struct cli *cli);
+/* render-template.c: renders with the template of a file, without a running daemon. */
+int cli_render_template(struct cli *cli);
 /* True if the first argument of `template` names a file.  If it has blanks, the file must exist. */
-bool preview_is_file(const char *word);
+bool template_is_file(const char *word);
 int cli_status(struct cli *cli);
 
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
@@ -105,9 +118,9 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end);
 /*
  * loading.c: if stderr is a terminal, shows a bar until the model is loaded; else returns at once.
  */
-void cli_await_loaded(struct cli *cli);
+void cli_wait_until_loaded(struct cli *cli);
 
-/* daemon.c: true if the value of --model names a file. */
+/* private-daemon.c: true if the value of --model names a file. */
 bool daemon_is_file(const char *model);
 /*
  * Starts a private samovard that ends with this process.  0, its socket and its pid; or an exit
@@ -120,8 +133,8 @@ int daemon_inspect(const char *model);
  * Starts a samovard that renders `messages`: a file, or "-" for its stdin.  If `in` is not -1, it
  * becomes that stdin.  Returns 0, a descriptor with its output, and its pid; or an exit status.
  */
-int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret_out,
-                   pid_t *ret_pid);
+int daemon_render(const struct cli *cli, const char *messages, int in, int *ret_out,
+                  pid_t *ret_pid);
 /*
  * Waits up to 2 s for a daemon to end, then kills it.  `how` gets a text that says how it ended,
  * or "" if it was still running.

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEPTH_MAX  (SMV_DEPTH_MAX - 1) /* the frame itself is one more level, a map */
+#define DEPTH_MAX  (SMV_NESTING_MAX - 1) /* the frame itself is one more level, a map */
 #define NUMBER_MAX 64u
 
 struct level {
@@ -42,7 +42,7 @@ static bool fail(struct reader *rd, const char *wrong)
 
 static bool add(struct reader *rd, const void *bytes, size_t count)
 {
-        return !bytes_add(rd->to, bytes, count) || fail(rd, "is too long for this memory");
+        return !bytes_add(rd->to, bytes, count) || fail(rd, "needs more memory than there is");
 }
 
 static bool add_word(struct reader *rd, unsigned type, uint64_t word, unsigned bytes)
@@ -68,7 +68,7 @@ static char peek(struct reader *rd)
         return rd->at < rd->end ? *rd->at : '\0';
 }
 
-static bool take(struct reader *rd, char wanted, const char *wrong)
+static bool expect(struct reader *rd, char wanted, const char *wrong)
 {
         if (peek(rd) != wanted)
                 return fail(rd, wrong);
@@ -147,7 +147,8 @@ static bool read_text(struct reader *rd)
 {
         size_t head = rd->to->count;
 
-        if (!take(rd, '"', "has something else where a text must be") || !add_word(rd, 0xdb, 0, 4))
+        if (!expect(rd, '"', "has something else where a text must be") ||
+            !add_word(rd, 0xdb, 0, 4))
                 return false;
         while (rd->at < rd->end && *rd->at != '"') {
                 const char *from = rd->at;
@@ -188,7 +189,7 @@ static bool read_number(struct reader *rd)
         }
         real = strtod(text, &end);
         if (!bytes || *end || errno)
-                return fail(rd, "has something that is no value");
+                return fail(rd, "has something that is not a JSON value");
         memcpy(&word, &real, sizeof(word));
         return add_word(rd, 0xcb, word, 8);
 }
@@ -240,9 +241,9 @@ static bool next_member(struct reader *rd)
 {
         struct level *level = &rd->levels[rd->depth - 1];
 
-        if (level->count++ && !take(rd, ',', "lacks a comma, or a bracket"))
+        if (level->count++ && !expect(rd, ',', "lacks a comma, or a bracket"))
                 return false;
-        return level->close == ']' || (read_text(rd) && take(rd, ':', "lacks a colon"));
+        return level->close == ']' || (read_text(rd) && expect(rd, ':', "lacks a colon"));
 }
 
 static bool read_value(struct reader *rd)
@@ -269,7 +270,7 @@ static bool read_member(struct reader *rd, size_t begins[3], size_t ends[3])
         static const char *const names[] = { "messages", "tools", "template_vars" };
         size_t key = rd->to->count, i = 0, bytes;
 
-        if (!read_text(rd) || !take(rd, ':', "lacks a colon"))
+        if (!read_text(rd) || !expect(rd, ':', "lacks a colon"))
                 return false;
         bytes = rd->to->count - key - 5;
         while (i < 3 &&
@@ -300,13 +301,13 @@ static bool read_document(struct reader *rd, struct cli *cli)
                 ends[0] = rd->to->count;
         }
         for (char before = '{'; more; before = ',')
-                if (!take(rd, before, "lacks a comma, or a bracket") ||
+                if (!expect(rd, before, "lacks a comma, or a bracket") ||
                     !read_member(rd, begins, ends))
                         return false;
                 else if (peek(rd) == '}')
-                        more = !take(rd, '}', "");
+                        more = !expect(rd, '}', "");
         if (peek(rd) || rd->at != rd->end)
-                return fail(rd, "has something behind its end");
+                return fail(rd, "has something after its end");
         if (!ends[0])
                 return fail(rd, "has no messages");
         for (size_t i = 0; i < 3; i++)
@@ -331,7 +332,7 @@ static int read_file(const char *path, struct bytes *text)
         return r;
 }
 
-static int take_file(struct cli *cli)
+static int read_messages_file(struct cli *cli)
 {
         struct bytes text = { 0 };
         struct reader rd = { .to = &cli->packed };
@@ -353,14 +354,14 @@ static int take_file(struct cli *cli)
 
 int cli_conversation(struct cli *cli)
 {
-        struct smv_message *message = cli->said;
+        struct smv_message *message = cli->own_messages;
 
         if (cli->messages)
-                return take_file(cli);
+                return read_messages_file(cli);
         if (cli->system)
                 *message++ = (struct smv_message){ "system", cli->system, 0 };
         *message++ = (struct smv_message){ "user", cli->input.at, cli->input.count };
-        cli->generate.messages = cli->said;
-        cli->generate.message_count = (size_t)(message - cli->said);
+        cli->generate.messages = cli->own_messages;
+        cli->generate.message_count = (size_t)(message - cli->own_messages);
         return 0;
 }

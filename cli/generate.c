@@ -54,7 +54,7 @@ struct answer {
         size_t token_count;
 };
 
-#define NOBODY UINT32_MAX
+#define NO_ANSWER UINT32_MAX
 
 struct streaming {
         struct cli *cli;
@@ -62,13 +62,13 @@ struct streaming {
         struct bytes out; /* --json: one line */
         uint32_t first;   /* the first stream; the ids of the others follow */
         uint32_t count, ended;
-        uint32_t shown; /* the index in `answers` that is shown now; NOBODY: none */
+        uint32_t shown; /* the index in `answers` that is shown now; NO_ANSWER: none */
         struct answer *answers;
         int status; /* the highest exit status of the streams */
         bool interrupted;
 };
 
-static uint32_t number_of(const struct streaming *s, const struct smv_event *event)
+static uint32_t index_of(const struct streaming *s, const struct smv_event *event)
 {
         return event->stream - s->first;
 }
@@ -94,13 +94,13 @@ static void begin_line(struct streaming *s, struct json *json, const struct smv_
         if (s->count == 1)
                 return;
         json_raw(json, "\"number\":");
-        json_uint(json, number_of(s, event) + 1);
+        json_uint(json, index_of(s, event) + 1);
         json_raw(json, ",");
 }
 
 static int on_text(struct streaming *s, const struct smv_event *event)
 {
-        uint32_t number = number_of(s, event);
+        uint32_t number = index_of(s, event);
 
         if (number == s->shown)
                 return screen_text(&s->screen, event->text, event->text_bytes);
@@ -133,7 +133,7 @@ static void put_logprobs(struct json *json, const struct smv_event *event)
 
 static int on_tokens(struct streaming *s, const struct smv_event *event)
 {
-        struct answer *answer = &s->answers[number_of(s, event)];
+        struct answer *answer = &s->answers[index_of(s, event)];
         struct json json = { .to = &s->out };
 
         for (size_t i = 0; event->logprobs && i < event->token_count; i++)
@@ -154,7 +154,7 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
         json_uint(&json, event->position);
         if (event->logprobs)
                 put_logprobs(&json, event);
-        if (s->cli->kept) {
+        if (s->cli->resume_id) {
                 json_raw(&json, ",\"sequence\":");
                 json_uint(&json, event->sequence);
         }
@@ -175,8 +175,8 @@ static int write_end(struct streaming *s, const struct smv_event *event)
                 { "decode_ns", event->decode_ns },
                 /* The last three are left out if there is no such position. */
                 { "diverged_at", event->diverged_at },
-                { "known_token", event->known_token },
-                { "asked_token", event->asked_token },
+                { "diverged_cached_token", event->diverged_cached_token },
+                { "diverged_prompt_token", event->diverged_prompt_token },
         };
         size_t count = sizeof(counts) / sizeof(counts[0]) - (event->diverged_at ? 0 : 3);
         const char *reason = smv_reason_name(event->reason);
@@ -246,7 +246,7 @@ static int show_next(struct streaming *s)
 }
 
 /* While the answer shown now is complete: ends it and shows the next. */
-static int show_on(struct streaming *s)
+static int show_ended(struct streaming *s)
 {
         int r = 0;
 
@@ -260,7 +260,7 @@ static int show_on(struct streaming *s)
         return r;
 }
 
-static int judge_end(const struct streaming *s, const struct smv_event *event)
+static int status_of_end(const struct streaming *s, const struct smv_event *event)
 {
         switch (event->reason) {
         case SMV_END_EOS:
@@ -283,9 +283,9 @@ static int on_end(struct streaming *s, const struct smv_event *event)
 {
         int r, status;
 
-        s->answers[number_of(s, event)].ended = true;
+        s->answers[index_of(s, event)].ended = true;
         s->ended++;
-        r = s->cli->json ? write_end(s, event) : show_on(s);
+        r = s->cli->json ? write_end(s, event) : show_ended(s);
         if (!r && s->cli->best_of && s->ended == s->count)
                 r = show_best(s);
         if (r)
@@ -293,9 +293,9 @@ static int on_end(struct streaming *s, const struct smv_event *event)
         if (s->cli->stats)
                 cli_say_stats(s->cli, event);
         /* All is printed.  If the drop fails, the daemon forgets the stream after keep_ms. */
-        if (s->cli->kept && event->code != SMV_MOVED && event->code != SMV_LOST)
-                (void)smv_drop(s->cli->client, s->cli->kept);
-        status = judge_end(s, event);
+        if (s->cli->resume_id && event->code != SMV_MOVED && event->code != SMV_LOST)
+                (void)smv_drop(s->cli->client, s->cli->resume_id);
+        status = status_of_end(s, event);
         if (status > s->status)
                 s->status = status;
         return 0;
@@ -316,7 +316,7 @@ static int check_interrupt(struct streaming *s)
         return r && r != -ENOTCONN ? say_failed(s->cli, r) : 0;
 }
 
-static void wait_more(struct streaming *s)
+static void wait_for_input(struct streaming *s)
 {
         struct pollfd fds[2] = { { .fd = smv_fd(s->cli->client), .events = POLLIN },
                                  { .fd = interrupt_pipe[0], .events = POLLIN } };
@@ -324,7 +324,7 @@ static void wait_more(struct streaming *s)
         poll(fds, 2, -1);
 }
 
-static int stream(struct streaming *s)
+static int read_streams(struct streaming *s)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
         int r;
@@ -334,7 +334,7 @@ static int stream(struct streaming *s)
                 if (r < 0)
                         return say_failed(s->cli, r);
                 if (!r)
-                        wait_more(s);
+                        wait_for_input(s);
                 else if (event.kind == SMV_EVENT_END)
                         r = on_end(s, &event);
                 else
@@ -347,7 +347,7 @@ static int stream(struct streaming *s)
         return s->status;
 }
 
-static int show(struct streaming *s)
+static int show_streams(struct streaming *s)
 {
         int r;
 
@@ -357,11 +357,11 @@ static int show(struct streaming *s)
         screen_open(&s->screen);
         r = catch_interrupt();
         if (s->cli->best_of)
-                s->shown = NOBODY;
+                s->shown = NO_ANSWER;
         else if (!r && !s->cli->json)
                 r = show_next(s);
         if (!r)
-                r = stream(s);
+                r = read_streams(s);
         for (uint32_t i = 0; i < s->count; i++)
                 bytes_deinit(&s->answers[i].text);
         free(s->answers);
@@ -394,7 +394,7 @@ int cli_generate(struct cli *cli)
         cli->generate.model = cli->model;
         if (cli->command == CLI_COMPLETE)
                 give_prompt(cli);
-        cli_await_loaded(cli);
+        cli_wait_until_loaded(cli);
         if (cli->beam.width)
                 return cli_beams(cli);
         r = smv_generate(cli->client, &cli->generate, &s.first);
@@ -406,16 +406,16 @@ int cli_generate(struct cli *cli)
         if (r)
                 return say_failed(cli, r);
 
-        cli->kept = smv_kept(cli->client, s.first);
-        if (cli->kept)
-                say("kept as %llu", (unsigned long long)cli->kept);
-        return show(&s);
+        cli->resume_id = smv_resume_id(cli->client, s.first);
+        if (cli->resume_id)
+                say("to resume: samovar attach %llu", (unsigned long long)cli->resume_id);
+        return show_streams(&s);
 }
 
 int cli_attach(struct cli *cli)
 {
         struct streaming s = { .cli = cli, .count = 1 };
-        int r = smv_attach(cli->client, cli->kept, cli->from, &s.first);
+        int r = smv_attach(cli->client, cli->resume_id, cli->from, &s.first);
 
-        return r ? say_failed(cli, r) : show(&s);
+        return r ? say_failed(cli, r) : show_streams(&s);
 }

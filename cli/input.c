@@ -30,10 +30,10 @@ static int join_words(const struct cli *cli, struct bytes *text)
 {
         int r = 0;
 
-        for (int i = 0; i < cli->word_count && !r; i++) {
+        for (int i = 0; i < cli->argument_count && !r; i++) {
                 r = i ? bytes_add(text, " ", 1) : 0;
                 if (!r)
-                        r = bytes_add(text, cli->words[i], strlen(cli->words[i]));
+                        r = bytes_add(text, cli->arguments[i], strlen(cli->arguments[i]));
         }
         if (r || bytes_add(text, "", 1)) {
                 say("out of memory");
@@ -45,12 +45,13 @@ static int join_words(const struct cli *cli, struct bytes *text)
 
 int cli_input(struct cli *cli)
 {
-        bool dash = cli->word_count == 1 && !strcmp(cli->words[0], "-");
+        bool dash = cli->argument_count == 1 && !strcmp(cli->arguments[0], "-");
 
-        if (cli->word_count && !dash)
+        if (cli->argument_count && !dash)
                 return join_words(cli, &cli->input);
         if (!dash && isatty(STDIN_FILENO)) {
-                say("%s needs something to work on; see samovar %s --help", cli->name, cli->name);
+                say("%s needs a text, as arguments or on stdin; see samovar %s --help", cli->name,
+                    cli->name);
                 return CLI_USAGE;
         }
         return input_read(STDIN_FILENO, "stdin", &cli->input);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_MS 100
+#define POLL_MS 100
 #define CELLS   40
 
 /* The number after `name` in JSON that our library wrote; 0 if it is not there. */
@@ -22,7 +22,7 @@ static uint64_t number(const char *text, const char *name)
 }
 
 /* False: the model is loaded, or the daemon does not say. */
-static bool ask(struct cli *cli, uint64_t *ret_bytes, uint64_t *ret_total)
+static bool read_loading(struct cli *cli, uint64_t *ret_bytes, uint64_t *ret_total)
 {
         const char *json, *loading;
 
@@ -47,17 +47,17 @@ static void draw(uint64_t bytes, uint64_t total)
                 (int)(part * 100), (double)total / 1e9);
 }
 
-void cli_await_loaded(struct cli *cli)
+void cli_wait_until_loaded(struct cli *cli)
 {
         uint64_t bytes, total;
         bool drawn = false;
 
         if (!isatty(STDERR_FILENO))
                 return;
-        while (ask(cli, &bytes, &total)) {
+        while (read_loading(cli, &bytes, &total)) {
                 draw(bytes, total);
                 drawn = true;
-                poll(NULL, 0, LOOK_MS);
+                poll(NULL, 0, POLL_MS);
         }
         if (drawn)
                 fputs("\r\x1b[K", stderr);

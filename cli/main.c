@@ -63,8 +63,8 @@ static int connect_service(struct cli *cli)
 /* Needs no input and no running daemon.  Returns an exit status, unless samovard replaces us. */
 static int run_inspect(struct cli *cli)
 {
-        if (cli->word_count == 1)
-                return daemon_inspect(cli->words[0]);
+        if (cli->argument_count == 1)
+                return daemon_inspect(cli->arguments[0]);
         say("inspect takes one path: a GGUF file, a safetensors file, or a folder");
         return CLI_USAGE;
 }
@@ -92,7 +92,7 @@ static int run(struct cli *cli)
 static bool needs_input(const struct cli *cli)
 {
         if (cli->command == CLI_FORK_DEMO)
-                return cli->word_count; /* without words it uses its own beginning */
+                return cli->argument_count; /* without words it uses its own beginning */
         return !(cli->command & (CLI_STATUS | CLI_ATTACH)) && !cli->messages;
 }
 
@@ -115,8 +115,8 @@ int main(int argc, char **argv)
         char how[64];
         int r;
 
-        cli.words = calloc((size_t)argc + 1, sizeof(*cli.words));
-        if (!cli.words) {
+        cli.arguments = calloc((size_t)argc + 1, sizeof(*cli.arguments));
+        if (!cli.arguments) {
                 say("out of memory");
                 return CLI_FAILED;
         }
@@ -127,13 +127,13 @@ int main(int argc, char **argv)
         if (!r && needs_input(&cli))
                 r = cli_input(&cli);
         if (!r)
-                r = cli.file ? cli_preview(&cli) : serve(&cli);
+                r = cli.file ? cli_render_template(&cli) : serve(&cli);
 
         smv_close(cli.client);
         if (cli.child)
                 daemon_end(cli.child, how, sizeof(how));
         bytes_deinit(&cli.packed);
         bytes_deinit(&cli.input);
-        free(cli.words);
+        free(cli.arguments);
         return r < 0 ? CLI_GOOD : r;
 }

@@ -51,21 +51,20 @@ static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES
 
 void cli_say_stats(struct cli *cli, const struct smv_event *end)
 {
-        char known[NAME_MAX_BYTES], asked[NAME_MAX_BYTES];
-
+        char cached[NAME_MAX_BYTES], given[NAME_MAX_BYTES];
         struct smv_accepted accepted = { SMV_SIZE(smv_accepted) };
 
         smv_accepted(cli->client, &accepted);
         if (cli->command != CLI_ATTACH) /* another command waited for that stream */
-                say("line: %u before it, about %" PRIu64 " ms to the first token",
-                    accepted.position, accepted.wait_ms);
+                say("queue: %u requests before this one, about %" PRIu64 " ms to the first token",
+                    accepted.queue_position, accepted.wait_ms);
         if (!end->prompt_tokens)
                 return; /* the daemon is gone and has counted nothing */
         if (end->diverged_at) {
-                name_token(cli, end->known_token, known);
-                name_token(cli, end->asked_token, asked);
+                name_token(cli, end->diverged_cached_token, cached);
+                name_token(cli, end->diverged_prompt_token, given);
                 say("cache: %u of %u tokens; position %u was %s, now %s", end->cached_tokens,
-                    end->prompt_tokens, end->diverged_at, known, asked);
+                    end->prompt_tokens, end->diverged_at, cached, given);
         } else {
                 say("cache: %u of %u tokens", end->cached_tokens, end->prompt_tokens);
         }

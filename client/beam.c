@@ -1,38 +1,38 @@
 /*
  * Beam search: finds the continuations that are the likeliest as a whole.
  *
- * It uses only what every client can use.  A way (a beam) is a handle.  To see which tokens may
- * come next, the search generates one token on the handle, with logprobs.  Where a way branches,
- * its handle is forked.  The daemon shares the blocks of all ways, and computes one row for each
- * way in each step.
+ * It uses only calls of the public API.  A beam is a handle.  To see which tokens may come next,
+ * the search generates one token on the handle, with logprobs.  Where a beam branches, its handle
+ * is forked.  The daemon shares the blocks of all beams, and computes one row for each beam in
+ * each step.
  *
- *      ways          at most `width` of them, the likeliest first, by the sum of their logprobs
- *      next tokens   the likeliest of each way; of all of them together width * (1 + ends), so
- *                    that `width` of them can continue even if all others end
+ *      beams         at most `width` of them, the likeliest first, by the sum of their logprobs
+ *      candidates    the likeliest next tokens of each beam; of all beams together
+ *                    width * (1 + ends), so that `width` can continue even if all others end
  *      ended         the `width` best, by sum / tokens^length_penalty, the end token counted
  *
- * The search is done when `width` ways have ended and no living way is better than the worst of
+ * The search is done when `width` beams have ended and no living beam is better than the worst of
  * them.
  */
-#include "client/private.h"
-
 #include <errno.h>
 #include <math.h>
 #include <samovar/protocol.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/options.h"
+
 #define TOKENS_MAX 256u /* if the caller gives no max_tokens */
 
-struct way {
+struct beam {
         uint64_t handle; /* 0: none yet, or no longer its own */
         double sum;
         uint32_t *tokens;   /* (max_tokens) */
-        uint32_t likeliest; /* the last token of its handle, after look() and listen() */
+        uint32_t likeliest; /* the last token of its handle, after read_candidates() */
 };
 
-struct choice {
-        size_t way;
+struct candidate {
+        size_t beam;
         uint32_t token;
         double sum;
 };
@@ -40,18 +40,18 @@ struct choice {
 struct search {
         struct smv_client *client;
         struct smv_generate step; /* one token on a handle */
-        size_t width, max_tokens, length, choice_max;
+        size_t width, max_tokens, length, candidate_max;
         size_t base; /* the length of the handle where the search began */
         double length_penalty;
         const struct client_model *model;
 
-        struct way *all, *ways, *next; /* all: (2 * width); ways and next have half each */
-        size_t way_count;
-        struct choice *choices; /* (width * choice_max) */
-        size_t choice_count;
+        struct beam *all, *beams, *next; /* all: (2 * width); beams and next have half each */
+        size_t beam_count;
+        struct candidate *candidates; /* (width * candidate_max) */
+        size_t candidate_count;
         struct smv_beam_result *ended; /* (width + 1), best first */
         size_t ended_count;
-        uint32_t *tokens; /* the memory of the tokens of all ways and results */
+        uint32_t *tokens; /* the memory of the tokens of all beams and results */
 };
 
 static int search_init(struct search *s)
@@ -59,12 +59,12 @@ static int search_init(struct search *s)
         size_t rows = 3 * s->width + 1, at = 0;
 
         s->all = calloc(2 * s->width, sizeof(*s->all));
-        s->choices = calloc(s->width * s->choice_max, sizeof(*s->choices));
+        s->candidates = calloc(s->width * s->candidate_max, sizeof(*s->candidates));
         s->ended = calloc(s->width + 1, sizeof(*s->ended));
         s->tokens = calloc(rows * s->max_tokens, sizeof(*s->tokens));
-        if (!s->all || !s->choices || !s->ended || !s->tokens)
+        if (!s->all || !s->candidates || !s->ended || !s->tokens)
                 return client_fail(s->client, -ENOMEM, "out of memory");
-        s->ways = s->all;
+        s->beams = s->all;
         s->next = s->all + s->width;
         for (size_t i = 0; i < 2 * s->width; i++)
                 s->all[i].tokens = s->tokens + at++ * s->max_tokens;
@@ -76,7 +76,7 @@ static int search_init(struct search *s)
 static void search_deinit(struct search *s)
 {
         free(s->all);
-        free(s->choices);
+        free(s->candidates);
         free(s->ended);
         free(s->tokens);
 }
@@ -91,62 +91,63 @@ static bool is_end(const struct search *s, uint32_t token)
         return false;
 }
 
-/* Begins a stream for each way; returns them in the order of the ways. */
-static int look(struct search *s, uint32_t *ret_streams)
+/* Begins a stream for each beam; returns them in the order of the beams. */
+static int begin_streams(struct search *s, uint32_t *ret_streams)
 {
         int r = 0;
 
-        for (size_t i = 0; !r && i < s->way_count; i++) {
-                s->step.handle = s->ways[i].handle;
+        for (size_t i = 0; !r && i < s->beam_count; i++) {
+                s->step.handle = s->beams[i].handle;
                 r = smv_generate(s->client, &s->step, &ret_streams[i]);
         }
         return r;
 }
 
-static void take_choices(struct search *s, size_t way, const struct smv_event *event)
+static void add_candidates(struct search *s, size_t beam, const struct smv_event *event)
 {
-        s->ways[way].likeliest = *event->tokens;
+        s->beams[beam].likeliest = *event->tokens;
         for (size_t i = 1; i <= event->top_count; i++)
-                s->choices[s->choice_count++] =
-                        (struct choice){ way, event->logprobs[i].token,
-                                         s->ways[way].sum + (double)event->logprobs[i].logprob };
+                s->candidates[s->candidate_count++] =
+                        (struct candidate){ beam, event->logprobs[i].token,
+                                            s->beams[beam].sum +
+                                                    (double)event->logprobs[i].logprob };
 }
 
 static int by_sum(const void *a, const void *b)
 {
-        const struct choice *x = a, *y = b;
+        const struct candidate *x = a, *y = b;
 
         if (x->sum != y->sum)
                 return x->sum > y->sum ? -1 : 1;
-        return x->way != y->way ? (x->way > y->way) - (x->way < y->way)
-                                : (x->token > y->token) - (x->token < y->token);
+        return x->beam != y->beam ? (x->beam > y->beam) - (x->beam < y->beam)
+                                  : (x->token > y->token) - (x->token < y->token);
 }
 
 /* Reads events until all streams have ended; sorts the next tokens, the likeliest first. */
-static int listen(struct search *s, const uint32_t *streams)
+static int read_candidates(struct search *s, const uint32_t *streams)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
         size_t ended = 0;
 
-        s->choice_count = 0;
-        while (ended < s->way_count) {
-                size_t way = 0;
+        s->candidate_count = 0;
+        while (ended < s->beam_count) {
+                size_t beam = 0;
                 int r = smv_next(s->client, &event, -1);
 
                 if (r < 0)
                         return r;
-                while (way < s->way_count && streams[way] != event.stream)
-                        way++;
+                while (beam < s->beam_count && streams[beam] != event.stream)
+                        beam++;
                 if (event.kind == SMV_EVENT_END && event.reason == SMV_END_ERROR)
                         return client_fail(s->client, -EIO, "a stream failed: %s",
                                            smv_code_text(event.code));
                 ended += event.kind == SMV_EVENT_END;
                 if (event.kind == SMV_EVENT_TOKENS && event.token_count && event.logprobs)
-                        take_choices(s, way, &event);
+                        add_candidates(s, beam, &event);
         }
-        qsort(s->choices, s->choice_count, sizeof(*s->choices), by_sum);
-        if (s->choice_count > s->choice_max)
-                s->choice_count = s->choice_max;
+        qsort(s->candidates, s->candidate_count, sizeof(*s->candidates), by_sum);
+        if (s->candidate_count > s->candidate_max)
+                s->candidate_count = s->candidate_max;
         return 0;
 }
 
@@ -155,18 +156,18 @@ static double score_of(const struct search *s, double sum, size_t tokens)
         return sum / pow((double)tokens, s->length_penalty);
 }
 
-/* Adds a complete way to the results.  If there are more than width, drops the worst. */
-static void add_ended(struct search *s, const struct choice *choice, bool end)
+/* Adds a complete beam to the results.  If there are more than width, drops the worst. */
+static void add_ended(struct search *s, const struct candidate *candidate, bool end)
 {
         struct smv_beam_result one = s->ended[s->width];
         uint32_t *tokens = (uint32_t *)(uintptr_t)one.tokens; /* in s->tokens, so writable */
         size_t at = s->ended_count < s->width ? s->ended_count++ : s->width;
 
-        memcpy(tokens, s->ways[choice->way].tokens, s->length * sizeof(*tokens));
-        tokens[s->length] = choice->token;
+        memcpy(tokens, s->beams[candidate->beam].tokens, s->length * sizeof(*tokens));
+        tokens[s->length] = candidate->token;
         one.ended = end;
         one.token_count = s->length + !end;
-        one.score = score_of(s, choice->sum, s->length + 1);
+        one.score = score_of(s, candidate->sum, s->length + 1);
         if (at < s->width)
                 s->ended[s->width].tokens = s->ended[at].tokens;
         else if (one.score <= s->ended[--at].score)
@@ -179,27 +180,27 @@ static void add_ended(struct search *s, const struct choice *choice, bool end)
 }
 
 /*
- * Moves the choices that end to the results.  The likeliest of the others, at most width, stay at
- * the front of `choices`.
+ * Moves the candidates that end to the results.  The likeliest of the others, at most width, stay
+ * at the front of `candidates`.
  */
-static void part(struct search *s)
+static void split_ended(struct search *s)
 {
         bool last = s->length + 1 == s->max_tokens;
-        size_t kept = 0;
+        size_t count = 0;
 
-        for (size_t i = 0; i < s->choice_count; i++) {
-                bool end = is_end(s, s->choices[i].token);
+        for (size_t i = 0; i < s->candidate_count; i++) {
+                bool end = is_end(s, s->candidates[i].token);
 
                 if ((end || last) && i < s->width)
-                        add_ended(s, &s->choices[i], end);
-                if (!end && !last && kept < s->width)
-                        s->choices[kept++] = s->choices[i];
+                        add_ended(s, &s->candidates[i], end);
+                if (!end && !last && count < s->width)
+                        s->candidates[count++] = s->candidates[i];
         }
-        s->choice_count = kept;
+        s->candidate_count = count;
 }
 
 /* The handle ends with the token `had`; replaces it by `token`. */
-static int turn(struct search *s, uint64_t handle, uint32_t had, uint32_t token)
+static int replace_last_token(struct search *s, uint64_t handle, uint32_t had, uint32_t token)
 {
         int r;
 
@@ -210,63 +211,63 @@ static int turn(struct search *s, uint64_t handle, uint32_t had, uint32_t token)
 }
 
 /*
- * Gives handles to the choices that continue this way: its own handle, and forks of it.  If no
- * choice continues it, closes the handle.
+ * Gives handles to the candidates that continue this beam: its own handle, and forks of it.  If no
+ * candidate continues it, closes the handle.
  */
-static int give_handles(struct search *s, size_t way)
+static int assign_handles(struct search *s, size_t beam)
 {
-        struct way *from = &s->ways[way];
+        struct beam *from = &s->beams[beam];
         uint64_t forks[SMV_BEAM_WIDTH_MAX];
         size_t count = 0, given = 0;
         int r = 0;
 
-        for (size_t i = 0; i < s->choice_count; i++)
-                count += s->choices[i].way == way;
+        for (size_t i = 0; i < s->candidate_count; i++)
+                count += s->candidates[i].beam == beam;
         if (count > 1)
                 r = smv_handle_fork(s->client, from->handle, count - 1, forks);
         else if (!count)
                 r = smv_handle_close(s->client, from->handle);
-        for (size_t i = 0; !r && i < s->choice_count; i++)
-                if (s->choices[i].way == way)
+        for (size_t i = 0; !r && i < s->candidate_count; i++)
+                if (s->candidates[i].beam == beam)
                         s->next[i].handle = given ? forks[given++ - 1] : (given++, from->handle);
         if (!r)
                 from->handle = 0;
         return r;
 }
 
-static int go_on(struct search *s)
+static int advance(struct search *s)
 {
-        struct way *ways;
+        struct beam *beams;
         int r = 0;
 
-        for (size_t i = 0; !r && i < s->way_count; i++)
-                r = give_handles(s, i);
-        for (size_t i = 0; !r && i < s->choice_count; i++) {
-                const struct choice *choice = &s->choices[i];
-                struct way *to = &s->next[i], *from = &s->ways[choice->way];
+        for (size_t i = 0; !r && i < s->beam_count; i++)
+                r = assign_handles(s, i);
+        for (size_t i = 0; !r && i < s->candidate_count; i++) {
+                const struct candidate *candidate = &s->candidates[i];
+                struct beam *to = &s->next[i], *from = &s->beams[candidate->beam];
 
                 memcpy(to->tokens, from->tokens, s->length * sizeof(*to->tokens));
-                to->tokens[s->length] = choice->token;
-                to->sum = choice->sum;
-                r = turn(s, to->handle, from->likeliest, choice->token);
+                to->tokens[s->length] = candidate->token;
+                to->sum = candidate->sum;
+                r = replace_last_token(s, to->handle, from->likeliest, candidate->token);
         }
-        ways = s->ways;
-        s->ways = s->next;
-        s->next = ways;
-        s->way_count = s->choice_count;
+        beams = s->beams;
+        s->beams = s->next;
+        s->next = beams;
+        s->beam_count = s->candidate_count;
         s->length++;
         return r;
 }
 
 /*
- * True if the likeliest way, with its present length, is no better than the worst way that has
+ * True if the likeliest beam, with its present length, is no better than the worst beam that has
  * ended.  With a length penalty its score could still rise, but that is not worth the steps.  The
  * transformers library also stops here.
  */
-static bool is_hopeless(const struct search *s)
+static bool is_done(const struct search *s)
 {
         return s->ended_count == s->width &&
-               score_of(s, s->ways[0].sum, s->length) <= s->ended[s->width - 1].score;
+               score_of(s, s->beams[0].sum, s->length) <= s->ended[s->width - 1].score;
 }
 
 static int run(struct search *s)
@@ -274,14 +275,14 @@ static int run(struct search *s)
         uint32_t streams[SMV_BEAM_WIDTH_MAX];
         int r = 0;
 
-        while (!r && s->way_count && s->length < s->max_tokens && !(s->length && is_hopeless(s))) {
-                r = look(s, streams);
+        while (!r && s->beam_count && s->length < s->max_tokens && !(s->length && is_done(s))) {
+                r = begin_streams(s, streams);
                 if (!r)
-                        r = listen(s, streams);
+                        r = read_candidates(s, streams);
                 if (r)
                         return r;
-                part(s);
-                r = go_on(s);
+                split_ended(s);
+                r = advance(s);
         }
         return r;
 }
@@ -308,7 +309,8 @@ static int write_text(struct search *s, const uint32_t *tokens, size_t count, st
         if (!r)
                 r = smv_detokenize(s->client, s->step.model, twice, 2 * count, &text, &bytes);
         if (!r && bytes < once)
-                r = client_fail(s->client, -EPROTO, "the daemon's texts do not fit");
+                r = client_fail(s->client, -EPROTO,
+                                "the daemon decoded the same tokens to different texts");
         if (!r && bytes_add(to, text + once, bytes - once))
                 r = client_fail(s->client, -ENOMEM, "out of memory");
         free(twice);
@@ -319,7 +321,7 @@ static int write_text(struct search *s, const uint32_t *tokens, size_t count, st
  * Copies the results to memory that is valid until the next call: client->beam has the results,
  * then their tokens; client->text has their texts.
  */
-static int keep_results(struct search *s, size_t count)
+static int store_results(struct search *s, size_t count)
 {
         struct bytes *texts = &s->client->text, *results = &s->client->beam;
         size_t ids = 0, at = 0;
@@ -349,15 +351,15 @@ static int keep_results(struct search *s, size_t count)
         return 0;
 }
 
-/* Also runs after a failure, which it keeps for smv_error(). */
-static void close_ways(struct search *s)
+/* Also runs after a failure, which it preserves for smv_error(). */
+static void close_handles(struct search *s)
 {
-        struct client_failure failure = client_failure(s->client);
+        struct client_failure failure = s->client->failure;
 
         for (size_t i = 0; i < 2 * s->width; i++)
                 if (s->all[i].handle)
                         smv_handle_close(s->client, s->all[i].handle);
-        client_set_failure(s->client, &failure);
+        s->client->failure = failure;
 }
 
 static const struct client_model *find_model(const struct smv_client *client, const char *name)
@@ -371,7 +373,7 @@ static const struct client_model *find_model(const struct smv_client *client, co
 static int prepare(struct search *s, const struct smv_beam *o, struct smv_generate *start)
 {
         struct smv_client *client = s->client;
-        int r = client_take_generate(client, o->start, start);
+        int r = client_begin_generate(client, o->start, start);
 
         if (r)
                 return r;
@@ -379,11 +381,12 @@ static int prepare(struct search *s, const struct smv_beam *o, struct smv_genera
                 return client_fail(client, -EBUSY, "other streams of this client are alive");
         s->model = find_model(client, start->model);
         if (!s->model)
-                return client_fail(client, -ENOENT, "the daemon has told of no such model");
+                return client_fail(client, -ENOENT, "the daemon serves no such model");
         s->width = o->width ? o->width : 4;
-        s->choice_max = s->width * (1 + s->model->end_count);
-        if (s->width > SMV_BEAM_WIDTH_MAX || s->choice_max > SMV_LOGPROBS_MAX)
-                return client_fail(client, -EINVAL, "the width is %zu; it may be %u", s->width,
+        s->candidate_max = s->width * (1 + s->model->end_count);
+        if (s->width > SMV_BEAM_WIDTH_MAX || s->candidate_max > SMV_LOGPROBS_MAX)
+                return client_fail(client, -EINVAL,
+                                   "the width is %zu; with this model it may be up to %u", s->width,
                                    SMV_LOGPROBS_MAX / (1 + s->model->end_count));
         s->max_tokens = start->max_tokens ? start->max_tokens : TOKENS_MAX;
         if (s->max_tokens > s->model->context)
@@ -391,15 +394,15 @@ static int prepare(struct search *s, const struct smv_beam *o, struct smv_genera
         s->length_penalty = (double)o->length_penalty;
         s->step = (struct smv_generate){ SMV_SIZE(smv_generate), .max_tokens = 1,
                                          .set = SMV_SET_TEMPERATURE,
-                                         .logprobs = (uint32_t)s->choice_max,
+                                         .logprobs = (uint32_t)s->candidate_max,
                                          .priority = start->priority };
         return search_init(s);
 }
 
-/* Makes the first way: a new handle, whose length becomes `base`. */
-static int begin(struct search *s, const struct smv_generate *start)
+/* Makes the first beam: a new handle, whose length becomes `base`. */
+static int open_first_beam(struct search *s, const struct smv_generate *start)
 {
-        uint64_t *handle = &s->ways[0].handle;
+        uint64_t *handle = &s->beams[0].handle;
         int r;
 
         if (!start->handle)
@@ -408,7 +411,7 @@ static int begin(struct search *s, const struct smv_generate *start)
                 r = smv_handle_fork(s->client, start->handle, 1, handle);
         if (!r && start->handle) /* appends nothing, but the reply has the length */
                 r = smv_handle_append_text(s->client, *handle, "", 0, &s->base);
-        s->way_count = 1;
+        s->beam_count = 1;
         if (!r && s->base < s->model->context && s->max_tokens > s->model->context - s->base)
                 s->max_tokens = s->model->context - s->base;
         return r;
@@ -421,21 +424,22 @@ int smv_beam(struct smv_client *client, const struct smv_beam *options,
         struct smv_generate start;
         struct smv_beam o;
         size_t count;
-        int r = client_take(&o, sizeof(o), options);
+        int r = client_copy_in(&o, sizeof(o), options);
 
         if (r)
                 return client_fail(client, r, "struct smv_beam has %s",
-                                   r == -EINVAL ? "no size" : "fields that this library lacks");
+                                   r == -EINVAL ? "no size"
+                                                : "fields that this library does not know");
         r = prepare(&s, &o, &start);
         if (!r)
-                r = begin(&s, &start);
+                r = open_first_beam(&s, &start);
         if (!r)
                 r = run(&s);
         count = o.count && o.count < s.ended_count ? o.count : s.ended_count;
         if (!r)
-                r = keep_results(&s, count);
+                r = store_results(&s, count);
         if (s.all)
-                close_ways(&s);
+                close_handles(&s);
         if (!r) {
                 *ret_results = (const struct smv_beam_result *)(const void *)client->beam.at;
                 *ret_count = count;

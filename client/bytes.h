@@ -9,7 +9,7 @@ struct bytes {
         size_t count, size;
 };
 
-/* Makes room for `more` bytes behind the present ones: 0 or -ENOMEM. */
+/* Makes space for `more` bytes behind the present ones: 0 or -ENOMEM. */
 int bytes_reserve(struct bytes *bytes, size_t more);
 int bytes_add(struct bytes *bytes, const void *what, size_t count);
 void bytes_deinit(struct bytes *bytes);

@@ -1,12 +1,4 @@
-/*
- * Makes and closes a client, and keeps its last failure.
- *
- * A lost connection is not an error of one call but a state.  Complete records that came
- * before are still read.  Then each living stream gets its END, and from then on every
- * call returns -ENOTCONN at once.
- */
-#include "client/private.h"
-
+/* Makes and closes a client: finds the socket, connects, and sends hello. */
 #include <errno.h>
 #include <samovar/protocol.h>
 #include <stdio.h>
@@ -14,161 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/request.h"
+
 #define CONNECT_MS 10000
 
-int client_take(void *ours, size_t our_bytes, const void *theirs)
-{
-        size_t size;
-
-        memcpy(&size, theirs, sizeof(size));
-        if (size < sizeof(size))
-                return -EINVAL;
-        for (size_t i = our_bytes; i < size; i++)
-                if (((const char *)theirs)[i])
-                        return -E2BIG;
-
-        memset(ours, 0, our_bytes);
-        memcpy(ours, theirs, size < our_bytes ? size : our_bytes);
-        return 0;
-}
-
-void client_give(void *theirs, void *ours, size_t our_bytes)
-{
-        size_t size;
-
-        memcpy(&size, theirs, sizeof(size));
-        memcpy(ours, &size, sizeof(size));
-        memcpy(theirs, ours, size < our_bytes ? size : our_bytes);
-        if (size > our_bytes)
-                memset((char *)theirs + our_bytes, 0, size - our_bytes);
-}
-
-int client_fail(struct smv_client *client, int error, const char *format, ...)
-{
-        va_list args;
-
-        va_start(args, format);
-        vsnprintf(client->message, sizeof(client->message), format, args);
-        va_end(args);
-        client->name[0] = client->field[0] = '\0';
-        client->code = SMV_OK;
-        return error;
-}
-
-static void copy_text(char *to, size_t size, const struct codec_frame *frame, const char *name,
-                      const char *otherwise)
-{
-        struct codec_text text = { otherwise, strlen(otherwise) };
-
-        codec_get_text(frame, name, &text);
-        snprintf(to, size, "%.*s", (int)(text.count < size ? text.count : size), text.bytes);
-}
-
-void client_refused(struct smv_client *client, const struct codec_frame *frame)
-{
-        enum smv_code code = frame->code <= INT32_MAX ? (enum smv_code)frame->code : SMV_INTERNAL;
-
-        client->code = code;
-        copy_text(client->name, sizeof(client->name), frame, "error", smv_code_name(code));
-        copy_text(client->field, sizeof(client->field), frame, "field", "");
-        copy_text(client->message, sizeof(client->message), frame, "message", smv_code_text(code));
-}
-
-void client_stray(struct smv_client *client, const struct codec_frame *frame)
-{
-        if (frame->ok || frame->id)
-                return;
-        client_refused(client, frame);
-        client->condemned = true;
-}
-
-int client_lost(struct smv_client *client)
-{
-        const char *why = "the daemon hung up";
-
-        /* If the daemon gave a reason before it hung up, that reason is better. */
-        if (client->code == SMV_OK) {
-                if (client->link.lost == -EPROTO)
-                        why = "the daemon sent something that is not the protocol";
-                else if (client->link.lost == -ENOBUFS)
-                        why = "the daemon sent too much before its answer";
-                else if (client->link.lost == -ETIMEDOUT)
-                        why = "the daemon did not answer in time";
-                client_fail(client, 0, "%s", why);
-                client->code = SMV_LOST;
-                snprintf(client->name, sizeof(client->name), "%s", smv_code_name(SMV_LOST));
-        }
-        return -ENOTCONN;
-}
-
-struct client_failure client_failure(const struct smv_client *client)
-{
-        struct client_failure failure = { .code = client->code };
-
-        memcpy(failure.name, client->name, sizeof(failure.name));
-        memcpy(failure.field, client->field, sizeof(failure.field));
-        memcpy(failure.message, client->message, sizeof(failure.message));
-        return failure;
-}
-
-void client_set_failure(struct smv_client *client, const struct client_failure *failure)
-{
-        client->code = failure->code;
-        memcpy(client->name, failure->name, sizeof(client->name));
-        memcpy(client->field, failure->field, sizeof(client->field));
-        memcpy(client->message, failure->message, sizeof(client->message));
-}
-
-void client_forget(struct smv_client *client)
-{
-        if (!client->link.lost && !client->condemned)
-                client_fail(client, 0, "%s", smv_code_text(SMV_OK));
-}
-
-int client_begin(struct smv_client *client)
-{
-        if (client->link.lost)
-                return client_lost(client);
-
-        client_forget(client);
-        if (!client->records_ahead)
-                link_drop(&client->link, client->link.scan);
-        return 0;
-}
-
-uint32_t client_new_ids(struct smv_client *client, uint32_t count)
-{
-        uint32_t run = 0;
-
-        while (run < count) {
-                client->last_id++;
-                run = !client->last_id || client_stream(client, client->last_id) ? 0 : run + 1;
-        }
-        return client->last_id - count + 1;
-}
-
-struct client_stream *client_stream(struct smv_client *client, uint32_t id)
-{
-        for (size_t i = 0; i < client->stream_count; i++)
-                if (client->streams[i].id == id)
-                        return &client->streams[i];
-        return NULL;
-}
-
-void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
-{
-        struct smv_problem problem = {
-                .code = client->code,
-                .name = client->name,
-                .field = client->field,
-                .message = client->message,
-        };
-
-        client_give(ret_problem, &problem, sizeof(problem));
-}
+/* ---- the socket ---- */
 
 /* The path of the socket if the caller gives none; or -ENAMETOOLONG. */
-static int usual_path(char *path, size_t size)
+static int default_path(char *path, size_t size)
 {
         const char *named = getenv("SAMOVAR_SOCKET");
         const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -188,70 +33,232 @@ static int usual_path(char *path, size_t size)
  */
 static int check_uid(struct smv_client *client, const char *path)
 {
-        int64_t uid = link_peer_uid(&client->link);
+        int64_t uid = connection_peer_uid(&client->connection);
 
         if (uid < 0)
-                return client_fail(client, (int)uid, "%s: cannot tell who serves it: %s", path,
+                return client_fail(client, (int)uid,
+                                   "%s: cannot find out which user runs the daemon: %s", path,
                                    strerror((int)-uid));
         if (uid == 0 || uid == (int64_t)geteuid())
                 return 0;
-        return client_fail(client, -EPERM,
-                           "%s is served by uid %lld, which is neither root nor us (uid %lld)",
-                           path, (long long)uid, (long long)geteuid());
+        return client_fail(
+                client, -EPERM,
+                "%s: the daemon runs as uid %lld, which is neither root nor our uid %lld; "
+                "any_uid (--any-uid) accepts it",
+                path, (long long)uid, (long long)geteuid());
 }
 
-static int open_link(struct smv_client *client, const struct smv_connect *options,
-                     uint64_t deadline)
+static int open_connection(struct smv_client *client, const struct smv_connect *options,
+                           uint64_t deadline)
 {
         char usual[512];
         const char *path = options->socket;
         int fd;
 
         if (options->use_fd) {
-                link_init(&client->link, options->fd);
+                connection_init(&client->connection, options->fd);
                 return 0;
         }
 
         if (!path) {
-                if (usual_path(usual, sizeof(usual)) < 0)
+                if (default_path(usual, sizeof(usual)) < 0)
                         return client_fail(client, -ENAMETOOLONG, "the socket's path is too long");
                 path = usual;
         }
-        fd = link_connect(path, deadline);
+        fd = connection_dial(path, deadline);
         if (fd < 0)
                 return client_fail(client, fd, "%s: %s", path, strerror(-fd));
-        link_init(&client->link, fd);
+        connection_init(&client->connection, fd);
         return options->any_uid ? 0 : check_uid(client, path);
 }
 
+/* ---- hello ---- */
+
+static void put_hello(struct codec_writer *writer, const struct smv_connect *options)
+{
+        static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
+        static const char *const transports[] = { "auto", "ring", "socket" };
+        static const char *const doorbells[] = { "kick", "futex", "none" };
+        const char *transport = transports[options->transport];
+        const char *doorbell = doorbells[options->doorbell];
+
+        codec_put_ids(writer, "versions", versions, 2);
+        codec_put_text(writer, "transport", transport, strlen(transport));
+        if (options->transport == SMV_TRANSPORT_SOCKET)
+                return;
+        codec_put_text(writer, "doorbell", doorbell, strlen(doorbell));
+        if (options->ring_bytes)
+                codec_put_uint(writer, "ring_bytes", options->ring_bytes);
+}
+
+/* Finds the segment of this kind, and the descriptor that came for it. */
+static int find_segment(struct smv_client *client, const struct codec_frame *frame,
+                        const char *kind, struct ring_segment *ret_segment)
+{
+        uint64_t index;
+        int r;
+
+        r = codec_get_segment(frame, kind, &index, &ret_segment->bytes);
+        if (!r && index >= client->connection.fd_count)
+                r = -EBADF;
+        if (!r)
+                ret_segment->fd = client->connection.fds[index];
+        return r;
+}
+
+static int take_ring(struct smv_client *client, const struct codec_frame *frame,
+                     enum smv_doorbell doorbell)
+{
+        struct ring_segment ring, control;
+        const char *why;
+        int r;
+
+        r = find_segment(client, frame, "ring", &ring);
+        if (!r)
+                r = find_segment(client, frame, "control", &control);
+        if (r == -EBADF)
+                why = "its file descriptors did not arrive";
+        else if (r)
+                why = "the reply does not describe its segments";
+        else
+                r = shared_ring_open(&client->ring, &ring, &control, doorbell, &why);
+        if (!r)
+                return 0;
+        client->ring_failed = true;
+        return client_fail(client, r, "the daemon's ring cannot be used: %s", why);
+}
+
+static int take_transport(struct smv_client *client, const struct codec_frame *frame,
+                          const struct smv_connect *options)
+{
+        struct codec_text text;
+        bool ring;
+
+        ring = !codec_get_text(frame, "transport", &text) && text.count == 4 &&
+               !memcmp(text.bytes, "ring", 4);
+        if (ring && options->transport == SMV_TRANSPORT_SOCKET)
+                return client_fail(client, -EPROTO,
+                                   "the daemon gave a ring, but the client asked for the socket");
+        if (!ring && options->transport == SMV_TRANSPORT_RING)
+                return client_fail(client, -EPROTO, "the daemon gave no ring");
+        return ring ? take_ring(client, frame, options->doorbell) : 0;
+}
+
+static int take_limits(struct smv_client *client, const struct codec_frame *frame)
+{
+        uint64_t version, frame_bytes;
+        int r;
+
+        r = codec_get_uint(frame, "version", &version);
+        if (r)
+                return client_bad_reply(client, r, "version");
+        if (version != SMV_PROTOCOL_VERSION)
+                return client_fail(client, -EPROTO,
+                                   "the daemon chose version %llu, which is not ours",
+                                   (unsigned long long)version);
+        r = codec_get_uint(frame, "frame_bytes", &frame_bytes);
+        if (r)
+                return client_bad_reply(client, r, "frame_bytes");
+
+        client->request_max = frame_bytes < UINT32_MAX ? frame_bytes : UINT32_MAX;
+        /* A daemon that accepts longer requests also sends longer replies. */
+        if (client->request_max > client->connection.frame_max)
+                client->connection.frame_max = client->request_max < CONNECTION_IN_MAX
+                                                       ? client->request_max
+                                                       : CONNECTION_IN_MAX;
+        return 0;
+}
+
+/*
+ * Skips models with too long a name or too many end tokens, and all models beyond
+ * CLIENT_MODELS_MAX.
+ */
+static int take_models(struct smv_client *client, const struct codec_frame *frame)
+{
+        struct client_model *model = client->models;
+        struct codec_text name;
+        size_t bytes;
+
+        client->model_count = 0;
+        for (size_t i = 0; client->model_count < CLIENT_MODELS_MAX; i++) {
+                uint64_t context;
+                int r = codec_get_model(frame, i, &name, &model->is_default, &context,
+                                        &client->ids);
+
+                if (r == -ENOENT)
+                        break;
+                if (r)
+                        return client_bad_reply(client, r, "models");
+                bytes = client->ids.count;
+                if (name.count > SMV_NAME_BYTES_MAX || bytes > sizeof(model->ends))
+                        continue;
+                memcpy(model->name, name.bytes, name.count);
+                model->name[name.count] = '\0';
+                model->context = context < UINT32_MAX ? (uint32_t)context : UINT32_MAX;
+                model->end_count = (uint32_t)(bytes / sizeof(*model->ends));
+                if (bytes)
+                        memcpy(model->ends, client->ids.at, bytes);
+                model = &client->models[++client->model_count];
+        }
+        return 0;
+}
+
+/* Sends hello on the new connection, waits for the reply, and maps the ring if it brought one. */
+static int say_hello(struct smv_client *client, const struct smv_connect *options,
+                     uint64_t deadline)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        client_request_begin(client, &writer, "hello", &id);
+        put_hello(&writer, options);
+        if (options->transport != SMV_TRANSPORT_SOCKET)
+                connection_accept_fds(&client->connection);
+        r = client_request_call_until(client, &writer, id, deadline, &frame);
+        if (!r)
+                r = take_limits(client, &frame);
+        if (!r)
+                r = take_models(client, &frame);
+        if (!r)
+                r = take_transport(client, &frame, options);
+        connection_close_fds(&client->connection);
+        return r;
+}
+
+/* ---- connecting ---- */
+
 /* One connection, from the socket to hello's reply. */
-static int meet(struct smv_client *client, const struct smv_connect *options, uint64_t deadline)
+static int connect_once(struct smv_client *client, const struct smv_connect *options,
+                        uint64_t deadline)
 {
         int r;
 
-        r = open_link(client, options, deadline);
+        r = open_connection(client, options, deadline);
         if (!r &&
             (options->transport > SMV_TRANSPORT_SOCKET || options->doorbell > SMV_DOORBELL_NONE))
                 r = client_fail(client, -EINVAL,
-                                "struct smv_connect names a transport or a doorbell that is none");
-        return r ? r : client_hello(client, options, deadline);
+                                "struct smv_connect has an unknown transport or doorbell");
+        return r ? r : say_hello(client, options, deadline);
 }
 
 /* If the ring cannot be used, connects again, and asks for records through the socket. */
-static int meet_somehow(struct smv_client *client, struct smv_connect *options, uint64_t deadline)
+static int connect_with_fallback(struct smv_client *client, struct smv_connect *options,
+                                 uint64_t deadline)
 {
         int r;
 
-        r = meet(client, options, deadline);
+        r = connect_once(client, options, deadline);
         if (!client->ring_failed || options->transport != SMV_TRANSPORT_AUTO || options->use_fd)
                 return r;
 
-        link_deinit(&client->link);
+        connection_deinit(&client->connection);
         client->ring_failed = false;
         client->last_id = 0;
-        client_forget(client);
+        client_clear_failure(client);
         options->transport = SMV_TRANSPORT_SOCKET;
-        return meet(client, options, deadline);
+        return connect_once(client, options, deadline);
 }
 
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client)
@@ -261,10 +268,10 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
         uint64_t deadline;
         int r;
 
-        r = options ? client_take(&o, sizeof(o), options) : 0;
+        r = options ? client_copy_in(&o, sizeof(o), options) : 0;
         if (r)
                 return r;
-        deadline = link_deadline(o.timeout_ms ? o.timeout_ms : CONNECT_MS);
+        deadline = deadline_after(o.timeout_ms ? o.timeout_ms : CONNECT_MS);
 
         client = calloc(1, sizeof(*client));
         if (!client) {
@@ -272,7 +279,7 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
                         close(o.fd);
                 return -ENOMEM;
         }
-        link_init(&client->link, -1);
+        connection_init(&client->connection, -1);
         client->request_max = SMV_FRAME_BYTES_MAX;
         client->reply_ms = CLIENT_REPLY_MS;
         client->spin_ns = (uint64_t)o.spin_us * 1000u;
@@ -281,11 +288,11 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
         if (r && o.use_fd)
                 close(o.fd);
         if (!r)
-                r = meet_somehow(client, &o, deadline);
+                r = connect_with_fallback(client, &o, deadline);
         if (r) {
                 if (o.message && o.message_bytes)
                         snprintf(o.message, o.message_bytes, "%s",
-                                 *client->message ? client->message : strerror(-r));
+                                 *client->failure.message ? client->failure.message : strerror(-r));
                 smv_close(client);
                 return r;
         }
@@ -295,15 +302,15 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
 
 enum smv_transport smv_transport_used(const struct smv_client *client)
 {
-        return client->shared.ring ? SMV_TRANSPORT_RING : SMV_TRANSPORT_SOCKET;
+        return client->ring.segment ? SMV_TRANSPORT_RING : SMV_TRANSPORT_SOCKET;
 }
 
 struct smv_client *smv_close(struct smv_client *client)
 {
         if (!client)
                 return NULL;
-        link_deinit(&client->link);
-        shared_close(&client->shared);
+        connection_deinit(&client->connection);
+        shared_ring_close(&client->ring);
         codec_deinit(&client->codec);
         bytes_deinit(&client->ids);
         bytes_deinit(&client->logprobs[0].at);

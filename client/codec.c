@@ -77,7 +77,7 @@ static int scan_head(const unsigned char *b, size_t left, struct scan_head *ret_
 static int scan_value(const char *body, size_t count, unsigned depth_max)
 {
         const unsigned char *b = (const unsigned char *)body;
-        uint64_t waiting[SMV_DEPTH_MAX]; /* elements that must still come, per level */
+        uint64_t waiting[SMV_NESTING_MAX]; /* elements that must still come, per level */
         unsigned depth = 0;
         size_t at = 0;
         struct scan_head h;
@@ -112,7 +112,7 @@ static int scan(const char *body, size_t count)
 
         if (!count || !((b[0] & 0xf0) == 0x80 || b[0] == 0xde || b[0] == 0xdf))
                 return -EPROTO;
-        return scan_value(body, count, SMV_DEPTH_MAX);
+        return scan_value(body, count, SMV_NESTING_MAX);
 }
 
 static const msgpack_object *get(const struct codec_frame *frame, const char *name)
@@ -473,7 +473,7 @@ void codec_put_messages(struct codec_writer *writer, const char *name,
 void codec_put_packed(struct codec_writer *writer, const char *name,
                       const struct smv_packed *packed)
 {
-        if (scan_value(packed->bytes, packed->count, SMV_DEPTH_MAX - 1) && !writer->result)
+        if (scan_value(packed->bytes, packed->count, SMV_NESTING_MAX - 1) && !writer->result)
                 writer->result = -EPROTO;
         put_name(writer, name);
         write_bytes(writer, packed->bytes, packed->count);

@@ -5,20 +5,14 @@
  * kicks; a kick only means "look at the ring".  The socket also tells of the daemon's death.  When
  * it is lost, the complete records in the ring are read first.
  */
-#include "client/private.h"
+#include "client/state.h"
 
 #include <errno.h>
 
-#include "client/record.h"
+#include "client/record-reader.h"
 
 /* The longest futex sleep while some streams send their records through the socket. */
-#define BOTH_ROADS_NS 1000000u
-
-/* Moves the last stream to the free place: their order does not matter. */
-static void forget_stream(struct smv_client *client, struct client_stream *stream)
-{
-        *stream = client->streams[--client->stream_count];
-}
+#define BOTH_TRANSPORTS_NS 1000000u
 
 /*
  * Adds the last LOGPROBS record to the event, if there is one.  0, or -EPROTO: it does not belong
@@ -43,10 +37,10 @@ static int add_logprobs(struct client_logprobs *logprobs, struct smv_event *even
  * True if the stream's records may come this way.  If there is a ring, streams that outlive the
  * connection send frames, and all others use the ring.
  */
-static bool is_its_road(const struct smv_client *client, const struct client_stream *stream,
-                        bool framed)
+static bool is_its_transport(const struct smv_client *client, const struct client_stream *stream,
+                             bool framed)
 {
-        return !client->shared.ring || framed == (stream->kept != 0);
+        return !client->ring.segment || framed == (stream->resume_id != 0);
 }
 
 /* Converts one record to at most one event.  1: an event; 0: none; -EPROTO or -ENOMEM. */
@@ -60,9 +54,9 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 return 0;
         stream = client_stream(client, record->head.stream);
         if (!stream || record->head.sequence != stream->sequence ||
-            !is_its_road(client, stream, framed))
+            !is_its_transport(client, stream, framed))
                 return -EPROTO;
-        if (stream->left) {
+        if (stream->detached) {
                 client->logprobs[framed].stream = 0;
                 stream->sequence++;
                 return 0;
@@ -86,7 +80,7 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 r = record_end(record, ret_event);
                 break;
         default:
-                if (record->head.flags & SMV_RECORD_MUST)
+                if (record->head.flags & SMV_RECORD_CRITICAL)
                         return -EPROTO;
                 stream->sequence++;
                 return 0;
@@ -96,7 +90,7 @@ static int read_record(struct smv_client *client, const struct record *record, b
 
         stream->sequence++;
         if (ret_event->kind == SMV_EVENT_END)
-                forget_stream(client, stream);
+                client_remove_stream(client, stream);
         return 1;
 }
 
@@ -107,10 +101,10 @@ static int read_record(struct smv_client *client, const struct record *record, b
  * there may be no later smv_next().  Its bytes stay readable until something new is
  * received.
  */
-static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
+static int read_frame(struct smv_client *client, struct smv_event *ret_event)
 {
-        struct link *link = &client->link;
-        const char *frame = link->in.at + link->start;
+        struct connection *connection = &client->connection;
+        const char *frame = connection->in.at + connection->start;
         struct record record;
         int r = 0;
 
@@ -126,29 +120,15 @@ static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
                 return r;
 
         if (r < 0) {
-                link_lose(link, r, link->start);
+                connection_set_lost(connection, r, connection->start);
                 r = 0;
         } else {
-                if (link->start < link->scan)
+                if (connection->start < connection->scan)
                         client->records_ahead--;
-                link_drop(link, link->start + client->frame_bytes);
+                connection_consume(connection, connection->start + client->frame_bytes);
         }
         client->frame_bytes = 0;
-        client_forget_left(client);
-        return r;
-}
-
-int client_release(struct smv_client *client, bool all)
-{
-        struct shared *shared = &client->shared;
-        int r;
-
-        shared_release(shared, all);
-        if (!shared->stalled || client->link.lost)
-                return 0;
-        r = link_kick(&client->link);
-        if (!r)
-                shared->stalled = false;
+        client_remove_detached(client);
         return r;
 }
 
@@ -157,14 +137,14 @@ int client_release(struct smv_client *client, bool all)
  * memory.  Then the socket shows it, and maybe the daemon has sent a reason, so read the
  * socket first.
  */
-static void disbelieve(struct smv_client *client)
+static void stop_reading_ring(struct smv_client *client)
 {
-        struct link *link = &client->link;
+        struct connection *connection = &client->connection;
 
-        client->shared.over = true;
-        while (!link->lost && link_turn(link, 0) > 0)
+        client->ring.stopped = true;
+        while (!connection->lost && connection_poll(connection, 0) > 0)
                 ;
-        link_lose(link, -EPROTO, link->in.count);
+        connection_set_lost(connection, -EPROTO, connection->in.count);
 }
 
 /*
@@ -172,34 +152,34 @@ static void disbelieve(struct smv_client *client)
  * Space is given back before a record is taken.  So the event that this returns is never
  * in space that was given back.
  */
-static int walk_ring(struct smv_client *client, struct smv_event *ret_event)
+static int read_ring(struct smv_client *client, struct smv_event *ret_event)
 {
-        struct shared *shared = &client->shared;
+        struct shared_ring *ring = &client->ring;
         struct record record;
         int r;
 
-        r = client_release(client, false);
+        r = client_release_ring(client, false);
         if (r)
                 return r;
-        while ((r = shared_next(shared, &record)) > 0) {
+        while ((r = shared_ring_next(ring, &record)) > 0) {
                 r = read_record(client, &record, false, ret_event);
                 if (r)
                         break;
         }
 
         if (!r)
-                return client_release(client, true);
+                return client_release_ring(client, true);
         if (r == -ENOMEM)
-                shared_put_back(shared);
+                shared_ring_unread(ring);
         if (r != -EPROTO)
                 return r;
-        disbelieve(client);
+        stop_reading_ring(client);
         return 0;
 }
 
 /*
- * Takes the frame at the front: a frame of records is prepared for walk_frame(), any other
- * frame is dropped.  1: it was complete; 0: it was not, or the link is lost; or -ENOMEM.
+ * Takes the frame at the front: a frame of records is prepared for read_frame(), any other
+ * frame is dropped.  1: it was complete; 0: it was not, or the connection is lost; or -ENOMEM.
  *
  * The replies seen here are those that no call waits for (to a cancel), or those already
  * read by looking ahead.  Only a refusal of the connection itself, which has no id,
@@ -207,31 +187,32 @@ static int walk_ring(struct smv_client *client, struct smv_event *ret_event)
  */
 static int take_frame(struct smv_client *client)
 {
-        struct link *link = &client->link;
+        struct connection *connection = &client->connection;
         struct codec_frame frame = { 0 };
         const char *body;
         size_t bytes;
         int r;
 
-        if (!link_frame(link, link->start, &body, &bytes))
+        if (!connection_frame(connection, connection->start, &body, &bytes))
                 return 0;
 
         if (bytes) {
                 r = client_decode(client, body, bytes, &frame);
                 if (r == -EPROTO)
-                        link_lose(link, r, link->start);
+                        connection_set_lost(connection, r, connection->start);
                 if (r)
                         return r == -EPROTO ? 0 : r;
         }
         if (frame.records) {
                 client->frame_bytes = 4 + bytes;
-                client->record_at = (size_t)(frame.records - (link->in.at + link->start));
+                client->record_at =
+                        (size_t)(frame.records - (connection->in.at + connection->start));
                 client->record_end = client->record_at + frame.records_bytes;
                 return 1;
         }
         if (bytes)
-                client_stray(client, &frame);
-        link_drop(link, link->start + 4 + bytes);
+                client_unexpected_reply(client, &frame);
+        connection_consume(connection, connection->start + 4 + bytes);
         return 1;
 }
 
@@ -240,12 +221,12 @@ static int next_event(struct smv_client *client, struct smv_event *ret_event)
 {
         int r;
 
-        r = walk_ring(client, ret_event);
+        r = read_ring(client, ret_event);
         if (r)
                 return r;
         do {
                 if (client->frame_bytes) {
-                        r = walk_frame(client, ret_event);
+                        r = read_frame(client, ret_event);
                         if (r)
                                 return r;
                 }
@@ -262,15 +243,15 @@ static int next_event(struct smv_client *client, struct smv_event *ret_event)
 static int end_lost(struct smv_client *client, struct smv_event *ret_event)
 {
         client->records_ahead = 0;
-        client_forget_left(client);
+        client_remove_detached(client);
         if (!client->stream_count)
                 return client_lost(client);
 
         /*
-         * Perhaps the client gave up the link and the daemon is still alive.  It must not add
+         * Perhaps the client gave up the connection and the daemon is still alive.  It must not add
          * records behind these ENDs, so read no more from the ring.
          */
-        client->shared.over = true;
+        client->ring.stopped = true;
         *ret_event = (struct smv_event){
                 .kind = SMV_EVENT_END,
                 .stream = client->streams[0].id,
@@ -278,7 +259,7 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
                 .code = SMV_LOST,
                 .sequence = client->streams[0].sequence,
         };
-        forget_stream(client, &client->streams[0]);
+        client_remove_stream(client, &client->streams[0]);
         return 1;
 }
 
@@ -287,44 +268,44 @@ static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint
 {
         uint64_t now;
 
-        if (!client->shared.ring || !client->spin_ns)
+        if (!client->ring.segment || !client->spin_ns)
                 return false;
-        now = link_now();
+        now = monotonic_ns();
         if (!*until)
                 *until = now + client->spin_ns;
         return now < *until && now < deadline;
 }
 
 /* Sleeps in the way of the doorbell.  1: look again; 0: the deadline has passed; or -ENOMEM. */
-static int rest_at_ring(struct smv_client *client, uint64_t deadline)
+static int sleep_on_ring(struct smv_client *client, uint64_t deadline)
 {
-        struct shared *shared = &client->shared;
-        size_t kept = client_kept_count(client);
-        bool futex = shared->doorbell == SMV_DOORBELL_FUTEX && kept < client->stream_count;
-        uint64_t now = link_now(), until = deadline;
+        struct shared_ring *ring = &client->ring;
+        size_t resumable = client_resumable_count(client);
+        bool futex = ring->doorbell == SMV_DOORBELL_FUTEX && resumable < client->stream_count;
+        uint64_t now = monotonic_ns(), until = deadline;
         int r;
 
-        if (until > now && until - now > shared_patience(shared))
-                until = now + shared_patience(shared);
+        if (until > now && until - now > shared_ring_sleep_max(ring))
+                until = now + shared_ring_sleep_max(ring);
         /* The futex does not wake us for data on the socket. */
-        if (kept && until > now && until - now > BOTH_ROADS_NS && futex)
-                until = now + BOTH_ROADS_NS;
+        if (resumable && until > now && until - now > BOTH_TRANSPORTS_NS && futex)
+                until = now + BOTH_TRANSPORTS_NS;
 
         if (futex) {
-                r = link_turn(&client->link, 0);
-                if (!r && now < until && shared_lie_down(shared))
-                        shared_sleep(shared, until - now);
+                r = connection_poll(&client->connection, 0);
+                if (!r && now < until && shared_ring_may_sleep(ring))
+                        shared_ring_sleep(ring, until - now);
         } else {
                 /* After this, the caller may safely sleep on smv_fd(). */
-                if (shared->doorbell == SMV_DOORBELL_KICK && !shared_lie_down(shared))
+                if (ring->doorbell == SMV_DOORBELL_KICK && !shared_ring_may_sleep(ring))
                         return 1;
-                r = link_turn(&client->link, until);
+                r = connection_poll(&client->connection, until);
         }
-        return r ? r : link_now() < deadline;
+        return r ? r : monotonic_ns() < deadline;
 }
 
 /*
- * After each sleep, the loop looks at everything once more.  It must do so after a lost link,
+ * After each sleep, the loop looks at everything once more.  It must do so after a lost connection,
  * because the daemon may die between publishing a record and ringing.  It must do so after the
  * timeout, because a client that sleeps in batches is not woken for a few records that may be
  * there by then.
@@ -339,7 +320,7 @@ static int wait_event(struct smv_client *client, struct smv_event *ret_event, ui
                 r = next_event(client, ret_event);
                 if (r)
                         return r;
-                if (client->link.lost)
+                if (client->connection.lost)
                         return end_lost(client, ret_event);
                 /* Without a stream there is nothing to wait for, but there may be data to read. */
                 if (!client->stream_count)
@@ -347,8 +328,8 @@ static int wait_event(struct smv_client *client, struct smv_event *ret_event, ui
                 if (is_spinning(client, deadline, &spin_until))
                         continue;
 
-                r = client->shared.ring ? rest_at_ring(client, deadline)
-                                        : link_turn(&client->link, deadline);
+                r = client->ring.segment ? sleep_on_ring(client, deadline)
+                                         : connection_poll(&client->connection, deadline);
                 if (r < 0)
                         return r;
                 if (!r && !waits)
@@ -366,27 +347,27 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
         /* Check this before taking an event, so that no event is lost. */
         if (ret_event->size < sizeof(ret_event->size))
                 return client_fail(client, -EINVAL, "struct smv_event has no size");
-        client_forget(client);
+        client_clear_failure(client);
 
-        r = wait_event(client, &event, link_deadline(timeout_ms), timeout_ms != 0);
+        r = wait_event(client, &event, deadline_after(timeout_ms), timeout_ms != 0);
         if (r == -ENOMEM)
                 client_fail(client, r, "out of memory");
         else if (r == -ENODATA)
                 client_fail(client, r, "no stream is alive");
         else if (r > 0)
-                client_give(ret_event, &event, sizeof(event));
+                client_copy_out(ret_event, &event, sizeof(event));
         return r;
 }
 
 int smv_fd(const struct smv_client *client)
 {
-        return client->link.fd;
+        return client->connection.fd;
 }
 
-void smv_batch(struct smv_client *client, size_t bytes)
+void smv_wake_after(struct smv_client *client, size_t bytes)
 {
-        struct shared *shared = &client->shared;
+        struct shared_ring *ring = &client->ring;
 
         /* More bytes than the ring's size can never wait in it. */
-        shared->batch = bytes < shared->reader.data_bytes ? bytes : shared->reader.data_bytes;
+        ring->wake_bytes = bytes < ring->reader.data_bytes ? bytes : ring->reader.data_bytes;
 }

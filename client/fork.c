@@ -1,8 +1,10 @@
 /* Forks of streams. */
-#include "client/private.h"
-
 #include <errno.h>
 #include <samovar/protocol.h>
+
+#include "client/options.h"
+#include "client/request.h"
+#include "client/streams.h"
 
 /* Options that are not set are the parent's, so they are not sent. */
 static void put_fork(struct codec_writer *writer, uint32_t stream, const struct smv_fork *o)
@@ -14,16 +16,16 @@ static void put_fork(struct codec_writer *writer, uint32_t stream, const struct 
                 .min_p = o->min_p,
                 .top_k = o->top_k,
                 .seed = o->seed,
-                .choice = o->choice,
+                .sample_index = o->sample_index,
         };
 
         codec_put_uint(writer, "stream", stream);
         codec_put_uint(writer, "count", o->count);
         if (o->max_tokens)
                 codec_put_uint(writer, "max_tokens", o->max_tokens);
-        client_put_drawing(writer, &drawing);
+        client_put_sampling(writer, &drawing);
         if (o->priority || (o->set & SMV_SET_PRIORITY))
-                client_put_class(writer, o->priority);
+                client_put_priority(writer, o->priority);
 }
 
 static int take_fork(struct smv_client *client, const struct smv_fork *options,
@@ -33,10 +35,11 @@ static int take_fork(struct smv_client *client, const struct smv_fork *options,
 
         if (r)
                 return r;
-        r = client_take(ret_options, sizeof(*ret_options), options);
+        r = client_copy_in(ret_options, sizeof(*ret_options), options);
         if (r)
                 return client_fail(client, r, "struct smv_fork has %s",
-                                   r == -EINVAL ? "no size" : "fields that this library lacks");
+                                   r == -EINVAL ? "no size"
+                                                : "fields that this library does not know");
         if (ret_options->count && ret_options->count <= SMV_FORKS_MAX)
                 return 0;
         return client_fail(client, -EINVAL, "count is %u; it may be from 1 to %u",
@@ -54,11 +57,11 @@ int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *
 
         r = take_fork(client, options, &o);
         if (!r)
-                r = client_ask_begin_streams(client, &writer, "fork", o.count, &id);
+                r = client_streams_begin(client, &writer, "fork", o.count, &id);
         if (r)
                 return r;
         put_fork(&writer, stream, &o);
-        r = client_ask_streams(client, &writer, id, o.count, &frame);
+        r = client_streams_call(client, &writer, id, o.count, &frame);
         for (uint32_t i = 0; !r && i < o.count; i++)
                 ret_streams[i] = id + i;
         return r;

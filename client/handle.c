@@ -1,8 +1,10 @@
 /* Requests about handles: histories that the daemon stores. */
-#include "client/private.h"
-
 #include <errno.h>
 #include <string.h>
+
+#include "client/options.h"
+#include "client/request.h"
+#include "client/streams.h"
 
 /*
  * Sends a request that was begun, and gets the field `length` of its reply.  ret_length: may be
@@ -14,12 +16,12 @@ static int ask_length(struct smv_client *client, struct codec_writer *writer, ui
         uint64_t length;
         int r;
 
-        r = client_ask(client, writer, id, ret_frame);
+        r = client_request_call(client, writer, id, ret_frame);
         if (r)
                 return r;
         r = codec_get_uint(ret_frame, "length", &length);
         if (r)
-                return client_bad_answer(client, r, "length");
+                return client_bad_reply(client, r, "length");
         if (ret_length)
                 *ret_length = (size_t)length;
         return 0;
@@ -33,7 +35,7 @@ static int begin(struct smv_client *client, struct codec_writer *writer, const c
 
         if (r)
                 return r;
-        client_ask_begin(client, writer, op, ret_id);
+        client_request_begin(client, writer, op, ret_id);
         codec_put_uint(writer, "handle", handle);
         return 0;
 }
@@ -48,10 +50,10 @@ int smv_handle_open(struct smv_client *client, const struct smv_generate *option
         uint32_t id;
         int r;
 
-        r = client_take_generate(client, options, &o);
+        r = client_begin_generate(client, options, &o);
         if (r)
                 return r;
-        client_ask_begin(client, &writer, "open", &id);
+        client_request_begin(client, &writer, "open", &id);
         client_put_start(&writer, &o);
         if (o.keep_ms)
                 codec_put_uint(&writer, "keep_ms", o.keep_ms);
@@ -60,7 +62,7 @@ int smv_handle_open(struct smv_client *client, const struct smv_generate *option
                 return r;
         r = codec_get_uint(&frame, "handle", ret_handle);
         if (r)
-                return client_bad_answer(client, r, "handle");
+                return client_bad_reply(client, r, "handle");
         if (ret_length)
                 *ret_length = length;
         return 0;
@@ -112,10 +114,10 @@ int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t lengt
 
 int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, uint64_t *ret_handles)
 {
-        return smv_handle_fork_kept(client, handle, count, 0, ret_handles);
+        return smv_handle_fork_keep(client, handle, count, 0, ret_handles);
 }
 
-int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
+int smv_handle_fork_keep(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
                          uint64_t *ret_handles)
 {
         struct codec_writer writer;
@@ -129,37 +131,35 @@ int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t coun
         codec_put_uint(&writer, "count", count);
         if (keep_ms)
                 codec_put_uint(&writer, "keep_ms", keep_ms);
-        r = client_ask(client, &writer, id, &frame);
+        r = client_request_call(client, &writer, id, &frame);
         if (r)
                 return r;
         r = codec_get_uints(&frame, "handles", ret_handles, count);
-        return r ? client_bad_answer(client, r, "handles") : 0;
+        return r ? client_bad_reply(client, r, "handles") : 0;
 }
 
-int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
-                    enum smv_class priority, uint32_t *ret_stream)
+int smv_handle_pin(struct smv_client *client, uint64_t handle, uint32_t ms,
+                   enum smv_priority priority, uint32_t *ret_stream)
 {
-        static const char *const classes[] = { [SMV_CLASS_NORMAL] = "normal",
-                                               [SMV_CLASS_INTERACTIVE] = "interactive",
-                                               [SMV_CLASS_BACKGROUND] = "background" };
         struct codec_writer writer;
         struct codec_frame frame;
         uint32_t id;
         int r;
 
-        if ((unsigned)priority >= sizeof(classes) / sizeof(*classes))
-                return client_fail(client, -EINVAL, "there is no class %u", (unsigned)priority);
+        if ((unsigned)priority > SMV_PRIORITY_BACKGROUND)
+                return client_fail(client, -EINVAL, "priority is %u; it may be 0 to %u",
+                                   (unsigned)priority, (unsigned)SMV_PRIORITY_BACKGROUND);
         r = client_begin(client);
         if (!r)
-                r = client_ask_begin_streams(client, &writer, "hold", 1, &id);
+                r = client_streams_begin(client, &writer, "pin", 1, &id);
         if (r)
                 return r;
         codec_put_uint(&writer, "handle", handle);
-        codec_put_uint(&writer, "ms", ms);
-        codec_put_text(&writer, "class", classes[priority], strlen(classes[priority]));
+        codec_put_uint(&writer, "pin_ms", ms);
+        client_put_priority(&writer, priority);
         if (!ms)
-                return client_ask(client, &writer, id, &frame); /* begins no stream */
-        r = client_ask_streams(client, &writer, id, 1, &frame);
+                return client_request_call(client, &writer, id, &frame); /* begins no stream */
+        r = client_streams_call(client, &writer, id, 1, &frame);
         if (!r)
                 *ret_stream = id;
         return r;
@@ -175,7 +175,7 @@ int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length
 
         r = client_begin(client);
         if (!r)
-                r = client_ask_begin_streams(client, &writer, "publish", 1, &id);
+                r = client_streams_begin(client, &writer, "publish", 1, &id);
         if (r)
                 return r;
         codec_put_uint(&writer, "handle", handle);
@@ -184,7 +184,7 @@ int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length
         if (group)
                 codec_put_uint(&writer, "group", *group);
         codec_put_text(&writer, "to", group ? "group" : "all", group ? 5 : 3);
-        r = client_ask_streams(client, &writer, id, 1, &frame);
+        r = client_streams_call(client, &writer, id, 1, &frame);
         if (!r)
                 *ret_stream = id;
         return r;
@@ -198,7 +198,7 @@ int smv_handle_revoke(struct smv_client *client, uint64_t handle)
         int r;
 
         r = begin(client, &writer, "revoke", handle, &id);
-        return r ? r : client_ask(client, &writer, id, &frame);
+        return r ? r : client_request_call(client, &writer, id, &frame);
 }
 
 int smv_handle_close(struct smv_client *client, uint64_t handle)
@@ -209,5 +209,5 @@ int smv_handle_close(struct smv_client *client, uint64_t handle)
         int r;
 
         r = begin(client, &writer, "close", handle, &id);
-        return r ? r : client_ask(client, &writer, id, &frame);
+        return r ? r : client_request_call(client, &writer, id, &frame);
 }

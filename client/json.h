@@ -1,5 +1,5 @@
 /*
- * Writes JSON.  The first failure is kept in `result`.  The text is NUL-terminated only
+ * Writes JSON.  The first failure is remembered in `result`.  The text is NUL-terminated only
  * after json_end().  For any input, the output is valid UTF-8 and safe for terminals:
  * control characters are escaped, bytes that are not UTF-8 become U+FFFD, and numbers
  * do not depend on the locale.

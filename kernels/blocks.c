@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "kernels/rows.h"
+#include "kernels/convert.h"
 
 static float half_at(const uint8_t *at)
 {
@@ -17,20 +17,20 @@ static float half_at(const uint8_t *at)
 static void plain(struct block *b, float scale)
 {
         b->scale = scale;
-        b->least = 0;
+        b->min = 0;
         b->scales[0] = 1;
-        b->leasts[0] = 0;
+        b->mins[0] = 0;
 }
 
 /*
- * A block with one run and a value that is added. It is stored negated, because `least` is
+ * A block with one run and a value that is added. It is stored negated, because `min` is
  * subtracted.
  */
-static void above(struct block *b, float scale, float least)
+static void above(struct block *b, float scale, float min)
 {
         plain(b, scale);
-        b->least = -least;
-        b->leasts[0] = 1;
+        b->min = -min;
+        b->mins[0] = 1;
 }
 
 /* 16 bytes: codes 0 .. 15 in their lower halves, 16 .. 31 in the upper halves */
@@ -119,9 +119,9 @@ static void take_runs(const uint8_t *packed, struct block *b)
 {
         for (unsigned i = 0; i < 4; i++) {
                 b->scales[i] = (int8_t)(packed[i] & 63);
-                b->leasts[i] = packed[4 + i] & 63;
+                b->mins[i] = packed[4 + i] & 63;
                 b->scales[4 + i] = (int8_t)((packed[8 + i] & 15) | packed[i] >> 6 << 4);
-                b->leasts[4 + i] = (uint8_t)(packed[8 + i] >> 4 | packed[4 + i] >> 6 << 4);
+                b->mins[4 + i] = (uint8_t)(packed[8 + i] >> 4 | packed[4 + i] >> 6 << 4);
         }
 }
 
@@ -136,7 +136,7 @@ static void take_halves(const uint8_t *from, uint8_t *codes)
 static void q4_k(const uint8_t *from, struct block *b)
 {
         b->scale = half_at(from);
-        b->least = half_at(from + 2);
+        b->min = half_at(from + 2);
         take_runs(from + 4, b);
         take_halves(from + 16, b->codes);
 }
@@ -148,7 +148,7 @@ static void q4_k(const uint8_t *from, struct block *b)
 static void q5_k(const uint8_t *from, struct block *b)
 {
         b->scale = half_at(from);
-        b->least = half_at(from + 2);
+        b->min = half_at(from + 2);
         take_runs(from + 4, b);
         take_halves(from + 48, b->codes);
         for (unsigned i = 0; i < 256; i++)
@@ -173,8 +173,8 @@ static void take_pairs(const uint8_t *from, unsigned shift, uint8_t *codes)
 static void q6_k(const uint8_t *from, struct block *b)
 {
         b->scale = half_at(from + 208);
-        b->least = 0;
-        memset(b->leasts, 0, sizeof(b->leasts));
+        b->min = 0;
+        memset(b->mins, 0, sizeof(b->mins));
         memcpy(b->scales, from + 192, sizeof(b->scales));
         for (unsigned i = 0; i < 256; i++)
                 b->codes[i] = from[i / 128 * 64 + i % 64] >> i / 64 % 2 * 4 & 15;
@@ -188,10 +188,10 @@ static void q6_k(const uint8_t *from, struct block *b)
 static void q2_k(const uint8_t *from, struct block *b)
 {
         b->scale = half_at(from + 80);
-        b->least = half_at(from + 82);
+        b->min = half_at(from + 82);
         for (unsigned i = 0; i < 16; i++) {
                 b->scales[i] = from[i] & 15;
-                b->leasts[i] = from[i] >> 4;
+                b->mins[i] = from[i] >> 4;
         }
         memset(b->codes, 0, sizeof(b->codes));
         take_pairs(from + 16, 0, b->codes);
@@ -209,8 +209,8 @@ static void q3_k(const uint8_t *from, struct block *b)
         const uint8_t *packed = from + 96;
 
         b->scale = half_at(from + 108);
-        b->least = 0;
-        memset(b->leasts, 0, sizeof(b->leasts));
+        b->min = 0;
+        memset(b->mins, 0, sizeof(b->mins));
         for (unsigned i = 0; i < 16; i++) {
                 unsigned low = packed[i % 8] >> i / 8 * 4 & 15,
                          high = packed[8 + i % 4] >> i / 4 * 2 & 3;
@@ -261,16 +261,16 @@ void block_means(const struct block_format *format, const struct block *b, float
 
         for (unsigned first = 0; first < format->numbers; first += run) {
                 float scale = b->scale * (float)b->scales[first / run];
-                float least = b->least * (float)b->leasts[first / run];
+                float min = b->min * (float)b->mins[first / run];
                 const uint8_t *codes = b->codes + first;
 
                 if (format->table || format->is_e4m3)
                         for (unsigned i = 0; i < run; i++)
                                 ret_floats[first + i] =
-                                        scale * block_number(format, codes[i]) - least;
+                                        scale * block_number(format, codes[i]) - min;
                 else
                         for (unsigned i = 0; i < run; i++)
-                                ret_floats[first + i] = scale * (float)(codes[i] - zero) - least;
+                                ret_floats[first + i] = scale * (float)(codes[i] - zero) - min;
         }
 }
 

@@ -6,7 +6,7 @@
  *      Q4_1, Q5_1         32 numbers, one scale and one least value
  *      IQ4_NL, MXFP4      32 numbers, looked up in a table, and one scale; MXFP4's scale is a power
  *                         of two
- *      F8_E4M3            128 numbers of eight bits (rows.h), one scale, which is a float
+ *      F8_E4M3            128 numbers of eight bits (convert.h), one scale, which is a float
  *      Q4_K, Q5_K         256 numbers: eight runs of 32, each with a scale and a least value of six
  *                         bits, multiplied by two scales of the block
  *      Q2_K               256 numbers: sixteen runs of 16, each with a scale and a least value of
@@ -34,9 +34,9 @@
  * they are 0.
  */
 struct block {
-        float scale, least;
+        float scale, min;
         int8_t scales[BLOCK_RUNS_MAX];
-        uint8_t leasts[BLOCK_RUNS_MAX];
+        uint8_t mins[BLOCK_RUNS_MAX];
         uint8_t codes[BLOCK_NUMBERS_MAX]; /* in the row's order */
 };
 

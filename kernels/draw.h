@@ -1,11 +1,11 @@
 /*
  * One random number for one token, the same on every backend.
  *
- * Draws are keyed, not sequential: (seed, choice, position) determines the number. So the result
- * of a request does not depend on other requests, on steps that were repeated, or on where it
- * runs. The generator is Philox4x32-10 with key = seed and counter = {position low, position
- * high, choice, 0}. The interval (0, 1) is cut into 2^40 equal pieces. The first 40 bits of the
- * output are the number of a piece, and the draw is the middle of that piece.
+ * Draws are keyed, not sequential: (seed, sample_index, position) determines the number. So the
+ * result of a request does not depend on other requests, on steps that were repeated, or on where
+ * it runs. The generator is Philox4x32-10 with key = seed and counter = {position low, position
+ * high, sample_index, 0}. The interval (0, 1) is cut into 2^40 equal pieces. The first 40 bits of
+ * the output are the number of a piece, and the draw is the middle of that piece.
  *
  * Picking works in this order (ref/pick.c is the definition):
  *     1. temperature 0: the largest logit, the lowest id among equals. Done.
@@ -55,17 +55,17 @@ DRAW_INLINE void philox(uint32_t c[4], uint64_t seed)
 }
 
 /* The number of the piece of (0, 1): below 2^40. */
-DRAW_INLINE uint64_t draw_piece(uint64_t seed, uint32_t choice, uint64_t position)
+DRAW_INLINE uint64_t draw_piece(uint64_t seed, uint32_t sample_index, uint64_t position)
 {
-        uint32_t c[4] = { (uint32_t)position, (uint32_t)(position >> 32), choice, 0 };
+        uint32_t c[4] = { (uint32_t)position, (uint32_t)(position >> 32), sample_index, 0 };
 
         philox(c, seed);
         return (uint64_t)c[0] << 8 | c[1] >> 24;
 }
 
-DRAW_INLINE double draw(uint64_t seed, uint32_t choice, uint64_t position)
+DRAW_INLINE double draw(uint64_t seed, uint32_t sample_index, uint64_t position)
 {
-        return ((double)draw_piece(seed, choice, position) + 0.5) * 0x1p-40;
+        return ((double)draw_piece(seed, sample_index, position) + 0.5) * 0x1p-40;
 }
 
 #endif

@@ -71,6 +71,8 @@ enum row_type {
 /* Bytes of a file row of `columns` numbers; 0 if the type cannot have that many. */
 size_t row_bytes(enum row_type type, uint32_t columns);
 const char *row_type_name(enum row_type type);
+/* Converts `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
+void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats);
 
 /* The name as it is written in a setting: "f16". */
 const char *kv_type_name(enum kv_type type);
@@ -79,14 +81,14 @@ const char *kv_type_name(enum kv_type type);
  * A weight matrix of one or more parts, stacked: {q, k, v}, {gate, up}. Parts may have different
  * types. The backend decides how they lie in memory.
  */
-#define MAT_PARTS_MAX 3
-struct mat_shape {
+#define MATRIX_PARTS_MAX 3
+struct matrix_shape {
         uint32_t columns;
         uint32_t parts;
-        uint32_t rows[MAT_PARTS_MAX];
-        enum row_type type[MAT_PARTS_MAX];
+        uint32_t rows[MATRIX_PARTS_MAX];
+        enum row_type type[MATRIX_PARTS_MAX];
 };
-struct mat;
+struct matrix;
 struct kv; /* a pool of pages */
 
 /* One row of a step. */
@@ -108,7 +110,7 @@ struct step_row {
 #define STEP_TOKEN UINT32_MAX
 #define STEPS_BACK 2u
 
-#define STEP_REHEARSED 1 /* a return value of step_begin() */
+#define STEP_REPLAYED 1 /* a return value of step_begin() */
 
 /* Consecutive rows of one slot at consecutive positions: attention's unit of work. */
 struct step_run {
@@ -128,7 +130,7 @@ struct pick {
         float temperature; /* 0: the largest logit, the lowest id among equals */
         float top_p, min_p;
         uint32_t top_k; /* 0: all */
-        uint32_t choice;
+        uint32_t sample_index;
         uint64_t seed;
         uint64_t position;
         /*
@@ -182,8 +184,8 @@ struct rope {
  * `write` set, k and v go into the pages. q is (rows, heads * head_dim).
  */
 struct qkv {
-        const struct mat *w; /* parts q, k, v */
-        const float *norm;   /* (columns); NULL: n is x itself */
+        const struct matrix *w; /* parts q, k, v */
+        const float *norm;      /* (columns); NULL: n is x itself */
         float eps;
         const float *bias;            /* (heads + 2 kv_heads) * head_dim, or NULL */
         const float *q_norm, *k_norm; /* (head_dim) rmsnorm of each head, or NULL */
@@ -210,8 +212,8 @@ struct attend {
 
 enum activation { ACT_SILU = 0, ACT_GELU_TANH = 1 };
 
-struct gate {                /* out = act(Wg n + bg) * (Wu n + bu), n as in qkv */
-        const struct mat *w; /* parts gate, up */
+struct gate {                   /* out = act(Wg n + bg) * (Wu n + bu), n as in qkv */
+        const struct matrix *w; /* parts gate, up */
         const float *norm;
         float eps;
         const float *bias; /* gate's, then up's, or NULL */
@@ -219,12 +221,12 @@ struct gate {                /* out = act(Wg n + bg) * (Wu n + bu), n as in qkv 
 };
 
 struct linear { /* x += W y + b */
-        const struct mat *w;
+        const struct matrix *w;
         const float *bias; /* or NULL */
 };
 
 struct head { /* logits of the wanted rows */
-        const struct mat *w;
+        const struct matrix *w;
         const float *norm;
         float eps;
         float softcap; /* 0: none */
@@ -262,12 +264,12 @@ struct kernels_conf {
 };
 
 /* The objects that a model is going to make, so that memory can be planned. */
-struct kernels_needs {
-        const struct mat_shape *mats;
+struct kernels_objects {
+        const struct matrix_shape *matrices;
         const size_t *floats;
         /* One of each shape: heads, kv_heads, head_dim, window. */
         const struct attend *attends;
-        uint32_t mat_count, floats_count, attend_count;
+        uint32_t matrix_count, floats_count, attend_count;
 };
 
 /*
@@ -302,14 +304,15 @@ struct kernels {
         int (*put)(struct kernels *k, float *to, const float *host, size_t count);
         void (*get)(struct kernels *k, float *host, const float *from, size_t count);
 
-        int (*mat_new)(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
-        void (*mat_free)(struct kernels *k, struct mat *mat);
+        int (*matrix_new)(struct kernels *k, const struct matrix_shape *shape,
+                          struct matrix **ret_matrix);
+        void (*matrix_free)(struct kernels *k, struct matrix *matrix);
         /*
          * Puts `rows` rows of a part, as they are in the file, starting at row `row`. Any thread
          * may call it, if the threads put different rows. On 0 the rows are in the matrix; on an
          * error the matrix cannot be used.
          */
-        int (*weights_put)(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+        int (*weights_put)(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
                            uint32_t rows, const void *file_rows);
 
         /* The pool's memory is already backed, like that of floats. */
@@ -318,13 +321,13 @@ struct kernels {
 
         /*
          * Copies what it needs of `step`; applies the page table changes, then copies pages. If
-         * it returns STEP_REHEARSED, the operators run by themselves (see rehearse()) and the
+         * it returns STEP_REPLAYED, the operators run by themselves (see warm_up()) and the
          * next call is step_end().
          */
         int (*step_begin)(struct kernels *k, struct kv *kv, const struct step *step);
 
         /* x: (rows, columns) = the rows of `table` for the tokens, times scale */
-        int (*embed)(struct kernels *k, const struct mat *table, float scale, float *x);
+        int (*embed)(struct kernels *k, const struct matrix *table, float scale, float *x);
         int (*qkv)(struct kernels *k, const struct qkv *op, float *q, const float *x);
         int (*attend)(struct kernels *k, const struct attend *op, float *out, const float *q);
         int (*project)(struct kernels *k, const struct linear *op, float *x, const float *y);
@@ -340,11 +343,11 @@ struct kernels {
         int (*step_end)(struct kernels *k);
         /*
          * May be NULL. Called between steps, after all weights are put. `operators` calls all
-         * operators of a step, the same for every later step. rehearse() calls it several times,
-         * with no rows, and records what it launches. Here the operators also allocate what they
+         * operators of a step, the same for every later step. warm_up() calls it several times,
+         * with no rows, and captures what it launches. Here the operators also allocate what they
          * need, so that no step allocates.
          */
-        int (*rehearse)(struct kernels *k, int (*operators)(void *arg), void *arg);
+        int (*warm_up)(struct kernels *k, int (*operators)(void *arg), void *arg);
         /*
          * Waits for step `number` and writes ret_tokens[want_count], which may contain
          * PICK_NOT_FINITE. It may be called again for the same step until STEPS_BACK more steps
@@ -368,7 +371,7 @@ struct kernels {
          * made, and estimates what the objects will take. A pool of pages takes what
          * kv_page_bytes() says. It fails as making the objects would fail.
          */
-        int (*memory)(struct kernels *k, const struct kernels_needs *needs,
+        int (*memory)(struct kernels *k, const struct kernels_objects *objects,
                       struct kernels_memory *ret_memory);
 
         /*
@@ -389,7 +392,7 @@ int kernels_open(const char *name, const struct kernels_conf *conf, struct kerne
  * Why this thread's last kernels_open() failed, in a sentence; "" if the error code says
  * everything.
  */
-const char *kernels_why(void);
+const char *kernels_errtext(void);
 
 #ifdef __cplusplus
 }

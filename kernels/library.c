@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 int library_open(const char *path, const struct kernels_conf *conf, struct kernels **ret_kernels,
-                 char *why, size_t why_bytes)
+                 char *errtext, size_t errtext_bytes)
 {
         library_open_fn *open;
         /* With a path without a slash, dlopen() would search other folders. */
@@ -15,19 +15,21 @@ int library_open(const char *path, const struct kernels_conf *conf, struct kerne
         void *library;
 
         if (!path || !realpath(path, real)) {
-                snprintf(why, why_bytes, "there is no library for it%s%s", path ? ": " : "",
-                         path ? path : "");
+                snprintf(
+                        errtext, errtext_bytes,
+                        "cannot find the backend library%s%s; name its file with --backend-library",
+                        path ? " " : "", path ? path : "");
                 return -ENOENT;
         }
         library = dlopen(real, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (!library) {
-                snprintf(why, why_bytes, "%s", dlerror());
+                snprintf(errtext, errtext_bytes, "%s", dlerror());
                 return -ELIBBAD;
         }
         *(void **)&open = dlsym(library, LIBRARY_OPEN);
         if (!open) {
-                snprintf(why, why_bytes, "%s: not a backend", path);
+                snprintf(errtext, errtext_bytes, "%s is not a backend library of samovar", path);
                 return -ELIBBAD;
         }
-        return open(LIBRARY_VERSION, conf, ret_kernels, why, why_bytes);
+        return open(LIBRARY_VERSION, conf, ret_kernels, errtext, errtext_bytes);
 }

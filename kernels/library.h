@@ -16,13 +16,13 @@
 #define LIBRARY_VERSION 5u
 
 typedef int library_open_fn(uint32_t version, const struct kernels_conf *conf,
-                            struct kernels **ret_kernels, char *why, size_t why_bytes);
+                            struct kernels **ret_kernels, char *errtext, size_t errtext_bytes);
 
 /*
  * -ENOENT: there is no such file; -ELIBBAD: it is not a backend library of ours; otherwise, the
  * result of the library's own open function.
  */
 int library_open(const char *path, const struct kernels_conf *conf, struct kernels **ret_kernels,
-                 char *why, size_t why_bytes);
+                 char *errtext, size_t errtext_bytes);
 
 #endif

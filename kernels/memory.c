@@ -35,24 +35,25 @@ struct extent {     /* at the beginning of the extent */
         uint32_t pieces;
 };
 
-struct note {
+struct header {
         /* The beginning of the piece's own memory; NULL if the piece is in an extent. */
         void *base;
         size_t mapped;         /* 0: the piece is from the heap */
         struct extent *extent; /* the extent of a medium piece, or NULL */
 };
 
-_Static_assert(sizeof(struct note) <= MEMORY_ALIGN, "the note fits before the first line");
-_Static_assert(sizeof(struct extent) <= MEMORY_ALIGN, "so that pieces begin at lines");
+_Static_assert(sizeof(struct header) <= MEMORY_ALIGN,
+               "the header fits before the first cache line");
+_Static_assert(sizeof(struct extent) <= MEMORY_ALIGN, "so that pieces begin at cache lines");
 
 static struct {
         pthread_mutex_t lock;
         struct extent *last; /* the extent to which pieces are added */
 } extents = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void *note_put(void *at, struct note note)
+static void *header_put(void *at, struct header header)
 {
-        memcpy((char *)at - sizeof(note), &note, sizeof(note));
+        memcpy((char *)at - sizeof(header), &header, sizeof(header));
         return at;
 }
 
@@ -78,31 +79,31 @@ static void *map(size_t bytes, void **ret_base, size_t *ret_mapped)
 
 static void *large_new(size_t bytes)
 {
-        struct note note = { 0 };
-        void *at = map(bytes, &note.base, &note.mapped);
+        struct header header = { 0 };
+        void *at = map(bytes, &header.base, &header.mapped);
 
-        return at ? note_put(at, note) : NULL;
+        return at ? header_put(at, header) : NULL;
 }
 
 static void *small_new(size_t bytes)
 {
-        size_t room = (bytes + 2 * MEMORY_ALIGN - 1) & ~(size_t)(MEMORY_ALIGN - 1);
-        void *base = aligned_alloc(MEMORY_ALIGN, room);
+        size_t padded = (bytes + 2 * MEMORY_ALIGN - 1) & ~(size_t)(MEMORY_ALIGN - 1);
+        void *base = aligned_alloc(MEMORY_ALIGN, padded);
 
         if (!base)
                 return NULL;
-        memset(base, 0, room);
-        return note_put((char *)base + MEMORY_ALIGN, (struct note){ .base = base });
+        memset(base, 0, padded);
+        return header_put((char *)base + MEMORY_ALIGN, (struct header){ .base = base });
 }
 
 /* Call with the lock held. */
-static struct extent *extent_with(size_t room)
+static struct extent *extent_with(size_t padded)
 {
         struct extent *e = extents.last;
         size_t mapped;
         void *base;
 
-        if (e && EXTENT - e->used >= room)
+        if (e && EXTENT - e->used >= padded)
                 return e;
         e = map(EXTENT, &base, &mapped);
         if (!e)
@@ -114,17 +115,17 @@ static struct extent *extent_with(size_t room)
 
 static void *medium_new(size_t bytes)
 {
-        size_t room = (bytes + 2 * MEMORY_ALIGN - 1) & ~(size_t)(MEMORY_ALIGN - 1);
+        size_t padded = (bytes + 2 * MEMORY_ALIGN - 1) & ~(size_t)(MEMORY_ALIGN - 1);
         void *at = NULL;
         struct extent *e;
 
         (void)pthread_mutex_lock(&extents.lock);
-        e = extent_with(room);
+        e = extent_with(padded);
         if (e) {
                 at = (char *)e + e->used + MEMORY_ALIGN;
-                e->used += room;
+                e->used += padded;
                 e->pieces++;
-                note_put(at, (struct note){ .mapped = room, .extent = e });
+                header_put(at, (struct header){ .mapped = padded, .extent = e });
         }
         (void)pthread_mutex_unlock(&extents.lock);
         return at;
@@ -134,12 +135,12 @@ static void *medium_new(size_t bytes)
  * Unmaps an extent when all its pieces are freed. No pieces are added to an extent that is not
  * the last.
  */
-static void medium_free(char *at, const struct note *note)
+static void medium_free(char *at, const struct header *header)
 {
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         uintptr_t from = ((uintptr_t)at + page - 1) & ~(page - 1);
-        uintptr_t to = ((uintptr_t)at - MEMORY_ALIGN + note->mapped) & ~(page - 1);
-        struct extent *e = note->extent;
+        uintptr_t to = ((uintptr_t)at - MEMORY_ALIGN + header->mapped) & ~(page - 1);
+        struct extent *e = header->extent;
 
         (void)pthread_mutex_lock(&extents.lock);
         if (--e->pieces == 0) {
@@ -154,26 +155,26 @@ static void medium_free(char *at, const struct note *note)
 
 void *memory_new(size_t count, size_t bytes)
 {
-        size_t sum, room;
+        size_t sum, padded;
 
         if (__builtin_mul_overflow(count, bytes, &sum) ||
-            __builtin_add_overflow(sum, 2 * LARGE_PAGE, &room))
+            __builtin_add_overflow(sum, 2 * LARGE_PAGE, &padded))
                 return NULL;
         return sum >= LARGE ? large_new(sum) : sum >= MEDIUM ? medium_new(sum) : small_new(sum);
 }
 
 void *memory_free(void *memory)
 {
-        struct note note;
+        struct header header;
 
         if (!memory)
                 return NULL;
-        memcpy(&note, (char *)memory - sizeof(note), sizeof(note));
-        if (note.extent)
-                medium_free(memory, &note);
-        else if (note.mapped)
-                (void)munmap(note.base, note.mapped);
+        memcpy(&header, (char *)memory - sizeof(header), sizeof(header));
+        if (header.extent)
+                medium_free(memory, &header);
+        else if (header.mapped)
+                (void)munmap(header.base, header.mapped);
         else
-                free(note.base);
+                free(header.base);
         return NULL;
 }

@@ -17,7 +17,7 @@
  *               NaN (of bits 0x7fc00000) where some x is not finite
  *      integer  x / scale to nearest, ties to even: -127 .. 127; 0 where scale is 0 or NaN
  *
- * KV_FP8: the same, with E4M3 (rows.h) in place of integers. An E4M3 number always keeps four
+ * KV_FP8: the same, with E4M3 (convert.h) in place of integers. An E4M3 number always keeps four
  * significant bits. An integer keeps fewer bits the smaller it is beside the head's largest
  * number.
  *

@@ -20,14 +20,14 @@ int steps_init(struct steps *s, const struct kernels_conf *conf)
                 .runs = memory_new(conf->rows_max, sizeof(*s->runs)),
                 .picks = memory_new(conf->wants_max, sizeof(*s->picks)),
         };
-        for (uint32_t i = 0; i < STEPS_KEPT; i++) {
-                s->kept[i].rows = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->kept[i].tokens = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->kept[i].told = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->kept[i].logprobs = memory_new((size_t)conf->wants_max * PICK_LOGPROBS_MAX,
-                                                 sizeof(struct logprob));
-                whole = whole && s->kept[i].rows && s->kept[i].tokens && s->kept[i].told &&
-                        s->kept[i].logprobs;
+        for (uint32_t i = 0; i < STEPS_RESULTS; i++) {
+                s->result[i].rows = memory_new(conf->wants_max, sizeof(uint32_t));
+                s->result[i].tokens = memory_new(conf->wants_max, sizeof(uint32_t));
+                s->result[i].logprob_counts = memory_new(conf->wants_max, sizeof(uint32_t));
+                s->result[i].logprobs = memory_new((size_t)conf->wants_max * PICK_LOGPROBS_MAX,
+                                                   sizeof(struct logprob));
+                whole = whole && s->result[i].rows && s->result[i].tokens &&
+                        s->result[i].logprob_counts && s->result[i].logprobs;
         }
         if (!whole || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks) {
                 steps_deinit(s);
@@ -45,11 +45,11 @@ void steps_deinit(struct steps *s)
         memory_free(s->rows);
         memory_free(s->runs);
         memory_free(s->picks);
-        for (uint32_t i = 0; i < STEPS_KEPT; i++) {
-                memory_free(s->kept[i].rows);
-                memory_free(s->kept[i].tokens);
-                memory_free(s->kept[i].told);
-                memory_free(s->kept[i].logprobs);
+        for (uint32_t i = 0; i < STEPS_RESULTS; i++) {
+                memory_free(s->result[i].rows);
+                memory_free(s->result[i].tokens);
+                memory_free(s->result[i].logprob_counts);
+                memory_free(s->result[i].logprobs);
         }
         *s = (struct steps){ 0 };
 }
@@ -87,42 +87,42 @@ static void step_check(const struct steps *s, const struct step *step)
                        step->picks[i].logprobs <= PICK_LOGPROBS_MAX);
 }
 
-static const struct step_kept *steps_kept(const struct steps *s, uint64_t number)
+static const struct step_result *steps_result(const struct steps *s, uint64_t number)
 {
-        const struct step_kept *kept = &s->kept[number % STEPS_KEPT];
+        const struct step_result *result = &s->result[number % STEPS_RESULTS];
 
-        assert(kept->known && kept->number == number);
-        return kept;
+        assert(result->valid && result->number == number);
+        return result;
 }
 
-uint32_t steps_source(const struct steps *s, const struct step_row *row)
+uint32_t steps_pick_index(const struct steps *s, const struct step_row *row)
 {
-        const struct step_kept *kept = steps_kept(s, row->from_step);
-        uint32_t low = 0, high = kept->count;
+        const struct step_result *result = steps_result(s, row->from_step);
+        uint32_t low = 0, high = result->count;
 
         assert(row->from_step < s->step.number && s->step.number - row->from_step <= STEPS_BACK);
         while (low < high) {
                 uint32_t middle = low + (high - low) / 2;
 
-                if (kept->rows[middle] < row->from_row)
+                if (result->rows[middle] < row->from_row)
                         low = middle + 1;
                 else
                         high = middle;
         }
-        assert(low < kept->count && kept->rows[low] == row->from_row);
+        assert(low < result->count && result->rows[low] == row->from_row);
         return low;
 }
 
 static uint32_t row_token(const struct steps *s, const struct step_row *row)
 {
-        const struct step_kept *kept;
+        const struct step_result *result;
         uint32_t token;
 
         if (row->from_row == STEP_TOKEN)
                 return row->token;
-        kept = steps_kept(s, row->from_step);
-        assert(kept->picked);
-        token = kept->tokens[steps_source(s, row)];
+        result = steps_result(s, row->from_step);
+        assert(result->picked);
+        token = result->tokens[steps_pick_index(s, row)];
         return token == PICK_NOT_FINITE ? 0 : token;
 }
 
@@ -132,23 +132,23 @@ static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
                 memcpy(to, from, count * bytes);
 }
 
-void steps_take(struct steps *s, const struct step *step)
+void steps_begin_on_device(struct steps *s, const struct step *step)
 {
-        struct step_kept *kept = &s->kept[step->number % STEPS_KEPT];
+        struct step_result *result = &s->result[step->number % STEPS_RESULTS];
 
         assert(!s->running);
         step_check(s, step);
-        for (uint32_t i = 0; i < STEPS_KEPT; i++)
-                assert(!s->kept[i].known || s->kept[i].number < step->number);
+        for (uint32_t i = 0; i < STEPS_RESULTS; i++)
+                assert(!s->result[i].valid || s->result[i].number < step->number);
 
-        kept->known = true;
-        kept->number = step->number;
-        kept->picked = false;
-        kept->count = step->want_count;
+        result->valid = true;
+        result->number = step->number;
+        result->picked = false;
+        result->count = step->want_count;
 
         for (uint32_t i = 0; i < step->want_count; i++)
-                kept->told[i] = step->picks[i].logprobs;
-        steps_copy(kept->rows, step->want, step->want_count, sizeof(*step->want));
+                result->logprob_counts[i] = step->picks[i].logprobs;
+        steps_copy(result->rows, step->want, step->want_count, sizeof(*step->want));
         steps_copy(s->rows, step->rows, step->row_count, sizeof(*step->rows));
         steps_copy(s->runs, step->runs, step->run_count, sizeof(*step->runs));
         steps_copy(s->picks, step->picks, step->want_count, sizeof(*step->picks));
@@ -159,7 +159,7 @@ void steps_take(struct steps *s, const struct step *step)
                 .want_count = step->want_count,
                 .rows = s->rows,
                 .runs = s->runs,
-                .want = kept->rows,
+                .want = result->rows,
                 .picks = s->picks,
         };
 
@@ -174,26 +174,26 @@ void steps_take(struct steps *s, const struct step *step)
 
 void steps_begin(struct steps *s, const struct step *step)
 {
-        steps_take(s, step);
+        steps_begin_on_device(s, step);
         for (uint32_t i = 0; i < step->row_count; i++)
                 s->tokens[i] = row_token(s, &s->rows[i]);
 }
 
-uint32_t *steps_picked(struct steps *s)
+uint32_t *steps_tokens_out(struct steps *s)
 {
-        struct step_kept *kept = &s->kept[s->step.number % STEPS_KEPT];
+        struct step_result *result = &s->result[s->step.number % STEPS_RESULTS];
 
         assert(s->running);
-        kept->picked = true;
-        return kept->tokens;
+        result->picked = true;
+        return result->tokens;
 }
 
-struct logprob *steps_told(struct steps *s, uint32_t want)
+struct logprob *steps_logprobs_out(struct steps *s, uint32_t want)
 {
-        struct step_kept *kept = &s->kept[s->step.number % STEPS_KEPT];
+        struct step_result *result = &s->result[s->step.number % STEPS_RESULTS];
 
-        assert(s->running && want < kept->count);
-        return kept->logprobs + (size_t)want * PICK_LOGPROBS_MAX;
+        assert(s->running && want < result->count);
+        return result->logprobs + (size_t)want * PICK_LOGPROBS_MAX;
 }
 
 void steps_end(struct steps *s)
@@ -204,20 +204,20 @@ void steps_end(struct steps *s)
 
 void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens)
 {
-        const struct step_kept *kept = steps_kept(s, number);
+        const struct step_result *result = steps_result(s, number);
 
         assert(!s->running || number != s->step.number);
-        assert(kept->picked || !kept->count);
-        steps_copy(ret_tokens, kept->tokens, kept->count, sizeof(*ret_tokens));
+        assert(result->picked || !result->count);
+        steps_copy(ret_tokens, result->tokens, result->count, sizeof(*ret_tokens));
 }
 
 void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs)
 {
-        const struct step_kept *kept = steps_kept(s, number);
+        const struct step_result *result = steps_result(s, number);
 
         assert(!s->running || number != s->step.number);
-        assert(want < kept->count && kept->picked && kept->tokens[want] != PICK_NOT_FINITE);
-        steps_copy(ret_logprobs, kept->logprobs + (size_t)want * PICK_LOGPROBS_MAX,
-                   kept->told[want], sizeof(*ret_logprobs));
+        assert(want < result->count && result->picked && result->tokens[want] != PICK_NOT_FINITE);
+        steps_copy(ret_logprobs, result->logprobs + (size_t)want * PICK_LOGPROBS_MAX,
+                   result->logprob_counts[want], sizeof(*ret_logprobs));
 }

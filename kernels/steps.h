@@ -21,18 +21,18 @@
 extern "C" {
 #endif
 
-#define STEPS_KEPT    (STEPS_BACK + 1u)
+#define STEPS_RESULTS (STEPS_BACK + 1u)
 #define STEPS_NO_PAGE UINT32_MAX /* an entry of a page table that was never set */
 
 /* The wanted rows of one step and the tokens picked from them. */
-struct step_kept {
+struct step_result {
         uint64_t number;
-        bool known;  /* there was such a step */
+        bool valid;  /* there was such a step */
         bool picked; /* `tokens` is set */
         uint32_t count;
         uint32_t *rows;           /* (wants_max), ascending */
         uint32_t *tokens;         /* (wants_max) */
-        uint32_t *told;           /* (wants_max): how many logprobs were asked for */
+        uint32_t *logprob_counts; /* (wants_max): how many logprobs were asked for */
         struct logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
 };
 
@@ -45,7 +45,7 @@ struct steps {
         struct step_row *rows;
         struct step_run *runs;
         struct pick *picks;
-        struct step_kept kept[STEPS_KEPT]; /* step n is in [n % STEPS_KEPT] */
+        struct step_result result[STEPS_RESULTS]; /* step n is in [n % STEPS_RESULTS] */
 };
 
 int steps_init(struct steps *s, const struct kernels_conf *conf);
@@ -58,19 +58,19 @@ void steps_deinit(struct steps *s); /* a zeroed or half-made *s is fine */
  */
 void steps_begin(struct steps *s, const struct step *step);
 /*
- * Like steps_begin(), but does not resolve the tokens, which are on a device: steps_source()
+ * Like steps_begin(), but does not resolve the tokens, which are on a device: steps_pick_index()
  * tells where.
  */
-void steps_take(struct steps *s, const struct step *step);
+void steps_begin_on_device(struct steps *s, const struct step *step);
 /*
  * For a row whose token is an earlier pick: the index of that pick among the wanted rows of its
  * step.
  */
-uint32_t steps_source(const struct steps *s, const struct step_row *row);
+uint32_t steps_pick_index(const struct steps *s, const struct step_row *row);
 /* Where pick() writes the want_count tokens of the running step. */
-uint32_t *steps_picked(struct steps *s);
+uint32_t *steps_tokens_out(struct steps *s);
 /* Where pick() writes the logprobs of wanted row `want`. */
-struct logprob *steps_told(struct steps *s, uint32_t want);
+struct logprob *steps_logprobs_out(struct steps *s, uint32_t want);
 void steps_end(struct steps *s);
 void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens);
 void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,

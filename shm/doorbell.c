@@ -16,13 +16,14 @@ bool doorbell_is_due(struct doorbell *bell, const struct doorbell_news *news)
         if (wish == SMV_WAKE_NEVER)
                 return false;
         /*
-         * Compare the brim with the tail only, not with `from`: the brim is computed from a head
-         * that may be old, so it is not a position that the tail passes only once.
+         * Compare wake_level with the tail only, not with `from`: it is computed from a head that
+         * may be old, so it is not a position that the tail passes only once.
          */
-        return (from <= wish && wish < news->tail) || from < news->end || news->brim < news->tail;
+        return (from <= wish && wish < news->tail) || from < news->end ||
+               news->wake_level < news->tail;
 }
 
-uint64_t doorbell_brim(const struct ring_writer *writer)
+uint64_t doorbell_wake_level(const struct ring_writer *writer)
 {
         return writer->head + writer->data_bytes / 4;
 }

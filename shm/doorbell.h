@@ -44,14 +44,14 @@ struct doorbell_news {
          * A tail past this position also wakes the reader: so much is unread that the writer may
          * soon have to wait for free space.
          */
-        uint64_t brim;
+        uint64_t wake_level;
 };
 
 /* Call it after the writer has published.  True: ring the bell. */
 bool doorbell_is_due(struct doorbell *bell, const struct doorbell_news *news);
 
-/* The value for `brim`: a quarter of the ring beyond the newest head that the writer knows. */
-uint64_t doorbell_brim(const struct ring_writer *writer);
+/* For `wake_level`: a quarter of the ring beyond the newest head that the writer knows. */
+uint64_t doorbell_wake_level(const struct ring_writer *writer);
 
 /*
  * The reader's half.  Call doorbell_may_sleep() when ring_next() has returned RING_E_EMPTY and the

@@ -103,21 +103,21 @@ static uint64_t bytes_to_end(const struct ring_writer *writer)
  * at most once.  Only the record that meets the end leaves a PAD, and the PAD is
  * smaller than that record.
  */
-int ring_room(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes)
+int ring_free_bytes(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes)
 {
-        uint64_t to_end = bytes_to_end(writer), room, waste;
+        uint64_t to_end = bytes_to_end(writer), usable, waste;
         int r = load_head(writer);
 
         if (r)
                 return r;
         writer->head_seen = writer->head;
 
-        room = free_bytes(writer);
-        if (room > to_end && record_max > SMV_RING_ALIGN) {
+        usable = free_bytes(writer);
+        if (usable > to_end && record_max > SMV_RING_ALIGN) {
                 waste = round_up(record_max) - SMV_RING_ALIGN;
-                room -= waste < to_end ? waste : to_end;
+                usable -= waste < to_end ? waste : to_end;
         }
-        *ret_bytes = room;
+        *ret_bytes = usable;
         return 0;
 }
 
@@ -137,7 +137,7 @@ static void put_pad(struct ring_writer *writer, uint64_t bytes)
 
 /*
  * Loading head again must not change head_seen: ring_stall() has to know whether the
- * reader has moved since ring_room() found too little space.
+ * reader has moved since ring_free_bytes() found too little space.
  */
 int ring_put(struct ring_writer *writer, uint8_t type, uint8_t flags, uint32_t stream,
              uint32_t sequence, size_t payload_bytes, void **ret_payload)

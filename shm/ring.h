@@ -42,7 +42,7 @@ struct ring_writer {
         uint64_t tail;      /* the writer's own, including records not yet published */
         uint64_t published; /* the value of page->tail, which is not read back */
         uint64_t head;      /* the newest known; bytes before it may be overwritten */
-        uint64_t head_seen; /* the head at the last ring_room(); `head` may be newer */
+        uint64_t head_seen; /* the head at the last ring_free_bytes(); `head` may be newer */
 };
 
 struct ring_reader {
@@ -76,7 +76,7 @@ int ring_reader_init(struct ring_reader *reader, void *segment_d,
  * head once.  Returns 0 and *ret_bytes, or -EPROTO if the reader's head is
  * impossible.
  */
-int ring_room(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes);
+int ring_free_bytes(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes);
 
 /* The head that the reader claims, not checked.  Any thread may ask; do not rely on the value. */
 uint64_t ring_head(const struct smv_ring_control *control);
@@ -99,8 +99,8 @@ int ring_publish(struct ring_writer *writer);
 
 /*
  * The writer's side of a stall: stores STALLED, then loads head once more.  True if
- * the reader has moved since the last ring_room(): the stall is taken back, so call
- * ring_room() again.  Otherwise the reader will see the state and tell the writer
+ * the reader has moved since the last ring_free_bytes(): the stall is taken back, so call
+ * ring_free_bytes() again.  Otherwise the reader will see the state and tell the writer
  * when it has made space.
  */
 int ring_stall(struct ring_writer *writer);

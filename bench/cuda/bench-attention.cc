@@ -10,7 +10,7 @@
 
 #include "bench/cuda/bench.h"
 #include "kernels/cuda/attend-prompt.h"
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define HEADS    32u
 #define KV_HEADS 8u
@@ -25,7 +25,7 @@ struct shape {
 
 struct operands {
         attend_args args;
-        attend_prompt_room prompts;
+        attend_prompt_scratch prompts;
         const uint8_t *pages;
         size_t layer_bytes;
         unsigned layers;
@@ -56,7 +56,7 @@ static void make_step(bench *b, operands *o, const shape *s)
 {
         uint32_t rows = s->slots * s->rows;
         step_view *view = &o->args.view;
-        std::vector<seen_run> runs;
+        std::vector<view_run> runs;
 
         for (uint32_t i = 0; i < s->slots; i++)
                 runs.push_back({ i * s->rows, s->rows, i, s->context - s->rows });
@@ -69,20 +69,21 @@ static void make_step(bench *b, operands *o, const shape *s)
 
 static void make_room(bench *b, operands *o, const shape *s)
 {
-        attend_room *room = &o->args.room;
-        attend_bytes bytes;
+        attend_scratch *scratch = &o->args.scratch;
+        attend_scratch_bytes bytes;
 
-        *room = {};
-        room->heads = HEADS;
-        room->kv_heads = KV_HEADS;
-        room->head_dim = s->head_dim;
-        bench_must(attend_room_of(room, device_processors(b->device), o->args.view.rows_max,
-                                  o->args.view.pages_max, &bytes),
+        *scratch = {};
+        scratch->heads = HEADS;
+        scratch->kv_heads = KV_HEADS;
+        scratch->head_dim = s->head_dim;
+        bench_must(attend_scratch_of(scratch, device_processors(b->device), o->args.view.rows_max,
+                                     o->args.view.pages_max, &bytes),
                    "room for attention");
-        room->list = (attend_list *)keep(o, bench_new(b, bytes.list));
-        room->parts = (float *)keep(o, bench_new(b, bytes.parts));
-        room->arrived = (unsigned *)keep(o, bench_new(b, bytes.arrived));
-        bench_must(device_clear(b->device, STREAM_STEPS, room->arrived, bytes.arrived), "to clear");
+        scratch->list = (attend_list *)keep(o, bench_new(b, bytes.list));
+        scratch->parts = (float *)keep(o, bench_new(b, bytes.parts));
+        scratch->arrived = (unsigned *)keep(o, bench_new(b, bytes.arrived));
+        bench_must(device_clear(b->device, STREAM_STEPS, scratch->arrived, bytes.arrived),
+                   "to clear");
 }
 
 /* Whether the rows are those of a prompt, which has a kernel of its own. */
@@ -97,15 +98,15 @@ static void make_plan(bench *b, operands *o, const shape *s)
         size_t bytes;
 
         if (!is_prompt(s)) {
-                bench_must(attend_plan(b->device, &a->view, &a->room), "a plan");
+                bench_must(attend_plan(b->device, &a->view, &a->scratch), "a plan");
                 return;
         }
         o->prompts.rows_min = ATTEND_PROMPT_ROWS;
-        bench_must(attend_prompt_room_of(&o->prompts, &a->room, device_processors(b->device),
-                                         a->view.rows_max, &bytes),
+        bench_must(attend_prompt_scratch_of(&o->prompts, &a->scratch, device_processors(b->device),
+                                            a->view.rows_max, &bytes),
                    "room for prompts");
         o->prompts.list = (attend_prompt_list *)keep(o, bench_new(b, bytes));
-        bench_must(attend_prompt_plan(b->device, &a->view, &a->room, &o->prompts), "a plan");
+        bench_must(attend_prompt_plan(b->device, &a->view, &a->scratch, &o->prompts), "a plan");
 }
 
 static void operands_open(bench *b, operands *o, const shape *s)

@@ -1,13 +1,13 @@
 /*
- * The cost of the boundary between two kernels, beyond the bytes that each has to read.  A chain
- * of kernels is launched one by one or recorded, with and without early begin.  Each kernel has a
+ * The cost of the boundary between two kernels, beyond the bytes that each has to read.  A chain of
+ * kernels is launched one by one or as a graph, with and without early begin.  Each kernel has a
  * slice of weights of its own, and reads the sums of its predecessor.
  */
 #include <stdio.h>
 #include <vector>
 
 #include "bench/cuda/bench.h"
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define THREADS 512u
 #define WARPS   (THREADS / LANES)
@@ -54,7 +54,7 @@ template <bool EAGER> static KERNEL(THREADS) chain_link(link_args a)
         UNROLL
         for (unsigned i = 0; i < RING; i++)
                 sum += add_up(ring[i]);
-        sum = lanes_sum(sum);
+        sum = warp_sum(sum);
         if (!lane_number())
                 a.out[blockIdx.x * WARPS + warp] = sum * 7 + before;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define SENT_AT_ONCE (8u << 20)
 
@@ -20,7 +20,7 @@ void bench_must(int error, const char *what)
 {
         if (!error)
                 return;
-        fprintf(stderr, "bench-device: %s: %s (%d)\n", what, device_why(), error);
+        fprintf(stderr, "bench-device: %s: %s (%d)\n", what, device_errtext(), error);
         exit(1);
 }
 
@@ -28,7 +28,7 @@ void bench_check(bool good, const char *what)
 {
         if (good)
                 return;
-        fprintf(stderr, "bench-device: what was computed is wrong: %s\n", what);
+        fprintf(stderr, "bench-device: wrong result: %s\n", what);
         exit(1);
 }
 
@@ -36,7 +36,7 @@ void bench_note(bench *b, bool good, const char *what)
 {
         if (good)
                 return;
-        fprintf(stderr, "bench-device: what was computed is wrong: %s\n", what);
+        fprintf(stderr, "bench-device: wrong result: %s\n", what);
         b->wrong = true;
 }
 
@@ -55,8 +55,8 @@ void bench_delete(bench *b, void *memory)
 
 void bench_wait(bench *b)
 {
-        bench_must(device_mark(b->device, STREAM_STEPS, b->moment), "a moment");
-        bench_must(device_wait(b->device, b->moment), "waiting");
+        bench_must(device_event_record(b->device, STREAM_STEPS, b->event), "an event");
+        bench_must(device_event_wait(b->device, b->event), "waiting");
 }
 
 /* Copies through pinned memory that it allocates itself; this is not measured. */
@@ -157,7 +157,7 @@ static void open_device(bench *b)
 {
         bench_must(device_open(0, &b->device), "a GPU");
         b->card = card_of(device_name(b->device));
-        bench_must(device_moment_new(b->device, &b->moment), "a moment");
+        bench_must(device_event_new(b->device, &b->event), "an event");
         fprintf(stderr, "bench-device: %s, %u multiprocessors, %zu MiB free\n",
                 device_name(b->device), device_processors(b->device),
                 device_memory_left(b->device) >> 20);
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
         for (; i < argc; i++)
                 if (!measure(&b, argv[i]))
                         return refuse();
-        device_moment_delete(b.device, b.moment);
+        device_event_delete(b.device, b.event);
         device_close(b.device);
         return b.wrong;
 }

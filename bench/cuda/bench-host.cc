@@ -1,11 +1,11 @@
 /*
  * Between the host and the device: copies of pinned memory in both directions, and the cost of a
- * launch and a replay for the calling thread.
+ * launch and a graph launch for the calling thread.
  */
 #include <stdio.h>
 
 #include "bench/cuda/bench.h"
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define BUS      52e9 /* bytes/s one way, predicted for PCIe 5 */
 #define BUS_BOTH 85e9 /* bytes/s both ways at once, predicted for PCIe 5 */
@@ -36,7 +36,7 @@ static const char *const directions[] = { "to the device", "from the device", "b
 
 struct ends {
         void *pinned[2], *memory[2];
-        moment *loads;
+        event *loads;
         size_t bytes;
 };
 
@@ -54,8 +54,8 @@ static void put_copy(bench *b, const ends *e, direction way)
                 return;
         bench_must(device_download(b->device, STREAM_LOADS, e->pinned[1], e->memory[1], e->bytes),
                    "to download");
-        bench_must(device_mark(b->device, STREAM_LOADS, e->loads), "a moment");
-        bench_must(device_follow(b->device, STREAM_STEPS, e->loads), "to follow");
+        bench_must(device_event_record(b->device, STREAM_LOADS, e->loads), "an event");
+        bench_must(device_stream_wait(b->device, STREAM_STEPS, e->loads), "to follow");
 }
 
 static void tell_copy(bench *b, ends *e, direction way)
@@ -87,7 +87,7 @@ static void tell_copies(bench *b, size_t bytes)
                 e.memory[i] = bench_array<uint8_t>(b, FILL_BITS, bytes);
         }
         if (b->device)
-                bench_must(device_moment_new(b->device, &e.loads), "a moment");
+                bench_must(device_event_new(b->device, &e.loads), "an event");
         for (direction way : { UP, DOWN, BOTH })
                 tell_copy(b, &e, way);
         for (unsigned i = 0; b->device && i < 2; i++) {
@@ -95,7 +95,7 @@ static void tell_copies(bench *b, size_t bytes)
                 bench_delete(b, e.memory[i]);
         }
         if (b->device)
-                device_moment_delete(b->device, e.loads);
+                device_event_delete(b->device, e.loads);
 }
 
 /* ---- the thread that launches ---- */
@@ -118,7 +118,7 @@ template <class Call> static figure time_calls(bench *b, Call call)
 
 static void tell_replay(bench *b, unsigned nodes)
 {
-        recording *recording = nullptr;
+        graph *graph = nullptr;
         figure f = {};
         char what[100];
 
@@ -127,11 +127,12 @@ static void tell_replay(bench *b, unsigned nodes)
         if (b->device) {
                 put_nothing(b);
                 bench_wait(b);
-                recording = bench_record(b, nodes, [&](unsigned) { put_nothing(b); });
+                graph = bench_record(b, nodes, [&](unsigned) { put_nothing(b); });
                 f = time_calls(b, [&] {
-                        bench_must(device_replay(b->device, STREAM_STEPS, recording), "a replay");
+                        bench_must(device_graph_launch(b->device, STREAM_STEPS, graph),
+                                   "a graph launch");
                 });
-                device_recording_delete(b->device, recording);
+                device_graph_delete(b->device, graph);
         }
         figure_tell("host", what, "us", prediction_of_all(3 + 0.01 * nodes),
                     b->device ? &f : nullptr, 0);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "bench/cuda/bench.h"
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define READERS 512u /* threads of a block */
 
@@ -36,9 +36,9 @@ template <unsigned DEPTH> static KERNEL(READERS) read_all(read_args a)
                         for (unsigned d = 0; d < DEPTH; d++)
                                 sum += v[d].x + v[d].y + v[d].z + v[d].w;
                 }
-        sum = lanes_sum(sum);
+        sum = warp_sum(sum);
         if (!lane_number())
-                add_atomically(a.sum, sum);
+                atomic_add(a.sum, sum);
 }
 
 struct reading {

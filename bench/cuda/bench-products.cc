@@ -1,6 +1,6 @@
 /*
- * Rows times weights, 1 to 256 rows, for the matrices of two models: by the kernel (linear.h),
- * and by cuBLASLt (wide.h).  Each product reads other weights than the products before it, so
+ * Rows times weights, 1 to 256 rows, for the matrices of two models: by the kernel (linear.h), and
+ * by cuBLASLt (linear-blas.h).  Each product reads other weights than the products before it, so
  * that the weights come from memory and not from the cache.
  */
 #include <errno.h>
@@ -11,17 +11,17 @@
 
 #include "bench/cuda/bench.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/linear-blas.h"
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/wide.h"
 
-#define ROWS_MAX 256u
-#define CHUNK    64u /* rows for which the kernel reads the weights once */
-#define SETS_MAX 64u
-#define CACHED   ((size_t)300 << 20) /* five times what the largest L2 cache holds */
-#define NODES    32u                 /* products of a recording */
-#define SAMPLES  5u                  /* there are hundreds of figures */
-#define COMPARED 16u                 /* numbers of a result that are checked */
-#define NEAR     0.03f /* of the largest number: cuBLASLt gets weights rounded to bfloats */
+#define ROWS_MAX     256u
+#define CHUNK        64u /* rows for which the kernel reads the weights once */
+#define VARIANTS_MAX 64u
+#define CACHED       ((size_t)300 << 20) /* five times what the largest L2 cache holds */
+#define NODES        32u                 /* products of a graph */
+#define SAMPLES      5u                  /* there are hundreds of figures */
+#define COMPARED     16u                 /* numbers of a result that are checked */
+#define NEAR         0.03f /* of the largest number: cuBLASLt gets weights rounded to bfloats */
 
 struct product {
         const char *name;
@@ -61,14 +61,14 @@ static const char *const ways[] = { "kernel", "cuBLASLt" };
 
 struct operands {
         linear_args args;
-        linear_matrix sets[SETS_MAX];
+        linear_matrix sets[VARIANTS_MAX];
         unsigned count;
         uint32_t *rows; /* on the device */
         uint16_t *x, *out;
         float *y, *sums;
         unsigned *arrived;
         blas *library; /* NULL: there is none */
-        wide_scratch scratch;
+        linear_blas_scratch scratch;
         float alone[COMPARED]; /* the first results for one row alone */
 };
 
@@ -79,7 +79,7 @@ static void make_sets(bench *b, operands *o, size_t bytes, size_t scales)
         fill kind_of_scales = w->format == LINEAR_E4M3 ? FILL_FLOATS : FILL_SCALES;
 
         o->count = b->tiny ? 2 : (unsigned)(CACHED / (bytes + scales)) + 2;
-        o->count = o->count < SETS_MAX ? o->count : SETS_MAX;
+        o->count = o->count < VARIANTS_MAX ? o->count : VARIANTS_MAX;
         for (unsigned i = 0; i < o->count; i++) {
                 o->sets[i] = *w;
                 o->sets[i].weights = bench_array<uint8_t>(b, kind, bytes);
@@ -94,7 +94,7 @@ static void make_scratch(bench *b, operands *o)
         linear_args *a = &o->args;
         size_t sums, arrived, weights;
 
-        linear_room(b->device, &a->w, ROWS_MAX, &sums, &arrived);
+        linear_scratch_size(b->device, &a->w, ROWS_MAX, &sums, &arrived);
         o->sums = a->sums = bench_array<float>(b, FILL_FLOATS, sums + 1);
         o->arrived = a->arrived = (unsigned *)bench_new(b, (arrived + 1) * sizeof(unsigned));
         bench_must(
@@ -102,8 +102,9 @@ static void make_scratch(bench *b, operands *o)
                 "to clear");
         if (!o->library)
                 return;
-        wide_room(&a->w, a->epilogue, ROWS_MAX, WIDE_BYTES, &weights, &sums);
-        o->scratch = { WIDE_BYTES, nullptr, nullptr };
+        linear_blas_scratch_size(&a->w, a->epilogue, ROWS_MAX, LINEAR_BLAS_SCRATCH_BYTES, &weights,
+                                 &sums);
+        o->scratch = { LINEAR_BLAS_SCRATCH_BYTES, nullptr, nullptr };
         if (weights)
                 o->scratch.weights = (uint16_t *)bench_new(b, weights * sizeof(uint16_t));
         if (sums)
@@ -200,14 +201,14 @@ static void multiply(bench *b, operands *o, way way, unsigned set)
 {
         o->args.w = o->sets[set % o->count];
         bench_must(way == BY_KERNEL ? linear(b->device, &o->args)
-                                    : wide(b->device, o->library, &o->args, &o->scratch),
+                                    : linear_blas(b->device, o->library, &o->args, &o->scratch),
                    "a product");
 }
 
 /* This also makes cuBLASLt choose an algorithm. */
 static bool library_serves(const operands *o)
 {
-        int r = wide_serves(o->library, &o->args, &o->scratch);
+        int r = linear_blas_serves(o->library, &o->args, &o->scratch);
 
         bench_must(r < 0 ? r : 0, "a product by cuBLASLt");
         return r;
@@ -322,7 +323,8 @@ static blas *open_library(bench *b)
                 bench_must(r, "cuBLASLt");
                 return library;
         }
-        fprintf(stderr, "bench-device: products of cuBLASLt are not measured: %s\n", blas_why());
+        fprintf(stderr, "bench-device: products of cuBLASLt are not measured: %s\n",
+                blas_errtext());
         figure_tell("products", "cuBLASLt", "-", {}, nullptr, 0);
         return nullptr;
 }

@@ -4,8 +4,8 @@
  *
  *      bench-steps [--tiny] [--quick] [--predict] [--threads N] --library FILE MODEL ...
  *
- * Each step is measured as launches and as a recording (rehearse() of kernels.h).  --quick measures
- * recordings only, with fewer samples.  Lines are those of figure.h.
+ * Each step is measured as launches and as a graph (warm_up() of kernels.h).  --quick measures
+ * graphs only, with fewer samples.  Lines are those of figure.h.
  *
  * All rows of a step are the same sequence, in pages of their own.  So all rows should pick the
  * same token, and the same token in both ways.  If some rows do not, the program says how many and
@@ -98,7 +98,7 @@ static void must(int error, const char *what)
 {
         if (!error)
                 return;
-        fprintf(stderr, "bench-steps: %s: %s (%d)\n", what, kernels_why(), error);
+        fprintf(stderr, "bench-steps: %s: %s (%d)\n", what, kernels_errtext(), error);
         exit(1);
 }
 
@@ -385,10 +385,10 @@ static void tell_rehearsal(struct bench *b)
         char what[120];
 
         if (!b->predict)
-                must(random_rehearse(&b->model), "a rehearsal");
+                must(random_warm_up(&b->model), "the warm-up");
         began = figure_clock() - began;
         f = (struct figure){ began, began, began };
-        snprintf(what, sizeof(what), "%s, rehearsal", b->named->name);
+        snprintf(what, sizeof(what), "%s, warm-up", b->named->name);
         figure_tell("steps", what, "s", prediction_of_all(REHEARSAL), b->predict ? NULL : &f, 0);
 }
 

@@ -30,7 +30,7 @@ struct bench {
         /* Bandwidth of reading memory in bytes/s, as measured or as predicted. */
         double bandwidth;
         unsigned samples; /* samples of each figure; BENCH_SAMPLES at most */
-        struct moment *moment;
+        struct event *event;
 };
 
 void bench_memory(bench *b);    /* bench-memory.cc */
@@ -42,7 +42,7 @@ void bench_host(bench *b);      /* bench-host.cc */
 
 /* ---- the device ---- */
 
-/* Ends the program on an error, and prints device_why(). */
+/* Ends the program on an error, and prints device_errtext(). */
 void bench_must(int error, const char *what);
 void bench_check(bool good, const char *what); /* checks a computed result */
 void bench_note(bench *b, bool good, const char *what);
@@ -116,29 +116,29 @@ template <class Put> figure bench_time(bench *b, Put put)
 }
 
 /*
- * Records put(0) .. put(count - 1).  Each must have been put once before, unless it makes nothing
+ * Captures put(0) .. put(count - 1).  Each must have been put once before, unless it makes nothing
  * at its first call.
  */
-template <class Put> recording *bench_record(bench *b, unsigned count, Put put)
+template <class Put> graph *bench_record(bench *b, unsigned count, Put put)
 {
-        recording *recording;
+        graph *graph;
 
-        bench_must(device_record(b->device, STREAM_STEPS), "a recording");
+        bench_must(device_capture_begin(b->device, STREAM_STEPS), "a graph capture");
         for (unsigned i = 0; i < count; i++)
                 put(i);
-        bench_must(device_recorded(b->device, STREAM_STEPS, &recording), "a recording");
-        return recording;
+        bench_must(device_capture_end(b->device, STREAM_STEPS, &graph), "a graph capture");
+        return graph;
 }
 
-/* The seconds of one put in a recording of put(0) .. put(count - 1), as in a step. */
+/* The seconds of one put in a graph of put(0) .. put(count - 1), as in a step. */
 template <class Put> figure bench_time_recorded(bench *b, unsigned count, Put put)
 {
-        recording *recording = bench_record(b, count, put);
+        graph *graph = bench_record(b, count, put);
         figure all = bench_time(b, [&] {
-                bench_must(device_replay(b->device, STREAM_STEPS, recording), "a replay");
+                bench_must(device_graph_launch(b->device, STREAM_STEPS, graph), "a graph launch");
         });
 
-        device_recording_delete(b->device, recording);
+        device_graph_delete(b->device, graph);
         return figure_times(all, 1.0 / count);
 }
 

@@ -46,8 +46,8 @@ struct product {
         uint32_t counts[COUNTS_MAX], count_n, rows_max;
 
         struct kernels *k;
-        struct mat_shape shape;
-        struct mat *mat;
+        struct matrix_shape shape;
+        struct matrix *matrix;
         float *x, *out; /* the backend's */
         float *x_host, *out_host;
 };
@@ -67,7 +67,7 @@ static void must(const struct product *p, int error, const char *what)
 
         if (!error)
                 return;
-        why = p->k ? p->k->lost(p->k) : kernels_why();
+        why = p->k ? p->k->lost(p->k) : kernels_errtext();
         end(what, why && *why ? why : strerror(-error));
 }
 
@@ -147,7 +147,7 @@ static void *load_pieces(void *arg)
                         break;
                 read_at(p->weights, job->file, rows, count * job->row_bytes,
                         ((size_t)part * p->n + row) * job->row_bytes);
-                r = p->k->weights_put(p->k, p->mat, part, row, count, rows);
+                r = p->k->weights_put(p->k, p->matrix, part, row, count, rows);
                 if (r)
                         __atomic_store_n(&job->error, r, __ATOMIC_RELAXED);
         }
@@ -187,7 +187,7 @@ static void make(struct product *p)
         size_t rows = p->rows_max;
 
         must(p, kernels_open("cuda", &conf, &p->k), "the backend");
-        must(p, p->k->mat_new(p->k, &p->shape, &p->mat), "a matrix");
+        must(p, p->k->matrix_new(p->k, &p->shape, &p->matrix), "a matrix");
         must(p, p->k->floats_new(p->k, rows * p->columns, &p->x), "room for X");
         must(p, p->k->floats_new(p->k, rows * p->n, &p->out), "room for Y");
         p->out_host = memory(rows * p->n, sizeof(float));
@@ -195,9 +195,9 @@ static void make(struct product *p)
 
 static int operate(const struct product *p)
 {
-        const struct linear linear = { p->mat, NULL };
-        const struct head head = { .w = p->mat };
-        const struct gate gate = { .w = p->mat, .act = ACT_SILU };
+        const struct linear linear = { p->matrix, NULL };
+        const struct head head = { .w = p->matrix };
+        const struct gate gate = { .w = p->matrix, .act = ACT_SILU };
         struct kernels *k = p->k;
 
         switch (p->kind) {
@@ -282,7 +282,7 @@ static void multiply_all(struct product *p)
         puts(p->k->name);
         p->k->floats_free(p->k, p->x);
         p->k->floats_free(p->k, p->out);
-        p->k->mat_free(p->k, p->mat);
+        p->k->matrix_free(p->k, p->matrix);
         p->k->close(p->k);
         free(p->x_host);
         free(p->out_host);
@@ -372,10 +372,10 @@ static void take(struct product *p, char **of)
         p->weights = of[5];
         p->x_file = of[6];
         p->y_file = of[7];
-        p->shape = (struct mat_shape){ .columns = p->columns,
-                                       .parts = p->kind == GATE ? 2 : 1,
-                                       .rows = { p->n, p->n },
-                                       .type = { type, type } };
+        p->shape = (struct matrix_shape){ .columns = p->columns,
+                                          .parts = p->kind == GATE ? 2 : 1,
+                                          .rows = { p->n, p->n },
+                                          .type = { type, type } };
         if (!row_bytes(type, p->columns))
                 refuse(of[3], "no whole blocks of that type");
 }

@@ -132,16 +132,17 @@ struct job {
 };
 
 /* Returns matrix `n` of all; NULL past the last. */
-static struct mat **mat_number(struct random_model *m, uint32_t n, struct mat_shape *ret_shape)
+static struct matrix **matrix_number(struct random_model *m, uint32_t n,
+                                     struct matrix_shape *ret_shape)
 {
         const struct random_shape *s = &m->shape;
         uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
         struct random_layer *layer = &m->layers[n / 4 % RANDOM_LAYERS_MAX];
 
-        *ret_shape = (struct mat_shape){ .columns = s->columns,
-                                         .parts = 1,
-                                         .rows = { s->columns },
-                                         .type = { s->type, s->type, s->type } };
+        *ret_shape = (struct matrix_shape){ .columns = s->columns,
+                                            .parts = 1,
+                                            .rows = { s->columns },
+                                            .type = { s->type, s->type, s->type } };
         if (n >= 4 * s->layers) {
                 ret_shape->rows[0] = s->vocab;
                 n -= 4 * s->layers;
@@ -166,7 +167,7 @@ static struct mat **mat_number(struct random_model *m, uint32_t n, struct mat_sh
         }
 }
 
-static void load(struct kernels *k, struct mat *mat, const struct mat_shape *shape,
+static void load(struct kernels *k, struct matrix *matrix, const struct matrix_shape *shape,
                  const uint8_t *noise, uint64_t *dice)
 {
         size_t bytes = row_bytes(shape->type[0], shape->columns);
@@ -175,7 +176,8 @@ static void load(struct kernels *k, struct mat *mat, const struct mat_shape *sha
         for (uint32_t p = 0; p < shape->parts; p++)
                 for (uint32_t row = 0, count; row < shape->rows[p]; row += count) {
                         count = shape->rows[p] - row < piece ? shape->rows[p] - row : piece;
-                        k->weights_put(k, mat, p, row, count, noise + next(dice) % spare * bytes);
+                        k->weights_put(k, matrix, p, row, count,
+                                       noise + next(dice) % spare * bytes);
                 }
 }
 
@@ -183,17 +185,17 @@ static void *work(void *arg)
 {
         struct job *job = arg;
         struct random_model *m = job->m;
-        struct mat_shape shape;
-        struct mat **mat;
+        struct matrix_shape shape;
+        struct matrix **matrix;
 
         for (;;) {
                 uint32_t n = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
                 uint64_t dice = n;
 
-                mat = mat_number(m, n, &shape);
-                if (!mat)
+                matrix = matrix_number(m, n, &shape);
+                if (!matrix)
                         return NULL;
-                load(m->k, *mat, &shape, job->noise, &dice);
+                load(m->k, *matrix, &shape, job->noise, &dice);
         }
 }
 
@@ -264,15 +266,15 @@ int random_open(struct random_model *m, struct kernels *k, const struct random_s
 {
         const struct kv_shape pool = { shape->layers, shape->kv_heads, shape->head_dim, pages,
                                        KV_F16 };
-        struct mat_shape of;
-        struct mat **mat;
+        struct matrix_shape of;
+        struct matrix **matrix;
         int r;
 
         *m = (struct random_model){ .k = k, .shape = *shape };
         if (shape->layers > RANDOM_LAYERS_MAX)
                 return -EINVAL;
-        for (uint32_t n = 0; (mat = mat_number(m, n, &of)); n++) {
-                r = k->mat_new(k, &of, mat);
+        for (uint32_t n = 0; (matrix = matrix_number(m, n, &of)); n++) {
+                r = k->matrix_new(k, &of, matrix);
                 if (r)
                         return r;
         }
@@ -290,11 +292,11 @@ void random_close(struct random_model *m)
         float *floats[] = {
                 m->norm, m->head_norm, m->frequency, m->x, m->q, m->a, m->g, m->logits
         };
-        struct mat_shape of;
-        struct mat **mat;
+        struct matrix_shape of;
+        struct matrix **matrix;
 
-        for (uint32_t n = 0; (mat = mat_number(m, n, &of)); n++)
-                k->mat_free(k, *mat);
+        for (uint32_t n = 0; (matrix = matrix_number(m, n, &of)); n++)
+                k->matrix_free(k, *matrix);
         for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
                 if (floats[i])
                         k->floats_free(k, floats[i]);
@@ -349,9 +351,9 @@ static int forward(void *arg)
         return k->pick(k, m->logits, m->shape.vocab);
 }
 
-int random_rehearse(struct random_model *m)
+int random_warm_up(struct random_model *m)
 {
-        return m->k->rehearse ? m->k->rehearse(m->k, forward, m) : 0;
+        return m->k->warm_up ? m->k->warm_up(m->k, forward, m) : 0;
 }
 
 int random_forward(struct random_model *m, const struct step *step)
@@ -359,7 +361,7 @@ int random_forward(struct random_model *m, const struct step *step)
         struct kernels *k = m->k;
         int r = k->step_begin(k, m->kv, step);
 
-        if (r < 0 || (r != STEP_REHEARSED && (r = forward(m))))
+        if (r < 0 || (r != STEP_REPLAYED && (r = forward(m))))
                 return r;
         return k->step_end(k);
 }

@@ -18,7 +18,7 @@ struct random_shape {
 };
 
 struct random_layer {
-        struct mat *qkv, *o, *gate, *down;
+        struct matrix *qkv, *o, *gate, *down;
 };
 
 #define RANDOM_LAYERS_MAX 32u
@@ -26,7 +26,7 @@ struct random_layer {
 struct random_model {
         struct kernels *k;
         struct random_shape shape;
-        struct mat *table, *head; /* the same if tied */
+        struct matrix *table, *head; /* the same if tied */
         struct random_layer layers[RANDOM_LAYERS_MAX];
         float *norm, *head_norm, *frequency; /* of all layers */
         float *x, *q, *a, *g, *logits;
@@ -50,10 +50,10 @@ int random_open(struct random_model *m, struct kernels *k, const struct random_s
 void random_close(struct random_model *m);
 
 /*
- * Makes a recording.  From here on, a step is one call for the host instead of one for each
- * kernel.
+ * Warms up and captures the operators. From here on, a step is one call for the host instead of one
+ * for each kernel.
  */
-int random_rehearse(struct random_model *m);
+int random_warm_up(struct random_model *m);
 
 /* Runs a step, from step_begin() to step_end(). */
 int random_forward(struct random_model *m, const struct step *step);

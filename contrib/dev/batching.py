@@ -4,7 +4,7 @@
     contrib/dev/batching.py RESULTS [--picture FILE.svg] [--ttft S] [--tpot S]
 
 Each run has its own percentiles over its requests.  The table shows their median over the rounds,
-and how far the rounds lie apart. docs/bench.md says what the figures mean.
+and how far the rounds lie apart. docs/internals/bench.md says what the figures mean.
 """
 import argparse
 import csv

@@ -10,6 +10,11 @@ SPEC = importlib.util.spec_from_loader("prose", LOADER)
 prose = importlib.util.module_from_spec(SPEC)
 LOADER.exec_module(prose)
 
+
+def of_links(text):
+    return prose.links("README.md", text)
+
+
 LONG = "x" * 60 + " " + "y" * 60
 CASES = [
     # (what, checker, text, kinds that are found)
@@ -34,6 +39,10 @@ CASES = [
     ("a wide line of code on a page", prose.of_page, f"```\n{LONG}\n```", []),
     ("he across two lines of a page", prose.of_page, "The client reads what\nhe asked for.", ["he"]),
     ("he in a script", prose.of_script, "#!/bin/sh\n# he stops\nx=1", ["he"]),
+    ("a link to a page", of_links, "[a](HACKING.md), [b](HACKING.md#build-and-run), [c](#x)\n# X", []),
+    ("links that lead nowhere", of_links, "[a](HACKED.md) [b](HACKING.md#no-such-headline)",
+     ["link", "link"]),
+    ("a link in code, one to another place", of_links, "`[a](b)` [c](https://example.org/d)", []),
     ("a script's code", prose.of_script, "#!/bin/sh\necho he", []),
 ]
 

@@ -3,7 +3,7 @@
 
     python3 ring_reader.py SOCKET PROMPT MAX_TOKENS [SEED]
 
-include/samovar/ring.h draws the memory, docs/protocol.md has the frames.  Nothing but Python's
+include/samovar/ring.h draws the memory, docs/reference/protocol.md has the frames.  Nothing but Python's
 own library is needed, but an x86-64 is: there 8 aligned bytes are read and written whole, loads
 keep their order and stores keep theirs.  Only a store and a later load may change places, which
 is what fence() is for.  An arm64 may reorder two plain loads, too, the tail's and a record's: a

@@ -7,18 +7,18 @@ and there is no KV cache: each token is computed from the whole text again.  Slo
 for small models with weights in F32, F16 or BF16.  numpy, where it is installed, does the sums.
 
     forward.py MODEL.gguf TOKEN...            continues a text by 16 tokens, prints the case
-    forward.py --maker BABBLE GOLDEN.txt...   makes these files again, in place
+    forward.py --maker TOY-MODEL GOLDEN.txt...   makes these files again, in place
 
-A golden names its model by the arguments of contrib/dev/babble.c and then has its cases:
+A golden names its model by the arguments of contrib/dev/toy-model.c and then has its cases:
 
-    babble ARGUMENTS                  the rest of the line
+    toy-model ARGUMENTS                  the rest of the line
     fnv HEX                           FNV-1a, 64 bits, of the model file's bytes
     prompt N TOKEN...                 a case begins
     greedy N TOKEN...                 what follows: the likeliest each time, the lowest id of equals
     margin N NUMBER...                by how much, against the second best
     logits AT N NUMBER...             all logits that greedy token AT was chosen from
 
-Made again, a file keeps its babble line, its prompts and how many tokens follow each.
+Made again, a file keeps its toy-model line, its prompts and how many tokens follow each.
 """
 import math
 import operator
@@ -260,7 +260,7 @@ def make_again(path, maker):
             cases.append([[int(t) for t in words[i + 2 : i + 2 + count]], 16])
         elif word == "greedy":
             cases[-1][1] = count
-    assert arguments[0] == "babble" and cases, path
+    assert arguments[0] == "toy-model" and cases, path
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "model.gguf")
         subprocess.run([maker, file] + arguments[1:], check=True)

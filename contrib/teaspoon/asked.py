@@ -28,7 +28,7 @@ class Daemon:
 
     def reply(self, prompt, most):
         said = json.dumps({key: prompt[key] for key in ("messages", "tools") if key in prompt})
-        done = self.samovar("ask", "--messages", "/dev/stdin", "--temp", "0", "--max", str(most),
+        done = self.samovar("ask", "--messages", "/dev/stdin", "--temp", "0", "--max-tokens", str(most),
                             text=said)
         if done.returncode:
             raise SystemExit("%s: %s" % (prompt["id"], done.stderr))

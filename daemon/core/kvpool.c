@@ -4,26 +4,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Set by kvpool_check() while it runs: this block is on the free stack. */
+/* Set by kvpool_check() while it runs: this block is free. */
 #define MARK UINT32_MAX
 
 int kvpool_init(struct kvpool *pool, uint32_t total)
 {
+        block_t *memory;
+
         assert(pool);
         assert(total > 0 && total < BLOCK_NONE);
 
-        *pool = (struct kvpool){
-                .free_stack = calloc(total, sizeof(*pool->free_stack)),
-                .holds = calloc(total, sizeof(*pool->holds)),
-        };
-        if (!pool->free_stack || !pool->holds) {
+        memory = calloc(total, sizeof(*memory));
+        *pool = (struct kvpool){ .ref_counts = calloc(total, sizeof(*pool->ref_counts)) };
+        free_numbers_init(&pool->free, memory, 0, memory ? total : 0);
+        if (!memory || !pool->ref_counts) {
                 kvpool_deinit(pool);
                 return -ENOMEM;
         }
-
-        pool->total = pool->free_count = total;
-        for (uint32_t i = 0; i < total; i++)
-                pool->free_stack[i] = total - 1 - i; /* so that block 0 is taken first */
+        pool->total = total;
         return 0;
 }
 
@@ -31,76 +29,72 @@ void kvpool_deinit(struct kvpool *pool)
 {
         if (!pool)
                 return;
-        free(pool->free_stack);
-        free(pool->holds);
+        free(pool->free.numbers);
+        free(pool->ref_counts);
         *pool = (struct kvpool){ 0 };
 }
 
-block_t kvpool_take(struct kvpool *pool)
+block_t kvpool_allocate(struct kvpool *pool)
 {
-        block_t block;
+        block_t block = free_numbers_take(&pool->free);
 
-        assert(pool->free_count > 0 && pool->free_count <= pool->total);
-
-        block = pool->free_stack[--pool->free_count];
-        assert(pool->holds[block] == 0);
-        pool->holds[block] = 1;
+        assert(pool->ref_counts[block] == 0);
+        pool->ref_counts[block] = 1;
         return block;
 }
 
-void kvpool_hold(struct kvpool *pool, block_t block)
+void kvpool_ref(struct kvpool *pool, block_t block)
 {
         assert(block < pool->total);
-        assert(pool->holds[block] < MARK - 1);
+        assert(pool->ref_counts[block] < MARK - 1);
 
-        if (pool->holds[block]++ == 0) {
-                assert(pool->kept_count > 0);
-                pool->kept_count--;
+        if (pool->ref_counts[block]++ == 0) {
+                assert(pool->cached_count > 0);
+                pool->cached_count--;
         }
 }
 
-bool kvpool_drop(struct kvpool *pool, block_t block)
+bool kvpool_unref(struct kvpool *pool, block_t block)
 {
         assert(block < pool->total);
-        assert(pool->holds[block] > 0);
+        assert(pool->ref_counts[block] > 0);
 
-        if (--pool->holds[block])
+        if (--pool->ref_counts[block])
                 return false;
-        pool->kept_count++;
+        pool->cached_count++;
         return true;
 }
 
-void kvpool_give_up(struct kvpool *pool, block_t block)
+void kvpool_free_cached(struct kvpool *pool, block_t block)
 {
         assert(block < pool->total);
-        assert(pool->holds[block] == 0 && pool->kept_count > 0);
-        assert(pool->free_count < pool->total);
+        assert(pool->ref_counts[block] == 0 && pool->cached_count > 0);
 
-        pool->kept_count--;
-        pool->free_stack[pool->free_count++] = block;
+        pool->cached_count--;
+        free_numbers_give_back(&pool->free, block);
 }
 
 /*
- * Counting alone would not notice a block that is on the stack twice while another is
- * lost.  So each block on the stack is marked when it is found, and unmarked at the end:
+ * Counting alone would not notice a block that is listed as free twice while another is
+ * lost.  So each free block is marked when it is found, and unmarked at the end:
  * the counts have their old values before any other code reads them.
  */
 void kvpool_check(const struct kvpool *pool)
 {
-        uint32_t held = 0, kept = 0;
+        uint32_t in_use = 0, cached = 0;
 
-        assert(pool->free_count <= pool->total);
-        for (uint32_t i = 0; i < pool->free_count; i++) {
-                assert(pool->free_stack[i] < pool->total);
-                assert(pool->holds[pool->free_stack[i]] == 0);
-                pool->holds[pool->free_stack[i]] = MARK;
+        assert(pool->free.count <= pool->total);
+        for (uint32_t i = 0; i < pool->free.count; i++) {
+                assert(pool->free.numbers[i] < pool->total);
+                assert(pool->ref_counts[pool->free.numbers[i]] == 0);
+                pool->ref_counts[pool->free.numbers[i]] = MARK;
         }
         for (block_t block = 0; block < pool->total; block++) {
-                kept += pool->holds[block] == 0;
-                held += pool->holds[block] != 0 && pool->holds[block] != MARK;
+                cached += pool->ref_counts[block] == 0;
+                in_use += pool->ref_counts[block] != 0 && pool->ref_counts[block] != MARK;
         }
-        for (uint32_t i = 0; i < pool->free_count; i++)
-                pool->holds[pool->free_stack[i]] = 0;
-        assert(kept == pool->kept_count);
-        assert(pool->free_count + kept + held == pool->total);
+        for (uint32_t i = 0; i < pool->free.count; i++)
+                pool->ref_counts[pool->free.numbers[i]] = 0;
+        assert(cached == pool->cached_count);
+        assert(pool->free.count + cached + in_use == pool->total);
 }

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/core/sched.h"
-
 int plan_init(struct plan *plan, const struct sched_conf *conf)
 {
         assert(plan);

@@ -2,7 +2,7 @@
  * A plan: what the core asks the engine to do in one step.
  *
  * A plan is numbered; up to `depth` plans are in flight, and results come back
- * as events that name their plan.  So the host may not know the token of a row yet: it
+ * as events that refer to their plan.  So the host may not know the token of a row yet: it
  * can be the result of a row of an earlier plan.  If a sequence turns out to have ended,
  * its rows in later plans are computed and their results are ignored.
  *
@@ -17,6 +17,7 @@
 
 #include "daemon/core/kvpool.h"
 #include "daemon/core/request.h"
+#include "daemon/core/sched-conf.h"
 
 #define PLAN_TOKEN UINT32_MAX /* from_row of a row whose token is known */
 
@@ -52,7 +53,7 @@ struct plan_end { /* the engine sends the END of this request now */
 struct plan {
         uint64_t number;  /* 0: the plan has no rows, nothing to run */
         uint64_t wake_ns; /* if no rows and no plan in flight: sleep no longer than this */
-        uint32_t stalled; /* requests left out because their channel has no room */
+        uint32_t stalled; /* requests left out because their channel has no free bytes */
         uint32_t row_count, page_count, copy_count, end_count, retired_count;
         struct plan_row *rows;
         struct plan_page *pages;
@@ -71,7 +72,6 @@ static inline void plan_wake(struct plan *plan, uint64_t at_ns)
                 plan->wake_ns = at_ns;
 }
 
-struct sched_conf;
 int plan_init(struct plan *plan, const struct sched_conf *conf); /* 0 or -ENOMEM */
 void plan_deinit(struct plan *plan);
 

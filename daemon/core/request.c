@@ -10,9 +10,9 @@ static const struct {
         uint32_t next;
 } states[REQUEST_STATE_N] = {
         [REQUEST_WAITING] = { "waiting", TO(PREFILL) | TO(ENDING) },
-        [REQUEST_PREFILL] = { "prefill", TO(DECODE) | TO(PARKING) | TO(ENDING) },
-        [REQUEST_DECODE]  = { "decode",  TO(PARKING) | TO(ENDING) },
-        [REQUEST_PARKING] = { "parking", TO(WAITING) | TO(ENDING) },
+        [REQUEST_PREFILL] = { "prefill", TO(DECODE) | TO(PREEMPTING) | TO(ENDING) },
+        [REQUEST_DECODE]  = { "decode",  TO(PREEMPTING) | TO(ENDING) },
+        [REQUEST_PREEMPTING] = { "preempting", TO(WAITING) | TO(ENDING) },
         [REQUEST_ENDING]  = { "ending",  TO(RETIRED) },
         [REQUEST_RETIRED] = { "retired", 0 },
 };

@@ -1,10 +1,10 @@
 /*
- * A request: one generation, from its admission to its END.
+ * A request: one generation, from its admission to its END, as core and engine know it.
  *
- * The loop thread creates it at admission and frees it after it has retired.  Between,
- * it belongs to the thread that received the last message that carries it.  The sections
- * below say which thread may touch which fields, and ARCHITECTURE.md's lifetime table
- * says when.
+ * The loop thread creates it at admission, as part of a stream (edge/stream.h), and frees it after
+ * it has retired.  Between, it belongs to the thread that received the last message that carries
+ * it.  The sections below say which thread may touch which fields, and ARCHITECTURE.md's lifetime
+ * table says when.
  *
  * The values that the client asked for do not change after admission.  The core knows a
  * request by this struct and nothing else: model and channel are opaque to it.
@@ -19,31 +19,27 @@
 #include <samovar/error.h>
 #include <samovar/protocol.h>
 
-struct served;  /* daemon/served.h */
-struct channel; /* daemon/channel.h */
-struct peer;    /* daemon/edge/peer.h */
-struct handle;  /* daemon/edge/handles.h */
-struct family;  /* daemon/edge/family.c */
-struct kept;    /* daemon/edge/keeper.h */
+struct served;  /* daemon/model/served.h */
+struct channel; /* daemon/ipc/channel.h */
 
 enum request_state {
-        REQUEST_WAITING, /* in the queue, holds nothing */
-        REQUEST_PREFILL, /* has a slot; its prompt is being computed */
-        REQUEST_DECODE,  /* has a slot; one row a step */
-        REQUEST_PARKING, /* preempted: waits again once none of its rows is in flight */
-        REQUEST_ENDING,  /* its END is decided; rows in flight may still need its blocks */
-        REQUEST_RETIRED, /* the core no longer uses it */
+        REQUEST_WAITING,    /* in the queue, without slot and blocks */
+        REQUEST_PREFILL,    /* has a slot; its prompt is being computed */
+        REQUEST_DECODE,     /* has a slot; one row a step */
+        REQUEST_PREEMPTING, /* preempted: waits again once none of its rows is in flight */
+        REQUEST_ENDING,     /* its END is decided; rows in flight may still need its blocks */
+        REQUEST_RETIRED,    /* the core no longer uses it */
         REQUEST_STATE_N,
 };
 
 #define REQUEST_GROUPS_MAX 16u
 
 /* Scheduling class, the first to be served first. */
-enum request_class {
+enum request_priority {
         REQUEST_INTERACTIVE, /* a person waits for the answer */
         REQUEST_NORMAL,
         REQUEST_BACKGROUND, /* may be preempted for the other classes */
-        REQUEST_CLASS_N,
+        REQUEST_PRIORITY_N,
 };
 
 struct sampling {
@@ -53,18 +49,18 @@ struct sampling {
         /* Log probabilities sent with each token: its own and the likeliest ones.  0: none. */
         uint32_t logprobs;
         /* Index among requests that are otherwise equal; each index samples differently. */
-        uint32_t choice;
+        uint32_t sample_index;
 };
 
 /* A run of tokens with KV: the prompt, then the generated tokens.  One per request, today. */
 struct sequence {
         struct request *request;
-        uint32_t *tokens; /* room for tokens_max; the core appends */
+        uint32_t *tokens; /* space for tokens_max; the core appends */
         uint32_t token_count;
-        uint32_t cached_count; /* prompt positions found in the pool instead of computed */
-        uint32_t diverged_at;  /* first position where a known text differs; 0: none */
-        uint32_t known_token;  /* ... the token of that known text there */
-        uint32_t slot;         /* SEQUENCE_NO_SLOT while it waits */
+        uint32_t cached_count;          /* prompt positions found in the pool instead of computed */
+        uint32_t diverged_at;           /* first position where a known text differs; 0: none */
+        uint32_t diverged_cached_token; /* ... the token of that known text there */
+        uint32_t slot;                  /* SEQUENCE_NO_SLOT while it waits */
 };
 #define SEQUENCE_NO_SLOT UINT32_MAX
 
@@ -75,7 +71,7 @@ struct request {
         /* The values asked for.  Only the loop writes them, before the request is submitted. */
         uint32_t stream; /* the client's id for it, also in its records */
         uint32_t uid;    /* of the peer, from the kernel */
-        enum request_class class;
+        enum request_priority priority;
         uint64_t deadline_ns; /* the request ends at this time in any state; 0: never */
         struct served *model;
         struct channel *channel;
@@ -83,11 +79,11 @@ struct request {
         /* prompt_count + max_tokens fits the context.  0: the prompt is only computed. */
         uint32_t max_tokens;
         uint32_t tokens_max; /* upper bound of prompt_count + max_tokens */
-        uint32_t anchor;     /* if max_tokens is 0: the anchor to set at its end; or 0 */
+        uint32_t pin;        /* if max_tokens is 0: the pin to set at its end; or 0 */
         uint64_t publish;    /* ... and the public domain that it is read for; 0: its own */
         bool sees_public;    /* finds texts published to everyone and to the groups below */
         uint32_t group_count, groups[REQUEST_GROUPS_MAX];
-        uint32_t known; /* tokens that it was submitted with */
+        uint32_t submitted_count; /* tokens that it was submitted with */
         struct sampling sampling;
         bool ignore_eos;
         uint32_t stop_count;
@@ -111,35 +107,19 @@ struct request {
 
         /* Core only; the engine reads `state`. */
         enum request_state state;
-        uint32_t room_channel; /* number of the channel that its records are written to */
-        uint64_t arrival;      /* serial number: its place in the queue, also after preemption */
-        uint64_t waiting_ns;   /* the time since which it waits */
-        uint64_t skipped;      /* shares.look of the last pass over the queue that skipped it */
-        uint32_t parks;        /* how often it was preempted */
-        uint32_t charged;      /* positions for which its user's account was charged */
-        bool stalled;          /* its channel has no room for its next record */
-        uint64_t stalled_ns;   /* when `stalled` changed last */
-        bool anchored;         /* its anchor is set.  The loop may read it once RETIRED has come */
+        uint32_t channel_number;  /* number of the channel that its records are written to */
+        uint64_t arrival;         /* serial number: its place in the queue, also after preemption */
+        uint64_t waiting_ns;      /* the time since which it waits */
+        uint64_t skipped_in_pass; /* the last pass over the queue that skipped it */
+        uint32_t preemptions;     /* how often it was preempted */
+        uint32_t charged_positions; /* positions for which its user's account was charged */
+        bool stalled;               /* its channel has no space for its next record */
+        uint64_t stalled_ns;        /* when `stalled` changed last */
+        bool pinned; /* its pin is set.  The loop may read it once RETIRED has come */
 
         /* Engine only; the loop may read these once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;
         uint32_t mails_taken; /* taken while it was alive: a cancel, and forks of it */
-
-        /* Loop only. */
-        struct peer *peer; /* NULL once the peer is gone */
-        struct request *peer_next, *peer_prev;
-        struct handle *handle; /* the handle that it continues, until it has retired; or NULL */
-        bool reads_only;       /* max_tokens will be 0 */
-        uint32_t keep_ms;      /* how long its records outlive its connection; 0: not at all */
-        struct kept *kept;     /* if keep_ms: from its submission until it has retired */
-        size_t charged_bytes;  /* charged to its uid, until it retires */
-        struct family *family; /* if it has siblings or was forked; or NULL */
-        uint32_t mails_sent;   /* mails about it, its own SUBMIT not counted */
-        /* Set when it has retired: mails that the engine had not taken; each will be answered. */
-        uint32_t crossing;
-        bool unwanted; /* cancelled before it was submitted */
-        bool cancel_sent;
-        bool retired; /* RETIRED has come; the loop frees it once its END was read, too */
 };
 
 /* The only place where a request changes its state; asserts that the transition is allowed. */

@@ -1,12 +1,12 @@
 /*
- * The scheduler's state, shared by its parts.  sched.c takes events in, enter.c decides which
- * requests have a slot, deal.c makes plans, settle.c updates the index, and charge.c computes
- * the usage of users.  No other file includes this one.
+ * The scheduler's state, shared by its parts.  sched-events.c takes events in, slots.c decides
+ * which requests have a slot, plan-build.c makes plans, cache-insert.c updates the index, usage.c
+ * computes the usage of users, and sched-check.c checks all.  No other file includes this one.
  *
  * A request is in exactly one of three lists: `waiting` in order of arrival,
  * `running` in the order in which they got their slots, `endings` in the order in which
  * the ends were decided.  `stalled` lists those that are stalled, either running or preempted;
- * the one that has waited longest for room comes first.
+ * the one that has waited longest for free bytes comes first.
  *
  * A slot's page table covers the positions that are in the pool, and no more:
  *
@@ -18,9 +18,9 @@
  * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
  * token has had no row yet, and each result that is due will add one token.
  *
- * The blocks that were found are held from the moment the request gets its slot.  The device
- * learns of them with the first row (`moved`).  At that time a tail is copied into a block of
- * the slot's own.  The first `named` blocks are in the index.  The others follow as soon as
+ * The blocks that were found are referenced from the moment the request gets its slot.  The device
+ * learns of them with the first row (`mapped`).  At that time a tail is copied into a block of
+ * the slot's own.  The first `inserted` blocks are in the index.  The others follow as soon as
  * their positions are planned and their tokens are known.
  */
 #ifndef DAEMON_CORE_SCHED_STATE_H
@@ -28,12 +28,13 @@
 
 #include <assert.h>
 
+#include "daemon/base/free-numbers.h"
 #include "daemon/core/sched.h"
-#include "daemon/core/pace.h"
+#include "daemon/core/prefill-budget.h"
 #include "daemon/core/prefix.h"
-#include "daemon/core/share.h"
+#include "daemon/core/fair-share.h"
 
-struct roster {
+struct request_list {
         struct request **at;
         uint32_t count, max;
 };
@@ -42,14 +43,14 @@ struct slot {
         struct request *request; /* NULL: the slot is free */
         block_t *blocks;         /* the page table */
         uint32_t block_count;
-        uint32_t promised;    /* blocks that it may still take */
+        uint32_t reserved;    /* blocks that it may still take */
         uint32_t cached;      /* positions that were found */
         block_t tail;         /* block with the last of those, to be copied; or BLOCK_NONE */
-        uint32_t named;       /* blocks from the front that are named in the index */
-        bool moved;           /* the device knows its page table */
-        bool spoilt;          /* its content is not valid and must not be named */
+        uint32_t inserted;    /* blocks from the front that are in the index */
+        bool mapped;          /* the device knows its page table */
+        bool invalid;         /* its content is not valid and must not be inserted */
         uint32_t planned;     /* positions that have had a row */
-        uint32_t wanted;      /* results due, each with room for a record; none once ENDING */
+        uint32_t wanted;      /* results due, each with bytes for a record; none once ENDING */
         uint32_t plans;       /* plans in flight with a row of it */
         uint64_t newest_plan; /* the newest plan with a row of it ... */
         uint32_t newest_row;  /* ... and its last row there */
@@ -67,62 +68,61 @@ struct flight {
         struct part *parts; /* in the order of rows */
         uint32_t part_count;
         uint32_t next_part; /* the results of all parts before this one have come */
-        block_t *sources;   /* blocks that the plan copies from, held until it is done */
+        block_t *sources;   /* blocks that the plan copies from, referenced until it is done */
         uint32_t source_count;
-        struct pace_step step;
+        struct prefill_step step;
         uint64_t begun_ns;
 };
 
-/* The room of one channel, in bytes. */
-struct room {
-        uint64_t told; /* as the engine reported it last */
-        uint64_t owed; /* the part of it that rows in flight may need */
+/* The ring of one channel. */
+struct channel_space {
+        uint64_t free_bytes;    /* as the engine reported it last */
+        uint64_t pending_bytes; /* the part of it that rows in flight may need */
 };
 
 struct sched {
         struct sched_conf conf;
         struct prefix prefix;
-        uint32_t promised; /* blocks promised to all slots; per user: share.h */
+        uint32_t reserved; /* blocks reserved for all slots; per user: fair-share.h */
         uint64_t now_ns;   /* time of the latest call */
         uint64_t done_ns;  /* time of the latest DONE */
         uint64_t arrivals;
         uint64_t deadline_ns; /* no deadline is earlier; 0: there is none */
-        bool held;            /* SCHED_HOLD: plans have no rows */
+        bool paused;          /* SCHED_PAUSE: plans have no rows */
 
         struct slot *slots;
         block_t *tables; /* memory of the page tables, table_max entries per slot */
         uint32_t table_max;
-        uint32_t decodes;    /* decode rows of this plan */
-        uint64_t before;     /* sum of the positions of its prompt rows */
-        struct slot probe;   /* scratch slot: what a waiting request would find */
-        uint32_t moves_left; /* pages that this plan can still list, besides those of its rows */
-        uint32_t *free_slots;
-        uint32_t free_slot_count;
+        uint32_t decode_rows;      /* decode rows of this plan */
+        uint64_t prompt_positions; /* sum of the positions of its prompt rows */
+        struct slot probe;         /* scratch slot: what a waiting request would find */
+        uint32_t pages_left; /* pages that this plan can still list, besides those of its rows */
+        struct free_numbers free_slots;
 
-        struct roster waiting, running, stalled;
-        const struct slot *newest; /* the slot given last, if nothing else was done since */
-        struct request **chosen;   /* requests to be preempted */
-        uint32_t *drops;           /* per block: how many of `chosen` hold it */
-        struct plan_end *endings;  /* first told_count whose END is sent, then the others */
-        uint32_t ending_count, told_count;
+        struct request_list waiting, running, stalled;
+        const struct slot *last_admitted; /* the slot given last, if nothing else was done since */
+        struct request **victims;         /* requests to be preempted */
+        uint32_t *victim_refs;            /* per block: how many of `victims` reference it */
+        struct plan_end *endings;         /* first sent_count whose END is sent, then the others */
+        uint32_t ending_count, sent_count;
 
         struct flight *flights; /* by number modulo depth */
         struct part *parts;
         block_t *sources;
         uint64_t plans_made, plans_done;
 
-        struct room *rooms;
-        struct shares shares;
-        struct pace pace;
+        struct channel_space *channels;
+        struct fair_share fair_share;
+        struct prefill_budget prefill_budget;
         uint32_t passed_over; /* requests passed over for their user's share, last time */
-        uint64_t parks, copies;
+        uint64_t preemptions, copies;
 
         /* Memory in which sched_check() counts again. */
-        struct tally {
-                uint32_t *holds;          /* per block */
-                uint64_t *owed;           /* per channel */
+        struct check_counts {
+                uint32_t *ref_counts;     /* per block */
+                uint64_t *pending_bytes;  /* per channel */
                 uint32_t *plans, *wanted; /* per slot */
-        } tally;
+        } check_counts;
 };
 
 static inline uint32_t sched_in_flight(const struct sched *sched)
@@ -160,46 +160,46 @@ static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns)
 }
 
 /* The time from which a stalled request may be preempted. */
-static inline uint64_t sched_grace_end(const struct sched *sched, const struct request *request)
+static inline uint64_t sched_preempt_time(const struct sched *sched, const struct request *request)
 {
-        return sched_after(request->stalled_ns, sched->conf.grace_ns);
+        return sched_after(request->stalled_ns, sched->conf.stall_preempt_ns);
 }
 
-/* enter.c: gives slots to waiting requests, and preempts running ones. */
+/* slots.c: gives slots to waiting requests, and preempts running ones. */
 
-void sched_enter(struct sched *sched, struct plan *plan);
+void sched_fill_slots(struct sched *sched, struct plan *plan);
 /* Preempted requests whose rows have all come back wait again. */
-void sched_clear_parked(struct sched *sched);
-/* Frees the slot of a request and everything that the slot holds. */
+void sched_finish_preempting(struct sched *sched);
+/* Frees the slot of a request and everything that the slot has. */
 void sched_free_slot(struct sched *sched, struct request *request);
 
-/* charge.c: the usage of the pool by each user, in parts of blocks (share.h). */
+/* usage.c: the usage of the pool by each user, in parts of blocks (fair-share.h). */
 
 /* The user must have a request alive. */
-uint64_t sched_charge(const struct sched *sched, uint32_t uid);
-/* The same for the user of this slot, including what it holds and what it needs promised. */
-uint64_t sched_charge_with(const struct sched *sched, const struct slot *slot);
+uint64_t sched_usage(const struct sched *sched, uint32_t uid);
+/* The same for the user of this slot, including the blocks that it has and needs reserved. */
+uint64_t sched_usage_with(const struct sched *sched, const struct slot *slot);
 
-/* settle.c: reports to the index what the blocks of a sequence contain. */
+/* cache-insert.c: reports to the index what the blocks of a sequence contain. */
 
 /*
  * Names in the index all blocks that plans before this one compute.  If the index already has
  * an equal block, the slot uses that one instead, and `plan` tells the device.  If `plan` is
- * NULL, naming stops at that block.
+ * NULL, insertion stops at that block.
  */
-void sched_name(struct sched *sched, struct slot *slot, struct plan *plan);
-/* Removes the names of its blocks, which are not valid, except of those that are published. */
-void sched_spoil(struct sched *sched, struct slot *slot);
-/* Sets the request's anchor at the last block of its prompt in the index; or publishes it. */
-void sched_anchor(struct sched *sched, struct slot *slot);
+void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan);
+/* Removes its blocks, which are not valid, from the index, except those that are published. */
+void sched_invalidate(struct sched *sched, struct slot *slot);
+/* Sets the request's pin at the last block of its prompt in the index; or publishes it. */
+void sched_pin(struct sched *sched, struct slot *slot);
 /*
  * Drops all blocks of the slot, the last one first; they stay in the index.  Only the names of a
  * publication that was not completed are removed.
  */
-void sched_let_go(struct sched *sched, struct slot *slot);
+void sched_release(struct sched *sched, struct slot *slot);
 
-void roster_add(struct roster *roster, struct request *request);
-void roster_remove(struct roster *roster, const struct request *request);
+void request_list_add(struct request_list *list, struct request *request);
+void request_list_remove(struct request_list *list, const struct request *request);
 
 /* The domain of a request: says which users may share the blocks that it computes. */
 static inline uint64_t request_domain(const struct request *request)
@@ -212,7 +212,7 @@ static inline struct prefix_reader request_reader(const struct request *request)
 {
         struct prefix_reader reader = { .domains = { request_domain(request) }, .count = 1 };
 
-        static_assert(REQUEST_GROUPS_MAX + 2 <= PREFIX_DOMAINS_MAX, "there is room for all");
+        static_assert(REQUEST_GROUPS_MAX + 2 <= PREFIX_DOMAINS_MAX, "all domains fit");
         if (request->publish || !request->sees_public)
                 return reader;
         for (uint32_t i = 0; i < request->group_count; i++)

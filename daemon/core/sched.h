@@ -3,47 +3,48 @@
  *
  * A pure state machine.  The engine calls sched_note() for each event and sched_next()
  * once a step.  Time comes in as an argument, and the work to do goes out as a plan; nothing
- * else goes in or out.  It reads no clock, owns no thread, does no I/O and allocates
- * nothing after sched_new(), so it can be simulated, replayed and fuzzed.
+ * else goes in or out.  It reads no clock, owns no thread, does no I/O and allocates no memory
+ * after sched_new(), so it can be simulated, replayed and fuzzed.
  *
  * Continuous batching under a token budget.  Every running decode that may continue gets its
  * row first.  Then prompts fill the rest of conf.rows in chunks: by class, short prompts first
  * up to half of the rest, then in the order in which they got their slots.  Prompt rows are also
- * limited so that decodes do not wait longer than conf.gap_ns (pace.h).  With conf.batch_size
- * no request joins a running batch; this mode exists for comparison.
+ * limited so that decodes do not wait longer than conf.token_gap_ns (prefill-budget.h).  With
+ * conf.batch_size no request joins a running batch; this mode exists for comparison.
  *
  * Slots.  A slot goes to the next request in the queue.  That is the request of the best
  * class, of the user served least, that arrived first.  It gets the slot once the blocks of
- * its worst case can be promised, so a running request never lacks a block.  While another
+ * its worst case can be reserved, so a running request never lacks a block.  While another
  * user waits, no user gets more than half of the slots or blocks, and never more than
- * conf.user_blocks; shared blocks are charged in parts (share.h, charge.c).  A running request
- * may be preempted (parked) for one of a better class, or when it has been stalled for
- * conf.grace_ns.  Then it is WAITING again, keeps its tokens, and continues later with the same
- * result.  A request is preempted at most conf.parks_max times.
+ * conf.user_blocks; shared blocks are charged in parts (fair-share.h, usage.c).  A running
+ * request may be preempted for one of a better class, or when it has been stalled for
+ * conf.stall_preempt_ns.  Then it is WAITING again, keeps its tokens, and continues later with
+ * the same result.  A request is preempted at most conf.preemptions_max times.
  *
- * Sharing.  Computed blocks stay in the pool as long as there is room.  A request that begins
- * with the same tokens, in the same domain, holds those blocks instead of computing them
- * (prefix.h).  It holds all whole blocks.  If a part of one more block is equal, it gets a copy
- * of that block.  It needs the copy because a block that is written has only one holder.  The
- * last token of the prompt is computed again in any case, without writing its KV.  That row
+ * Sharing.  Computed blocks stay in the pool as long as there is space.  A request that begins
+ * with the same tokens, in the same domain, references those blocks instead of computing them
+ * (prefix.h).  It references all whole blocks.  If a part of one more block is equal, it gets a
+ * copy of that block.  It needs the copy because a block that is written has only one reference.
+ * The last token of the prompt is computed again in any case, without writing its KV.  That row
  * gives the first token of the answer.
  *
  * Reading only.  With max_tokens 0 the prompt is computed and no token is generated.  Its last
  * row still wants a result, because that shows whether the numbers are valid.  The sampled
- * token is not used and not appended; the result ends the request.  Then its anchor
- * is set (prefix.h): its blocks are evicted after all others, until SCHED_LIFT.
+ * token is not used and not appended; the result ends the request.  Then its pin is set
+ * (prefix.h): its blocks are evicted after all others, until SCHED_UNPIN.
  *
  * Publishing is reading for a public domain.  A publishing request finds nothing of its user's
- * own, and its blocks are named in the public domain, for others that publish the same text.
+ * own, and its blocks are inserted in the public domain, for others that publish the same text.
  * Once all of it is computed and the numbers are valid, every reader of that domain finds it,
- * until SCHED_LIFT.  If two requests publish the same beginning at the same time, one may
+ * until SCHED_UNPIN.  If two requests publish the same beginning at the same time, one may
  * end as BUSY; it will succeed later.
  *
- * Room.  A token is computed only if its record is sure to fit.  A channel has the room that
- * the engine reported last (before every sched_next), less the bytes that rows in flight may
- * still write.  A request without room is stalled and left out; plan.stalled counts these
- * requests.  After conf.stall_ns a stalled request ends.  The request that has been stalled
- * longest is considered first, so that requests that share a channel share its room.
+ * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
+ * free bytes that the engine reported last (before every sched_next), less the bytes that rows
+ * in flight may still write.  A request without space for its record is stalled and left out;
+ * plan.stalled counts these requests.  After conf.stall_timeout_ns a stalled request ends.  The
+ * request that has been stalled longest is considered first, so that requests that share a
+ * channel share its bytes.
  *
  * Deadlines.  A request that is not finished at its deadline ends, in whatever state it is.
  *
@@ -54,8 +55,8 @@
  * flight has a row of it: cancelled in one step, free by the next.
  *
  * Invariants:
- *      promised + blocks in page tables == worst case of all requests with a slot
- *      promised <= free + kept
+ *      reserved + blocks in page tables == worst case of all requests with a slot
+ *      reserved <= free + cached
  *      plans noted done + plans in flight == plans made
  * sched_check() proves these and the pool's.  Engine thread only.
  */
@@ -63,44 +64,26 @@
 #define DAEMON_CORE_SCHED_H
 
 #include "daemon/core/plan.h"
-#include "daemon/core/prefix.h"
-
-struct sched_conf {
-        uint32_t blocks;       /* blocks of the pool */
-        uint32_t user_blocks;  /* limit of blocks for the running requests of one user; 0: all */
-        uint32_t slots;        /* sequences that can run at once */
-        uint32_t rows;         /* of a step: the token budget; at least `slots` */
-        uint32_t context;      /* maximum of positions of a sequence */
-        uint32_t depth;        /* plans in flight, 1 or 2 */
-        uint32_t requests_max; /* maximum of requests alive, including waiting ones */
-        uint32_t channels;     /* numbered 0 .. channels - 1 */
-        uint64_t stall_ns;     /* a request that is stalled this long ends */
-        uint64_t grace_ns;     /* one stalled this long may be preempted for a waiting one */
-        uint32_t parks_max;    /* how often one request may be preempted */
-        uint64_t gap_ns;       /* how long prompts may delay decodes; 0: no limit */
-        uint32_t batch_size;   /* 0: new requests join at once; else the maximum of a batch */
-        uint64_t window_ns;    /* how long the first request of a batch waits for others */
-        struct prefix_conf prefix;
-};
+#include "daemon/core/sched-conf.h"
 
 enum sched_event_kind {
         SCHED_SUBMIT, /* request, channel; the request is WAITING from now on */
         SCHED_CANCEL, /* request; reason and code of its END.  No effect if it is ending already */
-        SCHED_ROOM,   /* channel, room: bytes that fit now, besides those that ENDs need */
+        SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
         SCHED_RESULT, /* plan, row, token, verdict; in the order of rows */
         /*
          * plan: it has run.  Comes after its results, and plans come in order.  Results of
          * requests that are ending may be missing.
          */
         SCHED_DONE,
-        SCHED_LIFT, /* anchor: removed, so its text is evicted like all others */
-        SCHED_HOLD, /* there is no model yet: plans have ends and no rows, until SCHED_GO */
-        SCHED_GO,
+        SCHED_UNPIN, /* pin: removed, so its text is evicted like all others */
+        SCHED_PAUSE, /* there is no model yet: plans have ends and no rows, until SCHED_RESUME */
+        SCHED_RESUME,
 };
 
 /* The engine's decision about a token; the core itself handles "max_tokens reached". */
 enum sched_verdict {
-        SCHED_GO_ON,
+        SCHED_CONTINUE,
         SCHED_EOS, /* ends the request; the token counts, its text is not shown */
         SCHED_STOP,
         SCHED_NUMERIC, /* no token, the numbers are not valid: only this request fails */
@@ -110,25 +93,25 @@ struct sched_event {
         enum sched_event_kind kind;
         struct request *request;
         uint32_t channel;
-        uint64_t room;
+        uint64_t free_bytes;
         enum smv_reason reason;
         enum smv_code code;
         uint64_t plan;
         uint32_t row;
         uint32_t token;
         enum sched_verdict verdict;
-        uint32_t anchor;
+        uint32_t pin;
 };
 
 /* Counts that `status` shows. */
 struct sched_counts {
-        uint32_t blocks_total, blocks_free, blocks_kept, blocks_held, blocks_promised;
+        uint32_t blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
         uint32_t waiting, running, stalled, ending;
         uint32_t passed_over; /* waiting because their user has its share */
         uint32_t plans_in_flight;
-        uint64_t parks;         /* preemptions so far */
+        uint64_t preemptions;   /* preemptions so far */
         uint64_t prompt_row_ns; /* time of a prompt row; 0: not known yet */
-        uint64_t prompt_far_ns; /* time added for each PACE_FAR positions before that row */
+        uint64_t prompt_far_ns; /* time added for each PREFILL_FAR positions before that row */
         uint64_t evictions;     /* blocks evicted so far */
         uint64_t copies;        /* blocks copied so far because a part of them was found */
 };
@@ -139,23 +122,6 @@ struct sched_user {
         uint32_t blocks; /* blocks of its requests, shared ones in parts; rounded up */
         uint32_t cached; /* its own blocks without references */
 };
-
-/* No sequence has more blocks than its context or the pool. */
-static inline uint32_t sched_table_max(const struct sched_conf *conf)
-{
-        uint32_t blocks = blocks_for(conf->context);
-
-        return blocks < conf->blocks ? blocks : conf->blocks;
-}
-
-/*
- * Maximum of pages of a plan: each row needs at most one new page, and there is space for as many
- * more as one sequence can have found in the index.
- */
-static inline uint32_t sched_page_max(const struct sched_conf *conf)
-{
-        return conf->rows + sched_table_max(conf);
-}
 
 struct sched;
 
@@ -171,8 +137,8 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
 /* Makes the next plan.  If conf.depth plans are in flight already, it has no rows. */
 void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan);
 
-/* The bytes of a channel's room that rows in flight may still write. */
-uint64_t sched_owed(const struct sched *sched, uint32_t channel);
+/* The bytes of a channel that rows in flight may still write. */
+uint64_t sched_pending_bytes(const struct sched *sched, uint32_t channel);
 
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts);
 

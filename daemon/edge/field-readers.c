@@ -6,7 +6,7 @@
 #include "daemon/edge/field-readers.h"
 #include "daemon/edge/values.h"
 #include "daemon/text/chat.h"
-#include "daemon/utf8.h"
+#include "json/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 static const char *const kind_names[] = {
         [ITEM_NIL] = "nil",         [ITEM_BOOL] = "a bool",
@@ -170,7 +170,7 @@ int read_op(struct reading *in, const struct field *field, const struct item *it
         for (uint32_t i = 0; i < WIRE_OP_N && used < sizeof(all); i++)
                 used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
                                          wire_op_name(i));
-        return REFUSE(in, field, "is none of %s", all);
+        return REFUSE(in, field, "must be one of %s", all);
 }
 
 /* Reads one of three words; *ret_number is its index. */
@@ -184,7 +184,7 @@ static int read_word(struct reading *in, const struct field *field, const struct
                         *ret_number = i;
                         return 0;
                 }
-        return REFUSE(in, field, "is none of %s, %s, %s", words[0], words[1], words[2]);
+        return REFUSE(in, field, "must be one of %s, %s, %s", words[0], words[1], words[2]);
 }
 
 int read_transport(struct reading *in, const struct field *field, const struct item *item)
@@ -201,11 +201,11 @@ int read_doorbell(struct reading *in, const struct field *field, const struct it
         return read_word(in, field, item, words, &in->request->doorbell);
 }
 
-int read_class(struct reading *in, const struct field *field, const struct item *item)
+int read_priority(struct reading *in, const struct field *field, const struct item *item)
 {
         static const char *const words[] = { "interactive", "normal", "background" };
 
-        return read_word(in, field, item, words, &in->request->class);
+        return read_word(in, field, item, words, &in->request->priority);
 }
 
 int read_to(struct reading *in, const struct field *field, const struct item *item)
@@ -213,8 +213,8 @@ int read_to(struct reading *in, const struct field *field, const struct item *it
         if (item->kind != ITEM_TEXT)
                 return refuse_kind(in, field, item->kind, "a text");
         if (!same(item, "all") && !same(item, "group"))
-                return REFUSE(in, field, "is none of %s, %s", "all", "group");
-        in->request->to = same(item, "group") ? WIRE_GROUP : WIRE_ALL;
+                return REFUSE(in, field, "must be one of %s, %s", "all", "group");
+        in->request->to = same(item, "group") ? WIRE_TO_GROUP : WIRE_TO_ALL;
         return 0;
 }
 
@@ -446,7 +446,7 @@ int read_vars(struct reading *in, const struct field *field, const struct item *
                 if (key.kind != ITEM_TEXT)
                         return REFUSE(in, field, "has a key that is not a text at index %u", i);
                 r = check_utf8(in, field, &key);
-                if (!r && chat_sets(key.bytes, key.count))
+                if (!r && chat_sets_variable(key.bytes, key.count))
                         r = REFUSE(in, field, "may not set %.*s", (int)key.count, key.bytes);
                 if (!r)
                         r = check_value(in, field, i);

@@ -1,10 +1,9 @@
 /*
  * Every field of every request, one row each.  The decoder, the tests that walk the ranges and
- * docs/protocol.md follow this table.
+ * docs/reference/protocol.md follow this table.
  */
 #include "daemon/edge/fields.h"
 #include "daemon/edge/field-readers.h"
-#include "daemon/utf8.h"
 
 #include <samovar/ring.h>
 #include <stdio.h>
@@ -13,27 +12,6 @@
 #define U32_MAX      4294967295.0
 #define FEATURES_MAX 32u
 #define WORD_MAX     32u
-
-static const char *const op_names[WIRE_OP_N] = {
-        [WIRE_HELLO] = "hello",
-        [WIRE_GENERATE] = "generate",
-        [WIRE_CANCEL] = "cancel",
-        [WIRE_TOKENIZE] = "tokenize",
-        [WIRE_DETOKENIZE] = "detokenize",
-        [WIRE_STATUS] = "status",
-        [WIRE_TEMPLATE] = "template",
-        [WIRE_OPEN] = "open",
-        [WIRE_APPEND] = "append",
-        [WIRE_TRUNCATE] = "truncate",
-        [WIRE_FORK] = "fork",
-        [WIRE_CLOSE] = "close",
-        [WIRE_HOLD] = "hold",
-        [WIRE_ATTACH] = "attach",
-        [WIRE_DETACH] = "detach",
-        [WIRE_DROP] = "drop",
-        [WIRE_PUBLISH] = "publish",
-        [WIRE_REVOKE] = "revoke",
-};
 
 /*
  * These will have a meaning in a later version, so a request with one of them is refused, not
@@ -57,7 +35,7 @@ static const char *const reserved[] = {
 #define TRUNCATE   (1u << WIRE_TRUNCATE)
 #define FORK       (1u << WIRE_FORK)
 #define CLOSE      (1u << WIRE_CLOSE)
-#define HOLD       (1u << WIRE_HOLD)
+#define PIN        (1u << WIRE_PIN)
 #define ATTACH     (1u << WIRE_ATTACH)
 #define DETACH     (1u << WIRE_DETACH)
 #define DROP       (1u << WIRE_DROP)
@@ -65,9 +43,9 @@ static const char *const reserved[] = {
 #define REVOKE     (1u << WIRE_REVOKE)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define TALK       (GENERATE | TEMPLATE | OPEN)
-#define HANDLED    (APPEND | TRUNCATE | CLOSE | HOLD | PUBLISH | REVOKE)
-#define DRAWN      (GENERATE | FORK)
-#define MODELLED   (TALK | TOKENIZE | DETOKENIZE)
+#define ON_HANDLE  (APPEND | TRUNCATE | CLOSE | PIN | PUBLISH | REVOKE)
+#define SAMPLED    (GENERATE | FORK)
+#define WITH_MODEL (TALK | TOKENIZE | DETOKENIZE)
 #define AT(member) offsetof(struct wire_request, member)
 
 /* clang-format off */
@@ -80,15 +58,15 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "transport",   WIRE_F_TRANSPORT,   "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_transport,   0 },
         { { "doorbell",    WIRE_F_DOORBELL,    "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_doorbell,    0 },
         { { "ring_bytes",  WIRE_F_RING_BYTES,  "uint",    SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX, 0, 0, HELLO, 0 },            read_ring_bytes,  0 },
-        { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               MODELLED, 0 },            read_text,        AT(model) },
+        { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               WITH_MODEL, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
-        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(max_tokens) },
-        { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              DRAWN, 0 },               read_float,       AT(temperature) },
-        { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    DRAWN, 0 },               read_uint32,      AT(top_k) },
-        { { "top_p",       WIRE_F_TOP_P,       "float",   0, 1, 1, 0,                                DRAWN, 0 },               read_float,       AT(top_p) },
-        { { "min_p",       WIRE_F_MIN_P,       "float",   0, 1, 0, 0,                                DRAWN, 0 },               read_float,       AT(min_p) },
-        { { "seed",        WIRE_F_SEED,        "uint",    0, U64_LIMIT, 0, 0,                        DRAWN, 0 },               read_uint64,      AT(seed) },
+        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(max_tokens) },
+        { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              SAMPLED, 0 },               read_float,       AT(temperature) },
+        { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    SAMPLED, 0 },               read_uint32,      AT(top_k) },
+        { { "top_p",       WIRE_F_TOP_P,       "float",   0, 1, 1, 0,                                SAMPLED, 0 },               read_float,       AT(top_p) },
+        { { "min_p",       WIRE_F_MIN_P,       "float",   0, 1, 0, 0,                                SAMPLED, 0 },               read_float,       AT(min_p) },
+        { { "seed",        WIRE_F_SEED,        "uint",    0, U64_LIMIT, 0, 0,                        SAMPLED, 0 },               read_uint64,      AT(seed) },
         { { "stop",        WIRE_F_STOP,        "texts",   1, SMV_STOPS_MAX, 0, SMV_STOP_BYTES_MAX,   GENERATE, 0 },            read_stop,        0 },
         { { "stop_tokens", WIRE_F_STOP_TOKENS, "ids",     0, SMV_STOPS_MAX, 0, 0,                    GENERATE, 0 },            read_stop_tokens, 0 },
         { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
@@ -99,32 +77,22 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
         { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               TALK, 0 },                read_bool,        AT(talk.add_generation_prompt) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
-        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         DRAWN | HOLD | PUBLISH, 0 }, read_class,       0 },
-        { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(deadline_ms) },
-        { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | DRAWN, HANDLED }, read_uint64,   AT(handle) },
+        { { "priority",    WIRE_F_PRIORITY,    "text",    1, WORD_MAX, 0, 0,                         SAMPLED | PIN | PUBLISH, 0 }, read_priority,    0 },
+        { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(deadline_ms) },
+        { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        ON_HANDLE | SAMPLED, ON_HANDLE }, read_uint64,   AT(handle) },
         { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE | PUBLISH, TRUNCATE }, read_uint32,   AT(length) },
         { { "count",       WIRE_F_COUNT,       "uint",    1, SMV_FORKS_MAX, 0, 0,                    FORK, FORK },             read_uint32,      AT(count) },
         { { "logprobs",    WIRE_F_LOGPROBS,    "uint",    0, SMV_LOGPROBS_MAX, 0, 0,                 GENERATE, 0 },            read_uint32,      AT(logprobs) },
-        { { "n",           WIRE_F_N,           "uint",    1, SMV_CHOICES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
-        { { "choice",      WIRE_F_CHOICE,      "uint",    0, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(choice) },
-        { { "ms",          WIRE_F_MS,          "uint",    0, U32_MAX, 0, 0,                          HOLD, HOLD },             read_uint32,      AT(ms) },
+        { { "n",           WIRE_F_N,           "uint",    1, SMV_SAMPLES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
+        { { "sample_index", WIRE_F_SAMPLE_INDEX, "uint",  0, U32_MAX, 0, 0,                          SAMPLED, 0 },             read_uint32,      AT(sample_index) },
+        { { "pin_ms",      WIRE_F_PIN_MS,      "uint",    0, U32_MAX, 0, 0,                          PIN, PIN },               read_uint32,      AT(pin_ms) },
         { { "keep_ms",     WIRE_F_KEEP_MS,     "uint",    1, SMV_KEEP_MS_MAX, 0, 0,                  GENERATE | OPEN | FORK, 0 }, read_uint32,   AT(keep_ms) },
-        { { "kept",        WIRE_F_KEPT,        "uint",    1, U64_LIMIT, 0, 0,                        ATTACH | DROP, ATTACH | DROP }, read_uint64, AT(kept) },
+        { { "resume_id",   WIRE_F_RESUME_ID,   "uint",    1, U64_LIMIT, 0, 0,                        ATTACH | DROP, ATTACH | DROP }, read_uint64,      AT(resume_id) },
         { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH, 0 },              read_uint32,      AT(from) },
         { { "to",          WIRE_F_TO,          "text",    1, WORD_MAX, 0, 0,                         PUBLISH, PUBLISH },       read_to,          0 },
         { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
 };
 /* clang-format on */
-
-const struct wire_row *wire_row(uint32_t index)
-{
-        return index < WIRE_FIELD_N ? &fields[index].row : NULL;
-}
-
-const char *wire_op_name(enum wire_op op)
-{
-        return op_names[op];
-}
 
 const struct field *field_at(enum wire_field number)
 {
@@ -145,29 +113,4 @@ bool field_reserved(const char *name, size_t bytes)
                 if (strlen(reserved[i]) == bytes && !memcmp(reserved[i], name, bytes))
                         return true;
         return false;
-}
-
-void field_shown(char ret_shown[32], const char *name, size_t bytes)
-{
-        const uint8_t *s = (const uint8_t *)name;
-        size_t used = 0;
-
-        for (size_t at = 0; at < bytes;) {
-                int length = utf8_character(name + at, bytes - at);
-                size_t step = length > 0 ? (size_t)length : 0;
-                bool c1 = step == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0;
-                bool plain = step && s[at] >= ' ' && s[at] != 0x7f && !c1;
-                char piece[5];
-
-                if (plain)
-                        memcpy(piece, s + at, step);
-                else
-                        step = (size_t)snprintf(piece, sizeof(piece), "\\x%02x", s[at]);
-                if (step > 31 - used)
-                        break;
-                memcpy(ret_shown + used, piece, step);
-                used += step;
-                at += plain ? step : 1;
-        }
-        ret_shown[used] = '\0';
 }

@@ -5,26 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/edge/admit.h"
-#include "daemon/error.h"
+#include "daemon/edge/admission.h"
+#include "daemon/edge/quota.h"
+#include "daemon/base/error.h"
+#include "daemon/base/sys.h"
 
 /* Numbers are counted up, so they spread over the buckets by themselves. */
-#define BUCKETS 1024u
+#define BUCKETS   1024u
+#define NS_PER_MS UINT64_C(1000000)
 
 struct handles {
-        struct quota *quota;
-        uint64_t last; /* number that was given out */
+        struct edge *edge;
+        struct list_head kept; /* the handles that outlive their connections */
+        uint64_t last;         /* number that was given out */
         struct handles_sum sum;
         struct handle *buckets[BUCKETS];
 };
 
-int handles_new(struct quota *quota, uint64_t first, struct handles **ret_handles)
+int handles_new(struct edge *edge, uint64_t first, struct handles **ret_handles)
 {
         struct handles *handles = calloc(1, sizeof(*handles));
 
         if (!handles)
                 return error_raise(-ENOMEM);
-        handles->quota = quota;
+        handles->edge = edge;
+        list_init(&handles->kept);
         handles->last = first;
         *ret_handles = handles;
         return 0;
@@ -64,8 +69,8 @@ static size_t own_bytes(void)
 static int charge_bytes(struct handles *handles, const struct handle *handle, uint64_t bytes,
                         uint32_t id, struct wire_problem *ret_problem)
 {
-        int r = admit_charge(handles->quota, handle->uid, QUOTA_PROMPT_BYTES, bytes, id,
-                             ret_problem);
+        int r = quota_ask(handles->edge->quota, handle->uid, QUOTA_PROMPT_BYTES, bytes, id,
+                          ret_problem);
 
         if (!r)
                 handles->sum.bytes += bytes;
@@ -74,7 +79,7 @@ static int charge_bytes(struct handles *handles, const struct handle *handle, ui
 
 static void uncharge_bytes(struct handles *handles, const struct handle *handle, uint64_t bytes)
 {
-        quota_uncharge(handles->quota, handle->uid, QUOTA_PROMPT_BYTES, bytes);
+        quota_uncharge(handles->edge->quota, handle->uid, QUOTA_PROMPT_BYTES, bytes);
         handles->sum.bytes -= bytes;
 }
 
@@ -84,12 +89,12 @@ static int charge(struct handles *handles, const struct handle *handle, uint32_t
         uint64_t bytes = own_bytes() + handle->count * sizeof(uint32_t);
         int r;
 
-        r = admit_charge(handles->quota, handle->uid, QUOTA_HANDLES, 1, id, ret_problem);
+        r = quota_ask(handles->edge->quota, handle->uid, QUOTA_HANDLES, 1, id, ret_problem);
         if (r)
                 return error_pass(r);
         r = charge_bytes(handles, handle, bytes, id, ret_problem);
         if (r)
-                quota_uncharge(handles->quota, handle->uid, QUOTA_HANDLES, 1);
+                quota_uncharge(handles->edge->quota, handle->uid, QUOTA_HANDLES, 1);
         return error_pass(r);
 }
 
@@ -146,7 +151,7 @@ int handles_append(struct handles *handles, struct handle *handle, const uint32_
         uint64_t bytes = (uint64_t)count * sizeof(uint32_t);
         int r;
 
-        assert(!handle->request && count <= UINT32_MAX - handle->count);
+        assert(!handle->stream && count <= UINT32_MAX - handle->count);
         if (!count)
                 return 0;
         r = charge_bytes(handles, handle, bytes, id, ret_problem);
@@ -170,7 +175,7 @@ int handles_replace(struct handles *handles, struct handle *handle, uint32_t *to
         uint32_t *shrunk;
         int r = 0;
 
-        assert(!handle->request && count);
+        assert(!handle->stream && count);
         if (after > before)
                 r = charge_bytes(handles, handle, after - before, id, ret_problem);
         else
@@ -201,7 +206,7 @@ int handles_truncate(struct handles *handles, struct handle *handle, uint32_t co
 
 /* ---- life ---- */
 
-static void enter(struct handles *handles, struct handle *handle)
+static void enter(struct handles *handles, struct handle *handle, struct list_head *owner)
 {
         struct handle **at;
 
@@ -209,46 +214,88 @@ static void enter(struct handles *handles, struct handle *handle)
         at = bucket(handles, handle->number);
         handle->next = *at;
         *at = handle;
-        handle->owner_next = handle->owner->first;
-        if (handle->owner_next)
-                handle->owner_next->owner_prev = handle;
-        handle->owner->first = handle;
+        list_push_front(owner, &handle->owner_link);
         handle->model->holds++;
         handles->sum.open++;
         handles->sum.tokens += handle->count;
+        handles->sum.kept += handle->timer != NULL;
+}
+
+/* A use of the handle sets only used_ns.  The timer is set again when it runs out too early. */
+static void on_timer(void *arg)
+{
+        struct handle *handle = arg;
+        uint64_t now_ns = sys_clock_ns(), left_ns;
+
+        if (handle_is_busy(handle))
+                handle->used_ns = now_ns;
+        left_ns = handle->used_ns + handle->keep_ns;
+        left_ns -= left_ns < now_ns ? left_ns : now_ns;
+        if (!left_ns || loop_timer_set(handle->timer, left_ns))
+                handle_close(handle);
+}
+
+void handle_renew(struct handle *handle)
+{
+        handle->used_ns = sys_clock_ns();
+}
+
+static int start_timer(struct handle *handle, uint32_t keep_ms)
+{
+        int r;
+
+        handle->keep_ns = keep_ms * NS_PER_MS;
+        handle_renew(handle);
+        r = loop_timer_new(handle->handles->edge->loop, on_timer, handle, &handle->timer);
+        if (!r)
+                r = loop_timer_set(handle->timer, handle->keep_ns);
+        return error_pass(r);
+}
+
+static void release(struct handle *handle)
+{
+        loop_timer_free(handle->timer);
+        free(handle);
 }
 
 /* Makes a handle that is not listed yet.  It is charged as if it had `count` tokens already. */
-static int make(struct handles *handles, struct handle_owner *owner, uint32_t uid,
-                struct served *model, uint32_t count, uint32_t id, struct wire_problem *ret_problem,
-                struct handle **ret_handle)
+static int make(struct peer *peer, struct served *model, uint32_t keep_ms, uint32_t count,
+                uint32_t id, struct wire_problem *ret_problem, struct handle **ret_handle)
 {
+        struct handles *handles = peer->edge->handles;
         struct handle *handle = calloc(1, sizeof(*handle));
-        int r;
+        int r = 0;
 
         if (!handle)
                 return error_raise(-ENOMEM);
-        handle->uid = uid;
+        handle->handles = handles;
+        handle->uid = peer->uid;
         handle->model = model;
-        handle->owner = owner;
         handle->count = count;
-        r = charge(handles, handle, id, ret_problem);
+        if (keep_ms)
+                r = start_timer(handle, keep_ms);
+        if (!r)
+                r = charge(handles, handle, id, ret_problem);
         if (r) {
-                free(handle);
+                release(handle);
                 return error_pass(r);
         }
         *ret_handle = handle;
         return 0;
 }
 
-int handles_open(struct handles *handles, struct handle_owner *owner, uint32_t uid,
-                 struct served *model, uint32_t id, struct wire_problem *ret_problem,
-                 struct handle **ret_handle)
+static struct list_head *owner_of(struct peer *peer, const struct handle *handle)
 {
-        int r = make(handles, owner, uid, model, 0, id, ret_problem, ret_handle);
+        return handle->timer ? &handle->handles->kept : &peer->handles;
+}
+
+int handles_open(struct peer *peer, struct served *model, uint32_t keep_ms, uint32_t id,
+                 struct wire_problem *ret_problem, struct handle **ret_handle)
+{
+        int r = make(peer, model, keep_ms, 0, id, ret_problem, ret_handle);
 
         if (!r)
-                enter(handles, *ret_handle);
+                enter(peer->edge->handles, *ret_handle, owner_of(peer, *ret_handle));
         return error_pass(r);
 }
 
@@ -264,26 +311,27 @@ static int share(struct handle *handle)
         return 0;
 }
 
-int handles_fork(struct handles *handles, struct handle *handle, struct handle_owner *owner,
-                 uint32_t id, struct wire_problem *ret_problem, struct handle **ret_handle)
+int handles_fork(struct peer *peer, struct handle *handle, uint32_t keep_ms, uint32_t id,
+                 struct wire_problem *ret_problem, struct handle **ret_handle)
 {
+        struct handles *handles = peer->edge->handles;
         struct handle *fork = NULL;
         int r;
 
         assert(!handle_is_busy(handle));
-        r = make(handles, owner, handle->uid, handle->model, handle->count, id, ret_problem, &fork);
+        r = make(peer, handle->model, keep_ms, handle->count, id, ret_problem, &fork);
         if (r)
                 return error_pass(r);
         r = handle->count ? share(handle) : 0;
         if (r) {
                 uncharge_bytes(handles, fork, own_bytes() + fork->count * sizeof(uint32_t));
-                quota_uncharge(handles->quota, fork->uid, QUOTA_HANDLES, 1);
-                free(fork);
+                quota_uncharge(handles->edge->quota, fork->uid, QUOTA_HANDLES, 1);
+                release(fork);
                 return error_pass(r);
         }
         fork->tokens = handle->tokens;
         fork->sharers = handle->count ? handle->sharers : NULL;
-        enter(handles, fork);
+        enter(handles, fork, owner_of(peer, fork));
         *ret_handle = fork;
         return 0;
 }
@@ -295,27 +343,117 @@ static void leave_lists(struct handles *handles, struct handle *handle)
         while (*at != handle)
                 at = &(*at)->next;
         *at = handle->next;
-        if (handle->owner_prev)
-                handle->owner_prev->owner_next = handle->owner_next;
-        else
-                handle->owner->first = handle->owner_next;
-        if (handle->owner_next)
-                handle->owner_next->owner_prev = handle->owner_prev;
+        list_remove(&handle->owner_link);
 }
 
-void handles_close(struct handles *handles, struct handle *handle)
+/* The cancel stands before the mails about pins, so the stream can not set the pins again. */
+static void end_work(struct edge *edge, struct handle *handle)
 {
-        assert(!handle_is_busy(handle) && !handle->held.number);
-        assert(!handle->published.number);
+        if (handle->stream)
+                stream_cancel(edge, handle->stream, SMV_END_CANCELLED, SMV_OK);
+        if (handle->job)
+                text_job_cancel(handle->job, SMV_NO_HANDLE);
+        pins_remove(edge->pins, &handle->pinned);
+        pins_remove(edge->pins, &handle->published);
+}
+
+void handle_close(struct handle *handle)
+{
+        struct handles *handles = handle->handles;
+
+        end_work(handles->edge, handle);
         assert(handle->model->holds && handles->sum.open);
         leave_lists(handles, handle);
         uncharge_bytes(handles, handle, own_bytes() + handle->count * sizeof(uint32_t));
-        quota_uncharge(handles->quota, handle->uid, QUOTA_HANDLES, 1);
+        quota_uncharge(handles->edge->quota, handle->uid, QUOTA_HANDLES, 1);
         set_count(handles, handle, 0);
         drop_tokens(handle);
         handle->model->holds--;
         handles->sum.open--;
-        free(handle);
+        handles->sum.kept -= handle->timer != NULL;
+        release(handle);
+}
+
+static void close_list(struct list_head *list)
+{
+        struct list_head *first;
+
+        while ((first = list_first(list)))
+                handle_close(LIST_ENTRY(first, struct handle, owner_link));
+}
+
+void handles_leave(struct peer *peer)
+{
+        close_list(&peer->handles);
+}
+
+void handles_close_all(struct handles *handles)
+{
+        close_list(&handles->kept);
+}
+
+/* ---- streams on a handle ---- */
+
+void handle_lend(struct handle *handle, struct stream *stream)
+{
+        assert(!handle_is_busy(handle) && handle->model == stream->request.model);
+        stream->handle = handle->number;
+        handle->stream = stream;
+}
+
+/* NULL: the stream has none, or it has closed. */
+static struct handle *part(struct handles *handles, struct stream *stream)
+{
+        struct handle *handle = NULL;
+
+        if (stream->handle)
+                handle = handles_find(handles, stream->request.uid, stream->handle);
+        stream->handle = 0;
+        if (handle)
+                handle->stream = NULL;
+        return handle;
+}
+
+/*
+ * A stream that only reads leaves the history as it was.  If it failed, its pin is removed, even
+ * one that the handle had before.
+ */
+static void take_pin_back(struct handle *handle, const struct stream *stream)
+{
+        struct pins *pins = handle->handles->edge->pins;
+
+        if (stream->request.pinned)
+                pins_begin(pins, handle_pin_for(handle, stream));
+        else
+                pins_remove(pins, handle_pin_for(handle, stream));
+}
+
+void handles_return(struct handles *handles, struct stream *stream)
+{
+        struct handle *handle = part(handles, stream);
+
+        if (handle && stream->request.pin)
+                take_pin_back(handle, stream);
+}
+
+void handles_take_back(struct handles *handles, struct stream *stream)
+{
+        struct request *request = &stream->request;
+        struct wire_problem problem;
+        struct handle *handle;
+        int r;
+
+        if (!request->max_tokens) {
+                handles_return(handles, stream);
+                return;
+        }
+        handle = part(handles, stream);
+        if (!handle)
+                return;
+        r = handles_replace(handles, handle,
+                            admission_take_tokens(handles->edge->admission, stream),
+                            request->sequence.token_count, request->stream, &problem);
+        assert(!r); /* the stream was charged for more */
 }
 
 struct handles_sum handles_sum(const struct handles *handles)

@@ -10,16 +10,22 @@
  * ids sent as a whole give the same stream.
  *
  * Its limits: a handle pins no block.  Blocks that were evicted meanwhile are computed again, which
- * cached_tokens of the END shows.  A client may ask that they be evicted after all others
- * (anchors.h).  A handle does not outlive its owner, or the daemon.
+ * cached_tokens of the END shows.  A client may ask that they be evicted after all others (pins.h).
+ * No handle outlives the daemon.
  *
  * Forks share tokens, and shared tokens are never written: the handle that changes first gets its
  * own copy.  All sharers have the same count, so every handle is charged for all of its tokens.
  * The charge covers the memory whichever handle closes first.
  *
- * While a request generates on a handle, or a text for it is with the scribe, it is busy: it can
- * only be looked at, or closed.  It closes with its owner.  The owner is a connection, or a shelf
- * (shelf.h) if the client wants to come back for it.
+ * While a stream generates on a handle, or a text for it is with the text worker, it is busy: it
+ * can only be looked at, or closed.  A generation on a handle is a stream like any other, with a
+ * copy of the tokens.  When it has retired, its array becomes the handle's: it has the prompt and
+ * what was generated, and it is charged already, so this cannot fail.
+ *
+ * A handle closes with the connection that made it.  If the client gave keep_ms, it closes when it
+ * was not named for that long, and was not busy.  When a handle closes, the work on it ends: its
+ * stream is cancelled and has its END, and its text is refused.  Streams and jobs know a handle by
+ * its number, so they find out when it has closed.
  *
  * Loop thread only.
  */
@@ -30,28 +36,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/edge/quota.h"
-#include "daemon/edge/wire.h"
-#include "daemon/served.h"
-
-struct handle;
-struct shelf;
-struct peer_task;
-struct request;
-
-/* An owner of handles: they close with it. */
-struct handle_owner {
-        struct handle *first;
-        struct shelf *shelf; /* the shelf that this is part of; NULL: a connection */
-};
-
-/* An anchor of a handle, which pins or publishes its history: see anchors.h. */
-struct anchored {
-        uint32_t number; /* of its anchor; 0: none */
-        uint32_t uid, blocks, ms;
-        uint64_t until_ns;
-        struct anchored *next, *prev;
-};
+#include "daemon/edge/pins.h"
+#include "daemon/edge/stream.h"
+#include "daemon/edge/wire-request.h"
+#include "daemon/text/worker.h"
 
 struct handle {
         uint64_t number; /* never 0, and never used for another handle */
@@ -61,39 +49,43 @@ struct handle {
         uint32_t count;
         /* How many handles have the same tokens; NULL: only this one. */
         uint32_t *sharers;
-        struct request *request; /* generates on it, or NULL */
-        struct peer_task *task;  /* its text is with the scribe, or NULL */
-        struct handle_owner *owner;
-        struct handle *owner_next, *owner_prev;
+        struct stream *stream; /* generates on it, or NULL */
+        struct text_job *job;  /* its text is with the text worker, or NULL */
+        /* In the list of its peer; or, if it outlives the connection, in the one of `handles`. */
+        struct list_head owner_link;
+        struct loop_timer *timer; /* NULL: it closes with its peer */
+        uint64_t keep_ns, used_ns;
+        struct handles *handles;
         struct handle *next; /* in its hash bucket */
 
-        struct anchored held, published;
+        struct pin pinned, published;
 };
 
-struct handles;
-
 /* Numbers begin after `first`, so that numbers of an earlier daemon name nothing. */
-int handles_new(struct quota *quota, uint64_t first, struct handles **ret_handles);
+int handles_new(struct edge *edge, uint64_t first, struct handles **ret_handles);
 struct handles *handles_free(struct handles *handles); /* asserts that none is open */
 
 /* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
 struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number);
 
+/* A client has named the handle: its time begins anew. */
+void handle_renew(struct handle *handle);
+
 static inline bool handle_is_busy(const struct handle *handle)
 {
-        return handle->request || handle->task;
+        return handle->stream || handle->job;
 }
 
-/* Makes a handle without tokens.  0, WIRE_E_REFUSED or -ENOMEM; nothing is charged then. */
-int handles_open(struct handles *handles, struct handle_owner *owner, uint32_t uid,
-                 struct served *model, uint32_t id, struct wire_problem *ret_problem,
-                 struct handle **ret_handle);
-
 /*
- * Makes another handle with the same tokens and user, for this owner.  Returns as handles_open().
+ * Makes a handle without tokens for this peer; with keep_ms it outlives the connection.  0,
+ * WIRE_E_REFUSED or -ENOMEM; nothing is charged then.
  */
-int handles_fork(struct handles *handles, struct handle *handle, struct handle_owner *owner,
-                 uint32_t id, struct wire_problem *ret_problem, struct handle **ret_handle);
+int handles_open(struct peer *peer, struct served *model, uint32_t keep_ms, uint32_t id,
+                 struct wire_problem *ret_problem, struct handle **ret_handle);
+
+/* Makes another handle with the same tokens and user, for this peer.  Returns as handles_open(). */
+int handles_fork(struct peer *peer, struct handle *handle, uint32_t keep_ms, uint32_t id,
+                 struct wire_problem *ret_problem, struct handle **ret_handle);
 
 /* Appends a copy of these tokens.  0, WIRE_E_REFUSED or -ENOMEM; the handle is unchanged then. */
 int handles_append(struct handles *handles, struct handle *handle, const uint32_t *tokens,
@@ -109,12 +101,32 @@ int handles_replace(struct handles *handles, struct handle *handle, uint32_t *to
 /* count: at most the number of tokens.  0 or -ENOMEM. */
 int handles_truncate(struct handles *handles, struct handle *handle, uint32_t count);
 
-/* The handle must not be busy. */
-void handles_close(struct handles *handles, struct handle *handle);
+/* Closes the handle, and ends the work on it. */
+void handle_close(struct handle *handle);
+/* Closes all handles of a peer that goes. */
+void handles_leave(struct peer *peer);
+/* The daemon ends: closes the handles that no peer has. */
+void handles_close_all(struct handles *handles);
+
+/* ---- streams on a handle ---- */
+
+/* From now on the handle is busy with this stream, which has a copy of its tokens. */
+void handle_lend(struct handle *handle, struct stream *stream);
+/* A stream was never submitted: its handle is idle again, if it has one that is still open. */
+void handles_return(struct handles *handles, struct stream *stream);
+/* A stream has retired: the same, and its tokens become the handle's. */
+void handles_take_back(struct handles *handles, struct stream *stream);
+
+/* The pin that a stream which only reads the handle is for: it pins, or it publishes. */
+static inline struct pin *handle_pin_for(struct handle *handle, const struct stream *stream)
+{
+        return stream->request.publish ? &handle->published : &handle->pinned;
+}
 
 /* For status. */
 struct handles_sum {
         uint64_t open, tokens, bytes; /* bytes: charged */
+        uint64_t kept;                /* of those open: they outlive their connections */
 };
 struct handles_sum handles_sum(const struct handles *handles);
 

@@ -10,10 +10,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/error.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
-#include "daemon/why.h"
+#include "daemon/edge/accept.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
+#include "daemon/base/errtext.h"
 
 #define BACKLOG 128
 /* In one turn; then the peers have theirs. */
@@ -81,9 +82,9 @@ static int find_group(struct listener *listener, char *why, size_t why_bytes)
                             gid == NO_GROUP)
                                 r = -ENOENT;
         if (r)
-                return error_raise(why_say(why, why_bytes, r, "socket_group is %s: %s",
-                                           shown(listener->group).text,
-                                           r == -ENOENT ? "there is no such group" : strerror(-r)));
+                return error_raise(errtext_set(
+                        why, why_bytes, r, "socket_group is %s: %s", shown(listener->group).text,
+                        r == -ENOENT ? "there is no such group" : strerror(-r)));
         listener->gid = gid;
         return 0;
 }
@@ -162,9 +163,9 @@ static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
         char text[PID_BYTES + 1] = { 0 };
 
         if (sys_pread(fd, text, PID_BYTES, 0) > 0 && atoi(text) > 0)
-                snprintf(why, why_bytes, "%s: held by pid %d", path, atoi(text));
+                snprintf(why, why_bytes, "%s: in use by process %d", path, atoi(text));
         else
-                snprintf(why, why_bytes, "%s: held by another samovard", path);
+                snprintf(why, why_bytes, "%s: in use by another samovard", path);
 }
 
 static int take_lock(struct listener *listener, char *why, size_t why_bytes)
@@ -210,7 +211,8 @@ static int remove_stale(const char *path, char *why, size_t why_bytes)
         if (r != -ENXIO) {
                 if (r >= 0)
                         sys_close(r);
-                return fail(-EEXIST, why, why_bytes, "there is something, and no socket, at", path);
+                return fail(-EEXIST, why, why_bytes, "there is a file that is not a socket at",
+                            path);
         }
         r = sys_unlink(path);
         if (r < 0 && r != -ENOENT)
@@ -231,7 +233,7 @@ static int refuse_one(struct listener *listener)
         listener->spare_fd = sys_close(listener->spare_fd);
         fd = sys_accept(listener->fd);
         if (fd >= 0)
-                edge_refuse(listener->edge, fd, SMV_BUSY, "the daemon has no descriptor left");
+                accept_refuse(listener->edge, fd, SMV_BUSY, "the daemon has no descriptor left");
         listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
         return fd < 0 ? fd : 0;
 }
@@ -262,7 +264,7 @@ static void on_connection(void *arg, unsigned mask)
                 int r = sys_accept(listener->fd);
 
                 if (r >= 0) {
-                        edge_arrive(listener->edge, r);
+                        accept_peer(listener->edge, r);
                         continue;
                 }
                 if (r == -EMFILE || r == -ENFILE)
@@ -345,7 +347,6 @@ int listener_open(struct edge *edge, const struct listener_conf *conf,
                 return error_pass(r);
         }
         why[0] = '\0';
-        edge->listener = listener;
         *ret_listener = listener;
         return 0;
 }
@@ -376,7 +377,6 @@ struct listener *listener_close(struct listener *listener)
         if (!listener)
                 return NULL;
         listener_stop(listener);
-        listener->edge->listener = NULL;
         free(listener);
         return NULL;
 }

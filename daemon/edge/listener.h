@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-#include "daemon/edge/edge.h"
+#include "daemon/edge/context.h"
 
 struct listener;
 

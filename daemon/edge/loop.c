@@ -8,7 +8,7 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 struct loop_signal {
         struct loop_signal *next;
@@ -20,6 +20,8 @@ struct loop_signal {
 struct loop {
         struct event_base *base;
         struct loop_signal *signals;
+        loop_handler after; /* called after each turn; or NULL */
+        void *after_arg;
         bool stopped;
 };
 
@@ -72,11 +74,20 @@ struct loop *loop_free(struct loop *loop)
 int loop_run(struct loop *loop)
 {
         /* libevent forgets a break that comes before the loop runs; `stopped` does not. */
-        while (!loop->stopped)
-                if (event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
+        while (!loop->stopped) {
+                if (event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) < 0)
                         return error_raise(-EIO);
+                if (loop->after)
+                        loop->after(loop->after_arg);
+        }
         loop->stopped = false;
         return 0;
+}
+
+void loop_after_turns(struct loop *loop, loop_handler handler, void *arg)
+{
+        loop->after = handler;
+        loop->after_arg = arg;
 }
 
 void loop_stop(struct loop *loop)

@@ -32,6 +32,12 @@ int loop_run(struct loop *loop);           /* until loop_stop(); it may be run a
 void loop_stop(struct loop *loop);
 
 /*
+ * A turn of the loop calls the handlers of all events that are there.  This one is called behind
+ * them, in every turn; NULL: none.
+ */
+void loop_after_turns(struct loop *loop, loop_handler handler, void *arg);
+
+/*
  * With mask 0 nothing is watched for now; setting the same mask again does nothing.  The watch does
  * not close the fd.
  */

@@ -2,16 +2,26 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "daemon/edge/handlers.h"
-#include "daemon/edge/holder.h"
-#include "daemon/edge/keeper.h"
+#include "daemon/edge/channels.h"
+#include "daemon/edge/connection.h"
+#include "daemon/edge/encode-job.h"
+#include "daemon/edge/encode-work.h"
+#include "daemon/edge/handles.h"
+#include "daemon/edge/op-attach.h"
+#include "daemon/edge/op-fork.h"
+#include "daemon/edge/op-generate.h"
+#include "daemon/edge/op-handle.h"
+#include "daemon/edge/op-hello.h"
+#include "daemon/edge/op-pin.h"
+#include "daemon/edge/op-status.h"
+#include "daemon/edge/op-tokenize.h"
+#include "daemon/edge/quota.h"
+#include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
-#include "daemon/edge/task.h"
-#include "daemon/error.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
+#include "daemon/edge/wire.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
 
 /* The first read of a turn; clients mostly send less than this ... */
 #define READ_FIRST (8u << 10)
@@ -30,52 +40,88 @@
 /* This much of a frame under way is not charged. */
 #define FRAME_FREE (64u << 10)
 /* Records are added only while less than this waits. */
-#define RECORDS_LOW   (32u << 10)
-#define LAST_WORDS_NS 1000000000u
-#define NS_PER_MS     1000000u
-
-void peer_hang_up(struct peer *peer, const char *why)
-{
-        if (peer->doomed)
-                return;
-        peer->doomed = true;
-        log_debug("peer_hang_up uid=%u pid=%d why=%s", peer->uid, peer->pid, why);
-}
+#define RECORDS_LOW (32u << 10)
+#define NS_PER_MS   1000000u
 
 void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code)
 {
-        for (struct request *r = peer->requests; r; r = r->peer_next)
-                stream_cancel(peer->edge, r, reason, code);
-        for (struct peer_task *task = peer->tasks; task; task = task->next)
-                task_call_off(task, code ? code : SMV_CANCELLED);
+        streams_cancel(peer, reason, code);
+        encode_jobs_cancel(peer, code ? code : SMV_CANCELLED);
 }
 
-/* Cancels the streams.  The peer ends when its last reply is sent, or after a second. */
-static void begin_closing(struct peer *peer)
-{
-        peer->state = PEER_CLOSING;
-        peer_cancel_all(peer, SMV_END_CANCELLED, SMV_OK);
-        if (loop_timer_set(peer->deadline, LAST_WORDS_NS))
-                peer_hang_up(peer, "no memory for a timer");
-}
+/* ---- operations ---- */
 
-void peer_refuse(struct peer *peer, const struct wire_problem *problem)
-{
-        if (!peer_may_reply(peer))
-                return;
-        if (wire_error(&peer->out, problem))
-                peer_hang_up(peer, "no room for a reply");
-        else if (problem->fatal)
-                begin_closing(peer);
-}
+/*
+ * Every request gets one reply: at once, or where its job or its stream goes on.  A handler returns
+ * 0 if the reply is sent or will be.  Otherwise it returns WIRE_E_REFUSED with the problem, or a
+ * negative errno; then nothing has changed.  It takes what it keeps of `asked`.
+ */
+static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *asked,
+                                        struct wire_problem *ret_problem) = {
+        [WIRE_HELLO] = op_hello,
+        [WIRE_GENERATE] = op_generate,
+        [WIRE_CANCEL] = op_cancel,
+        [WIRE_TOKENIZE] = op_tokenize,
+        [WIRE_DETOKENIZE] = op_detokenize,
+        [WIRE_STATUS] = op_status,
+        [WIRE_TEMPLATE] = op_template,
+        [WIRE_OPEN] = op_open,
+        [WIRE_APPEND] = op_append,
+        [WIRE_TRUNCATE] = op_truncate,
+        [WIRE_FORK] = op_fork,
+        [WIRE_CLOSE] = op_close,
+        [WIRE_PIN] = op_pin,
+        [WIRE_ATTACH] = op_attach,
+        [WIRE_DETACH] = op_detach,
+        [WIRE_DROP] = op_drop,
+        [WIRE_PUBLISH] = op_publish,
+        [WIRE_REVOKE] = op_revoke,
+};
 
-void peer_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem)
+static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
-        if (r < 0) {
-                log_warn("request_failed error=%s at=%s", strerror(-r), error_trail());
-                wire_refuse(problem, SMV_NO_MEMORY, id, NULL, "the daemon is out of memory");
+        int r;
+
+        if (peer->state == PEER_NEW && asked->op != WIRE_HELLO) {
+                wire_refuse(ret_problem, SMV_NO_HELLO, asked->id, "op",
+                            "the first request must be hello");
+                ret_problem->fatal = true;
+                return WIRE_E_REFUSED;
         }
-        peer_refuse(peer, problem);
+        r = handlers[asked->op](peer, asked, ret_problem);
+        if (r && wire_streams(asked))
+                counter_add(&peer->edge->conf.stats->requests_refused, 1);
+        return error_pass(r);
+}
+
+/* `r` is the result of wire_decode(). */
+static void handle_request(struct peer *peer, struct wire_request *asked, int r,
+                           struct wire_problem *problem)
+{
+        if (!r) {
+                problem->id = asked->id;
+                r = handle(peer, asked, problem);
+        }
+        if (r)
+                connection_answer_failure(peer, problem->id, r, problem);
+}
+
+/* The body of a whole frame.  An empty one is a client's doorbell: the client has read on. */
+static void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
+{
+        struct wire_problem problem = { .id = 0 };
+        struct wire_request asked;
+        int r;
+
+        if (!count && peer->state == PEER_OPEN) {
+                if (peer->channel)
+                        channels_resume(peer->edge, peer->channel);
+                return;
+        }
+        r = wire_decode(body, count, &asked, &problem);
+        handle_request(peer, &asked, r, &problem);
+        if (!r)
+                wire_release(&asked);
 }
 
 /* ---- in ---- */
@@ -90,29 +136,39 @@ static void frame_is_under_way(struct peer *peer, size_t bytes)
         if (!peer->frame_timed && peer->state == PEER_OPEN) {
                 peer->frame_timed = true;
                 r = loop_timer_set(peer->deadline,
-                                   (uint64_t)edge->conf.config->frame_ms * NS_PER_MS);
+                                   (uint64_t)edge->conf.config->frame_timeout_ms * NS_PER_MS);
                 if (r)
-                        peer_hang_up(peer, "no memory for a timer");
+                        connection_hang_up(peer, "no memory for a timer");
         }
         if (bytes <= FRAME_FREE || peer->frame_charged)
                 return;
-        r = admit_charge(edge->quota, peer->uid, QUOTA_PROMPT_BYTES, bytes - FRAME_FREE, 0,
-                         &problem);
+        r = quota_ask(edge->quota, peer->uid, QUOTA_PROMPT_BYTES, bytes - FRAME_FREE, 0, &problem);
         if (r == WIRE_E_REFUSED) {
                 problem.fatal = true;
-                peer_refuse(peer, &problem);
+                connection_refuse(peer, &problem);
         } else if (r) {
-                peer_hang_up(peer, "no memory for an account");
+                connection_hang_up(peer, "no memory for an account");
         } else {
                 peer->frame_charged = bytes - FRAME_FREE;
                 /* Reserves all of its memory at once: a buffer that grows is copied. */
                 if (buffer_reserve(&peer->in, bytes - buffer_count(&peer->in)))
-                        peer_hang_up(peer, "no memory for a frame");
+                        connection_hang_up(peer, "no memory for a frame");
         }
 }
 
+/* The text worker has decoded the frame that the peer waits for. */
+static void on_decoded(struct peer *peer, struct wire_request *asked, int r,
+                       struct wire_problem *problem)
+{
+        peer->reading = false;
+        peer->more = buffer_count(&peer->in);
+        streams_catch_up(peer->edge);
+        if (!peer->doomed && peer->state != PEER_CLOSING)
+                handle_request(peer, asked, r, problem);
+}
+
 /*
- * A frame is whole.  It is no longer timed, nor charged here; the task that reads it charges it
+ * A frame is whole.  It is no longer timed, nor charged here; the job that decodes it charges it
  * again.
  */
 static void frame_is_here(struct peer *peer, const uint8_t *body, size_t bytes)
@@ -126,26 +182,16 @@ static void frame_is_here(struct peer *peer, const uint8_t *body, size_t bytes)
         quota_uncharge(peer->edge->quota, peer->uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
         peer->frame_charged = 0;
         if (bytes - 4 > FRAME_SMALL) {
-                r = task_read(peer, bytes, &problem);
+                r = encode_job_decode(peer, bytes, work_decode, on_decoded, &problem);
                 peer->reading = !r;
                 if (r)
-                        peer_answer_failure(peer, wire_peek_id(body, bytes - 4), r, &problem);
+                        connection_answer_failure(peer, wire_peek_id(body, bytes - 4), r, &problem);
         } else {
-                edge_catch_up(peer->edge);
+                streams_catch_up(peer->edge);
                 handle_frame(peer, body, bytes - 4);
         }
         if (!peer->reading)
                 buffer_take(&peer->in, bytes);
-}
-
-void peer_frame_is_read(struct peer *peer, struct wire_request *asked, int r,
-                        struct wire_problem *problem)
-{
-        peer->reading = false;
-        peer->more = buffer_count(&peer->in);
-        edge_catch_up(peer->edge);
-        if (!peer->doomed && peer->state != PEER_CLOSING)
-                handle_request(peer, asked, r, problem);
 }
 
 static bool is_listened_to(const struct peer *peer)
@@ -172,7 +218,7 @@ static void take_frames(struct peer *peer, size_t *left)
                         return;
                 }
                 if (r) {
-                        peer_refuse(peer, &problem);
+                        connection_refuse(peer, &problem);
                         return;
                 }
                 if (!*left) {
@@ -192,7 +238,7 @@ static void read_is_over(struct peer *peer)
 {
         peer->read_shut = true;
         if (peer->state == PEER_NEW)
-                peer_hang_up(peer, "the client went without hello");
+                connection_hang_up(peer, "the client left before hello");
         else if (peer->frame_timed)
                 loop_timer_clear(peer->deadline);
         peer->frame_timed = false;
@@ -224,14 +270,14 @@ static void read_in(struct peer *peer)
                 ssize_t n;
 
                 if (buffer_reserve(in, room)) {
-                        peer_hang_up(peer, "no memory for a frame");
+                        connection_hang_up(peer, "no memory for a frame");
                         break;
                 }
                 n = sys_read(peer->fd, in->bytes + in->end, room);
                 if (n == -EAGAIN)
                         break;
                 if (n < 0) {
-                        peer_hang_up(peer, "the client is gone");
+                        connection_hang_up(peer, "the client is gone");
                         break;
                 }
                 if (n == 0) {
@@ -264,7 +310,7 @@ static bool take_records(struct peer *peer)
 {
         bool some = streams_take(peer);
 
-        return kept_take(peer) || some;
+        return resumables_take(peer) || some;
 }
 
 /*
@@ -275,12 +321,12 @@ static bool take_records(struct peer *peer)
 static void pump(struct peer *peer)
 {
         do {
-                peer_send(peer);
+                connection_send(peer);
         } while (!peer->doomed && peer->state == PEER_OPEN &&
                  buffer_count(&peer->out) < RECORDS_LOW && take_records(peer));
-        if (tasks_may_pass_reply(peer)) {
-                tasks_pass_reply(peer);
-                peer_send(peer);
+        if (encode_jobs_may_pass_reply(peer)) {
+                encode_jobs_pass_reply(peer);
+                connection_send(peer);
         }
 }
 
@@ -294,8 +340,9 @@ static bool may_linger(struct peer *peer)
             !channel_is_shared(peer->channel) || !channel_is_unread(peer->channel))
                 return false;
         if (!peer->lingers)
-                peer->lingers = !loop_timer_set(peer->deadline, peer->edge->conf.config->stall_ms *
-                                                                        (uint64_t)NS_PER_MS);
+                peer->lingers =
+                        !loop_timer_set(peer->deadline, peer->edge->conf.config->stall_timeout_ms *
+                                                                (uint64_t)NS_PER_MS);
         return peer->lingers;
 }
 
@@ -308,39 +355,50 @@ static bool is_over(struct peer *peer)
                 return false;
         if (peer->state == PEER_CLOSING)
                 return true;
-        return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) && !peer->requests &&
-               !peer->tasks && !peer->made && !peer->kept && !may_linger(peer);
+        return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) &&
+               list_is_empty(&peer->streams) && list_is_empty(&peer->jobs) &&
+               list_is_empty(&peer->replies) && list_is_empty(&peer->resumables) &&
+               !may_linger(peer);
 }
 
 static void watch(struct peer *peer)
 {
-        unsigned mask = buffer_count(&peer->out) && peer_is_full(peer) ? LOOP_WRITE : 0;
+        unsigned mask = buffer_count(&peer->out) && connection_is_full(peer) ? LOOP_WRITE : 0;
         bool more = peer->more && peer->state != PEER_CLOSING;
-        bool again = more || tasks_may_pass_reply(peer);
+        bool again = more || encode_jobs_may_pass_reply(peer);
 
         if (peer->state != PEER_CLOSING && !more)
                 mask |= peer->read_shut || peer->reading ? LOOP_HUP : LOOP_READ;
         if (loop_watch_set(peer->watch, mask) || (again && loop_timer_set(peer->again, 0)))
-                peer_hang_up(peer, "no memory for a watch");
+                connection_hang_up(peer, "no memory for a watch");
 }
 
-void peer_settle(struct peer *peer)
+static void settle(struct peer *peer)
 {
-        struct edge *edge = peer->edge;
-
+        list_remove(&peer->marked_link);
+        if (peer->cancels)
+                peer_cancel_all(peer, SMV_END_CANCELLED, SMV_OK);
+        peer->cancels = false;
         if (!peer->doomed && is_gone(peer))
-                peer_hang_up(peer, "the client is gone");
+                connection_hang_up(peer, "the client is gone");
         if (peer->channel && channel_is_up(&peer->channel->broken))
-                peer_hang_up(peer, "the head of its ring is impossible");
+                connection_hang_up(peer, "its ring has an impossible head");
         if (!peer->doomed)
                 pump(peer);
         if (!peer->doomed && is_over(peer))
-                peer_hang_up(peer, "all is said");
+                connection_hang_up(peer, "everything was sent");
         if (!peer->doomed)
                 watch(peer);
         if (peer->doomed)
                 peer_free(peer);
-        edge_go_on(edge);
+}
+
+void peers_settle(struct edge *edge)
+{
+        struct list_head *first;
+
+        while ((first = list_first(&edge->marked)))
+                settle(LIST_ENTRY(first, struct peer, marked_link));
 }
 
 static void on_peer(void *arg, unsigned mask)
@@ -350,7 +408,7 @@ static void on_peer(void *arg, unsigned mask)
         peer->edge->turn++;
         if (mask & LOOP_READ && !peer->read_shut && !peer->more && !peer->reading)
                 read_in(peer);
-        peer_settle(peer);
+        settle(peer);
 }
 
 static void on_again(void *arg)
@@ -360,13 +418,7 @@ static void on_again(void *arg)
         peer->edge->turn++;
         if (peer->more)
                 read_in(peer);
-        peer_settle(peer);
-}
-
-/* Without memory for the timer, the turn comes with the next event of the peer. */
-void peer_call(struct peer *peer)
-{
-        (void)loop_timer_set(peer->again, 0);
+        settle(peer);
 }
 
 static void on_deadline(void *arg)
@@ -377,20 +429,22 @@ static void on_deadline(void *arg)
 
         config = peer->edge->conf.config;
         if (peer->state == PEER_CLOSING) {
-                peer_hang_up(peer, "the client does not read its last reply");
+                connection_hang_up(peer, "the client does not read its last reply");
         } else if (peer->lingers) {
-                peer_hang_up(peer, "the client does not read its last records");
+                connection_hang_up(peer, "the client does not read its last records");
         } else {
                 if (peer->state == PEER_NEW)
                         wire_refuse(&problem, SMV_TIMEOUT, 0, NULL,
-                                    "no hello has come within %u ms", config->hello_ms);
+                                    "no hello came within %u ms (hello_timeout_ms)",
+                                    config->hello_timeout_ms);
                 else
                         wire_refuse(&problem, SMV_TIMEOUT, 0, NULL,
-                                    "a frame was not whole within %u ms", config->frame_ms);
+                                    "a frame was not complete within %u ms (frame_timeout_ms)",
+                                    config->frame_timeout_ms);
                 problem.fatal = true;
-                peer_refuse(peer, &problem);
+                connection_refuse(peer, &problem);
         }
-        peer_settle(peer);
+        settle(peer);
 }
 
 /* ---- life ---- */
@@ -407,7 +461,7 @@ static int begin(struct peer *peer)
         if (!r)
                 r = loop_timer_new(loop, on_deadline, peer, &peer->deadline);
         if (!r)
-                r = loop_timer_set(peer->deadline, (uint64_t)config->hello_ms * NS_PER_MS);
+                r = loop_timer_set(peer->deadline, (uint64_t)config->hello_timeout_ms * NS_PER_MS);
         return error_pass(r);
 }
 
@@ -438,21 +492,23 @@ int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer *
                 return error_raise(-ENOMEM);
         }
         *peer = (struct peer){ .edge = edge, .fd = fd, .uid = uid, .pid = pid };
+        list_init(&peer->streams);
+        list_init(&peer->jobs);
+        list_init(&peer->replies);
+        list_init(&peer->resumables);
+        list_init(&peer->handles);
         buffer_init(&peer->in, config->frame_bytes + 4);
         /*
          * Room for one reply as long as a frame may be, on top of all that may wait when it begins.
          */
         buffer_init(&peer->out,
-                    2 * peer_unsent_max(peer) + config->ring_bytes + config->frame_bytes + 4);
+                    2 * connection_unsent_max(peer) + config->ring_bytes + config->frame_bytes + 4);
         r = begin(peer);
         if (r) {
                 release(peer);
                 return error_pass(r);
         }
-        peer->next = edge->peers;
-        if (peer->next)
-                peer->next->prev = peer;
-        edge->peers = peer;
+        list_push_front(&edge->peers, &peer->peers_link);
         edge->peer_count++;
         log_debug("peer_in uid=%u pid=%d fd=%d", uid, pid, fd);
         *ret_peer = peer;
@@ -469,23 +525,17 @@ struct peer *peer_free(struct peer *peer)
         edge = peer->edge;
         uid = peer->uid;
         log_debug("peer_out uid=%u pid=%d fd=%d", uid, peer->pid, peer->fd);
-        holder_leave(peer);
-        tasks_leave(peer);
+        handles_leave(peer);
+        encode_jobs_leave(peer);
         streams_leave(peer);
-        kept_leave(peer);
+        resumables_leave(peer);
         quota_uncharge(edge->quota, uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
-        if (peer->prev)
-                peer->prev->next = peer->next;
-        else
-                edge->peers = peer->next;
-        if (peer->next)
-                peer->next->prev = peer->prev;
+        list_remove(&peer->peers_link);
+        list_remove(&peer->marked_link);
         edge->peer_count--;
         release(peer);
         quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
-        if (edge->alone) {
-                edge_drain(edge);
-                edge_drain(edge);
-        }
+        if (edge->alone)
+                edge->drains_pending = 2;
         return NULL;
 }

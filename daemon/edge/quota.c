@@ -2,9 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 struct quota {
         struct quota_conf conf;
@@ -14,14 +15,10 @@ struct quota {
 };
 
 static const char *const names[QUOTA_KIND_N] = {
-        [QUOTA_CONNECTIONS] = "connections",
-        [QUOTA_REQUESTS] = "requests",
-        [QUOTA_PROMPT_BYTES] = "prompt_bytes",
-        [QUOTA_RING_BYTES] = "ring_bytes",
-        [QUOTA_HANDLES] = "handles",
-        [QUOTA_HELD_BLOCKS] = "held_blocks",
-        [QUOTA_KEPT] = "kept",
-        [QUOTA_KEPT_BYTES] = "kept_bytes",
+        [QUOTA_CONNECTIONS] = "connections",   [QUOTA_REQUESTS] = "requests",
+        [QUOTA_PROMPT_BYTES] = "prompt_bytes", [QUOTA_RING_BYTES] = "ring_bytes",
+        [QUOTA_HANDLES] = "handles",           [QUOTA_PINNED_BLOCKS] = "pinned_blocks",
+        [QUOTA_RESUMABLE] = "resumable",       [QUOTA_RESUMABLE_BYTES] = "resumable_bytes",
 };
 
 int quota_new(const struct quota_conf *conf, struct quota **ret_quota)
@@ -141,6 +138,19 @@ int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
                 return QUOTA_E_OVER;
         account->held[kind] += amount;
         return 0;
+}
+
+int quota_ask(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
+              struct wire_problem *ret_problem)
+{
+        int r = quota_charge(quota, uid, kind, amount);
+
+        if (r == QUOTA_E_OVER)
+                return wire_refuse(ret_problem, SMV_QUOTA, id, NULL,
+                                   "%" PRIu64 " more would exceed this user's limit of %" PRIu64
+                                   " %s",
+                                   amount, quota_max(quota, kind), quota_name(kind));
+        return error_pass(r);
 }
 
 void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)

@@ -12,15 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/edge/wire-request.h"
+
 enum quota_kind {
         QUOTA_CONNECTIONS,
-        QUOTA_REQUESTS, /* also jobs of the scribe, until they are done */
+        QUOTA_REQUESTS, /* also jobs of the text worker, until they are done */
         QUOTA_PROMPT_BYTES,
         QUOTA_RING_BYTES,
-        QUOTA_HELD_BLOCKS,
-        QUOTA_HANDLES,    /* their tokens are prompt bytes */
-        QUOTA_KEPT,       /* kept streams ... */
-        QUOTA_KEPT_BYTES, /* ... and the bytes that their records may take */
+        QUOTA_PINNED_BLOCKS,
+        QUOTA_HANDLES,         /* their tokens are prompt bytes */
+        QUOTA_RESUMABLE,       /* resumable streams ... */
+        QUOTA_RESUMABLE_BYTES, /* ... and the bytes that their records may take */
         QUOTA_KIND_N,
 };
 
@@ -45,6 +47,9 @@ struct quota *quota_free(struct quota *quota); /* asserts that nothing is held *
 
 /* 0, QUOTA_E_OVER or -ENOMEM. */
 int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
+/* The same for a request of a client: WIRE_E_REFUSED and the problem if it is over the limit. */
+int quota_ask(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
+              struct wire_problem *ret_problem);
 void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
 
 /*

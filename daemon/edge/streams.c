@@ -5,55 +5,41 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/core/pace.h"
-#include "daemon/edge/holder.h"
-#include "daemon/edge/keeper.h"
-#include "daemon/error.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
+#include "daemon/core/prefill-budget.h"
+#include "daemon/edge/admission.h"
+#include "daemon/edge/channels.h"
+#include "daemon/edge/connection.h"
+#include "daemon/edge/handles.h"
+#include "daemon/edge/record-frames.h"
+#include "daemon/edge/resumable.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
 
-#define FRAME_RECORDS (32u << 10) /* bytes of records in one frame, about */
+#define MAILS 64u
 
-static void list_add(struct request **list, struct request *request)
+static struct stream *linked(struct list_head *link)
 {
-        request->peer_prev = NULL;
-        request->peer_next = *list;
-        if (*list)
-                (*list)->peer_prev = request;
-        *list = request;
-}
-
-static void list_remove(struct request **list, struct request *request)
-{
-        if (request->peer_prev)
-                request->peer_prev->peer_next = request->peer_next;
-        else
-                *list = request->peer_next;
-        if (request->peer_next)
-                request->peer_next->peer_prev = request->peer_prev;
-        request->peer_next = request->peer_prev = NULL;
-}
-
-static bool is_over(const struct request *request)
-{
-        return request->retired && !request->crossing;
+        return link ? LIST_ENTRY(link, struct stream, peer_link) : NULL;
 }
 
 /* ---- to the engine ---- */
 
-int stream_claim(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
+int stream_claim(struct peer *peer, struct stream *stream, struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
         int r = 0;
 
-        if (!peer->channel && !request->keep_ms)
-                r = edge_open_channel(edge, peer, CHANNEL_LOOP, edge->conf.config->ring_bytes,
-                                      request->stream, ret_problem);
+        if (!peer->channel && !stream->keep_ms)
+                r = channels_make_for(peer, CHANNEL_LOOP, edge->conf.config->ring_bytes,
+                                      stream->request.stream, ret_problem);
         if (r)
                 return error_pass(r);
-        for (; request; request = request->sibling) {
+        for (; stream; stream = stream_sibling(stream)) {
+                struct request *request = &stream->request;
+
+                stream->peer = peer;
                 request->channel = peer->channel;
-                request->peer = peer;
                 request->sees_public = edge->conf.config->publish;
                 request->group_count = peer->group_count;
                 memcpy(request->groups, peer->groups, sizeof(request->groups));
@@ -61,10 +47,10 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
         return 0;
 }
 
-void stream_drop(struct edge *edge, struct request *request)
+void stream_drop(struct edge *edge, struct stream *stream)
 {
-        holder_return(edge, request);
-        admit_forget_all(edge->admit, request);
+        handles_return(edge->handles, stream);
+        admission_forget_all(edge->admission, stream);
 }
 
 /*
@@ -83,230 +69,218 @@ static void foresee(const struct edge *edge, const struct request *request, uint
         turns = over || waiting ? *ret_position + 1 : 0;
         row_ns = counter_get(&stats->prompt_row_ns) +
                  /* The mean position of a prompt's row is half its length. */
-                 counter_get(&stats->prompt_far_ns) * (prompt / 2) / PACE_FAR;
+                 counter_get(&stats->prompt_far_ns) * (prompt / 2) / PREFILL_FAR;
         ns = turns * counter_get(&stats->slot_ns) / slots + prompt * row_ns;
         *ret_wait_ms = ns / 1000000;
 }
 
-static void reply_begun(struct peer *peer, const struct request *request, const struct kept *kept,
-                        uint64_t position, uint64_t wait_ms)
+static void reply_begun(struct peer *peer, const struct request *request,
+                        const struct resumable *resumable, uint64_t position, uint64_t wait_ms)
 {
+        uint32_t pairs = resumable ? 5 : request->parent ? 3 : 4;
         struct wire_writer writer;
 
-        if (!peer_reply(peer, &writer))
+        if (!connection_reply(peer, &writer))
                 return;
-        wire_put_ok(&writer, kept ? kept->stream : request->stream,
-                    kept              ? 5
-                    : request->parent ? 3
-                                      : 4);
-        if (kept) {
-                wire_put_text(&writer, "kept");
-                wire_put_uint(&writer, kept->number);
+        wire_put_ok(&writer, resumable ? resumable->id : request->stream, pairs);
+        if (resumable) {
+                wire_put_text(&writer, "resume_id");
+                wire_put_uint(&writer, resumable->number);
         }
-        wire_put_text(&writer, "position");
+        wire_put_text(&writer, "queue_position");
         wire_put_uint(&writer, position);
         wire_put_text(&writer, "wait_ms");
         wire_put_uint(&writer, wait_ms);
         if (request->parent) {
-                wire_put_text(&writer, "choice");
-                wire_put_uint(&writer, request->sampling.choice);
+                wire_put_text(&writer, "sample_index");
+                wire_put_uint(&writer, request->sampling.sample_index);
         } else {
                 wire_put_text(&writer, "prompt_tokens");
                 wire_put_uint(&writer, request->prompt_count);
                 wire_put_text(&writer, "max_tokens");
                 wire_put_uint(&writer, request->max_tokens);
         }
-        peer_replied(peer, &writer);
+        connection_replied(peer, &writer);
 }
 
 /*
- * With the mail the engine owns the request and its siblings, so the unwanted ones are collected
+ * With the mail the engine owns the stream and its siblings, so the unwanted ones are collected
  * before.
  */
-static void submit(struct edge *edge, struct request *first)
+static void submit(struct edge *edge, struct stream *first)
 {
-        struct request *unwanted[SMV_CHOICES_MAX];
+        struct stream *unwanted[SMV_SAMPLES_MAX];
         uint32_t count = 0;
 
-        for (struct request *request = first; request; request = request->sibling) {
-                if (!request->kept)
-                        list_add(&request->peer->requests, request);
+        for (struct stream *stream = first; stream; stream = stream_sibling(stream)) {
+                if (!stream->is_resumable)
+                        list_push_front(&stream->peer->streams, &stream->peer_link);
                 edge->live_count++;
-                if (request->unwanted)
-                        unwanted[count++] = request;
+                if (stream->unwanted)
+                        unwanted[count++] = stream;
         }
-        if (first->parent)
-                first->parent->mails_sent++;
-        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_SUBMIT, .what = first });
+        if (first->request.parent)
+                stream_of(first->request.parent)->mails_sent++;
+        mailbox_post(edge->conf.to_engine,
+                     &(struct mail){ .kind = MAIL_SUBMIT, .what = &first->request });
         while (count)
                 stream_cancel(edge, unwanted[--count], SMV_END_CANCELLED, SMV_OK);
 }
 
-/* Over a socket the reply comes before every record, because both go through peer->out. */
-int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
+/* The deadline is refused now if the first token would come after it. */
+static int check_deadline(const struct request *request, uint64_t position, uint64_t wait_ms,
+                          struct wire_problem *ret_problem)
 {
+        uint64_t now_ns = sys_clock_ns();
+
+        if (!request->deadline_ns || now_ns + wait_ms * 1000000 < request->deadline_ns)
+                return 0;
+        return wire_refuse(
+                ret_problem, SMV_TIMEOUT, request->stream, "deadline_ms",
+                "%" PRIu64 " requests are ahead of it, and its first token would come in "
+                "about %" PRIu64 " ms; %" PRIu64 " ms are left",
+                position, wait_ms,
+                now_ns < request->deadline_ns ? (request->deadline_ns - now_ns) / 1000000 : 0);
+}
+
+/* Over a socket the reply comes before every record, because both go through peer->out. */
+int stream_begin(struct peer *peer, struct stream *stream, struct wire_problem *ret_problem)
+{
+        const struct request *request = &stream->request;
+        struct resumable *resumable = NULL;
         struct edge *edge = peer->edge;
-        uint64_t position, wait_ms, now_ns = sys_clock_ns();
-        struct kept *kept = NULL;
-        int r = 0;
+        uint64_t position, wait_ms;
+        int r;
 
         foresee(edge, request, &position, &wait_ms);
-        if (request->deadline_ns && now_ns + wait_ms * 1000000 >= request->deadline_ns)
-                return wire_refuse(ret_problem, SMV_TIMEOUT, request->stream, "deadline_ms",
-                                   "%" PRIu64 " requests are before it, and its first token would "
-                                   "come in about %" PRIu64 " ms; %" PRIu64 " ms are left",
-                                   position, wait_ms,
-                                   now_ns < request->deadline_ns
-                                           ? (request->deadline_ns - now_ns) / 1000000
-                                           : 0);
-        if (request->keep_ms)
-                r = keeper_begin(peer, request, &kept, ret_problem);
+        r = check_deadline(request, position, wait_ms, ret_problem);
+        if (!r && stream->keep_ms)
+                r = resumable_begin(peer, stream, &resumable, ret_problem);
         if (r)
                 return error_pass(r);
-        reply_begun(peer, request, kept, position, wait_ms);
-        if (peer->doomed && kept)
-                keeper_take_back(kept);
+        reply_begun(peer, request, resumable, position, wait_ms);
+        if (peer->doomed && resumable)
+                resumable_take_back(resumable);
         if (peer->doomed)
-                stream_drop(edge, request);
+                stream_drop(edge, stream);
         else
-                submit(edge, request);
+                submit(edge, stream);
         return 0;
 }
 
-struct request *stream_find(struct peer *peer, uint32_t stream)
+struct stream *streams_find(struct peer *peer, uint32_t id)
 {
-        for (struct request *r = peer->requests; r; r = r->peer_next)
-                if (r->stream == stream)
-                        return r;
+        list_each(at, &peer->streams)
+                if (linked(at)->request.stream == id)
+                        return linked(at);
         return NULL;
 }
 
-void stream_cancel(struct edge *edge, struct request *request, enum smv_reason reason,
-                   enum smv_code code)
+void streams_cancel(struct peer *peer, enum smv_reason reason, enum smv_code code)
 {
-        if (request->cancel_sent || request->retired)
-                return;
-        request->cancel_sent = true;
-        request->mails_sent++;
-        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_CANCEL,
-                                                           .reason = reason,
-                                                           .code = code,
-                                                           .what = request });
+        list_each(at, &peer->streams)
+                stream_cancel(peer->edge, linked(at), reason, code);
 }
 
 /* ---- back from the engine ---- */
 
-static void let_go(struct edge *edge, struct request *request)
+/* The stream leaves its peer, and is freed when no other thread has it. */
+static void let_go(struct edge *edge, struct stream *stream)
 {
-        if (request->peer)
-                list_remove(&request->peer->requests, request);
-        request->peer = NULL;
-        if (is_over(request))
-                admit_forget(edge->admit, request);
+        list_remove(&stream->peer_link);
+        stream->peer = NULL;
+        if (stream_is_over(stream))
+                admission_forget(edge->admission, stream);
 }
 
-void stream_retired(struct edge *edge, struct request *request)
+/* RETIRED has come, perhaps for a peer that is gone. */
+static void retired(struct edge *edge, struct stream *stream)
 {
-        if (!request->retired) {
-                request->retired = true;
-                request->crossing = request->mails_sent - request->mails_taken;
-                if (request->peer)
-                        request->peer->channel->retired_heard++;
-                holder_take_back(edge, request);
-                if (request->kept)
-                        keeper_retired(request->kept);
+        if (!stream->retired) {
+                stream->retired = true;
+                stream->crossing = stream->mails_sent - stream->request.mails_taken;
+                if (stream->peer)
+                        stream->peer->channel->retired_received++;
+                handles_take_back(edge->handles, stream);
+                if (stream->is_resumable)
+                        resumables_retired(edge->resumables, stream);
         } else {
-                assert(request->crossing);
-                request->crossing--;
+                assert(stream->crossing);
+                stream->crossing--;
         }
-        if (!request->crossing) {
+        if (!stream->crossing) {
                 assert(edge->live_count);
                 edge->live_count--;
         }
-        if (!request->peer || channel_is_shared(request->peer->channel))
-                let_go(edge, request);
+        if (!stream->peer || channel_is_shared(stream->peer->channel))
+                let_go(edge, stream);
 }
 
-static int copy_record(struct buffer *to, const struct smv_record *record)
+void streams_catch_up(struct edge *edge)
 {
-        static const uint8_t zeros[SMV_RING_ALIGN];
-        int r;
+        struct mail mails[MAILS];
+        uint32_t count;
 
-        r = buffer_append(to, record, record->size);
-        if (!r)
-                r = buffer_append(to, zeros, -record->size % SMV_RING_ALIGN);
-        return error_pass(r);
+        do {
+                count = mailbox_take(edge->conf.from_engine, mails, MAILS, 0);
+                for (uint32_t i = 0; i < count; i++) {
+                        assert(mails[i].kind == MAIL_RETIRED);
+                        retired(edge, stream_of(mails[i].what));
+                }
+        } while (count == MAILS);
 }
 
 /* RETIRED was posted before the END became visible; we may not have taken it yet. */
-static struct request *ended_by(struct peer *peer, const struct smv_record *record)
+static struct stream *ended_by(struct peer *peer, const struct smv_record *record)
 {
-        struct request *request = stream_find(peer, record->stream);
+        struct stream *stream = streams_find(peer, record->stream);
 
-        if (request && !request->retired)
-                edge_catch_up(peer->edge);
-        assert(request && request->retired);
-        return request;
+        if (stream && !stream->retired)
+                streams_catch_up(peer->edge);
+        assert(stream && stream->retired);
+        return stream;
 }
 
 /* 0, or an error for which the peer is hung up. */
-static int copy_records(struct peer *peer, struct buffer *to)
+static int copy_records(struct peer *peer, struct buffer *frame)
 {
         struct ring_reader *reader = &peer->channel->reader;
         int r = 0;
 
-        while (!r && buffer_count(to) < FRAME_RECORDS) {
+        while (!r && !record_frame_is_full(frame)) {
                 const struct smv_record *record;
                 r = ring_next(reader, &record);
                 if (r == RING_E_EMPTY)
                         return 0;
                 if (r < 0)
                         return error_raise(r);
-                r = copy_record(to, record);
+                r = record_frame_add(frame, record, record->stream);
                 if (!r && record->type == SMV_RECORD_END)
                         let_go(peer->edge, ended_by(peer, record));
         }
         return error_pass(r);
 }
 
-void streams_put(struct peer *peer, const void *records, size_t bytes)
-{
-        struct wire_writer writer;
-
-        wire_begin(&writer, &peer->out);
-        wire_put_map(&writer, 1);
-        wire_put_text(&writer, "records");
-        wire_put_bin(&writer, records, bytes);
-        peer_replied(peer, &writer);
-}
-
-void streams_nudge(struct edge *edge, struct channel *channel)
-{
-        if (channel_is_up(&channel->stalled) && channel_raise(&channel->nudging))
-                mailbox_post(edge->conf.to_engine,
-                             &(struct mail){ .kind = MAIL_ROOM, .what = channel });
-}
-
 bool streams_take(struct peer *peer)
 {
         struct channel *channel = peer->channel;
-        struct buffer records;
+        struct buffer frame;
         bool some;
 
         if (!channel || channel_is_shared(channel))
                 return false;
-        buffer_init(&records, peer->out.max);
-        if (copy_records(peer, &records)) {
+        buffer_init(&frame, peer->out.max);
+        if (copy_records(peer, &frame)) {
                 log_error("ring_unreadable uid=%u at=%s", peer->uid, error_trail());
-                peer_hang_up(peer, "its ring cannot be read");
+                connection_hang_up(peer, "its ring cannot be read");
         }
-        some = buffer_count(&records) && !peer->doomed;
+        some = buffer_count(&frame) && !peer->doomed;
         if (some) {
                 if (ring_release(&channel->reader))
-                        streams_nudge(peer->edge, channel);
-                streams_put(peer, records.bytes + records.start, buffer_count(&records));
+                        channels_resume(peer->edge, channel);
+                record_frame_put(peer, frame.bytes + frame.start, buffer_count(&frame));
         }
-        buffer_deinit(&records);
+        buffer_deinit(&frame);
         return some;
 }
 
@@ -316,17 +290,14 @@ bool streams_take(struct peer *peer)
 void streams_leave(struct peer *peer)
 {
         struct edge *edge = peer->edge;
-        struct request *request;
+        struct stream *stream;
 
-        while ((request = peer->requests)) {
-                list_remove(&peer->requests, request);
-                stream_cancel(edge, request, SMV_END_CANCELLED, SMV_OK);
-                request->peer = NULL;
-                if (is_over(request))
-                        admit_forget(edge->admit, request);
+        while ((stream = linked(list_first(&peer->streams)))) {
+                stream_cancel(edge, stream, SMV_END_CANCELLED, SMV_OK);
+                let_go(edge, stream);
         }
         if (peer->channel) {
-                peer->channel->peer = NULL;
+                peer->channel->owner = NULL;
                 mailbox_post(edge->conf.to_engine,
                              &(struct mail){ .kind = MAIL_HANGUP, .what = peer->channel });
         }

@@ -1,6 +1,6 @@
 /*
  * Both walks keep a stack of the open containers instead of recursing.  The frame was scanned, so
- * at most SMV_DEPTH_MAX containers are open.
+ * at most SMV_NESTING_MAX containers are open.
  */
 #include "daemon/edge/values.h"
 
@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <math.h>
 
-#include "daemon/edge/item.h"
-#include "daemon/error.h"
-#include "daemon/utf8.h"
+#include "daemon/edge/msgpack-reader.h"
+#include "daemon/base/error.h"
+#include "json/utf8.h"
 
 /* The bytes of a value in an arena, without its text. */
 #define VALUE_BYTES 128u
@@ -36,7 +36,7 @@ const char *values_check(struct cursor *at, uint32_t *count)
         struct {
                 uint64_t left;
                 bool map; /* then an item is a key if `left` is even */
-        } open[SMV_DEPTH_MAX + 1] = { { .left = 1 } };
+        } open[SMV_NESTING_MAX + 1] = { { .left = 1 } };
         uint32_t depth = 0;
 
         for (;;) {
@@ -59,7 +59,7 @@ const char *values_check(struct cursor *at, uint32_t *count)
                 ++*count;
                 if (item.kind < ITEM_ARRAY)
                         continue;
-                assert(depth < SMV_DEPTH_MAX);
+                assert(depth < SMV_NESTING_MAX);
                 depth++;
                 open[depth].map = item.kind == ITEM_MAP;
                 open[depth].left = open[depth].map ? 2 * (uint64_t)item.count : item.count;
@@ -77,7 +77,7 @@ struct level {
 struct making {
         struct arena *arena;
         struct cursor at;
-        struct level levels[SMV_DEPTH_MAX + 1];
+        struct level levels[SMV_NESTING_MAX + 1];
         uint32_t depth;
 };
 
@@ -149,7 +149,7 @@ static int make_item(struct making *m)
         if (r)
                 return error_pass(r);
         if (item.kind >= ITEM_ARRAY) {
-                assert(m->depth < SMV_DEPTH_MAX);
+                assert(m->depth < SMV_NESTING_MAX);
                 m->depth++;
                 return error_pass(open_level(m, item.kind == ITEM_MAP, item.count));
         }

@@ -2,17 +2,16 @@
  * Values: parts of a frame that go to a chat template as they are.
  *
  * They are checked where the frame is decoded.  They are made where the template is rendered, on
- * the scribe.  A template knows all msgpack values except binary, numbers that are not finite, and
- * integers of more than 63 bits and a sign.  Keys are texts; texts are UTF-8.  The frame limits
- * depth and the number of keys of a map (item.h).
+ * the text worker.  A template knows all msgpack values except binary, numbers that are not finite,
+ * and integers of more than 63 bits and a sign.  Keys are texts; texts are UTF-8.  The frame limits
+ * depth and the number of keys of a map (msgpack-reader.h).
  */
 #ifndef DAEMON_EDGE_VALUES_H
 #define DAEMON_EDGE_VALUES_H
 
-#include "daemon/edge/wire.h"
+#include "daemon/edge/msgpack-reader.h"
+#include "daemon/edge/wire-request.h"
 #include "daemon/text/value.h"
-
-struct cursor;
 
 /*
  * Moves past one whole value of a frame that was scanned, and adds to *count.  NULL, or what is

@@ -1,14 +1,13 @@
 /*
- * We read with our own code (item.c, fields.c) and not with msgpack-c.  Its tree takes 24 bytes for
- * an id that took one byte, so a frame of 8 MiB would need 192 MiB for a moment, per peer.  Items
- * borrow from the frame; only an array of ids is copied. msgpack-c writes what we send.  The tests
- * and the fuzzer compare our reader with it.
+ * We read with our own code (msgpack-reader.c, fields.c) and not with msgpack-c.  Its tree takes 24
+ * bytes for an id that took one byte, so a frame of 8 MiB would need 192 MiB for a moment, per
+ * peer.  Items borrow from the frame; only an array of ids is copied. msgpack-c writes what we
+ * send.  The tests and the fuzzer compare our reader with it.
  */
 #include "daemon/edge/wire.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,8 @@
 #include <msgpack.h>
 
 #include "daemon/edge/fields.h"
-#include "daemon/utf8.h"
-#include "daemon/error.h"
+#include "json/utf8.h"
+#include "daemon/base/error.h"
 
 #define PEEK_BYTES 4096u
 
@@ -27,18 +26,9 @@ static const char *const code_names[] = {
 #undef X
 };
 
-int wire_refuse(struct wire_problem *ret_problem, enum smv_code code, uint32_t id,
-                const char *field, const char *format, ...)
+const struct wire_row *wire_row(uint32_t index)
 {
-        va_list values;
-
-        *ret_problem = (struct wire_problem){ .code = code, .id = id };
-        if (field)
-                field_shown(ret_problem->field, field, strlen(field));
-        va_start(values, format);
-        vsnprintf(ret_problem->message, sizeof(ret_problem->message), format, values);
-        va_end(values);
-        return WIRE_E_REFUSED;
+        return index < WIRE_FIELD_N ? &field_at(index)->row : NULL;
 }
 
 int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret_bytes,
@@ -165,7 +155,7 @@ static int refuse_key(struct reading *in, const struct item *key)
         uint32_t id = in->request->id;
         char shown[32];
 
-        field_shown(shown, key->bytes, key->count);
+        wire_shown(shown, key->bytes, key->count);
         if (field_reserved(key->bytes, key->count))
                 return wire_refuse(in->problem, SMV_RESERVED, id, shown,
                                    "%s is reserved for a later version", shown);
@@ -216,7 +206,7 @@ static int check_hello(struct reading *in)
                 return 0;
         name = wire_row(doorbell ? WIRE_F_DOORBELL : WIRE_F_RING_BYTES)->name;
         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
-                           "%s is of a ring; transport is socket", name);
+                           "%s needs a ring, but transport is socket", name);
 }
 
 /* Exactly one of these fields must be given; `wanted` names them for the message. */
@@ -233,7 +223,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
                         continue;
                 if (first)
                         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
-                                           "%s and %s are given; it may be only one of them", first,
+                                           "%s and %s are given; give only one of them", first,
                                            name);
                 first = name;
         }
@@ -266,10 +256,9 @@ static int check_start(struct reading *in)
         int r;
 
         if (request->op == WIRE_OPEN)
-                r = check_one_of(in, starts, 3, "prompt, or tokens or messages in its place,");
+                r = check_one_of(in, starts, 3, "one of prompt, tokens, messages");
         else
-                r = check_one_of(in, starts, 4,
-                                 "prompt, or tokens, messages or a handle in its place,");
+                r = check_one_of(in, starts, 4, "one of prompt, tokens, messages, handle");
         for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
                 r = check_alone(in, of_messages[i], !request->talk.messages.bytes,
                                 "without messages");
@@ -303,7 +292,7 @@ static int check_generate(struct reading *in)
                                 "with a handle, which has one history: fork it");
         if (!r)
                 r = check_alone(in, WIRE_F_KEEP_MS, in->request->n > 1,
-                                "with n: each that is to be kept is asked for by itself");
+                                "with n: ask for each resumable stream by itself");
         return r ? r : check_streams(in);
 }
 
@@ -312,17 +301,18 @@ static int check_fork(struct reading *in)
 {
         static const enum wire_field of[] = { WIRE_F_HANDLE, WIRE_F_STREAM };
         static const enum wire_field drawn[] = {
-                WIRE_F_MAX_TOKENS, WIRE_F_TEMPERATURE, WIRE_F_TOP_K, WIRE_F_TOP_P,  WIRE_F_MIN_P,
-                WIRE_F_SEED,       WIRE_F_DEADLINE_MS, WIRE_F_CLASS, WIRE_F_CHOICE,
+                WIRE_F_MAX_TOKENS,  WIRE_F_TEMPERATURE, WIRE_F_TOP_K,
+                WIRE_F_TOP_P,       WIRE_F_MIN_P,       WIRE_F_SEED,
+                WIRE_F_DEADLINE_MS, WIRE_F_PRIORITY,    WIRE_F_SAMPLE_INDEX,
         };
-        int r = check_one_of(in, of, 2, "stream, or a handle in its place,");
+        int r = check_one_of(in, of, 2, "one of stream, handle");
 
         for (size_t i = 0; !r && i < sizeof(drawn) / sizeof(*drawn); i++)
                 r = check_alone(in, drawn[i], !wire_has(in->request, WIRE_F_STREAM),
                                 "without a stream");
         if (!r)
                 r = check_alone(in, WIRE_F_KEEP_MS, wire_has(in->request, WIRE_F_STREAM),
-                                "with a stream: only handles are kept by a fork");
+                                "with a stream: only a forked handle can be kept");
         return r ? r : check_streams(in);
 }
 
@@ -330,7 +320,7 @@ static int check_append(struct reading *in)
 {
         static const enum wire_field parts[] = { WIRE_F_TOKENS, WIRE_F_TEXT };
 
-        return check_one_of(in, parts, 2, "tokens, or text in their place,");
+        return check_one_of(in, parts, 2, "one of tokens, text");
 }
 
 static int check_whole(struct reading *in)
@@ -352,15 +342,16 @@ static int check_whole(struct reading *in)
         case WIRE_APPEND:
                 return check_append(in);
         case WIRE_PUBLISH:
-                if (request->to == WIRE_GROUP && !wire_has(request, WIRE_F_GROUP))
+                if (request->to == WIRE_TO_GROUP && !wire_has(request, WIRE_F_GROUP))
                         return refuse_missing(in, "group");
-                if (check_alone(in, WIRE_F_GROUP, request->to != WIRE_GROUP, "without to: group"))
+                if (check_alone(in, WIRE_F_GROUP, request->to != WIRE_TO_GROUP,
+                                "without to: group"))
                         return WIRE_E_REFUSED;
                 /* fall through */
-        case WIRE_HOLD:
+        case WIRE_PIN:
                 /* No client waits for tokens of this request. */
-                if (!wire_has(request, WIRE_F_CLASS))
-                        request->class = WIRE_BACKGROUND;
+                if (!wire_has(request, WIRE_F_PRIORITY))
+                        request->priority = WIRE_BACKGROUND;
                 return 0;
         default:
                 return 0;
@@ -388,7 +379,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
                 struct wire_problem *ret_problem)
 {
         struct wire_request request = { .temperature = 1,
-                                        .class = WIRE_NORMAL,
+                                        .priority = WIRE_NORMAL,
                                         .top_p = 1,
                                         .talk.add_generation_prompt = true };
         struct reading in = { .request = &request, .problem = ret_problem };

@@ -4,9 +4,9 @@
 
 #include "daemon/engine/batch.h"
 #include "daemon/engine/sampler.h"
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
-static_assert(PLAN_TOKEN == STEP_TOKEN, "a known token is said the same way on both sides");
+static_assert(PLAN_TOKEN == STEP_TOKEN, "both sides mark a known token in the same way");
 static_assert(BLOCK_POSITIONS == PAGE_POSITIONS, "a block is a page");
 
 int batch_init(struct batch *batch, const struct sched_conf *conf)

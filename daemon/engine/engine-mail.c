@@ -12,7 +12,7 @@
 
 void engine_post_retired(struct engine *engine, struct request *request)
 {
-        publish_call(engine->publish, request->channel);
+        publish_call_loop(engine->publish, request->channel);
         mailbox_post(engine->conf.loop, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
 }
 
@@ -66,7 +66,7 @@ static const struct request *take_parent(struct engine *engine, struct request *
 }
 
 /* Copies all tokens that the parent has by now, and the part of its text that is not shown. */
-static void branch(struct engine *engine, struct request *request, const struct request *parent)
+static void start_fork(struct engine *engine, struct request *request, const struct request *parent)
 {
         const struct sequence *from = &parent->sequence;
         struct sequence *to = &request->sequence;
@@ -75,8 +75,8 @@ static void branch(struct engine *engine, struct request *request, const struct 
         if (!request->max_tokens)
                 request->max_tokens = parent->prompt_count + parent->max_tokens - from->token_count;
         assert((uint64_t)request->prompt_count + request->max_tokens <= request->tokens_max);
-        memcpy(to->tokens + request->known, from->tokens + request->known,
-               (from->token_count - request->known) * sizeof(*to->tokens));
+        memcpy(to->tokens + request->submitted_count, from->tokens + request->submitted_count,
+               (from->token_count - request->submitted_count) * sizeof(*to->tokens));
         publish_fork(engine->publish, request, parent);
 }
 
@@ -90,11 +90,11 @@ static void end_orphan(struct engine *engine, struct request *request)
         engine->ends[engine->end_count++] = (struct plan_end){ .request = request,
                                                                .reason = SMV_END_ERROR,
                                                                .code = SMV_NO_STREAM };
-        counter_add(&engine->conf.stats->ends, 1);
+        counter_add(&engine->conf.stats->streams_ended, 1);
 }
 
 /* Adds the request to the live ones; its channel has one more stream. */
-static void list(struct engine *engine, struct request *request)
+static void add_live(struct engine *engine, struct request *request)
 {
         struct channel *channel = request->channel;
 
@@ -129,13 +129,13 @@ static void on_submit(struct engine *engine, struct request *first)
         for (struct request *request = first; request; request = next) {
                 next = request->sibling;
                 request->sibling = request->parent = NULL;
-                list(engine, request);
+                add_live(engine, request);
                 if (forks && !parent) {
                         end_orphan(engine, request);
                         continue;
                 }
                 if (forks)
-                        branch(engine, request, parent);
+                        start_fork(engine, request, parent);
                 else
                         publish_begin(engine->publish, request);
                 submit(engine, request);
@@ -154,9 +154,9 @@ static void on_cancel(struct engine *engine, const struct mail *mail)
         }
 }
 
-static void on_room(struct channel *channel)
+static void on_space(struct channel *channel)
 {
-        channel_lower(&channel->nudging);
+        channel_lower(&channel->resume_sent);
         channel_resume(channel);
 }
 
@@ -177,12 +177,12 @@ static void on_mail(struct engine *engine, const struct mail *mail)
         case MAIL_CANCEL:
                 on_cancel(engine, mail);
                 break;
-        case MAIL_ROOM:
-                on_room(mail->what);
+        case MAIL_SPACE:
+                on_space(mail->what);
                 break;
-        case MAIL_LIFT:
+        case MAIL_UNPIN:
                 engine_note(engine,
-                            &(struct sched_event){ .kind = SCHED_LIFT, .anchor = mail->number });
+                            &(struct sched_event){ .kind = SCHED_UNPIN, .pin = mail->number });
                 break;
         case MAIL_HANGUP:
                 on_hangup(engine, mail->what);

@@ -1,20 +1,20 @@
 /*
- * The engine's state, shared by its two parts: engine.c runs the turns, and engine-mail.c handles
- * mail from the loop.  No other file includes this.  Engine thread only.
+ * The engine's state, shared by its two parts: engine-thread.c runs the turns, and engine-mail.c
+ * handles mail from the loop.  No other file includes this.  Engine thread only.
  */
 #ifndef DAEMON_ENGINE_ENGINE_STATE_H
 #define DAEMON_ENGINE_ENGINE_STATE_H
 
 #include <pthread.h>
 
-#include "daemon/channel.h"
+#include "daemon/ipc/channel.h"
 #include "daemon/engine/batch.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/publish.h"
 
 #define DEPTH_MAX 2
-/* least time between two writings of the board: each walks over all slots */
-#define BOARD_NS 10000000u
+/* least time between two writings of the usage snapshot: each walks over all slots */
+#define USAGE_SNAPSHOT_NS 10000000u
 
 struct engine {
         struct engine_conf conf;
@@ -30,8 +30,8 @@ struct engine {
         struct channel **gone;     /* channels to be released after the next flush */
         /* ENDs decided by the scheduler and not yet written, oldest first */
         struct plan_end *ends;
-        struct sched_user *users; /* for the board */
-        uint64_t board_ns;        /* when the board was last written */
+        struct sched_user *users;   /* for the usage snapshot */
+        uint64_t usage_snapshot_ns; /* when the usage snapshot was last written */
         uint32_t active_count, gone_count, end_count;
         int failed;
         enum smv_code failed_code; /* code of every END after the failure */

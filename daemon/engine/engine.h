@@ -31,12 +31,12 @@
 #ifndef DAEMON_ENGINE_ENGINE_H
 #define DAEMON_ENGINE_ENGINE_H
 
-#include "daemon/board.h"
+#include "daemon/ipc/usage-snapshot.h"
 #include "daemon/core/sched.h"
 #include "daemon/engine/loading.h"
-#include "daemon/mailbox.h"
-#include "daemon/served.h"
-#include "daemon/stats.h"
+#include "daemon/ipc/mailbox.h"
+#include "daemon/model/served.h"
+#include "daemon/ipc/stats.h"
 
 struct engine;
 struct waker;
@@ -47,12 +47,12 @@ struct engine_conf {
         struct loading_conf loading;
         struct mailbox *inbox; /* from the loop */
         /* the waker that reads the mailbox `waker`; NULL: every WAKE is posted */
-        struct waker *stand_in;
+        struct waker *wake_inline;
         struct mailbox *waker; /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
         /* RETIRED; the loop reads it when it is called or when it has a reason to look */
         struct mailbox *loop;
         struct stats *stats;
-        struct board *board; /* written by the engine */
+        struct usage_snapshot *usage_snapshot; /* written by the engine */
         uint64_t (*clock_ns)(void);
 };
 

@@ -4,20 +4,20 @@
 #include <inttypes.h>
 
 #include "daemon/engine/model.h"
-#include "daemon/error.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
 
-#define TELL_NS 5000000000u
+#define REPORT_NS 5000000000u
 
 struct loading {
         struct stats *stats;
         bool (*go_on)(void *arg);
         void *arg;
-        uint64_t total, told_ns;
+        uint64_t total, reported_ns;
 };
 
-static bool look(void *arg, const struct weights_progress *progress)
+static bool report_progress(void *arg, const struct weights_progress *progress)
 {
         struct loading *l = arg;
         uint64_t now = sys_clock_ns();
@@ -26,10 +26,10 @@ static bool look(void *arg, const struct weights_progress *progress)
         counter_set(&l->stats->load_bytes,
                     progress->bytes < l->total ? progress->bytes : l->total - 1);
         counter_set(&l->stats->load_way, progress->way);
-        if (now - l->told_ns >= TELL_NS) {
-                log_info("loading bytes=%" PRIu64 " of=%" PRIu64 " way=%s", progress->bytes,
+        if (now - l->reported_ns >= REPORT_NS) {
+                log_info("loading bytes=%" PRIu64 " of=%" PRIu64 " method=%s", progress->bytes,
                          l->total, load_way_name(progress->way));
-                l->told_ns = now;
+                l->reported_ns = now;
         }
         return l->go_on(l->arg);
 }
@@ -39,12 +39,12 @@ int loading_run(const struct loading_conf *conf, struct model *model, struct sta
 {
         uint64_t began = sys_clock_ns();
         struct loading loading = { stats, go_on, arg, model_to_load(model), began };
-        const struct weights_conf weights = { conf->way, conf->threads, look, &loading };
+        const struct weights_conf weights = { conf->way, conf->threads, report_progress, &loading };
         enum load_way way = conf->way;
         double seconds;
         int r;
 
-        log_info("loading bytes=%" PRIu64 " way=%s", loading.total, load_way_name(way));
+        log_info("loading bytes=%" PRIu64 " method=%s", loading.total, load_way_name(way));
         r = model_load(model, &weights, &way, conf->why, conf->why_bytes);
         if (conf->why && (!r || r == -ECANCELED))
                 conf->why[0] = '\0';
@@ -53,7 +53,7 @@ int loading_run(const struct loading_conf *conf, struct model *model, struct sta
         seconds = (double)(sys_clock_ns() - began) / 1e9;
         counter_set(&stats->load_way, way);
         counter_set(&stats->load_bytes, loading.total);
-        log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f way=%s", loading.total,
+        log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f method=%s", loading.total,
                  seconds, (double)loading.total / 1e9 / seconds, load_way_name(way));
         return 0;
 }

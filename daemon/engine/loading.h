@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/load-way.h"
-#include "daemon/stats.h"
+#include "daemon/model/load-way.h"
+#include "daemon/ipc/stats.h"
 
 struct model;
 

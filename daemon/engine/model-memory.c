@@ -8,8 +8,8 @@
 #include "daemon/engine/model-shapes.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/weights.h"
-#include "daemon/error.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 
 #define MATS_MODEL 2u
 #define MATS_LAYER 4u
@@ -78,22 +78,22 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
  * whether it equals the embedding.
  */
 static uint32_t shapes_of(const struct tensors *tensors, const struct stage_shape *stage,
-                          struct mat_shape *ret_shapes)
+                          struct matrix_shape *ret_shapes)
 {
         const struct tensor *head = stage->ends ? head_tensor(tensors, stage) : NULL;
         uint32_t count = 0;
 
         if (stage->begins)
-                ret_shapes[count++] = mat_shape(&tensors->at[TOKEN_EMBD], 1);
+                ret_shapes[count++] = matrix_shape(&tensors->at[TOKEN_EMBD], 1);
         if (head)
-                ret_shapes[count++] = mat_shape(&head, 1);
+                ret_shapes[count++] = matrix_shape(&head, 1);
         for (uint32_t i = 0; i < stage->layers; i++) {
                 const struct tensor *const *at = tensors->layers[stage->first + i].at;
 
-                ret_shapes[count++] = mat_shape(&at[ATTN_Q], 3);
-                ret_shapes[count++] = mat_shape(&at[ATTN_OUTPUT], 1);
-                ret_shapes[count++] = mat_shape(&at[FFN_GATE], 2);
-                ret_shapes[count++] = mat_shape(&at[FFN_DOWN], 1);
+                ret_shapes[count++] = matrix_shape(&at[ATTN_Q], 3);
+                ret_shapes[count++] = matrix_shape(&at[ATTN_OUTPUT], 1);
+                ret_shapes[count++] = matrix_shape(&at[FFN_GATE], 2);
+                ret_shapes[count++] = matrix_shape(&at[FFN_DOWN], 1);
         }
         return count;
 }
@@ -120,21 +120,21 @@ static int ask(struct kernels *k, const struct traits *traits, const struct tens
                const struct model_conf *conf, struct kernels_memory *ret_memory)
 {
         const struct stage_shape stage = stage_of_rest(traits, conf);
-        struct mat_shape *shapes =
+        struct matrix_shape *shapes =
                 calloc(MATS_MODEL + (size_t)stage.layers * MATS_LAYER, sizeof(*shapes));
-        struct kernels_needs needs = { .mats = shapes };
+        struct kernels_objects objects = { .matrices = shapes };
         struct attend attends[2];
         size_t floats[FLOATS_N];
         int r;
 
         if (!shapes)
                 return -ENOMEM;
-        needs.floats_count = floats_of(traits, conf, &stage, floats);
-        needs.mat_count = shapes_of(tensors, &stage, shapes);
-        needs.floats = floats;
-        needs.attends = attends;
-        needs.attend_count = attends_of(traits, &stage, attends);
-        r = k->memory(k, &needs, ret_memory);
+        objects.floats_count = floats_of(traits, conf, &stage, floats);
+        objects.matrix_count = shapes_of(tensors, &stage, shapes);
+        objects.floats = floats;
+        objects.attends = attends;
+        objects.attend_count = attends_of(traits, &stage, attends);
+        r = k->memory(k, &objects, ret_memory);
         free(shapes);
         return r;
 }
@@ -151,9 +151,10 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
         int r;
 
         if (!(kernels->kv_types >> conf->kv & 1))
-                return error_raise(why_say(why, why_bytes, -ENOTSUP,
-                                           "backend %s has no keys and values of type %s (--kv)",
-                                           kernels->name, kv_type_name(conf->kv)));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOTSUP,
+                                    "backend %s has no keys and values of type %s (--kv)",
+                                    kernels->name, kv_type_name(conf->kv)));
         model_measure(checkpoint, traits, conf, ret_bytes);
         r = tensors_find(checkpoint, traits, &tensors, why, why_bytes);
         if (r)
@@ -162,8 +163,9 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
         r = ask(kernels, traits, &tensors, conf, &memory);
         tensors_deinit(&tensors);
         if (r)
-                return error_raise(why_say(why, why_bytes, r, "backend %s cannot hold it: %s",
-                                           kernels->name, strerror(-r)));
+                return error_raise(errtext_set(why, why_bytes, r,
+                                               "backend %s cannot hold this model: %s",
+                                               kernels->name, strerror(-r)));
         ret_bytes->weights = memory.weights;
         ret_bytes->activations = memory.floats;
         ret_bytes->block = kv_page_bytes(&shape);

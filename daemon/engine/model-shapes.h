@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-#include "daemon/engine/model.h"
+#include "daemon/engine/model-conf.h"
 #include "daemon/engine/tensors.h"
-#include "daemon/traits.h"
+#include "daemon/model/traits.h"
 #include "kernels/kernels.h"
 
 #define LINE 16u /* floats: 64 bytes */
@@ -92,9 +92,10 @@ static inline uint32_t floats_of(const struct traits *t, const struct model_conf
 }
 
 /* The shape of a matrix of stacked tensors. */
-static inline struct mat_shape mat_shape(const struct tensor *const *parts, uint32_t part_count)
+static inline struct matrix_shape matrix_shape(const struct tensor *const *parts,
+                                               uint32_t part_count)
 {
-        struct mat_shape shape = { .columns = parts[0]->columns, .parts = part_count };
+        struct matrix_shape shape = { .columns = parts[0]->columns, .parts = part_count };
 
         for (uint32_t i = 0; i < part_count; i++) {
                 shape.rows[i] = parts[i]->rows;

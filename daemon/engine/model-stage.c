@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon/engine/weights-rows.h"
-#include "daemon/error.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 
 #define ROPE_TURNS_MAX 256u
 
@@ -43,9 +43,9 @@ static int vector_send(struct building *b, float *to, size_t count)
         struct kernels *k = b->stage->kernels;
         int r = k->put(k, to, b->scratch, count);
 
-        return r ? error_raise(why_say(b->conf->why, b->conf->why_bytes, r,
-                                       "its vectors did not get into the backend: %s",
-                                       strerror(-r)))
+        return r ? error_raise(errtext_set(b->conf->why, b->conf->why_bytes, r,
+                                           "the backend did not take its vectors: %s",
+                                           strerror(-r)))
                  : 0;
 }
 
@@ -101,40 +101,43 @@ static int biases_load(struct building *b, const struct tensor *const *parts,
 }
 
 /* Makes a matrix of stacked tensors; it is loaded later with all others. */
-static int mat_make(struct stage *s, const struct tensor *const *parts, uint32_t part_count,
-                    struct load_list *list, struct mat **ret_mat, char *why, size_t why_bytes)
+static int matrix_make(struct stage *s, const struct tensor *const *parts, uint32_t part_count,
+                       struct load_list *list, struct matrix **ret_matrix, char *why,
+                       size_t why_bytes)
 {
-        const struct mat_shape shape = mat_shape(parts, part_count);
+        const struct matrix_shape shape = matrix_shape(parts, part_count);
         struct kernels *k = s->kernels;
-        struct mat *mat;
+        struct matrix *matrix;
         int r;
 
-        r = k->mat_new(k, &shape, &mat);
+        r = k->matrix_new(k, &shape, &matrix);
         if (r)
-                return error_raise(why_say(why, why_bytes, r,
-                                           "no room for the matrix of tensor '%s'",
-                                           shown(parts[0]->name).text));
+                return error_raise(errtext_set(why, why_bytes, r,
+                                               "no memory for the matrix of tensor '%s'",
+                                               shown(parts[0]->name).text));
         assert(part_count <= list->max - list->count);
         for (uint32_t i = 0; i < part_count; i++)
-                list->loads[list->count++] = (struct weights_load){ parts[i], k, mat, i };
-        *ret_mat = mat;
+                list->loads[list->count++] = (struct weights_load){ parts[i], k, matrix, i };
+        *ret_matrix = matrix;
         return 0;
 }
 
-static int mat_open(struct building *b, const struct tensor *const *parts, uint32_t part_count,
-                    struct mat **ret_mat)
+static int matrix_open(struct building *b, const struct tensor *const *parts, uint32_t part_count,
+                       struct matrix **ret_matrix)
 {
-        return mat_make(b->stage, parts, part_count, b->conf->list, ret_mat, b->conf->why,
-                        b->conf->why_bytes);
+        return matrix_make(b->stage, parts, part_count, b->conf->list, ret_matrix, b->conf->why,
+                           b->conf->why_bytes);
 }
 
 static int rope_table_check(const struct stage_conf *conf, const float *table, uint32_t count)
 {
         for (uint32_t i = 0; i < count; i++)
                 if (!(table[i] > 0) || !isfinite(table[i]))
-                        return error_raise(why_say(conf->why, conf->why_bytes, -EINVAL,
-                                                   "tensor 'rope_freqs.weight': factor %u is %g", i,
-                                                   (double)table[i]));
+                        return error_raise(
+                                errtext_set(conf->why, conf->why_bytes, -EINVAL,
+                                            "tensor 'rope_freqs.weight': factor %u is %g, "
+                                            "not a finite number above 0",
+                                            i, (double)table[i]));
         return 0;
 }
 
@@ -177,15 +180,15 @@ static int attention_open(struct building *b, struct layer *l, uint32_t layer)
         struct stage *s = b->stage;
         int r;
 
-        if ((r = mat_open(b, &t->at[ATTN_Q], 3, &l->qkv_mat)) ||
-            (r = mat_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_mat)) ||
+        if ((r = matrix_open(b, &t->at[ATTN_Q], 3, &l->qkv_matrix)) ||
+            (r = matrix_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_matrix)) ||
             (r = vector_load(b, t->at[ATTN_NORM], &l->qkv.norm)) ||
             (r = vector_load(b, t->at[ATTN_Q_NORM], &l->qkv.q_norm)) ||
             (r = vector_load(b, t->at[ATTN_K_NORM], &l->qkv.k_norm)) ||
             (r = vector_load(b, t->at[ATTN_OUTPUT_BIAS], &l->output.bias)) ||
             (r = biases_load(b, &t->at[ATTN_Q_BIAS], (uint32_t[]){ q, kv, kv }, 3, &l->qkv.bias)))
                 return error_pass(r);
-        l->qkv.w = l->qkv_mat;
+        l->qkv.w = l->qkv_matrix;
         l->qkv.eps = traits->eps;
         l->qkv.rope = s->rope;
         l->qkv.kv = s->kv;
@@ -203,7 +206,7 @@ static int attention_open(struct building *b, struct layer *l, uint32_t layer)
                 .softcap = traits->attend_softcap,
                 .window = window_of(traits, layer),
         };
-        l->output.w = l->output_mat;
+        l->output.w = l->output_matrix;
         return 0;
 }
 
@@ -214,27 +217,27 @@ static int ffn_open(struct building *b, struct layer *l, uint32_t layer)
         const uint32_t ffn = traits->ffn;
         int r;
 
-        if ((r = mat_open(b, &t->at[FFN_GATE], 2, &l->gate_mat)) ||
-            (r = mat_open(b, &t->at[FFN_DOWN], 1, &l->down_mat)) ||
+        if ((r = matrix_open(b, &t->at[FFN_GATE], 2, &l->gate_matrix)) ||
+            (r = matrix_open(b, &t->at[FFN_DOWN], 1, &l->down_matrix)) ||
             (r = vector_load(b, t->at[FFN_NORM], &l->gate.norm)) ||
             (r = vector_load(b, t->at[FFN_DOWN_BIAS], &l->down.bias)) ||
             (r = biases_load(b, &t->at[FFN_GATE_BIAS], (uint32_t[]){ ffn, ffn }, 2, &l->gate.bias)))
                 return error_pass(r);
-        l->gate.w = l->gate_mat;
+        l->gate.w = l->gate_matrix;
         l->gate.eps = traits->eps;
         l->gate.act = traits->act;
-        l->down.w = l->down_mat;
+        l->down.w = l->down_matrix;
         return 0;
 }
 
 int stage_give_head(struct stage *s, const struct tensor *tensor, struct load_list *list, char *why,
                     size_t why_bytes)
 {
-        int r = mat_make(s, &tensor, 1, list, &s->head_mat, why, why_bytes);
+        int r = matrix_make(s, &tensor, 1, list, &s->head_matrix, why, why_bytes);
 
         if (r)
                 return error_pass(r);
-        s->head.w = s->head_mat;
+        s->head.w = s->head_matrix;
         return 0;
 }
 
@@ -246,7 +249,7 @@ static int ends_open(struct building *b)
         int r = 0;
 
         if (s->shape.begins)
-                r = mat_open(b, &t[TOKEN_EMBD], 1, &s->embedding);
+                r = matrix_open(b, &t[TOKEN_EMBD], 1, &s->embedding);
         if (r || !s->shape.ends)
                 return error_pass(r);
         s->head.w = s->embedding;
@@ -286,8 +289,9 @@ static int buffers_open(struct building *b)
         if (!r)
                 r = s->kernels->kv_new(s->kernels, &kv, &s->kv);
         if (r)
-                return error_raise(why_say(conf->why, conf->why_bytes, r,
-                                           "no memory for its activations and KV pool"));
+                return error_raise(
+                        errtext_set(conf->why, conf->why_bytes, r,
+                                    "no memory for its activations and KV pool (--kv-bytes)"));
         return 0;
 }
 
@@ -321,10 +325,10 @@ int stage_open(const struct stage_conf *conf, struct stage *ret_stage)
         return error_pass(r);
 }
 
-static void mat_drop(struct kernels *k, struct mat *mat)
+static void matrix_drop(struct kernels *k, struct matrix *matrix)
 {
-        if (mat)
-                k->mat_free(k, mat);
+        if (matrix)
+                k->matrix_free(k, matrix);
 }
 
 static void floats_drop(struct kernels *k, float *floats)
@@ -338,13 +342,13 @@ void stage_close(struct stage *s)
         struct kernels *k = s->kernels;
 
         for (uint32_t i = 0; s->layers && i < s->shape.layers; i++) {
-                mat_drop(k, s->layers[i].qkv_mat);
-                mat_drop(k, s->layers[i].output_mat);
-                mat_drop(k, s->layers[i].gate_mat);
-                mat_drop(k, s->layers[i].down_mat);
+                matrix_drop(k, s->layers[i].qkv_matrix);
+                matrix_drop(k, s->layers[i].output_matrix);
+                matrix_drop(k, s->layers[i].gate_matrix);
+                matrix_drop(k, s->layers[i].down_matrix);
         }
-        mat_drop(k, s->embedding);
-        mat_drop(k, s->head_mat);
+        matrix_drop(k, s->embedding);
+        matrix_drop(k, s->head_matrix);
         floats_drop(k, s->vectors);
         floats_drop(k, s->x);
         floats_drop(k, s->q);
@@ -394,7 +398,7 @@ static int forward(void *arg)
 int stage_rehearse(struct stage *s)
 {
         struct kernels *k = s->kernels;
-        int r = k->rehearse ? k->rehearse(k, forward, s) : 0;
+        int r = k->warm_up ? k->warm_up(k, forward, s) : 0;
 
         return r ? error_raise(r) : 0;
 }
@@ -406,7 +410,7 @@ int stage_run(struct stage *s, const struct step *step)
 
         if (r < 0)
                 return error_raise(r);
-        if (r != STEP_REHEARSED && (r = forward(s)))
+        if (r != STEP_REPLAYED && (r = forward(s)))
                 return error_pass(r);
         r = k->step_end(k);
         return r ? error_raise(r) : 0;

@@ -18,13 +18,12 @@
 #define DAEMON_ENGINE_MODEL_STAGE_H
 
 #include "daemon/engine/model-shapes.h"
-#include "daemon/engine/model.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
 
 /* Everything constant across steps, filled once, so that a layer is five calls. */
 struct layer {
-        struct mat *qkv_mat, *output_mat, *gate_mat, *down_mat;
+        struct matrix *qkv_matrix, *output_matrix, *gate_matrix, *down_matrix;
         struct qkv qkv;
         struct attend attend;
         struct linear output;
@@ -38,8 +37,8 @@ struct stage {
         uint32_t vocab;
         float embed_scale;
         struct layer *layers; /* shape.layers entries */
-        struct mat *embedding;
-        struct mat *head_mat; /* NULL: tied to the embedding */
+        struct matrix *embedding;
+        struct matrix *head_matrix; /* NULL: tied to the embedding */
         struct head head;
         struct rope rope;
         struct kv *kv;

@@ -11,8 +11,8 @@
 #include "daemon/engine/model-stage.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
-#include "daemon/error.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 
 #define STAGES_MAX 2u
 
@@ -81,8 +81,8 @@ static int stages_open(struct model *m, struct kernels *kernels, struct stage_co
         m->list.max = stage_loads_max(&host) + stage_loads_max(&rest);
         m->list.loads = calloc(m->list.max, sizeof(*m->list.loads));
         if (!m->list.loads || (host.layers && between_open(m)))
-                return error_raise(
-                        why_say(conf->why, conf->why_bytes, -ENOMEM, "no memory for its tensors"));
+                return error_raise(errtext_set(conf->why, conf->why_bytes, -ENOMEM,
+                                               "no memory for its tensors"));
         if (host.layers)
                 r = next_stage(m, conf, conf->model->host, host);
         if (!r)
@@ -109,7 +109,8 @@ int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
         int r;
 
         if (!m)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its tensors"));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "no memory for its tensors"));
         m->traits = *traits;
         m->checkpoint = checkpoint;
         m->rows_max = conf->rows_max;
@@ -166,7 +167,7 @@ static int head_load(struct model *m, const struct weights_conf *conf, char *why
         int r;
 
         for (uint32_t i = 0; i < m->list.count; i++)
-                if (m->list.loads[i].mat == stage->embedding)
+                if (m->list.loads[i].matrix == stage->embedding)
                         embedding = m->list.loads[i].tensor;
         r = weights_equal(m->checkpoint, embedding, m->output, conf, why, why_bytes);
         if (!r)
@@ -191,9 +192,9 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
         for (uint32_t i = 0; i < m->stage_count; i++) {
                 r = stage_rehearse(&m->stages[i]);
                 if (r)
-                        return error_pass(why_say(why, why_bytes, r,
-                                                  "the backend cannot make ready what a step "
-                                                  "needs"));
+                        return error_pass(errtext_set(why, why_bytes, r,
+                                                      "the backend cannot prepare its steps: %s",
+                                                      strerror(-r)));
         }
         return 0;
 }

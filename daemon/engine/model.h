@@ -21,21 +21,12 @@
 
 #include <stddef.h>
 
+#include "daemon/engine/model-conf.h"
 #include "daemon/engine/weights.h"
 #include "daemon/files/checkpoint.h"
-#include "daemon/traits.h"
+#include "daemon/model/traits.h"
 
 struct model;
-
-struct model_conf {
-        uint32_t rows_max;  /* rows of a step, at most */
-        uint32_t wants_max; /* wanted rows (rows with logits) of a step, at most */
-        uint32_t blocks;    /* of the KV pool */
-        enum kv_type kv;
-        uint32_t host_layers; /* number of first layers on the host; fewer than all; 0: none */
-        /* the backend of these layers when the model is opened; its memory is the host's */
-        struct kernels *host;
-};
 
 /*
  * Bytes that model_open() will allocate in one memory, by purpose.  The memory plan uses them

@@ -10,10 +10,10 @@
 
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
-#include "daemon/error.h"
-#include "daemon/served.h"
+#include "daemon/base/error.h"
+#include "daemon/model/served.h"
 #include "daemon/text/detok.h"
-#include "daemon/utf8.h"
+#include "json/utf8.h"
 
 /* A stream's last text, written before its END, is the largest text that it writes at once. */
 #define TEXT_MAX(piece_max) (DETOK_HELD_MAX + (piece_max))
@@ -26,7 +26,7 @@ struct stream {
 
 struct publish {
         struct mailbox *waker;
-        struct waker *stand_in;
+        struct waker *wake_inline;
         struct stream *streams; /* indexed by request number */
         struct channel **dirty; /* channels written to since the last flush */
         uint32_t stream_count, dirty_count, dirty_max;
@@ -41,7 +41,7 @@ int publish_new(const struct publish_conf *conf, struct publish **ret_publish)
         if (!publish)
                 return error_raise(-ENOMEM);
         publish->waker = conf->waker;
-        publish->stand_in = conf->stand_in;
+        publish->wake_inline = conf->wake_inline;
         publish->stream_count = conf->requests_max;
         publish->streams = calloc(conf->requests_max, sizeof(*publish->streams));
         publish->dirty_max = conf->channels;
@@ -74,17 +74,17 @@ static size_t logprobs_bytes(uint32_t count)
 
 size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs)
 {
-        size_t held = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
+        size_t held_back = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
 
-        return ring_record_bytes(sizeof(struct smv_record_tokens) + 4 + held + piece_max) +
+        return ring_record_bytes(sizeof(struct smv_record_tokens) + 4 + held_back + piece_max) +
                (logprobs ? ring_record_bytes(logprobs_bytes(logprobs)) : 0);
 }
 
 size_t publish_end_bytes_max(size_t stop_bytes_max)
 {
-        size_t held = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
+        size_t held_back = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
 
-        return ring_record_bytes(sizeof(struct smv_record_tokens) + held) +
+        return ring_record_bytes(sizeof(struct smv_record_tokens) + held_back) +
                ring_record_bytes(sizeof(struct smv_record_end));
 }
 
@@ -112,24 +112,24 @@ void publish_fork(struct publish *publish, const struct request *request,
         detok_follow(&stream_of(publish, request)->detok, &stream_of(publish, parent)->detok);
 }
 
-static int look(struct channel *channel, uint64_t *ret_bytes)
+static int writer_free_bytes(struct channel *channel, uint64_t *ret_bytes)
 {
         struct ring_writer *writer = &channel->writer;
 
-        return ring_room(writer, writer->data_bytes / 64, ret_bytes);
+        return ring_free_bytes(writer, writer->data_bytes / 64, ret_bytes);
 }
 
-int publish_room(struct channel *channel, uint64_t *ret_bytes)
+int publish_free_bytes(struct channel *channel, uint64_t *ret_bytes)
 {
-        uint64_t kept = channel->writer.data_bytes / 2, room;
+        uint64_t for_ends = channel->writer.data_bytes / 2, free_bytes;
         int r;
 
-        r = look(channel, &room);
+        r = writer_free_bytes(channel, &free_bytes);
         if (r)
                 return r;
-        if (kept > channel->ends_bytes)
-                kept = channel->ends_bytes;
-        *ret_bytes = room > kept ? room - kept : 0;
+        if (for_ends > channel->ends_bytes)
+                for_ends = channel->ends_bytes;
+        *ret_bytes = free_bytes > for_ends ? free_bytes - for_ends : 0;
         return 0;
 }
 
@@ -168,7 +168,7 @@ static void put_tokens(struct publish *publish, const struct request *request,
         struct smv_record_tokens head = { .position = position,
                                           .token_count = count,
                                           .text_bytes = (uint16_t)text_bytes };
-        uint8_t flags = utf8_valid(text, text_bytes) == text_bytes ? 0 : SMV_RECORD_RAW;
+        uint8_t flags = utf8_valid(text, text_bytes) == text_bytes ? 0 : SMV_RECORD_NOT_UTF8;
         size_t ids = count * sizeof(*tokens);
         char *to = put(publish, request, SMV_RECORD_TOKENS, flags, sizeof(head) + ids + text_bytes);
 
@@ -207,7 +207,7 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         if (verdict == SCHED_NUMERIC || !request->max_tokens)
                 return verdict;
         stream->output_count++;
-        if (verdict == SCHED_GO_ON &&
+        if (verdict == SCHED_CONTINUE &&
             detok_feed(&stream->detok, token, publish->text, &bytes) == DETOK_E_STOP)
                 verdict = SCHED_STOP;
         assert(bytes <= publish->text_max);
@@ -242,8 +242,8 @@ static struct smv_record_end make_end(const struct request *request, enum smv_re
                 .queued_ns = between(request->accepted_ns, request->first_row_ns),
                 .prefill_ns = between(request->first_row_ns, request->first_token_ns),
                 .decode_ns = between(request->first_token_ns, request->last_token_ns),
-                .known_token = at ? sequence->known_token : 0,
-                .asked_token = at ? sequence->tokens[at] : 0,
+                .diverged_cached_token = at ? sequence->diverged_cached_token : 0,
+                .diverged_prompt_token = at ? sequence->tokens[at] : 0,
         };
 }
 
@@ -267,13 +267,13 @@ static void write_end(struct publish *publish, const struct request *request,
 }
 
 int publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
-                enum smv_code code, uint64_t owed)
+                enum smv_code code, uint64_t pending_bytes)
 {
         struct channel *channel = request->channel;
-        uint64_t room;
+        uint64_t free_bytes;
 
-        if (!channel->shut && !look(channel, &room)) {
-                if (room < owed + request->end_bytes_max)
+        if (!channel->shut && !writer_free_bytes(channel, &free_bytes)) {
+                if (free_bytes < pending_bytes + request->end_bytes_max)
                         return PUBLISH_E_LATER;
                 write_end(publish, request, reason, code);
         }
@@ -282,7 +282,7 @@ int publish_end(struct publish *publish, const struct request *request, enum smv
         return 0;
 }
 
-void publish_call(struct publish *publish, struct channel *channel)
+void publish_call_loop(struct publish *publish, struct channel *channel)
 {
         channel->call = true;
         mark(publish, channel);
@@ -293,7 +293,7 @@ void publish_call(struct publish *publish, struct channel *channel)
  * still have the previous step's WAKE to handle, and would take an earlier `calling` as part of
  * that one.
  */
-static bool has_news(struct channel *channel)
+static bool needs_waker(struct channel *channel)
 {
         if (channel->bell == CHANNEL_NONE && !channel->call)
                 return false;
@@ -303,7 +303,7 @@ static bool has_news(struct channel *channel)
         return true;
 }
 
-static bool tell_waker(struct publish *publish, struct channel *channel)
+static bool post_wake(struct publish *publish, struct channel *channel)
 {
         if (!channel_raise(&channel->waking))
                 return false;
@@ -311,18 +311,19 @@ static bool tell_waker(struct publish *publish, struct channel *channel)
         return true;
 }
 
-static void tell(struct publish *publish)
+static void wake_readers(struct publish *publish)
 {
-        struct waker *stand_in = publish->stand_in;
-        bool told = false;
+        struct waker *wake_inline = publish->wake_inline;
+        bool posted = false;
 
-        if (publish->dirty_count == 1 && stand_in && waker_stand_in(stand_in, publish->dirty[0]))
+        if (publish->dirty_count == 1 && wake_inline &&
+            waker_wake_inline(wake_inline, publish->dirty[0]))
                 return;
         for (uint32_t i = 0; i < publish->dirty_count; i++)
-                told |= tell_waker(publish, publish->dirty[i]);
-        if (told && stand_in)
-                waker_keep_off(stand_in);
-        if (told)
+                posted |= post_wake(publish, publish->dirty[i]);
+        if (posted && wake_inline)
+                waker_avoid_cpu(wake_inline);
+        if (posted)
                 mailbox_ring(publish->waker);
 }
 
@@ -342,9 +343,9 @@ void publish_flush(struct publish *publish)
                 channel_show(channel);
         }
         for (uint32_t i = 0; i < publish->dirty_count; i++)
-                if (has_news(publish->dirty[i]))
+                if (needs_waker(publish->dirty[i]))
                         publish->dirty[count++] = publish->dirty[i];
         publish->dirty_count = count;
-        tell(publish);
+        wake_readers(publish);
         publish->dirty_count = 0;
 }

@@ -13,9 +13,9 @@
 #ifndef DAEMON_ENGINE_PUBLISH_H
 #define DAEMON_ENGINE_PUBLISH_H
 
-#include "daemon/channel.h"
+#include "daemon/ipc/channel.h"
 #include "daemon/core/sched.h"
-#include "daemon/mailbox.h"
+#include "daemon/ipc/mailbox.h"
 #include "kernels/kernels.h"
 
 struct publish;
@@ -28,7 +28,7 @@ struct publish_conf {
         uint32_t channels;
         size_t piece_max; /* the longest piece of all tokenizers served */
         struct mailbox *waker;
-        struct waker *stand_in; /* NULL: every WAKE is posted */
+        struct waker *wake_inline; /* NULL: every WAKE is posted */
 };
 
 int publish_new(const struct publish_conf *conf, struct publish **ret_publish);
@@ -49,10 +49,10 @@ void publish_fork(struct publish *publish, const struct request *request,
                   const struct request *parent);
 
 /*
- * For SCHED_ROOM: bytes that TOKENS may take in the ring now.  -EPROTO: the reader's head is
+ * For SCHED_SPACE: bytes that TOKENS may take in the ring now.  -EPROTO: the reader's head is
  * invalid.
  */
-int publish_room(struct channel *channel, uint64_t *ret_bytes);
+int publish_free_bytes(struct channel *channel, uint64_t *ret_bytes);
 
 /*
  * Writes one token, with as many logprobs as the request wants.  Returns the verdict, changed to
@@ -64,14 +64,14 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
                                  enum sched_verdict verdict);
 
 /*
- * Writes the text still held back, and END.  `owed` is what rows in flight may still write.  If
+ * Writes the text still held back, and END.  Rows in flight may still write `pending_bytes`.  If
  * there is no space for all of these, it writes nothing and returns PUBLISH_E_LATER.
  */
 int publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
-                enum smv_code code, uint64_t owed);
+                enum smv_code code, uint64_t pending_bytes);
 
 /* Makes the waker call the loop, because the loop has mail about this channel. */
-void publish_call(struct publish *publish, struct channel *channel);
+void publish_call_loop(struct publish *publish, struct channel *channel);
 
 /*
  * Makes all records visible, then wakes every reader that may sleep.  The waker does this; for a

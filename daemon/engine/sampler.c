@@ -1,5 +1,5 @@
 #include "daemon/engine/sampler.h"
-#include "daemon/served.h"
+#include "daemon/model/served.h"
 
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
@@ -11,7 +11,7 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
                 .min_p = asked->min_p,
                 .top_k = asked->top_k,
                 .seed = asked->seed,
-                .choice = asked->choice,
+                .sample_index = asked->sample_index,
                 .position = position,
                 .logprobs = asked->logprobs,
         };
@@ -36,5 +36,5 @@ enum sched_verdict sampler_judge(const struct request *request, uint32_t token)
                 return SCHED_STOP;
         if (!request->ignore_eos && among(traits->eos, traits->eos_count, token))
                 return SCHED_EOS;
-        return SCHED_GO_ON;
+        return SCHED_CONTINUE;
 }

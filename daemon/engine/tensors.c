@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "daemon/engine/tensors.h"
-#include "daemon/why.h"
-#include "daemon/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/error.h"
 
 enum extent {
         EXTENT_ONE,
@@ -121,15 +121,16 @@ static int find(struct finding *f, const struct entry *entry, const char *name,
 
         if (!t && presence == MUST_BE_THERE)
                 return error_raise(
-                        why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s' is missing", name));
+                        errtext_set(f->why, f->why_bytes, -EINVAL, "tensor '%s' is missing", name));
         if (t && t->unserved)
-                return error_raise(why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s': %s", name,
-                                           t->unserved));
+                return error_raise(errtext_set(f->why, f->why_bytes, -EINVAL, "tensor '%s': %s",
+                                               name, t->unserved));
         if (t && (t->rows != rows || t->columns != columns))
-                return error_raise(why_say(f->why, f->why_bytes, -EINVAL,
-                                           "tensor '%s' is %" PRIu32 " x %" PRIu32 ", not %" PRIu32
-                                           " x %" PRIu32 " as the metadata says",
-                                           name, t->rows, t->columns, rows, columns));
+                return error_raise(errtext_set(f->why, f->why_bytes, -EINVAL,
+                                               "tensor '%s' is %" PRIu32 " x %" PRIu32
+                                               ", not %" PRIu32 " x %" PRIu32
+                                               " as the metadata says",
+                                               name, t->rows, t->columns, rows, columns));
         if (t)
                 f->found[t - checkpoint_tensors(f->checkpoint)->tensors] = true;
         *ret_tensor = t;
@@ -164,8 +165,8 @@ static int find_ends(struct finding *f, const struct tensor **at)
         else if (!f->traits->tied && !at[OUTPUT])
                 missing = model_entries[OUTPUT].name;
         if (missing)
-                return error_raise(
-                        why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s' is missing", missing));
+                return error_raise(errtext_set(f->why, f->why_bytes, -EINVAL,
+                                               "tensor '%s' is missing", missing));
         return 0;
 }
 
@@ -188,9 +189,10 @@ static int find_all(struct finding *f, struct tensors *tensors)
         }
         for (uint32_t i = 0; i < table->count; i++)
                 if (!f->found[i])
-                        return error_raise(why_say(f->why, f->why_bytes, -EINVAL,
-                                                   "tensor '%s' has no place in this model",
-                                                   shown(table->tensors[i].name).text));
+                        return error_raise(
+                                errtext_set(f->why, f->why_bytes, -EINVAL,
+                                            "tensor '%s' is unexpected: this model does not use it",
+                                            shown(table->tensors[i].name).text));
         return 0;
 }
 
@@ -209,7 +211,7 @@ int tensors_find(const struct checkpoint *checkpoint, const struct traits *trait
         int r;
 
         if (!tensors.layers || !f.found)
-                r = error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its tensors"));
+                r = error_raise(errtext_set(why, why_bytes, -ENOMEM, "no memory for its tensors"));
         else
                 r = find_all(&f, &tensors);
         free(f.found);

@@ -9,7 +9,7 @@
 #define DAEMON_ENGINE_TENSORS_H
 
 #include "daemon/files/checkpoint.h"
-#include "daemon/traits.h"
+#include "daemon/model/traits.h"
 
 enum model_tensor {
         TOKEN_EMBD,

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "daemon/channel.h"
-#include "daemon/error.h"
-#include "daemon/sys.h"
+#include "daemon/ipc/channel.h"
+#include "daemon/base/error.h"
+#include "daemon/base/sys.h"
 
 #define MAILS 64u
 
@@ -43,7 +43,7 @@ static void wake(struct waker *waker, struct channel *channel)
                 call_loop(waker, channel);
 }
 
-bool waker_stand_in(struct waker *waker, struct channel *channel)
+bool waker_wake_inline(struct waker *waker, struct channel *channel)
 {
         if (!mailbox_is_asleep(waker->inbox))
                 return false;
@@ -51,7 +51,7 @@ bool waker_stand_in(struct waker *waker, struct channel *channel)
         return true;
 }
 
-void waker_keep_off(struct waker *waker)
+void waker_avoid_cpu(struct waker *waker)
 {
         atomic_store_explicit(&waker->engine_cpu, sys_cpu(), memory_order_relaxed);
 }
@@ -64,7 +64,7 @@ static void keep_off(struct waker *waker)
         if (cpu == waker->off_cpu)
                 return;
         waker->off_cpu = cpu;
-        (void)sys_run_off(cpu);
+        (void)sys_avoid_cpu(cpu);
 }
 
 /* Returns true after the last mail. */

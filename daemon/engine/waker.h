@@ -7,7 +7,7 @@
  * the wake.
  *
  * If a step has news for one connection only and the waker sleeps, the engine does the waker's work
- * (stands in).  Waking the waker would cost the engine as much as waking the reader, and the reader
+ * inline.  Waking the waker would cost the engine as much as waking the reader, and the reader
  * would wait for one more thread to wake.  With several connections it pays to use the waker.  The
  * waker avoids the processor that the engine runs on, if there is another.  On the engine's
  * processor it would not wait, but would displace the engine.
@@ -18,8 +18,8 @@
 #ifndef DAEMON_ENGINE_WAKER_H
 #define DAEMON_ENGINE_WAKER_H
 
-#include "daemon/mailbox.h"
-#include "daemon/stats.h"
+#include "daemon/ipc/mailbox.h"
+#include "daemon/ipc/stats.h"
 
 struct channel;
 struct waker;
@@ -28,9 +28,9 @@ int waker_start(struct mailbox *inbox, struct mailbox *outbox, struct stats *sta
                 struct waker **ret_waker);
 
 /* Engine: if the waker sleeps, does the work of a WAKE for this channel.  False: post the WAKE. */
-bool waker_stand_in(struct waker *waker, struct channel *channel);
+bool waker_wake_inline(struct waker *waker, struct channel *channel);
 /* Engine, before it wakes the waker: records the processor that the engine runs on. */
-void waker_keep_off(struct waker *waker);
+void waker_avoid_cpu(struct waker *waker);
 
 /* Waits for the thread; call it after MAIL_STOPPED has passed through the waker.  Takes NULL. */
 struct waker *waker_join(struct waker *waker);

@@ -19,7 +19,6 @@ struct piece {
         uint64_t offset;
         size_t bytes, done;
         char *buffer;
-        struct piece *next; /* free for the current owner to use */
 };
 
 struct reader {

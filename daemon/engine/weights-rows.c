@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 #include "daemon/files/scales.h"
-#include "daemon/why.h"
-#include "kernels/rows.h"
+#include "daemon/base/errtext.h"
+#include "kernels/convert.h"
 
 static size_t row_stored(const struct tensor *tensor)
 {
@@ -58,7 +58,7 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
         if (r)
                 return error_pass(r);
         row_to_floats(scales->tensor.type, floats + count, count, floats);
-        scales_weave(rows->tensor, rows->first, rows->count, floats, io_rows);
+        scales_interleave(rows->tensor, rows->first, rows->count, floats, io_rows);
         return 0;
 }
 
@@ -73,7 +73,8 @@ int rows_read_floats(const struct checkpoint *checkpoint, const struct tensor *t
         assert(!tensor->unserved && tensor->rows == 1);
         row = malloc(taken + rows_scratch(&rows));
         if (!row)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
+                return error_raise(errtext_set(why, why_bytes, -ENOMEM,
+                                               "no memory for the buffer to read it"));
         r = checkpoint_read(checkpoint, tensor, 0, row + taken - stored, stored, why, why_bytes);
         if (!r)
                 r = rows_finish(checkpoint, &rows, row, row + taken, why, why_bytes);

@@ -6,7 +6,7 @@
  * calls itself.  So this file asks the fault hook before them, and for the result of each read.
  */
 #include "daemon/engine/weights-reader.h"
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 #ifdef WITH_URING
 
@@ -14,7 +14,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define LOOK_NS 50000000 /* the longest wait, so that the caller can do other checks */
 
@@ -49,7 +49,7 @@ static int submit(struct uring_reader *u)
         int r = 0;
 
         while (u->queued) {
-                r = sys_asked("io_uring_enter");
+                r = sys_injected_fault("io_uring_enter");
                 if (!r)
                         r = io_uring_submit(&u->ring);
                 if (r == -EINTR)
@@ -66,7 +66,7 @@ static int submit(struct uring_reader *u)
 static int take(struct uring_reader *u, struct io_uring_cqe *cqe, struct piece **ret_piece)
 {
         struct piece *piece = io_uring_cqe_get_data(cqe);
-        ssize_t n = sys_asked("io_uring_read");
+        ssize_t n = sys_injected_fault("io_uring_read");
         int r;
 
         if (!n)
@@ -94,7 +94,7 @@ static int uring_wait(struct reader *reader, struct piece **ret_piece)
         *ret_piece = NULL;
         r = submit(u);
         if (!r)
-                r = sys_asked("io_uring_enter");
+                r = sys_injected_fault("io_uring_enter");
         if (!r)
                 r = io_uring_wait_cqe_timeout(&u->ring, &cqe, &while_ns);
         if (r == -ETIME || r == -EINTR || r == -EAGAIN)
@@ -134,7 +134,7 @@ int reader_open_uring(uint32_t depth, struct reader **ret_reader)
 
         if (!u)
                 return error_raise(-ENOMEM);
-        r = sys_asked("io_uring_setup");
+        r = sys_injected_fault("io_uring_setup");
         if (!r) /* one more entry, for the timeout on older kernels */
                 r = io_uring_queue_init(depth + 1, &u->ring, 0);
         if (r) {

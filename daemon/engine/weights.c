@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/free-numbers.h"
 #include "daemon/engine/weights-reader.h"
 #include "daemon/engine/weights-rows.h"
 #include "daemon/engine/weights.h"
-#include "daemon/error.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
-#include "daemon/why.h"
-#include "kernels/cpu/allowance.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
+#include "daemon/base/errtext.h"
+#include "kernels/cpu/cgroup-limits.h"
 
 #define ROWS_ALIGN    32u /* no two pieces share rows that a backend packs together */
 #define SAMPLES       64u
@@ -39,7 +40,8 @@ struct worker {
         uint32_t slices[URING_DEPTH]; /* the slice of each piece */
         char *scratch;
         char why[256]; /* the reason of a failure, if known */
-        struct piece *idle;
+        uint32_t idle_memory[URING_DEPTH];
+        struct free_numbers idle; /* indices of pieces that are not being read */
         uint32_t in_flight;
         /* the caller's own thread does the work, because no thread could be started */
         bool watches;
@@ -190,7 +192,7 @@ static void close_readers(struct load *load)
 /* Chooses the number of threads, and how many pieces each has at a time. */
 static void share_out(struct load *load)
 {
-        uint32_t threads = load->conf.threads ? load->conf.threads : allowance_cores();
+        uint32_t threads = load->conf.threads ? load->conf.threads : cgroup_limits_cores();
         uint32_t most = load->way == LOAD_URING ? URING_THREADS : WEIGHTS_BUFFERS_MAX;
 
         threads = threads < most ? threads : most;
@@ -233,14 +235,15 @@ static int choose(struct load *load)
                 load->way = is_cached(load) ? LOAD_CACHED : LOAD_URING;
         r = open_readers(load);
         if (r && load->way == LOAD_URING && load->conf.way == LOAD_AUTO) {
-                log_info("no_io_uring error=%s", strerror(-r));
+                log_info("io_uring_unavailable error=%s", strerror(-r));
                 load->way = LOAD_PLAIN;
                 r = open_readers(load);
         }
         if (r && load->way == LOAD_URING)
-                return error_raise(why_say(load->why, load->why_bytes, r,
-                                           "its weights cannot be read by io_uring: %s",
-                                           strerror(-r)));
+                return error_raise(errtext_set(
+                        load->why, load->why_bytes, r,
+                        "its weights cannot be read by io_uring: %s; use --load auto or plain",
+                        strerror(-r)));
         return error_pass(r);
 }
 
@@ -263,9 +266,8 @@ static int give_buffers(struct load *load)
 
                 for (uint32_t j = 0; j < load->depth; j++, at += each) {
                         worker->buffers[j] = at;
-                        worker->pieces[j].next = worker->idle;
-                        worker->idle = &worker->pieces[j];
                 }
+                free_numbers_init(&worker->idle, worker->idle_memory, 0, load->depth);
                 worker->scratch = at;
                 at += scratch;
         }
@@ -295,25 +297,27 @@ static void fail(struct worker *worker, const struct piece *piece, int r)
                 return;
         load->result = r;
         if (worker->why[0]) {
-                why_say(load->why, load->why_bytes, r, "%s", worker->why);
+                errtext_set(load->why, load->why_bytes, r, "%s", worker->why);
                 return;
         }
         if (r == -ENODATA) {
                 load->result = -EIO;
-                why_say(load->why, load->why_bytes, r, "the file became shorter while it was read");
+                errtext_set(load->why, load->why_bytes, r,
+                            "the file became shorter while it was read");
         } else if (piece && piece->done == piece->bytes) {
-                why_say(load->why, load->why_bytes, r, "its rows did not get into the backend: %s",
-                        strerror(-r));
+                errtext_set(load->why, load->why_bytes, r, "the backend did not take its rows: %s",
+                            strerror(-r));
         } else if (piece) {
-                why_say(load->why, load->why_bytes, r, "reading it at byte %" PRIu64 ": %s",
-                        piece->offset + piece->done, strerror(-r));
+                errtext_set(load->why, load->why_bytes, r, "reading it at byte %" PRIu64 ": %s",
+                            piece->offset + piece->done, strerror(-r));
         } else {
-                why_say(load->why, load->why_bytes, r, "reading its weights: %s", strerror(-r));
+                errtext_set(load->why, load->why_bytes, r, "reading its weights: %s", strerror(-r));
         }
         if (!piece)
                 return;
         slice = &load->slices[worker->slices[piece - worker->pieces]];
-        checkpoint_blame(load->checkpoint, tensor_of(load, slice), load->why, load->why_bytes, r);
+        checkpoint_prefix_error(load->checkpoint, tensor_of(load, slice), load->why,
+                                load->why_bytes, r);
 }
 
 static bool take_slice(struct load *load, uint32_t *ret_slice)
@@ -342,12 +346,11 @@ static int start_pieces(struct worker *worker)
         uint32_t at;
         int r = 0;
 
-        while (!r && worker->idle && take_slice(load, &at)) {
+        while (!r && worker->idle.count && take_slice(load, &at)) {
                 const struct rows rows = rows_of(load, &load->slices[at]);
-                struct piece *piece = worker->idle;
-                size_t i = (size_t)(piece - worker->pieces);
+                uint32_t i = free_numbers_take(&worker->idle);
+                struct piece *piece = &worker->pieces[i];
 
-                worker->idle = piece->next;
                 worker->slices[i] = at;
                 piece->fd = checkpoint_fd(load->checkpoint, rows.tensor);
                 piece->offset = rows_offset(&rows);
@@ -364,7 +367,7 @@ static int start_pieces(struct worker *worker)
 static int put(struct worker *worker, struct piece *piece)
 {
         struct load *load = worker->load;
-        size_t i = (size_t)(piece - worker->pieces);
+        uint32_t i = (uint32_t)(piece - worker->pieces);
         const struct slice *slice = &load->slices[worker->slices[i]];
         const struct weights_load *to = &load->loads[slice->load];
         const struct rows rows = rows_of(load, slice);
@@ -373,14 +376,13 @@ static int put(struct worker *worker, struct piece *piece)
 
         if (r)
                 return error_pass(r);
-        r = to->kernels->weights_put(to->kernels, to->mat, to->part, slice->row, slice->rows,
+        r = to->kernels->weights_put(to->kernels, to->matrix, to->part, slice->row, slice->rows,
                                      worker->buffers[i]);
         if (r)
                 return error_raise(r);
         atomic_fetch_add_explicit(&load->bytes, piece->bytes, memory_order_relaxed);
         worker->in_flight--;
-        piece->next = worker->idle;
-        worker->idle = piece;
+        free_numbers_give_back(&worker->idle, i);
         return 0;
 }
 
@@ -475,7 +477,8 @@ static int read_all(struct load *load)
                 run(load);
                 r = load->result;
                 if (!r && atomic_load(&load->bytes) < load->total)
-                        r = why_say(load->why, load->why_bytes, -ECANCELED, "given up");
+                        r = errtext_set(load->why, load->why_bytes, -ECANCELED,
+                                        "loading was stopped");
         }
         close_readers(load);
         sys_unmap(load->buffers, load->buffers_bytes);
@@ -496,7 +499,7 @@ int weights_read(const struct checkpoint *checkpoint, struct weights_load *loads
         };
         int r;
 
-        why_say(why, why_bytes, 0, "no memory to read its weights with");
+        errtext_set(why, why_bytes, 0, "no memory for the buffers to read its weights");
         qsort(loads, load_count, sizeof(*loads), load_compare);
         r = read_all(&load);
         free(load.slices);
@@ -531,7 +534,9 @@ static int compare(struct comparison *c)
                 if (memcmp(c->buffer, c->buffer + half, n))
                         return 0;
         }
-        return is_stopped(load) ? why_say(load->why, load->why_bytes, -ECANCELED, "given up") : 1;
+        return is_stopped(load)
+                       ? errtext_set(load->why, load->why_bytes, -ECANCELED, "loading was stopped")
+                       : 1;
 }
 
 static void *compare_main(void *arg)
@@ -563,7 +568,8 @@ int weights_equal(const struct checkpoint *checkpoint, const struct tensor *a,
         assert(!a->unserved && !b->unserved && a->bytes == b->bytes);
         c.buffer = malloc(WEIGHTS_PIECE_MAX);
         if (!c.buffer)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
+                return error_raise(errtext_set(why, why_bytes, -ENOMEM,
+                                               "no memory for the buffer to read it"));
         if (sys_thread(&thread, "smv-load", compare_main, &c)) {
                 c.result = compare(&c);
         } else {

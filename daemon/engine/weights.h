@@ -30,7 +30,7 @@
 #include <stdbool.h>
 
 #include "daemon/files/checkpoint.h"
-#include "daemon/load-way.h"
+#include "daemon/model/load-way.h"
 #include "kernels/kernels.h"
 
 #define WEIGHTS_BUFFERS_MAX 16u
@@ -40,7 +40,7 @@
 struct weights_load {
         const struct tensor *tensor;
         struct kernels *kernels; /* the backend of the matrix */
-        struct mat *mat;
+        struct matrix *matrix;
         uint32_t part;
 };
 

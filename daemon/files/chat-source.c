@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/files/checkpoint.h"
 #include "daemon/files/file.h"
-#include "daemon/why.h"
 
 #define CONFIG           "tokenizer_config.json"
 #define CONFIG_BYTES_MAX (16u << 20)
@@ -22,17 +22,17 @@ struct reader {
         size_t why_bytes;
 };
 
-#define refuse(rd, ...) error_raise(why_say((rd)->why, (rd)->why_bytes, -EINVAL, __VA_ARGS__))
+#define refuse(rd, ...) error_raise(errtext_set((rd)->why, (rd)->why_bytes, -EINVAL, __VA_ARGS__))
 
 static int keep(struct reader *rd, const char *what, const char *text, char **to)
 {
         if (strlen(text) > CHAT_TEMPLATE_BYTES_MAX)
-                return refuse(rd, "%s has %zu bytes; at most %u may be", what, strlen(text),
+                return refuse(rd, "%s has %zu bytes, the limit is %u", what, strlen(text),
                               CHAT_TEMPLATE_BYTES_MAX);
         if (*to)
-                return refuse(rd, "%s is there twice", what);
+                return refuse(rd, "%s occurs twice", what);
         *to = strdup(text);
-        return *to ? 0 : error_raise(why_say(rd->why, rd->why_bytes, -ENOMEM, "out of memory"));
+        return *to ? 0 : error_raise(errtext_set(rd->why, rd->why_bytes, -ENOMEM, "out of memory"));
 }
 
 static int read_metadata(struct reader *rd, const struct gguf *gguf, const char *key, char **to)
@@ -41,7 +41,7 @@ static int read_metadata(struct reader *rd, const struct gguf *gguf, const char 
 
         if (!gguf_has(gguf, key))
                 return 0;
-        return text ? keep(rd, key, text, to) : refuse(rd, "metadata '%s' is no text", key);
+        return text ? keep(rd, key, text, to) : refuse(rd, "metadata '%s' is not a string", key);
 }
 
 static int read_gguf(struct reader *rd, const struct gguf *gguf)
@@ -58,23 +58,23 @@ static int read_template(struct reader *rd, int folder, const char *name, char *
 {
         size_t bytes;
         char *text;
-        int r = file_whole(folder, name, CHAT_TEMPLATE_BYTES_MAX, &text, &bytes, rd->why,
-                           rd->why_bytes);
+        int r = file_read_all(folder, name, CHAT_TEMPLATE_BYTES_MAX, &text, &bytes, rd->why,
+                              rd->why_bytes);
 
         if (r == FILE_E_ABSENT)
                 return 0;
         if (r)
-                return error_pass(why_in(rd->why, rd->why_bytes, r, name));
+                return error_pass(errtext_prefix(rd->why, rd->why_bytes, r, name));
         if (memchr(text, '\0', bytes)) {
                 free(text);
-                return refuse(rd, "%s: a NUL byte is in it", name);
+                return refuse(rd, "%s contains a NUL byte", name);
         }
         *to = text;
         return 0;
 }
 
 /* [{name, template}]: templates of other names have other uses and are ignored. */
-static int read_list(struct reader *rd, const struct json *json, uint32_t list)
+static int read_list(struct reader *rd, const struct json_document *json, uint32_t list)
 {
         int r = 0;
 
@@ -84,8 +84,7 @@ static int read_list(struct reader *rd, const struct json *json, uint32_t list)
                 const char *text = json_string(json, json_member(json, node, "template"), NULL);
 
                 if (!name || !text)
-                        return refuse(rd,
-                                      CONFIG ": a chat_template lacks its name or its template");
+                        return refuse(rd, CONFIG ": a chat_template has no name or no template");
                 if (!strcmp(name, "default"))
                         r = keep(rd, CONFIG ": the default chat_template", text, &rd->to->plain);
                 else if (!strcmp(name, "tool_use"))
@@ -94,7 +93,7 @@ static int read_list(struct reader *rd, const struct json *json, uint32_t list)
         return error_pass(r);
 }
 
-static int read_templates(struct reader *rd, const struct json *json)
+static int read_templates(struct reader *rd, const struct json_document *json)
 {
         uint32_t node = json_member(json, 0, "chat_template");
         const char *text = json_string(json, node, NULL);
@@ -105,11 +104,12 @@ static int read_templates(struct reader *rd, const struct json *json)
                 return error_pass(read_list(rd, json, node));
         if (json_kind(json, node) == JSON_ABSENT || json_kind(json, node) == JSON_NULL)
                 return 0;
-        return refuse(rd, CONFIG ": chat_template is neither a text nor a list");
+        return refuse(rd, CONFIG ": chat_template is neither a string nor a list");
 }
 
 /* A string, or an object whose `content` is a string. */
-static int read_token(struct reader *rd, const struct json *json, const char *key, char **to)
+static int read_token(struct reader *rd, const struct json_document *json, const char *key,
+                      char **to)
 {
         uint32_t node = json_member(json, 0, key);
         const char *text;
@@ -119,11 +119,11 @@ static int read_token(struct reader *rd, const struct json *json, const char *ke
         if (json_kind(json, node) == JSON_OBJECT)
                 node = json_member(json, node, "content");
         text = json_string(json, node, NULL);
-        return text ? keep(rd, key, text, to) : refuse(rd, CONFIG ": %s is no text", key);
+        return text ? keep(rd, key, text, to) : refuse(rd, CONFIG ": %s is not a string", key);
 }
 
 /* Reads tokenizer_config.json; its templates only if there is no template file. */
-static int read_config(struct reader *rd, const struct json *json, bool templates)
+static int read_config(struct reader *rd, const struct json_document *json, bool templates)
 {
         int r = templates ? read_templates(rd, json) : 0;
 
@@ -137,7 +137,7 @@ static int read_config(struct reader *rd, const struct json *json, bool template
 static int read_folder(struct reader *rd, int folder)
 {
         struct chat_source *to = rd->to;
-        struct json *json = NULL;
+        struct json_document *json = NULL;
         bool alone;
         int r;
 
@@ -147,8 +147,8 @@ static int read_folder(struct reader *rd, int folder)
                 r = read_template(rd, folder, "additional_chat_templates/tool_use.jinja",
                                   &to->tools);
         if (!r)
-                r = file_json(folder, CONFIG, CONFIG_BYTES_MAX, CONFIG_NODES_MAX, &json, rd->why,
-                              rd->why_bytes);
+                r = file_read_json(folder, CONFIG, CONFIG_BYTES_MAX, CONFIG_NODES_MAX, &json,
+                                   rd->why, rd->why_bytes);
         if (r)
                 return r == FILE_E_ABSENT ? 0 : error_pass(r);
         r = read_config(rd, json, !alone);
@@ -161,22 +161,23 @@ static int read_file(struct reader *rd, const char *path)
 {
         size_t name = strlen(path), suffix = strlen(".json"), bytes;
         bool config = name > suffix && !strcmp(path + name - suffix, ".json");
-        struct json *json;
+        struct json_document *json;
         char *text;
-        int r = file_whole(AT_FDCWD, path, config ? CONFIG_BYTES_MAX : CHAT_TEMPLATE_BYTES_MAX,
-                           &text, &bytes, rd->why, rd->why_bytes);
+        int r = file_read_all(AT_FDCWD, path, config ? CONFIG_BYTES_MAX : CHAT_TEMPLATE_BYTES_MAX,
+                              &text, &bytes, rd->why, rd->why_bytes);
 
         if (r)
                 return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
         if (!config && memchr(text, '\0', bytes)) {
                 free(text);
-                return refuse(rd, "a NUL byte is in it: it is neither a template nor a model");
+                return refuse(rd,
+                              "it contains a NUL byte, so it is neither a template nor a model");
         }
         if (!config) {
                 rd->to->plain = text;
                 return 0;
         }
-        r = json_parse(text, bytes, CONFIG_NODES_MAX, &json, rd->why, rd->why_bytes);
+        r = error_raise(json_parse(text, bytes, CONFIG_NODES_MAX, &json, rd->why, rd->why_bytes));
         free(text);
         if (r)
                 return error_pass(r);

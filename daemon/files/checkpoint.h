@@ -6,9 +6,9 @@
  *      a folder              config.json, and model.safetensors or its shards
  *                            with model.safetensors.index.json
  *
- * It gives one table of tensors under GGUF's names (files/names.h), checked as a whole.  With
- * shards, every tensor must be in the file that the index names, and in no other.  The descriptors
- * stay open for the code that reads the weights.
+ * It gives one table of tensors under GGUF's names (files/tensor-names.h), checked as a whole.
+ * With shards, every tensor must be in the file that the index names, and in no other.  The
+ * descriptors stay open for the code that reads the weights.
  *
  * The format's own description tells what the model is: GGUF metadata or config.json.  The weights
  * differ between formats too, and the traits tell how: Hugging Face's files have the rows of Q and
@@ -21,8 +21,8 @@
 
 #include "daemon/files/gguf.h"
 #include "daemon/files/tensor.h"
-#include "daemon/json.h"
-#include "daemon/traits.h"
+#include "daemon/model/traits.h"
+#include "json/reader.h"
 
 #define CHECKPOINT_SHARDS_MAX 1000u
 #define CHECKPOINT_INDEX_MAX  (32u << 20)
@@ -44,18 +44,18 @@ int checkpoint_read(const struct checkpoint *checkpoint, const struct tensor *te
 
 /*
  * For code that reads the weights in its own way.  checkpoint_fd() returns the descriptor of the
- * file that has the tensor.  checkpoint_blame() puts tensor and file in front of *why, and returns
- * r.  checkpoint_check(), called at the end, checks that every file is still unchanged since it was
- * opened: 0 or negative errno.
+ * file that has the tensor.  checkpoint_prefix_error() puts tensor and file in front of *why, and
+ * returns r.  checkpoint_check(), called at the end, checks that every file is still unchanged
+ * since it was opened: 0 or negative errno.
  */
 int checkpoint_fd(const struct checkpoint *checkpoint, const struct tensor *tensor);
-int checkpoint_blame(const struct checkpoint *checkpoint, const struct tensor *tensor, char *why,
-                     size_t why_bytes, int r);
+int checkpoint_prefix_error(const struct checkpoint *checkpoint, const struct tensor *tensor,
+                            char *why, size_t why_bytes, int r);
 int checkpoint_check(const struct checkpoint *checkpoint, char *why, size_t why_bytes);
 
 /* One of the two returns NULL; the other one tells the format. */
 const struct gguf *checkpoint_gguf(const struct checkpoint *checkpoint);
-const struct json *checkpoint_config(const struct checkpoint *checkpoint);
+const struct json_document *checkpoint_config(const struct checkpoint *checkpoint);
 
 /*
  * Descriptor of the folder with the model's other files (tokenizer.json); -1: a single GGUF file.

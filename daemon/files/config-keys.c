@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/json.h"
+#include "json/reader.h"
 
 #define ROOT 0u
 
 /* "a.b.c" is the member c in the object b in the object a. */
-static bool member_find(struct reading *rd)
+static bool member_find(struct trait_reader *rd)
 {
         const char *at = rd->key;
         char part[KEY_MAX];
@@ -26,7 +26,7 @@ static bool member_find(struct reading *rd)
         return rd->node != JSON_NONE && json_kind(rd->from, rd->node) != JSON_NULL;
 }
 
-static bool member_whole(const struct reading *rd, uint32_t *ret_value)
+static bool member_whole(const struct trait_reader *rd, uint32_t *ret_value)
 {
         uint64_t value;
 
@@ -36,20 +36,20 @@ static bool member_whole(const struct reading *rd, uint32_t *ret_value)
         return true;
 }
 
-static bool member_real(const struct reading *rd, double *ret_value)
+static bool member_real(const struct trait_reader *rd, double *ret_value)
 {
         return json_real(rd->from, rd->node, ret_value);
 }
 
-static bool member_flag(const struct reading *rd, bool *ret_value)
+static bool member_flag(const struct trait_reader *rd, bool *ret_value)
 {
         return json_bool(rd->from, rd->node, ret_value);
 }
 
-static const char *member_text(const struct reading *rd)
+static const char *member_text(const struct trait_reader *rd)
 {
         return json_string(rd->from, rd->node, NULL);
 }
 
-const struct reading_kind config_keys = { "config.json's", member_find, member_whole,
+const struct trait_source config_keys = { "config.json's", member_find, member_whole,
                                           member_real,     member_flag, member_text };

@@ -21,13 +21,13 @@
 #include <stddef.h>
 
 #include "daemon/files/scales.h"
-#include "daemon/json.h"
+#include "json/reader.h"
 
 /*
  * What one scale covers when scales are for blocks; 128 x 128 unless the file says otherwise.
  * Returns 0, or -EINVAL and *why: not served.
  */
-int config_quantization(const struct json *json, struct scale_block *ret_block, char *why,
+int config_quantization(const struct json_document *json, struct scale_block *ret_block, char *why,
                         size_t why_bytes);
 
 #endif

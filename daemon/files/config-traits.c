@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/files/config-keys.h"
 #include "daemon/files/config-quantization.h"
 #include "daemon/files/config-traits.h"
-#include "daemon/files/reading.h"
-#include "daemon/why.h"
+#include "daemon/files/trait-reader.h"
 
 #define ROOT 0u
 
@@ -83,49 +83,51 @@ static const char *const rope_keys[] = {
 };
 
 /* The first of `architectures`; if absent, the older and less precise model_type. */
-static const struct architecture *read_architecture(struct reading *rd)
+static const struct architecture *read_architecture(struct trait_reader *rd)
 {
-        bool listed = reading_has(rd, "architectures");
+        bool listed = trait_reader_has(rd, "architectures");
         const char *name;
 
         if (listed)
                 name = json_string(rd->from, json_first(rd->from, rd->node), NULL);
         else
-                name = reading_text(rd, "model_type");
+                name = trait_reader_text(rd, "model_type");
         for (size_t i = 0; name && i < sizeof(architectures) / sizeof(*architectures); i++)
                 if (!strcmp(name, listed ? architectures[i].name : architectures[i].type))
                         return &architectures[i];
         if (name)
-                reading_fault(rd, "architecture '%s' is not served yet", shown(name).text);
+                trait_reader_fault(rd, "architecture '%s' is not supported yet", shown(name).text);
         else
-                reading_fault(rd, "config.json names no architecture");
+                trait_reader_fault(rd, "config.json names no architecture");
         return NULL;
 }
 
-static void read_activation(struct reading *rd, struct traits *t)
+static void read_activation(struct trait_reader *rd, struct traits *t)
 {
-        const char *name = reading_text(rd, "hidden_act");
+        const char *name = trait_reader_text(rd, "hidden_act");
 
         if (!name || !strcmp(name, "silu"))
                 t->act = ACT_SILU;
         else if (!strcmp(name, "gelu_pytorch_tanh"))
                 t->act = ACT_GELU_TANH;
         else
-                reading_fault(rd, "config.json's 'hidden_act' is '%s', which is not served yet",
-                              shown(name).text);
+                trait_reader_fault(rd,
+                                   "config.json's 'hidden_act' is '%s', which is not supported yet",
+                                   shown(name).text);
 }
 
 /* Finds the object with the rope keys; after this they are read as ".key". */
-static void find_rope(struct reading *rd)
+static void find_rope(struct trait_reader *rd)
 {
-        bool newer = reading_has(rd, "rope_parameters"), older = reading_has(rd, "rope_scaling");
+        bool newer = trait_reader_has(rd, "rope_parameters"),
+             older = trait_reader_has(rd, "rope_scaling");
         const char *name = older ? "rope_scaling" : "rope_parameters";
         uint32_t node = json_member(rd->from, ROOT, name);
 
         if (newer && older)
-                reading_fault(rd, "config.json has both 'rope_parameters' and 'rope_scaling'");
+                trait_reader_fault(rd, "config.json has both 'rope_parameters' and 'rope_scaling'");
         if ((newer || older) && json_kind(rd->from, node) != JSON_OBJECT)
-                reading_fault(rd, "config.json's '%s' is not an object", name);
+                trait_reader_fault(rd, "config.json's '%s' is not an object", name);
         for (uint32_t at = json_first(rd->from, node); at != JSON_NONE;
              at = json_next(rd->from, at)) {
                 const char *key = json_key(rd->from, at, NULL);
@@ -134,13 +136,14 @@ static void find_rope(struct reading *rd)
                 for (size_t i = 0; key && i < sizeof(rope_keys) / sizeof(*rope_keys); i++)
                         known = known || !strcmp(key, rope_keys[i]);
                 if (!known)
-                        reading_fault(rd, "config.json's '%s.%s' says what is not served yet", name,
-                                      shown(key ? key : "?").text);
+                        trait_reader_fault(
+                                rd, "config.json's '%s.%s' has a value that is not supported yet",
+                                name, shown(key ? key : "?").text);
         }
         rd->prefix = name;
 }
 
-static enum rope_scaling read_scaling(struct reading *rd)
+static enum rope_scaling read_scaling(struct trait_reader *rd)
 {
         static const char *const names[] = {
                 [ROPE_PLAIN] = "default",
@@ -148,14 +151,15 @@ static enum rope_scaling read_scaling(struct reading *rd)
                 [ROPE_LLAMA3] = "llama3",
                 [ROPE_YARN] = "yarn",
         };
-        const char *name = reading_text(rd, reading_has(rd, ".rope_type") ? ".rope_type" : ".type");
+        const char *name =
+                trait_reader_text(rd, trait_reader_has(rd, ".rope_type") ? ".rope_type" : ".type");
 
         for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
                 if (!strcmp(name, names[i]))
                         return (enum rope_scaling)i;
         if (name)
-                reading_fault(rd, "config.json's '%s' is '%s', which is not served yet", rd->key,
-                              shown(name).text);
+                trait_reader_fault(rd, "config.json's '%s' is '%s', which is not supported yet",
+                                   rd->key, shown(name).text);
         return ROPE_PLAIN;
 }
 
@@ -163,50 +167,51 @@ static enum rope_scaling read_scaling(struct reading *rd)
  * attention_factor is given, or follows from the factor.  DeepSeek's two mscales define a quotient;
  * if only one is given, it is ignored, as in transformers.
  */
-static double read_attention(struct reading *rd, double factor)
+static double read_attention(struct trait_reader *rd, double factor)
 {
         static const double none = 0;
-        double mscale = reading_real(rd, ".mscale", 0, ATTENTION_MAX, &none);
-        double all = reading_real(rd, ".mscale_all_dim", 0, ATTENTION_MAX, &none);
+        double mscale = trait_reader_real(rd, ".mscale", 0, ATTENTION_MAX, &none);
+        double all = trait_reader_real(rd, ".mscale_all_dim", 0, ATTENTION_MAX, &none);
         double usual = rope_attention(factor, 1);
 
         if (mscale > 0 && all > 0)
                 usual = rope_attention(factor, mscale) / rope_attention(factor, all);
-        return reading_real(rd, ".attention_factor", ATTENTION_MIN, ATTENTION_MAX, &usual);
+        return trait_reader_real(rd, ".attention_factor", ATTENTION_MIN, ATTENTION_MAX, &usual);
 }
 
-static void read_rope(struct reading *rd, struct traits *t)
+static void read_rope(struct trait_reader *rd, struct traits *t)
 {
         static const double base = 10000, whole = 1, slow = 1, fast = 32;
         struct rope_shape *rope = &t->rope;
         double outer, stretch, context = t->context;
         bool by_parts;
 
-        outer = reading_real(rd, "rope_theta", 1, ROPE_BASE_MAX, &base);
+        outer = trait_reader_real(rd, "rope_theta", 1, ROPE_BASE_MAX, &base);
         find_rope(rd);
         rope->pairing = ROPE_HALVES;
         rope->dims = t->head_dim;
         rope->attention = 1;
-        rope->base = reading_real(rd, ".rope_theta", 1, ROPE_BASE_MAX, &outer);
-        (void)reading_real(rd, ".partial_rotary_factor", 1, 1, &whole);
-        (void)reading_real(rd, "partial_rotary_factor", 1, 1, &whole);
+        rope->base = trait_reader_real(rd, ".rope_theta", 1, ROPE_BASE_MAX, &outer);
+        (void)trait_reader_real(rd, ".partial_rotary_factor", 1, 1, &whole);
+        (void)trait_reader_real(rd, "partial_rotary_factor", 1, 1, &whole);
         rope->scaling = read_scaling(rd);
         if (rope->scaling == ROPE_PLAIN)
                 return;
         by_parts = rope->scaling != ROPE_LINEAR;
-        rope->trained = by_parts ? reading_real(rd, ".original_max_position_embeddings", 1,
-                                                CONTEXT_MAX, &context)
+        rope->trained = by_parts ? trait_reader_real(rd, ".original_max_position_embeddings", 1,
+                                                     CONTEXT_MAX, &context)
                                  : context;
         stretch = context / rope->trained;
-        rope->factor = reading_real(rd, ".factor", 1, STRETCH_MAX,
-                                    rope->scaling == ROPE_YARN && stretch >= 1 ? &stretch : NULL);
+        rope->factor =
+                trait_reader_real(rd, ".factor", 1, STRETCH_MAX,
+                                  rope->scaling == ROPE_YARN && stretch >= 1 ? &stretch : NULL);
         if (rope->scaling == ROPE_LLAMA3) {
-                rope->low = reading_real(rd, ".low_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
-                rope->high = reading_real(rd, ".high_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
+                rope->low = trait_reader_real(rd, ".low_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
+                rope->high = trait_reader_real(rd, ".high_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
         } else if (rope->scaling == ROPE_YARN) {
-                rope->low = reading_real(rd, ".beta_slow", TURNS_MIN, TURNS_MAX, &slow);
-                rope->high = reading_real(rd, ".beta_fast", TURNS_MIN, TURNS_MAX, &fast);
-                rope->whole = reading_flag(rd, ".truncate", true);
+                rope->low = trait_reader_real(rd, ".beta_slow", TURNS_MIN, TURNS_MAX, &slow);
+                rope->high = trait_reader_real(rd, ".beta_fast", TURNS_MIN, TURNS_MAX, &fast);
+                rope->whole = trait_reader_flag(rd, ".truncate", true);
                 rope->attention = read_attention(rd, rope->factor);
         }
 }
@@ -215,37 +220,37 @@ static void read_rope(struct reading *rd, struct traits *t)
  * The first layer that has a window; t->layers if none has.  All later layers must have one too.
  * TRAITS_NO_TOKEN: there is no list.
  */
-static uint32_t read_layer_types(struct reading *rd, const struct traits *t)
+static uint32_t read_layer_types(struct trait_reader *rd, const struct traits *t)
 {
         uint32_t list, count = 0, first = t->layers;
 
-        if (!reading_has(rd, "layer_types"))
+        if (!trait_reader_has(rd, "layer_types"))
                 return TRAITS_NO_TOKEN;
         list = rd->node;
         if (json_count(rd->from, list) != t->layers)
-                reading_fault(rd,
-                              "config.json's 'layer_types' are %" PRIu32 " for %" PRIu32 " layers",
-                              json_count(rd->from, list), t->layers);
+                trait_reader_fault(
+                        rd, "config.json's 'layer_types' are %" PRIu32 " for %" PRIu32 " layers",
+                        json_count(rd->from, list), t->layers);
         for (uint32_t at = json_first(rd->from, list); at != JSON_NONE;
              at = json_next(rd->from, at), count++) {
                 const char *name = json_string(rd->from, at, NULL);
                 bool sliding = name && !strcmp(name, "sliding_attention");
 
                 if (!sliding && (!name || strcmp(name, "full_attention")))
-                        reading_fault(rd,
-                                      "config.json's 'layer_types' have '%s', which is not "
-                                      "served yet",
-                                      shown(name ? name : "?").text);
+                        trait_reader_fault(
+                                rd,
+                                "config.json's 'layer_types' have '%s', which is not supported yet",
+                                shown(name ? name : "?").text);
                 if (sliding && first == t->layers)
                         first = count;
                 if (!sliding && first < count)
-                        reading_fault(rd, "config.json's 'layer_types' alternate, which is not "
-                                          "served yet");
+                        trait_reader_fault(rd, "config.json's 'layer_types' alternate, which is "
+                                               "not supported yet");
         }
         return first;
 }
 
-static void read_window(struct reading *rd, const struct architecture *architecture,
+static void read_window(struct trait_reader *rd, const struct architecture *architecture,
                         struct traits *t)
 {
         static const uint32_t usual = WINDOW_USUAL, from_usual = WINDOW_FROM_USUAL;
@@ -253,16 +258,16 @@ static void read_window(struct reading *rd, const struct architecture *architect
         uint32_t listed = read_layer_types(rd, t), from = 0;
 
         if (architecture->window == WINDOW_ON_REQUEST) {
-                wanted = reading_flag(rd, "use_sliding_window", false);
-                from = reading_whole(rd, "max_window_layers", 0, UINT32_MAX, &from_usual);
+                wanted = trait_reader_flag(rd, "use_sliding_window", false);
+                from = trait_reader_whole(rd, "max_window_layers", 0, UINT32_MAX, &from_usual);
         }
-        if (reading_has(rd, "sliding_window") && architecture->window == WINDOW_NEVER)
-                reading_fault(rd, "config.json's 'sliding_window' is not served with '%s'",
-                              architecture->name);
-        if (wanted && rd->node != JSON_NONE && !reading_has(rd, "sliding_window"))
+        if (trait_reader_has(rd, "sliding_window") && architecture->window == WINDOW_NEVER)
+                trait_reader_fault(rd, "config.json's 'sliding_window' is not supported with '%s'",
+                                   architecture->name);
+        if (wanted && rd->node != JSON_NONE && !trait_reader_has(rd, "sliding_window"))
                 wanted = false; /* the key is null */
         if (wanted) {
-                t->window = reading_whole(rd, "sliding_window", 1, CONTEXT_MAX, &usual);
+                t->window = trait_reader_whole(rd, "sliding_window", 1, CONTEXT_MAX, &usual);
                 t->window_from = listed != TRAITS_NO_TOKEN ? listed : from;
         }
 }
@@ -272,56 +277,58 @@ static enum presence presence(bool there)
         return there ? MUST_BE_THERE : NOT_THERE;
 }
 
-static void read_parts(struct reading *rd, const struct architecture *architecture,
+static void read_parts(struct trait_reader *rd, const struct architecture *architecture,
                        struct traits *t)
 {
-        bool bias = architecture->may_bias && reading_flag(rd, "attention_bias", false);
-        bool ffn_bias = architecture->may_ffn_bias && reading_flag(rd, "mlp_bias", false);
+        bool bias = architecture->may_bias && trait_reader_flag(rd, "attention_bias", false);
+        bool ffn_bias = architecture->may_ffn_bias && trait_reader_flag(rd, "mlp_bias", false);
 
         t->qkv_bias = presence(architecture->qkv_bias || bias);
         t->output_bias = presence(bias);
         t->ffn_bias = presence(ffn_bias);
         t->qk_norm = presence(architecture->qk_norm);
         t->rope_table = NOT_THERE; /* only GGUF files have this tensor */
-        t->tied = reading_flag(rd, "tie_word_embeddings", false);
+        t->tied = trait_reader_flag(rd, "tie_word_embeddings", false);
 }
 
-static void read_sizes(struct reading *rd, const struct architecture *architecture,
+static void read_sizes(struct trait_reader *rd, const struct architecture *architecture,
                        struct traits *t)
 {
         static const double eps = 1e-6;
         uint32_t kv_heads;
 
-        t->layers = reading_whole(rd, "num_hidden_layers", 1, LAYERS_MAX, NULL);
-        t->width = reading_whole(rd, "hidden_size", 1, WIDTH_MAX, NULL);
-        t->ffn = reading_whole(rd, "intermediate_size", 1, WIDTH_MAX, NULL);
-        t->vocab = reading_whole(rd, "vocab_size", 2, VOCAB_MAX, NULL);
-        t->context = reading_whole(rd, "max_position_embeddings", 1, CONTEXT_MAX, NULL);
-        t->eps = (float)reading_real(rd, "rms_norm_eps", EPS_MIN, 1, &eps);
-        t->heads = reading_whole(rd, "num_attention_heads", 1, HEADS_MAX, NULL);
-        kv_heads = architecture->kv_heads && !reading_has(rd, "num_key_value_heads") &&
+        t->layers = trait_reader_whole(rd, "num_hidden_layers", 1, LAYERS_MAX, NULL);
+        t->width = trait_reader_whole(rd, "hidden_size", 1, WIDTH_MAX, NULL);
+        t->ffn = trait_reader_whole(rd, "intermediate_size", 1, WIDTH_MAX, NULL);
+        t->vocab = trait_reader_whole(rd, "vocab_size", 2, VOCAB_MAX, NULL);
+        t->context = trait_reader_whole(rd, "max_position_embeddings", 1, CONTEXT_MAX, NULL);
+        t->eps = (float)trait_reader_real(rd, "rms_norm_eps", EPS_MIN, 1, &eps);
+        t->heads = trait_reader_whole(rd, "num_attention_heads", 1, HEADS_MAX, NULL);
+        kv_heads = architecture->kv_heads && !trait_reader_has(rd, "num_key_value_heads") &&
                                    rd->node == JSON_NONE
                            ? architecture->kv_heads
                            : t->heads;
-        t->kv_heads = reading_whole(rd, "num_key_value_heads", 1, HEADS_MAX, &kv_heads);
-        if (architecture->head_dim && !reading_has(rd, "head_dim"))
+        t->kv_heads = trait_reader_whole(rd, "num_key_value_heads", 1, HEADS_MAX, &kv_heads);
+        if (architecture->head_dim && !trait_reader_has(rd, "head_dim"))
                 t->head_dim = architecture->head_dim;
         else
-                t->head_dim = reading_head_dim(rd, "head_dim", t);
+                t->head_dim = trait_reader_head_dim(rd, "head_dim", t);
 }
 
-static void read_tokens(struct reading *rd, const struct architecture *architecture,
+static void read_tokens(struct trait_reader *rd, const struct architecture *architecture,
                         struct traits *t)
 {
         const uint32_t none = TRAITS_NO_TOKEN;
         uint32_t list;
 
-        t->bos = architecture->bos_first ? reading_whole(rd, "bos_token_id", 0, t->vocab - 1, &none)
-                                         : none;
-        if (!reading_has(rd, "eos_token_id"))
+        t->bos = architecture->bos_first
+                         ? trait_reader_whole(rd, "bos_token_id", 0, t->vocab - 1, &none)
+                         : none;
+        if (!trait_reader_has(rd, "eos_token_id"))
                 return;
         if (json_kind(rd->from, rd->node) != JSON_ARRAY) {
-                traits_add_eos(rd, t, reading_whole(rd, "eos_token_id", 0, t->vocab - 1, NULL));
+                traits_add_eos(rd, t,
+                               trait_reader_whole(rd, "eos_token_id", 0, t->vocab - 1, NULL));
                 return;
         }
         list = rd->node;
@@ -332,14 +339,15 @@ static void read_tokens(struct reading *rd, const struct architecture *architect
                 if (json_whole(rd->from, at, &id) && id < t->vocab)
                         traits_add_eos(rd, t, (uint32_t)id);
                 else
-                        reading_fault(rd, "config.json's 'eos_token_id' has what is no token of "
-                                          "the vocabulary");
+                        trait_reader_fault(rd, "config.json's 'eos_token_id' has an id that is not "
+                                               "in the vocabulary");
         }
 }
 
-int config_traits(const struct json *json, struct traits *ret_traits, char *why, size_t why_bytes)
+int config_traits(const struct json_document *json, struct traits *ret_traits, char *why,
+                  size_t why_bytes)
 {
-        struct reading rd = {
+        struct trait_reader rd = {
                 .kind = &config_keys, .from = json, .why = why, .why_bytes = why_bytes
         };
         const struct architecture *architecture = read_architecture(&rd);
@@ -354,7 +362,7 @@ int config_traits(const struct json *json, struct traits *ret_traits, char *why,
         read_window(&rd, architecture, &t);
         read_rope(&rd, &t);
         read_tokens(&rd, architecture, &t);
-        reading_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
+        trait_reader_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
         traits_check(&rd, &t);
         if (!rd.r)
                 rd.r = config_quantization(json, &block, why, why_bytes);

@@ -15,10 +15,11 @@
 
 #include <stddef.h>
 
-#include "daemon/json.h"
-#include "daemon/traits.h"
+#include "daemon/model/traits.h"
+#include "json/reader.h"
 
 /* The root of `json` is the file's object.  Returns 0, or -EINVAL and *why. */
-int config_traits(const struct json *json, struct traits *ret_traits, char *why, size_t why_bytes);
+int config_traits(const struct json_document *json, struct traits *ret_traits, char *why,
+                  size_t why_bytes);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
-#include "daemon/sys.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/sys.h"
 
 int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
               size_t why_bytes)
@@ -17,16 +17,16 @@ int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_ma
         int fd = sys_open_at(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY), r;
 
         if (fd == -ENOENT) {
-                why_say(why, why_bytes, fd, "%s", strerror(ENOENT));
+                errtext_set(why, why_bytes, fd, "%s", strerror(ENOENT));
                 return FILE_E_ABSENT;
         }
         if (fd < 0)
-                return error_raise(why_say(why, why_bytes, fd, "%s", strerror(-fd)));
+                return error_raise(errtext_set(why, why_bytes, fd, "%s", strerror(-fd)));
         r = sys_file_mark(fd, ret_mark);
         if (r == -EINVAL)
-                why_say(why, why_bytes, r, "not a regular file");
+                errtext_set(why, why_bytes, r, "not a regular file");
         else if (r)
-                why_say(why, why_bytes, r, "%s", strerror(-r));
+                errtext_set(why, why_bytes, r, "%s", strerror(-r));
         if (r) {
                 sys_close(fd);
                 return error_pass(r);
@@ -35,16 +35,16 @@ int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_ma
         return 0;
 }
 
-int file_check(int fd, const struct sys_mark *mark, char *why, size_t why_bytes)
+int file_check_unchanged(int fd, const struct sys_mark *mark, char *why, size_t why_bytes)
 {
         struct sys_mark now = { 0 };
         int r = sys_file_mark(fd, &now);
 
         if (r)
-                return error_raise(why_say(why, why_bytes, r, "%s", strerror(-r)));
+                return error_raise(errtext_set(why, why_bytes, r, "%s", strerror(-r)));
         if (memcmp(&now, mark, sizeof(now)))
-                return error_raise(
-                        why_say(why, why_bytes, -EIO, "the file was changed while it was read"));
+                return error_raise(errtext_set(why, why_bytes, -EIO,
+                                               "the file was changed while it was read"));
         return 0;
 }
 
@@ -55,12 +55,12 @@ int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why,
         for (size_t at = 0; at < bytes; at += (size_t)n) {
                 n = sys_pread(fd, (char *)ret_bytes + at, bytes - at, offset + at);
                 if (n < 0)
-                        return error_raise(why_say(why, why_bytes, (int)n,
-                                                   "reading it at byte %" PRIu64 ": %s",
-                                                   offset + at, strerror((int)-n)));
+                        return error_raise(errtext_set(why, why_bytes, (int)n,
+                                                       "reading failed at byte %" PRIu64 ": %s",
+                                                       offset + at, strerror((int)-n)));
                 if (!n)
-                        return error_raise(why_say(why, why_bytes, -EIO,
-                                                   "the file became shorter while it was read"));
+                        return error_raise(errtext_set(
+                                why, why_bytes, -EIO, "the file became shorter while it was read"));
         }
         return 0;
 }
@@ -72,12 +72,13 @@ static int read_whole(int fd, uint64_t bytes, uint64_t bytes_max, char **ret_tex
         int r;
 
         if (bytes > bytes_max)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "%" PRIu64 " bytes, at most %" PRIu64 " may be", bytes,
-                                           bytes_max));
+                return error_raise(errtext_set(
+                        why, why_bytes, -EINVAL,
+                        "the file has %" PRIu64 " bytes, the limit is %" PRIu64, bytes, bytes_max));
         text = malloc(bytes + 1);
         if (!text)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its text"));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "out of memory for the file's text"));
         r = file_read(fd, 0, text, bytes, why, why_bytes);
         if (r) {
                 free(text);
@@ -88,8 +89,8 @@ static int read_whole(int fd, uint64_t bytes, uint64_t bytes_max, char **ret_tex
         return 0;
 }
 
-int file_whole(int folder, const char *name, uint64_t bytes_max, char **ret_text, size_t *ret_bytes,
-               char *why, size_t why_bytes)
+int file_read_all(int folder, const char *name, uint64_t bytes_max, char **ret_text,
+                  size_t *ret_bytes, char *why, size_t why_bytes)
 {
         struct sys_mark mark;
         int fd, r;
@@ -103,17 +104,17 @@ int file_whole(int folder, const char *name, uint64_t bytes_max, char **ret_text
         return error_pass(r);
 }
 
-int file_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
-              struct json **ret_json, char *why, size_t why_bytes)
+int file_read_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
+                   struct json_document **ret_json, char *why, size_t why_bytes)
 {
         size_t bytes;
         char *text;
         int r;
 
-        r = file_whole(folder, name, bytes_max, &text, &bytes, why, why_bytes);
+        r = file_read_all(folder, name, bytes_max, &text, &bytes, why, why_bytes);
         if (!r) {
-                r = json_parse(text, bytes, nodes_max, ret_json, why, why_bytes);
+                r = error_raise(json_parse(text, bytes, nodes_max, ret_json, why, why_bytes));
                 free(text);
         }
-        return r ? error_pass(why_in(why, why_bytes, r, name)) : 0;
+        return r ? error_pass(errtext_prefix(why, why_bytes, r, name)) : 0;
 }

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/json.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
+#include "json/reader.h"
 
 enum { FILE_E_ABSENT = 1 }; /* the file does not exist; *why says so */
 
@@ -22,7 +22,7 @@ int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_ma
 /*
  * Checks that the file is unchanged since the mark was taken.  0, -EIO or another negative errno.
  */
-int file_check(int fd, const struct sys_mark *mark, char *why, size_t why_bytes);
+int file_check_unchanged(int fd, const struct sys_mark *mark, char *why, size_t why_bytes);
 
 /* Reads exactly `bytes` bytes from `offset` on.  -EIO: the file became shorter. */
 int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why, size_t why_bytes);
@@ -31,11 +31,11 @@ int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why,
  * Reads the whole file, at most bytes_max, and adds a NUL.  The caller frees it.  Returns the same
  * as file_open().
  */
-int file_whole(int folder, const char *name, uint64_t bytes_max, char **ret_text, size_t *ret_bytes,
-               char *why, size_t why_bytes);
+int file_read_all(int folder, const char *name, uint64_t bytes_max, char **ret_text,
+                  size_t *ret_bytes, char *why, size_t why_bytes);
 
 /* The same for JSON of at most nodes_max values; *why has the name in it. */
-int file_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
-              struct json **ret_json, char *why, size_t why_bytes);
+int file_read_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
+                   struct json_document **ret_json, char *why, size_t why_bytes);
 
 #endif

@@ -25,9 +25,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/files/gguf-reader.h"
-#include "daemon/why.h"
-#include "daemon/error.h"
 
 #define KEY_BYTES_MAX    65535u
 #define NESTING_MAX      4u
@@ -36,7 +36,7 @@
 #define TENSOR_BYTES_MIN (8 + 1 + 4 + 8 + 4 + 8)
 
 /* Bytes of a value; for a string or an array, the least possible. */
-static const uint8_t value_bytes[VALUE_TYPE_N] = { 1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8 };
+static const uint8_t value_bytes[GGUF_TYPE_N] = { 1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8 };
 
 /* How numbers are stored in a tensor: blocks of `numbers` numbers in `bytes` bytes. */
 static const struct format {
@@ -56,29 +56,29 @@ static const struct format {
         { 3, 32, 20, NULL, ROW_Q4_1 },
         { 6, 32, 22, NULL, ROW_Q5_0 },
         { 7, 32, 24, NULL, ROW_Q5_1 },
-        { 9, 32, 36, "its type Q8_1 is not served yet" },
+        { 9, 32, 36, "its type Q8_1 is not supported yet" },
         { 10, 256, 84, NULL, ROW_Q2_K },
         { 11, 256, 110, NULL, ROW_Q3_K },
-        { 15, 256, 292, "its type Q8_K is not served yet" },
+        { 15, 256, 292, "its type Q8_K is not supported yet" },
         { 20, 32, 18, NULL, ROW_IQ4_NL },
-        { 23, 256, 136, "its type IQ4_XS is not served yet" },
-        { 24, 1, 1, "its type I8 is not served" },
-        { 25, 1, 2, "its type I16 is not served" },
-        { 26, 1, 4, "its type I32 is not served" },
-        { 27, 1, 8, "its type I64 is not served" },
-        { 28, 1, 8, "its type F64 is not served" },
+        { 23, 256, 136, "its type IQ4_XS is not supported yet" },
+        { 24, 1, 1, "its type I8 is not supported" },
+        { 25, 1, 2, "its type I16 is not supported" },
+        { 26, 1, 4, "its type I32 is not supported" },
+        { 27, 1, 8, "its type I64 is not supported" },
+        { 28, 1, 8, "its type F64 is not supported" },
         { 39, 32, 17, NULL, ROW_MXFP4 },
 };
 
 /* An unknown type: the tensor's size is not known, so only its start is checked. */
-static const struct format format_unknown = { .unserved = "its type is unknown here" };
+static const struct format format_unknown = { .unserved = "its type is unknown" };
 
 static bool mul(uint64_t a, uint64_t b, uint64_t *ret)
 {
         return !__builtin_mul_overflow(a, b, ret);
 }
 
-void reader_fault(const struct reader *r, const char *format, ...)
+void gguf_reader_fault(const struct gguf_reader *r, const char *format, ...)
 {
         va_list args;
         int n = 0;
@@ -94,13 +94,13 @@ void reader_fault(const struct reader *r, const char *format, ...)
         }
 }
 
-static int take(struct reader *r, uint64_t count, uint8_t **ret_bytes)
+static int take(struct gguf_reader *r, uint64_t count, uint8_t **ret_bytes)
 {
         if (count > r->limit - r->at)
-                return reader_refuse(r,
-                                     "%" PRIu64 " bytes are wanted at offset %" PRIu64
-                                     ", but a header here ends by %" PRIu64,
-                                     count, r->at, r->limit);
+                return gguf_reader_refuse(r,
+                                          "%" PRIu64 " bytes are needed at offset %" PRIu64
+                                          ", but the header must end by %" PRIu64,
+                                          count, r->at, r->limit);
         if (count > r->have - r->at)
                 return GGUF_E_MORE;
         *ret_bytes = r->bytes + r->at;
@@ -108,7 +108,7 @@ static int take(struct reader *r, uint64_t count, uint8_t **ret_bytes)
         return 0;
 }
 
-static int take_u32(struct reader *r, uint32_t *ret_value)
+static int take_u32(struct gguf_reader *r, uint32_t *ret_value)
 {
         uint8_t *p = NULL;
         int k = take(r, 4, &p);
@@ -120,7 +120,7 @@ static int take_u32(struct reader *r, uint32_t *ret_value)
         return 0;
 }
 
-static int take_u64(struct reader *r, uint64_t *ret_value)
+static int take_u64(struct gguf_reader *r, uint64_t *ret_value)
 {
         uint8_t *p = NULL;
         int k = take(r, 8, &p);
@@ -133,7 +133,8 @@ static int take_u64(struct reader *r, uint64_t *ret_value)
 }
 
 /* Reads a count of things of at least `least` bytes each; refuses a count that cannot fit. */
-static int take_count(struct reader *r, const char *things, uint64_t least, uint64_t *ret_count)
+static int take_count(struct gguf_reader *r, const char *things, uint64_t least,
+                      uint64_t *ret_count)
 {
         uint64_t count, left;
         int k = take_u64(r, &count);
@@ -142,13 +143,13 @@ static int take_count(struct reader *r, const char *things, uint64_t least, uint
                 return k;
         left = r->limit - r->at;
         if (count > left / least)
-                return reader_refuse(r, "%" PRIu64 " %s cannot be in %" PRIu64 " bytes", count,
-                                     things, left);
+                return gguf_reader_refuse(r, "%" PRIu64 " %s do not fit in %" PRIu64 " bytes",
+                                          count, things, left);
         *ret_count = count;
         return 0;
 }
 
-static int take_string(struct reader *r, const char *role, uint64_t bytes_max, char **ret_text)
+static int take_string(struct gguf_reader *r, const char *role, uint64_t bytes_max, char **ret_text)
 {
         uint64_t count;
         uint8_t *p;
@@ -157,20 +158,21 @@ static int take_string(struct reader *r, const char *role, uint64_t bytes_max, c
         if (k)
                 return k;
         if (count > bytes_max)
-                return reader_refuse(r, "%s of %" PRIu64 " bytes, at most %" PRIu64 " may be", role,
-                                     count, bytes_max);
+                return gguf_reader_refuse(r, "%s of %" PRIu64 " bytes, the limit is %" PRIu64, role,
+                                          count, bytes_max);
         k = take(r, count, &p);
         if (k)
                 return k;
         if (memchr(p, 0, count))
-                return reader_refuse(r, "%s with a zero byte", role);
+                return gguf_reader_refuse(r, "%s with a zero byte", role);
         memmove(p - 1, p, count);
         p[(int64_t)count - 1] = 0;
         *ret_text = (char *)p - 1;
         return 0;
 }
 
-static int take_name(struct reader *r, const char *role, uint64_t bytes_max, const char **ret_name)
+static int take_name(struct gguf_reader *r, const char *role, uint64_t bytes_max,
+                     const char **ret_name)
 {
         char *name;
         int k = take_string(r, role, bytes_max, &name);
@@ -178,14 +180,14 @@ static int take_name(struct reader *r, const char *role, uint64_t bytes_max, con
         if (k)
                 return k;
         if (!*name)
-                return reader_refuse(r, "an empty %s", role);
+                return gguf_reader_refuse(r, "an empty %s", role);
         r->name = name;
         *ret_name = name;
         return 0;
 }
 
 /* Skips an array; checks only that its elements are inside the file. */
-static int skip_array(struct reader *r, unsigned depth)
+static int skip_array(struct gguf_reader *r, unsigned depth)
 {
         uint64_t count, bytes;
         uint32_t type;
@@ -194,17 +196,17 @@ static int skip_array(struct reader *r, unsigned depth)
 
         if (k)
                 return k;
-        if (type >= VALUE_TYPE_N)
-                return reader_refuse(r, "an array of the unknown type %" PRIu32, type);
+        if (type >= GGUF_TYPE_N)
+                return gguf_reader_refuse(r, "an array of the unknown type %" PRIu32, type);
         if (depth == NESTING_MAX)
-                return reader_refuse(r, "arrays nested deeper than %u", NESTING_MAX);
+                return gguf_reader_refuse(r, "arrays nested deeper than %u", NESTING_MAX);
         k = take_count(r, "elements of an array", value_bytes[type], &count);
         if (k)
                 return k;
-        if (type != VALUE_STRING && type != VALUE_ARRAY)
+        if (type != GGUF_STRING && type != GGUF_ARRAY)
                 return take(r, count * value_bytes[type], &p);
         for (uint64_t i = 0; i < count; i++) {
-                if (type == VALUE_ARRAY)
+                if (type == GGUF_ARRAY)
                         k = skip_array(r, depth + 1);
                 else if (!(k = take_count(r, "bytes of a string", 1, &bytes)))
                         k = take(r, bytes, &p);
@@ -214,21 +216,21 @@ static int skip_array(struct reader *r, unsigned depth)
         return 0;
 }
 
-int reader_take_pair(struct reader *r, struct pair *ret_pair)
+int gguf_reader_take_pair(struct gguf_reader *r, struct gguf_pair *ret_pair)
 {
-        struct pair pair;
+        struct gguf_pair pair;
         uint8_t *value = NULL;
         char *text;
         int k;
 
         if ((k = take_name(r, "key", KEY_BYTES_MAX, &pair.key)) || (k = take_u32(r, &pair.type)))
                 return k;
-        if (pair.type >= VALUE_TYPE_N)
-                return reader_refuse(r, "a value of the unknown type %" PRIu32, pair.type);
-        if (pair.type == VALUE_STRING) {
+        if (pair.type >= GGUF_TYPE_N)
+                return gguf_reader_refuse(r, "a value of the unknown type %" PRIu32, pair.type);
+        if (pair.type == GGUF_STRING) {
                 k = take_string(r, "a string", UINT64_MAX, &text);
                 value = k ? NULL : (uint8_t *)text;
-        } else if (pair.type == VALUE_ARRAY) {
+        } else if (pair.type == GGUF_ARRAY) {
                 value = r->bytes + r->at;
                 k = skip_array(r, 0);
         } else {
@@ -236,8 +238,8 @@ int reader_take_pair(struct reader *r, struct pair *ret_pair)
         }
         if (k)
                 return k;
-        if (pair.type == VALUE_BOOL && *value > 1)
-                return reader_refuse(r, "a truth value of %u", *value);
+        if (pair.type == GGUF_BOOL && *value > 1)
+                return gguf_reader_refuse(r, "a boolean with the value %u", *value);
         pair.value = value;
         *ret_pair = pair;
         return 0;
@@ -252,7 +254,7 @@ static const struct format *format_of(uint32_t id)
 }
 
 /* Computes rows, columns and bytes from sizes and type. */
-static int tensor_shape(struct reader *r, struct tensor *t, const uint64_t size[RANK_MAX],
+static int tensor_shape(struct gguf_reader *r, struct tensor *t, const uint64_t size[RANK_MAX],
                         uint32_t type)
 {
         const struct format *format = format_of(type);
@@ -260,16 +262,16 @@ static int tensor_shape(struct reader *r, struct tensor *t, const uint64_t size[
 
         for (unsigned i = 0; i < RANK_MAX; i++) {
                 if (!size[i] || size[i] > UINT32_MAX)
-                        return reader_refuse(r, "size %u is %" PRIu64 ", out of bounds", i,
-                                             size[i]);
+                        return gguf_reader_refuse(r, "size %u is %" PRIu64 ", out of bounds", i,
+                                                  size[i]);
                 if (!mul(numbers, size[i], &numbers))
-                        return reader_refuse(r, "the product of its sizes overflows");
+                        return gguf_reader_refuse(r, "the product of its sizes overflows");
         }
         if (format->numbers && size[0] % format->numbers)
-                return reader_refuse(r, "rows of %" PRIu64 " numbers do not divide into %u",
-                                     size[0], format->numbers);
+                return gguf_reader_refuse(r, "rows of %" PRIu64 " numbers do not divide into %u",
+                                          size[0], format->numbers);
         if (format->numbers && !mul(numbers / format->numbers, format->bytes, &bytes))
-                return reader_refuse(r, "its bytes overflow");
+                return gguf_reader_refuse(r, "its bytes overflow");
         t->type = format->type;
         t->unserved = format->unserved;
         if (!t->unserved && (size[2] > 1 || size[3] > 1))
@@ -280,7 +282,7 @@ static int tensor_shape(struct reader *r, struct tensor *t, const uint64_t size[
         return 0;
 }
 
-int reader_take_tensor(struct reader *r, struct tensor *ret_tensor)
+int gguf_reader_take_tensor(struct gguf_reader *r, struct tensor *ret_tensor)
 {
         uint64_t size[RANK_MAX] = { 1, 1, 1, 1 };
         uint32_t rank, type;
@@ -290,7 +292,7 @@ int reader_take_tensor(struct reader *r, struct tensor *ret_tensor)
         if ((k = take_name(r, "name", TENSOR_NAME_MAX, &t.name)) || (k = take_u32(r, &rank)))
                 return k;
         if (!rank || rank > RANK_MAX)
-                return reader_refuse(r, "%" PRIu32 " dimensions, not 1 to 4", rank);
+                return gguf_reader_refuse(r, "%" PRIu32 " dimensions, not 1 to 4", rank);
         for (uint32_t i = 0; i < rank; i++)
                 if ((k = take_u64(r, &size[i])))
                         return k;
@@ -301,7 +303,8 @@ int reader_take_tensor(struct reader *r, struct tensor *ret_tensor)
         return 0;
 }
 
-int reader_take_preamble(struct reader *r, uint64_t *ret_tensors, uint64_t *ret_pairs)
+int gguf_reader_take_preamble(struct gguf_reader *r, uint32_t pairs_max, uint64_t *ret_tensors,
+                              uint64_t *ret_pairs)
 {
         uint64_t tensors, pairs;
         uint32_t version;
@@ -311,21 +314,22 @@ int reader_take_preamble(struct reader *r, uint64_t *ret_tensors, uint64_t *ret_
         if ((k = take(r, 4, &magic)))
                 return k;
         if (memcmp(magic, "GGUF", 4))
-                return reader_refuse(r, "not a GGUF file: it does not begin with 'GGUF'");
+                return gguf_reader_refuse(r, "not a GGUF file: it does not begin with 'GGUF'");
         if ((k = take_u32(r, &version)))
                 return k;
         if (version && !(version & 0xffff))
-                return reader_refuse(r, "a big-endian GGUF file, which is not served");
+                return gguf_reader_refuse(r, "a big-endian GGUF file, which is not supported");
         if (version != 2 && version != 3)
-                return reader_refuse(r, "GGUF version %" PRIu32 ", not 2 or 3", version);
+                return gguf_reader_refuse(r, "GGUF version %" PRIu32 ", not 2 or 3", version);
         if ((k = take_count(r, "tensors", TENSOR_BYTES_MIN, &tensors)) ||
             (k = take_count(r, "metadata pairs", PAIR_BYTES_MIN, &pairs)))
                 return k;
         if (tensors > TENSORS_MAX)
-                return reader_refuse(r, "%" PRIu64 " tensors, more than %u", tensors, TENSORS_MAX);
-        if (pairs > GGUF_PAIRS_MAX)
-                return reader_refuse(r, "%" PRIu64 " metadata pairs, more than %u", pairs,
-                                     GGUF_PAIRS_MAX);
+                return gguf_reader_refuse(r, "%" PRIu64 " tensors, more than %u", tensors,
+                                          TENSORS_MAX);
+        if (pairs > pairs_max)
+                return gguf_reader_refuse(r, "%" PRIu64 " metadata pairs, more than %u", pairs,
+                                          pairs_max);
         *ret_tensors = tensors;
         *ret_pairs = pairs;
         return 0;

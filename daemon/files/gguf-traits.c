@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/files/gguf.h"
-#include "daemon/files/reading.h"
-#include "daemon/why.h"
+#include "daemon/files/trait-reader.h"
 
 /* The keys of an architecture are given without its name: ".block_count". */
 static const struct architecture {
@@ -46,17 +46,17 @@ static const struct refusal refusals[] = {
         { ".rope.scaling.yarn_log_multiplier", 0 },
 };
 
-static bool pair_find(struct reading *rd)
+static bool pair_find(struct trait_reader *rd)
 {
         return gguf_has(rd->from, rd->key);
 }
 
-static bool pair_whole(const struct reading *rd, uint32_t *ret_value)
+static bool pair_whole(const struct trait_reader *rd, uint32_t *ret_value)
 {
         return gguf_u32(rd->from, rd->key, ret_value);
 }
 
-static bool pair_real(const struct reading *rd, double *ret_value)
+static bool pair_real(const struct trait_reader *rd, double *ret_value)
 {
         float value;
 
@@ -66,20 +66,20 @@ static bool pair_real(const struct reading *rd, double *ret_value)
         return true;
 }
 
-static bool pair_flag(const struct reading *rd, bool *ret_value)
+static bool pair_flag(const struct trait_reader *rd, bool *ret_value)
 {
         return gguf_bool(rd->from, rd->key, ret_value);
 }
 
-static const char *pair_text(const struct reading *rd)
+static const char *pair_text(const struct trait_reader *rd)
 {
         return gguf_string(rd->from, rd->key);
 }
 
-static const struct reading_kind metadata = { "metadata", pair_find, pair_whole,
+static const struct trait_source metadata = { "metadata", pair_find, pair_whole,
                                               pair_real,  pair_flag, pair_text };
 
-static const struct architecture *read_architecture(struct reading *rd)
+static const struct architecture *read_architecture(struct trait_reader *rd)
 {
         const char *name = gguf_string(rd->from, "general.architecture");
 
@@ -87,37 +87,38 @@ static const struct architecture *read_architecture(struct reading *rd)
                 if (!strcmp(name, architectures[i].name))
                         return &architectures[i];
         if (name)
-                reading_fault(rd, "architecture '%s' is not served yet", shown(name).text);
+                trait_reader_fault(rd, "architecture '%s' is not supported yet", shown(name).text);
         else
-                reading_fault(rd, "metadata 'general.architecture' is missing or not a string");
+                trait_reader_fault(rd,
+                                   "metadata 'general.architecture' is missing or not a string");
         return NULL;
 }
 
 /* Absent: linear, the only kind before this key existed. */
-static enum rope_scaling read_scaling(struct reading *rd)
+static enum rope_scaling read_scaling(struct trait_reader *rd)
 {
-        const char *name = reading_text(rd, ".rope.scaling.type");
+        const char *name = trait_reader_text(rd, ".rope.scaling.type");
 
         if (!name || !strcmp(name, "linear"))
                 return ROPE_LINEAR;
         if (!strcmp(name, "yarn"))
                 return ROPE_YARN;
         if (strcmp(name, "none"))
-                reading_fault(rd, "metadata '%s' is '%s', which is not served yet", rd->key,
-                              shown(name).text);
+                trait_reader_fault(rd, "metadata '%s' is '%s', which is not supported yet", rd->key,
+                                   shown(name).text);
         return ROPE_PLAIN;
 }
 
 /* The stretch factor, under its key or the old one.  0 means that nothing is stretched. */
-static double read_stretch(struct reading *rd)
+static double read_stretch(struct trait_reader *rd)
 {
         static const double one = 1;
-        const char *key = reading_has(rd, ".rope.scaling.factor") ? ".rope.scaling.factor"
-                                                                  : ".rope.scale_linear";
-        double stretch = reading_real(rd, key, 0, STRETCH_MAX, &one);
+        const char *key = trait_reader_has(rd, ".rope.scaling.factor") ? ".rope.scaling.factor"
+                                                                       : ".rope.scale_linear";
+        double stretch = trait_reader_real(rd, key, 0, STRETCH_MAX, &one);
 
         if (stretch > 0 && stretch < 1)
-                reading_fault(rd, "metadata '%s' is %g, less than 1", rd->key, stretch);
+                trait_reader_fault(rd, "metadata '%s' is %g, less than 1", rd->key, stretch);
         return stretch > 1 ? stretch : 1;
 }
 
@@ -126,53 +127,55 @@ static double read_stretch(struct reading *rd)
  * may repeat the first in yarn_attn_factor.  If it has another value there, programs disagree on
  * its meaning, so that is not served.
  */
-static void read_yarn(struct reading *rd, struct rope_shape *rope)
+static void read_yarn(struct trait_reader *rd, struct rope_shape *rope)
 {
         static const double slow = 1, fast = 32, ext = 1;
         double follows = rope_attention(rope->factor, 1), said;
 
         rope->whole = true;
-        rope->low = reading_real(rd, ".rope.scaling.yarn_beta_slow", TURNS_MIN, TURNS_MAX, &slow);
-        rope->high = reading_real(rd, ".rope.scaling.yarn_beta_fast", TURNS_MIN, TURNS_MAX, &fast);
-        said = reading_real(rd, ".rope.scaling.yarn_attn_factor", ATTENTION_MIN, ATTENTION_MAX,
-                            &follows);
+        rope->low =
+                trait_reader_real(rd, ".rope.scaling.yarn_beta_slow", TURNS_MIN, TURNS_MAX, &slow);
+        rope->high =
+                trait_reader_real(rd, ".rope.scaling.yarn_beta_fast", TURNS_MIN, TURNS_MAX, &fast);
+        said = trait_reader_real(rd, ".rope.scaling.yarn_attn_factor", ATTENTION_MIN, ATTENTION_MAX,
+                                 &follows);
         if (!(fabs(said - follows) < 1e-4))
-                reading_fault(rd, "metadata '%s' is %g, not %g as follows from the factor", rd->key,
-                              said, follows);
-        said = reading_real(rd, ".rope.scaling.yarn_ext_factor", -1, 1, &ext);
+                trait_reader_fault(rd, "metadata '%s' is %g, not %g as follows from the factor",
+                                   rd->key, said, follows);
+        said = trait_reader_real(rd, ".rope.scaling.yarn_ext_factor", -1, 1, &ext);
         if (said != 1 && said != -1) /* -1: not set */
-                reading_fault(rd, "metadata '%s' is %g: only 1 is served", rd->key, said);
+                trait_reader_fault(rd, "metadata '%s' is %g: only 1 is supported", rd->key, said);
         rope->attention *= follows;
 }
 
 /* Llama 3's scaling has no keys here: it is stored as a table, 'rope_freqs.weight'. */
-static void read_rope(struct reading *rd, struct traits *t)
+static void read_rope(struct trait_reader *rd, struct traits *t)
 {
         static const double base = 10000, one = 1;
         struct rope_shape *rope = &t->rope;
 
-        rope->dims = reading_whole(rd, ".rope.dimension_count", 0, t->head_dim, &t->head_dim);
-        rope->base = reading_real(rd, ".rope.freq_base", 1, ROPE_BASE_MAX, &base);
+        rope->dims = trait_reader_whole(rd, ".rope.dimension_count", 0, t->head_dim, &t->head_dim);
+        rope->base = trait_reader_real(rd, ".rope.freq_base", 1, ROPE_BASE_MAX, &base);
         rope->scaling = read_scaling(rd);
         rope->factor = read_stretch(rd);
-        rope->trained = reading_whole(rd, ".rope.scaling.original_context_length", 1, CONTEXT_MAX,
-                                      &t->context);
-        rope->attention =
-                reading_real(rd, ".rope.scaling.attn_factor", ATTENTION_MIN, ATTENTION_MAX, &one);
+        rope->trained = trait_reader_whole(rd, ".rope.scaling.original_context_length", 1,
+                                           CONTEXT_MAX, &t->context);
+        rope->attention = trait_reader_real(rd, ".rope.scaling.attn_factor", ATTENTION_MIN,
+                                            ATTENTION_MAX, &one);
         if (rope->scaling == ROPE_YARN)
                 read_yarn(rd, rope);
         else if (rope->factor == 1)
                 rope->scaling = ROPE_PLAIN;
 }
 
-static void read_heads(struct reading *rd, struct traits *t)
+static void read_heads(struct trait_reader *rd, struct traits *t)
 {
-        t->heads = reading_whole(rd, ".attention.head_count", 1, HEADS_MAX, NULL);
-        t->kv_heads = reading_whole(rd, ".attention.head_count_kv", 1, HEADS_MAX, &t->heads);
-        t->head_dim = reading_head_dim(rd, ".attention.key_length", t);
+        t->heads = trait_reader_whole(rd, ".attention.head_count", 1, HEADS_MAX, NULL);
+        t->kv_heads = trait_reader_whole(rd, ".attention.head_count_kv", 1, HEADS_MAX, &t->heads);
+        t->head_dim = trait_reader_head_dim(rd, ".attention.key_length", t);
 }
 
-static void read_vocabulary(struct reading *rd, struct traits *t)
+static void read_vocabulary(struct trait_reader *rd, struct traits *t)
 {
         static const char *const ends[] = {
                 "tokenizer.ggml.eos_token_id",
@@ -183,13 +186,13 @@ static void read_vocabulary(struct reading *rd, struct traits *t)
         const uint32_t none = TRAITS_NO_TOKEN;
         uint32_t id;
 
-        t->vocab =
-                reading_whole(rd, ".vocab_size", 2, VOCAB_MAX, embedding ? &embedding->rows : NULL);
-        t->bos = reading_whole(rd, "tokenizer.ggml.bos_token_id", 0, t->vocab - 1, &none);
-        if (!reading_flag(rd, "tokenizer.ggml.add_bos_token", true))
+        t->vocab = trait_reader_whole(rd, ".vocab_size", 2, VOCAB_MAX,
+                                      embedding ? &embedding->rows : NULL);
+        t->bos = trait_reader_whole(rd, "tokenizer.ggml.bos_token_id", 0, t->vocab - 1, &none);
+        if (!trait_reader_flag(rd, "tokenizer.ggml.add_bos_token", true))
                 t->bos = TRAITS_NO_TOKEN;
         for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-                id = reading_whole(rd, ends[i], 0, t->vocab - 1, &none);
+                id = trait_reader_whole(rd, ends[i], 0, t->vocab - 1, &none);
                 if (id != TRAITS_NO_TOKEN)
                         traits_add_eos(rd, t, id);
         }
@@ -197,7 +200,9 @@ static void read_vocabulary(struct reading *rd, struct traits *t)
 
 int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes)
 {
-        struct reading rd = { .kind = &metadata, .from = gguf, .why = why, .why_bytes = why_bytes };
+        struct trait_reader rd = {
+                .kind = &metadata, .from = gguf, .why = why, .why_bytes = why_bytes
+        };
         const struct architecture *architecture = read_architecture(&rd);
         static const uint32_t no_window = 0;
         struct traits t = { .act = ACT_SILU, .embed_scale = 1 };
@@ -211,17 +216,19 @@ int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, s
         t.qk_norm = architecture->qk_norm;
         t.rope.pairing = architecture->pairing;
         t.tied = !gguf_tensor(gguf, "output.weight");
-        t.layers = reading_whole(&rd, ".block_count", 1, LAYERS_MAX, NULL);
-        t.width = reading_whole(&rd, ".embedding_length", 1, WIDTH_MAX, NULL);
-        t.ffn = reading_whole(&rd, ".feed_forward_length", 1, WIDTH_MAX, NULL);
-        t.context = reading_whole(&rd, ".context_length", 1, CONTEXT_MAX, NULL);
-        t.eps = (float)reading_real(&rd, ".attention.layer_norm_rms_epsilon", EPS_MIN, 1, NULL);
-        t.window = reading_whole(&rd, ".attention.sliding_window", 0, CONTEXT_MAX, &no_window);
+        t.layers = trait_reader_whole(&rd, ".block_count", 1, LAYERS_MAX, NULL);
+        t.width = trait_reader_whole(&rd, ".embedding_length", 1, WIDTH_MAX, NULL);
+        t.ffn = trait_reader_whole(&rd, ".feed_forward_length", 1, WIDTH_MAX, NULL);
+        t.context = trait_reader_whole(&rd, ".context_length", 1, CONTEXT_MAX, NULL);
+        t.eps = (float)trait_reader_real(&rd, ".attention.layer_norm_rms_epsilon", EPS_MIN, 1,
+                                         NULL);
+        t.window = trait_reader_whole(&rd, ".attention.sliding_window", 0, CONTEXT_MAX, &no_window);
         read_heads(&rd, &t);
         read_rope(&rd, &t);
         read_vocabulary(&rd, &t);
-        (void)reading_whole(&rd, ".attention.value_length", t.head_dim, t.head_dim, &t.head_dim);
-        reading_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
+        (void)trait_reader_whole(&rd, ".attention.value_length", t.head_dim, t.head_dim,
+                                 &t.head_dim);
+        trait_reader_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
         traits_check(&rd, &t);
         if (rd.r)
                 return error_raise(rd.r);

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/sys.h"
 #include "daemon/files/file.h"
 #include "daemon/files/gguf-reader.h"
 #include "daemon/files/gguf.h"
-#include "daemon/why.h"
-#include "daemon/error.h"
-#include "daemon/sys.h"
 
 #define FIRST_PIECE (64u << 10)
 #define ALIGNMENT   32u /* unless the file says otherwise */
@@ -25,17 +25,17 @@ struct gguf {
         int fd;
         struct sys_mark mark; /* of the file when it was opened */
         uint8_t *header;
-        struct pair *pairs; /* sorted by key */
+        struct gguf_pair *pairs; /* sorted by key */
         uint32_t pair_count;
         struct tensor_table tensors;
 };
 
 static int pair_compare(const void *a, const void *b)
 {
-        return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
+        return strcmp(((const struct gguf_pair *)a)->key, ((const struct gguf_pair *)b)->key);
 }
 
-static int read_pairs(struct gguf *g, struct reader *r, uint64_t count)
+static int read_pairs(struct gguf *g, struct gguf_reader *r, uint64_t count)
 {
         int k;
 
@@ -45,7 +45,7 @@ static int read_pairs(struct gguf *g, struct reader *r, uint64_t count)
                 return error_raise(-ENOMEM);
         for (r->index = 0; r->index < count; r->index++) {
                 r->name = NULL;
-                k = reader_take_pair(r, &g->pairs[r->index]);
+                k = gguf_reader_take_pair(r, &g->pairs[r->index]);
                 if (k)
                         return k;
         }
@@ -54,12 +54,12 @@ static int read_pairs(struct gguf *g, struct reader *r, uint64_t count)
         for (uint64_t i = 1; i < count; i++) {
                 r->name = g->pairs[i].key;
                 if (!pair_compare(&g->pairs[i - 1], &g->pairs[i]))
-                        return reader_refuse(r, "is there twice");
+                        return gguf_reader_refuse(r, "occurs twice");
         }
         return 0;
 }
 
-static int read_tensors(struct gguf *g, struct reader *r, uint64_t count)
+static int read_tensors(struct gguf *g, struct gguf_reader *r, uint64_t count)
 {
         int k = tensor_table_init(&g->tensors, (uint32_t)count);
 
@@ -68,7 +68,7 @@ static int read_tensors(struct gguf *g, struct reader *r, uint64_t count)
         r->what = "tensor";
         for (r->index = 0; r->index < count; r->index++) {
                 r->name = NULL;
-                k = reader_take_tensor(r, &g->tensors.tensors[r->index]);
+                k = gguf_reader_take_tensor(r, &g->tensors.tensors[r->index]);
                 if (k)
                         return k;
         }
@@ -79,7 +79,7 @@ static int read_tensors(struct gguf *g, struct reader *r, uint64_t count)
  * Converts offsets in the data to offsets in the file.  Checks that all tensors are inside the
  * file, aligned and without overlap.
  */
-static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
+static int place_tensors(struct gguf *g, struct gguf_reader *r, uint32_t alignment)
 {
         uint64_t data = (r->at + alignment - 1) / alignment * alignment, end = 0;
 
@@ -88,14 +88,14 @@ static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
 
                 r->name = t->name;
                 if (t->offset % alignment)
-                        return reader_refuse(r, "offset %" PRIu64 " is not a multiple of %u",
-                                             t->offset, alignment);
+                        return gguf_reader_refuse(r, "offset %" PRIu64 " is not a multiple of %u",
+                                                  t->offset, alignment);
                 if (data > r->file_bytes || t->offset > r->file_bytes - data ||
                     t->bytes > r->file_bytes - data - t->offset)
-                        return reader_refuse(r,
-                                             "%" PRIu64 " bytes at offset %" PRIu64
-                                             " of the data reach past the end of the file",
-                                             t->bytes, t->offset);
+                        return gguf_reader_refuse(r,
+                                                  "%" PRIu64 " bytes at offset %" PRIu64
+                                                  " of the data reach past the end of the file",
+                                                  t->bytes, t->offset);
                 t->offset += data;
         }
         tensor_table_by_place(&g->tensors);
@@ -104,44 +104,46 @@ static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
 
                 r->name = t->name;
                 if (t->offset < end)
-                        return reader_refuse(r, "overlaps another tensor");
+                        return gguf_reader_refuse(r, "overlaps another tensor");
                 end = t->offset + t->bytes;
         }
         return 0;
 }
 
-static int name_tensors(struct gguf *g, struct reader *r)
+static int name_tensors(struct gguf *g, struct gguf_reader *r)
 {
         const struct tensor *twice = tensor_table_by_name(&g->tensors);
 
         if (!twice)
                 return 0;
         r->name = twice->name;
-        return reader_refuse(r, "is there twice");
+        return gguf_reader_refuse(r, "occurs twice");
 }
 
-static int read_alignment(const struct gguf *g, struct reader *r, uint32_t *ret_alignment)
+static int read_alignment(const struct gguf *g, struct gguf_reader *r, uint32_t *ret_alignment)
 {
         uint32_t alignment = ALIGNMENT;
 
         r->what = NULL;
         if (gguf_has(g, "general.alignment") && !gguf_u32(g, "general.alignment", &alignment))
-                return reader_refuse(r, "general.alignment is not a whole number");
+                return gguf_reader_refuse(r, "general.alignment is not a whole number");
         if (!alignment || (alignment & (alignment - 1)))
-                return reader_refuse(r, "general.alignment is %u, not a power of two", alignment);
+                return gguf_reader_refuse(r, "general.alignment is %u, not a power of two",
+                                          alignment);
         *ret_alignment = alignment;
         return 0;
 }
 
-static int read_table(struct gguf *g, struct reader *r)
+static int read_table(struct gguf *g, struct gguf_reader *r)
 {
         uint64_t tensors, pairs;
         uint32_t alignment = ALIGNMENT;
         int k;
 
-        if ((k = reader_take_preamble(r, &tensors, &pairs)) || (k = read_pairs(g, r, pairs)) ||
-            (k = read_alignment(g, r, &alignment)) || (k = read_tensors(g, r, tensors)) ||
-            (k = place_tensors(g, r, alignment)) || (k = name_tensors(g, r)))
+        if ((k = gguf_reader_take_preamble(r, GGUF_PAIRS_MAX, &tensors, &pairs)) ||
+            (k = read_pairs(g, r, pairs)) || (k = read_alignment(g, r, &alignment)) ||
+            (k = read_tensors(g, r, tensors)) || (k = place_tensors(g, r, alignment)) ||
+            (k = name_tensors(g, r)))
                 return k;
         return 0;
 }
@@ -155,7 +157,7 @@ static uint64_t header_limit(uint64_t file_bytes)
 static int parse(uint8_t *header, uint64_t have, uint64_t file_bytes, struct gguf **ret_gguf,
                  char *why, size_t why_bytes)
 {
-        struct reader r = {
+        struct gguf_reader r = {
                 .bytes = header,
                 .have = have,
                 .limit = header_limit(file_bytes),
@@ -168,13 +170,14 @@ static int parse(uint8_t *header, uint64_t have, uint64_t file_bytes, struct ggu
 
         if (!g) {
                 free(header);
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its header"));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "out of memory for the header"));
         }
         g->fd = -1;
         g->header = header;
         k = read_table(g, &r);
         if (k == -ENOMEM)
-                why_say(why, why_bytes, k, "no memory for its header");
+                errtext_set(why, why_bytes, k, "out of memory for the header");
         if (k) {
                 gguf_close(g);
                 return error_pass(k);
@@ -192,12 +195,14 @@ int gguf_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, struct g
         int k;
 
         if (!header)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its header"));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "out of memory for the header"));
         memcpy(header, bytes, have);
         k = parse(header, have, file_bytes, ret_gguf, why, why_bytes);
         if (k == GGUF_E_MORE)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "the header is longer than the %zu bytes given", count));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "the header is longer than the %zu bytes given",
+                                               count));
         return error_pass(k);
 }
 
@@ -212,8 +217,8 @@ static int read_header(int fd, uint64_t file_bytes, struct gguf **ret_gguf, char
                 uint8_t *header = malloc(have ? have : 1);
 
                 if (!header)
-                        return error_raise(
-                                why_say(why, why_bytes, -ENOMEM, "no memory for its header"));
+                        return error_raise(errtext_set(why, why_bytes, -ENOMEM,
+                                                       "out of memory for the header"));
                 k = file_read(fd, 0, header, have, why, why_bytes);
                 if (k) {
                         free(header);
@@ -276,9 +281,9 @@ const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
         return tensor_table_find(&g->tensors, name);
 }
 
-static const struct pair *pair_of(const struct gguf *g, const char *key)
+static const struct gguf_pair *pair_of(const struct gguf *g, const char *key)
 {
-        struct pair wanted = { .key = key };
+        struct gguf_pair wanted = { .key = key };
 
         return bsearch(&wanted, g->pairs, g->pair_count, sizeof(wanted), pair_compare);
 }
@@ -292,17 +297,17 @@ bool gguf_has(const struct gguf *g, const char *key)
 static size_t whole_bytes(uint32_t type)
 {
         switch (type) {
-        case VALUE_I8:
-        case VALUE_U8:
+        case GGUF_I8:
+        case GGUF_U8:
                 return 1;
-        case VALUE_I16:
-        case VALUE_U16:
+        case GGUF_I16:
+        case GGUF_U16:
                 return 2;
-        case VALUE_I32:
-        case VALUE_U32:
+        case GGUF_I32:
+        case GGUF_U32:
                 return 4;
-        case VALUE_I64:
-        case VALUE_U64:
+        case GGUF_I64:
+        case GGUF_U64:
                 return 8;
         default:
                 return 0;
@@ -317,7 +322,7 @@ static bool whole(uint32_t type, const uint8_t *value, uint32_t *ret_value)
         if (!bytes)
                 return false;
         /* A negative number has its top bit set, so it is larger than `high`. */
-        if (type == VALUE_I8 || type == VALUE_I16 || type == VALUE_I32)
+        if (type == GGUF_I8 || type == GGUF_I16 || type == GGUF_I32)
                 high = (UINT64_C(1) << (bytes * 8 - 1)) - 1;
         memcpy(&bits, value, bytes);
         bits = le64toh(bits);
@@ -331,11 +336,11 @@ static bool real(uint32_t type, const uint8_t *value, float *ret_value)
 {
         double wide;
 
-        if (type == VALUE_F32) {
+        if (type == GGUF_F32) {
                 memcpy(ret_value, value, sizeof(*ret_value));
                 return true;
         }
-        if (type != VALUE_F64)
+        if (type != GGUF_F64)
                 return false;
         memcpy(&wide, value, sizeof(wide));
         *ret_value = isfinite(wide) && fabs(wide) > FLT_MAX ? (float)INFINITY : (float)wide;
@@ -344,23 +349,23 @@ static bool real(uint32_t type, const uint8_t *value, float *ret_value)
 
 bool gguf_u32(const struct gguf *g, const char *key, uint32_t *ret_value)
 {
-        const struct pair *pair = pair_of(g, key);
+        const struct gguf_pair *pair = pair_of(g, key);
 
         return pair && whole(pair->type, pair->value, ret_value);
 }
 
 bool gguf_f32(const struct gguf *g, const char *key, float *ret_value)
 {
-        const struct pair *pair = pair_of(g, key);
+        const struct gguf_pair *pair = pair_of(g, key);
 
         return pair && real(pair->type, pair->value, ret_value);
 }
 
 bool gguf_bool(const struct gguf *g, const char *key, bool *ret_value)
 {
-        const struct pair *pair = pair_of(g, key);
+        const struct gguf_pair *pair = pair_of(g, key);
 
-        if (!pair || pair->type != VALUE_BOOL)
+        if (!pair || pair->type != GGUF_BOOL)
                 return false;
         *ret_value = *pair->value;
         return true;
@@ -368,16 +373,16 @@ bool gguf_bool(const struct gguf *g, const char *key, bool *ret_value)
 
 const char *gguf_string(const struct gguf *g, const char *key)
 {
-        const struct pair *pair = pair_of(g, key);
+        const struct gguf_pair *pair = pair_of(g, key);
 
-        return pair && pair->type == VALUE_STRING ? (const char *)pair->value : NULL;
+        return pair && pair->type == GGUF_STRING ? (const char *)pair->value : NULL;
 }
 
 bool gguf_array(const struct gguf *g, const char *key, struct gguf_array *ret_array)
 {
-        const struct pair *pair = pair_of(g, key);
+        const struct gguf_pair *pair = pair_of(g, key);
 
-        if (!pair || pair->type != VALUE_ARRAY)
+        if (!pair || pair->type != GGUF_ARRAY)
                 return false;
         memcpy(&ret_array->type, pair->value, 4);
         memcpy(&ret_array->left, pair->value + 4, 8);
@@ -391,7 +396,7 @@ bool gguf_next_string(struct gguf_array *array, const char **ret_text, size_t *r
 {
         uint64_t bytes;
 
-        if (!array->left || array->type != VALUE_STRING)
+        if (!array->left || array->type != GGUF_STRING)
                 return false;
         memcpy(&bytes, array->at, sizeof(bytes));
         bytes = le64toh(bytes);
@@ -415,7 +420,7 @@ bool gguf_next_f32(struct gguf_array *array, float *ret_value)
 {
         if (!array->left || !real(array->type, array->at, ret_value))
                 return false;
-        array->at += array->type == VALUE_F32 ? 4 : 8;
+        array->at += array->type == GGUF_F32 ? 4 : 8;
         array->left--;
         return true;
 }

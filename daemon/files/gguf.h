@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/sys.h"
 #include "daemon/files/tensor.h"
-#include "daemon/sys.h"
-#include "daemon/traits.h"
+#include "daemon/model/traits.h"
 
 #define GGUF_PAIRS_MAX  65536u
 #define GGUF_HEADER_MAX (256u << 20)

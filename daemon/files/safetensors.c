@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/files/file.h"
 #include "daemon/files/safetensors.h"
 #include "daemon/files/scales.h"
-#include "daemon/why.h"
-#include "daemon/error.h"
 
 #define LENGTH_BYTES 8u
 #define METADATA     "__metadata__"
@@ -30,27 +30,27 @@ static const struct dtype {
         { "F32", 32, NULL, ROW_F32 },
         { "F16", 16, NULL, ROW_F16 },
         { "BF16", 16, NULL, ROW_BF16 },
-        { "F64", 64, "its type F64 is not served" },
+        { "F64", 64, "its type F64 is not supported" },
         { "F8_E4M3", 8, scales_wanted, ROW_F8_E4M3 },
-        { "F8_E5M2", 8, "its type F8_E5M2 is not served yet" },
-        { "F8_E8M0", 8, "its type F8_E8M0 is not served yet" },
-        { "F6_E2M3", 6, "its type F6_E2M3 is not served yet" },
-        { "F6_E3M2", 6, "its type F6_E3M2 is not served yet" },
-        { "F4", 4, "its type F4 is not served yet" },
-        { "I64", 64, "its type I64 is not served" },
-        { "U64", 64, "its type U64 is not served" },
-        { "C64", 64, "its type C64 is not served" },
-        { "I32", 32, "its type I32 is not served" },
-        { "U32", 32, "its type U32 is not served" },
-        { "I16", 16, "its type I16 is not served" },
-        { "U16", 16, "its type U16 is not served" },
-        { "I8", 8, "its type I8 is not served" },
-        { "U8", 8, "its type U8 is not served" },
-        { "BOOL", 8, "its type BOOL is not served" },
+        { "F8_E5M2", 8, "its type F8_E5M2 is not supported yet" },
+        { "F8_E8M0", 8, "its type F8_E8M0 is not supported yet" },
+        { "F6_E2M3", 6, "its type F6_E2M3 is not supported yet" },
+        { "F6_E3M2", 6, "its type F6_E3M2 is not supported yet" },
+        { "F4", 4, "its type F4 is not supported yet" },
+        { "I64", 64, "its type I64 is not supported" },
+        { "U64", 64, "its type U64 is not supported" },
+        { "C64", 64, "its type C64 is not supported" },
+        { "I32", 32, "its type I32 is not supported" },
+        { "U32", 32, "its type U32 is not supported" },
+        { "I16", 16, "its type I16 is not supported" },
+        { "U16", 16, "its type U16 is not supported" },
+        { "I8", 8, "its type I8 is not supported" },
+        { "U8", 8, "its type U8 is not supported" },
+        { "BOOL", 8, "its type BOOL is not supported" },
 };
 
-struct reading {
-        const struct json *header;
+struct trait_reader {
+        const struct json_document *header;
         uint64_t data, file_bytes; /* data <= file_bytes */
         const char *name;          /* of the current tensor; NULL: none */
         char *why;
@@ -60,7 +60,7 @@ struct reading {
 /* -EINVAL; written literally at the end, so that a compiler sees that it is not 0. */
 #define refuse(rd, ...) (fault((rd), __VA_ARGS__), (void)error_raise(-EINVAL), -EINVAL)
 
-__attribute__((format(printf, 2, 3))) static void fault(const struct reading *rd,
+__attribute__((format(printf, 2, 3))) static void fault(const struct trait_reader *rd,
                                                         const char *format, ...)
 {
         va_list args;
@@ -80,9 +80,9 @@ static bool mul(uint64_t a, uint64_t b, uint64_t *ret)
         return !__builtin_mul_overflow(a, b, ret);
 }
 
-static int check_metadata(const struct reading *rd, uint32_t node)
+static int check_metadata(const struct trait_reader *rd, uint32_t node)
 {
-        const struct json *j = rd->header;
+        const struct json_document *j = rd->header;
         size_t bytes;
 
         if (json_kind(j, node) != JSON_OBJECT)
@@ -94,7 +94,7 @@ static int check_metadata(const struct reading *rd, uint32_t node)
         return 0;
 }
 
-static int take_dtype(const struct reading *rd, uint32_t node, const struct dtype **ret_dtype)
+static int take_dtype(const struct trait_reader *rd, uint32_t node, const struct dtype **ret_dtype)
 {
         const char *name = json_string(rd->header, node, NULL);
 
@@ -106,17 +106,17 @@ static int take_dtype(const struct reading *rd, uint32_t node, const struct dtyp
                         return 0;
                 }
         }
-        return refuse(rd, "its dtype '%s' is unknown here", shown(name).text);
+        return refuse(rd, "its dtype '%s' is unknown", shown(name).text);
 }
 
 /*
  * Rows, columns, and the count of numbers; an empty shape is one number.  Of more than two
  * dimensions only the product is used: such a tensor is unserved.
  */
-static int take_shape(const struct reading *rd, uint32_t node, struct tensor *t,
+static int take_shape(const struct trait_reader *rd, uint32_t node, struct tensor *t,
                       uint64_t *ret_numbers)
 {
-        const struct json *j = rd->header;
+        const struct json_document *j = rd->header;
         uint64_t numbers = 1, size;
         uint32_t rank = 0;
 
@@ -142,9 +142,9 @@ static int take_shape(const struct reading *rd, uint32_t node, struct tensor *t,
 }
 
 /* Reads the range, and checks that it is in the data. */
-static int take_offsets(const struct reading *rd, uint32_t node, struct tensor *t)
+static int take_offsets(const struct trait_reader *rd, uint32_t node, struct tensor *t)
 {
-        const struct json *j = rd->header;
+        const struct json_document *j = rd->header;
         uint32_t first = json_first(j, node);
         uint64_t begin, end, bytes = rd->file_bytes - rd->data;
 
@@ -163,22 +163,24 @@ static int take_offsets(const struct reading *rd, uint32_t node, struct tensor *
         return 0;
 }
 
-static int take_name(struct reading *rd, uint32_t node, const char **ret_name)
+static int take_name(struct trait_reader *rd, uint32_t node, const char **ret_name)
 {
         size_t bytes;
         const char *name = json_key(rd->header, node, &bytes);
 
         rd->name = name;
         if (!bytes || strlen(name) != bytes || bytes > TENSOR_NAME_MAX)
-                return refuse(rd, "a name of %zu bytes, or with a zero byte: 1 to %u may be", bytes,
-                              TENSOR_NAME_MAX);
+                return refuse(rd,
+                              "its name has %zu bytes or contains a zero byte; it must have "
+                              "1 to %u bytes",
+                              bytes, TENSOR_NAME_MAX);
         *ret_name = name;
         return 0;
 }
 
-static int take_tensor(struct reading *rd, uint32_t node, struct tensor *ret_tensor)
+static int take_tensor(struct trait_reader *rd, uint32_t node, struct tensor *ret_tensor)
 {
-        const struct json *j = rd->header;
+        const struct json_document *j = rd->header;
         const struct dtype *dtype = NULL;
         struct tensor t = { 0 };
         uint64_t numbers = 0, bits;
@@ -199,9 +201,10 @@ static int take_tensor(struct reading *rd, uint32_t node, struct tensor *ret_ten
         if (bits % 8)
                 return refuse(rd, "it ends within a byte");
         if (t.bytes != bits / 8)
-                return refuse(
-                        rd, "its range is %" PRIu64 " bytes, but its shape and dtype make %" PRIu64,
-                        t.bytes, bits / 8);
+                return refuse(rd,
+                              "its range has %" PRIu64
+                              " bytes, but its shape and dtype need %" PRIu64,
+                              t.bytes, bits / 8);
         t.type = dtype->type;
         if (!t.unserved)
                 t.unserved = dtype->unserved;
@@ -213,7 +216,7 @@ static int take_tensor(struct reading *rd, uint32_t node, struct tensor *ret_ten
  * The first range begins at the start, each later one at the end of the one before, the last ends
  * the file.
  */
-static int check_tiling(struct reading *rd, struct tensor_table *table)
+static int check_tiling(struct trait_reader *rd, struct tensor_table *table)
 {
         uint64_t end = rd->data;
 
@@ -225,20 +228,20 @@ static int check_tiling(struct reading *rd, struct tensor_table *table)
                 if (t->offset < end)
                         return refuse(rd, "overlaps another tensor");
                 if (t->offset > end)
-                        return refuse(rd, "the %" PRIu64 " bytes in front of it are no tensor's",
+                        return refuse(rd, "the %" PRIu64 " bytes before it belong to no tensor",
                                       t->offset - end);
                 end = t->offset + t->bytes;
         }
         rd->name = NULL;
         if (end != rd->file_bytes)
-                return refuse(rd, "the last %" PRIu64 " bytes of the file are no tensor's",
+                return refuse(rd, "the last %" PRIu64 " bytes of the file belong to no tensor",
                               rd->file_bytes - end);
         return 0;
 }
 
-static int take_tensors(struct reading *rd, uint32_t metadata, struct tensor_table *table)
+static int take_tensors(struct trait_reader *rd, uint32_t metadata, struct tensor_table *table)
 {
-        const struct json *j = rd->header;
+        const struct json_document *j = rd->header;
         uint32_t n = 0;
         int r;
 
@@ -259,10 +262,10 @@ static int take_tensors(struct reading *rd, uint32_t metadata, struct tensor_tab
 }
 
 /* Takes ownership of the header, also on failure. */
-static int take_header(struct json *header, uint64_t data, uint64_t file_bytes,
+static int take_header(struct json_document *header, uint64_t data, uint64_t file_bytes,
                        struct safetensors *ret_safetensors, char *why, size_t why_bytes)
 {
-        struct reading rd = { header, data, file_bytes, NULL, why, why_bytes };
+        struct trait_reader rd = { header, data, file_bytes, NULL, why, why_bytes };
         struct safetensors s = { .header = header };
         uint32_t metadata = json_member(header, 0, METADATA);
         uint32_t count = json_count(header, 0) - (metadata != JSON_NONE);
@@ -271,7 +274,7 @@ static int take_header(struct json *header, uint64_t data, uint64_t file_bytes,
         if (count > TENSORS_MAX)
                 r = refuse(&rd, "%" PRIu32 " tensors, more than %u", count, TENSORS_MAX);
         else if ((r = tensor_table_init(&s.tensors, count)))
-                why_say(why, why_bytes, r, "no memory for its header");
+                errtext_set(why, why_bytes, r, "out of memory for the header");
         else
                 r = take_tensors(&rd, metadata, &s.tensors);
         if (r) {
@@ -285,15 +288,15 @@ static int take_header(struct json *header, uint64_t data, uint64_t file_bytes,
 static int parse_header(const char *text, uint64_t length, uint64_t file_bytes,
                         struct safetensors *ret_safetensors, char *why, size_t why_bytes)
 {
-        struct json *header = NULL;
+        struct json_document *header = NULL;
         int r;
 
         if (!length || *text != '{')
                 return error_raise(
-                        why_say(why, why_bytes, -EINVAL, "its header does not begin with '{'"));
-        r = json_parse(text, length, NODES_MAX, &header, why, why_bytes);
+                        errtext_set(why, why_bytes, -EINVAL, "its header does not begin with '{'"));
+        r = error_raise(json_parse(text, length, NODES_MAX, &header, why, why_bytes));
         if (r)
-                return error_pass(why_in(why, why_bytes, r, "its header"));
+                return error_pass(errtext_prefix(why, why_bytes, r, "its header"));
         return error_pass(take_header(header, LENGTH_BYTES + length, file_bytes, ret_safetensors,
                                       why, why_bytes));
 }
@@ -302,13 +305,13 @@ static int parse_header(const char *text, uint64_t length, uint64_t file_bytes,
 static int check_length(uint64_t length, uint64_t file_bytes, char *why, size_t why_bytes)
 {
         if (length > file_bytes - LENGTH_BYTES)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "a header of %" PRIu64 " bytes in a file of %" PRIu64,
-                                           length, file_bytes));
+                return error_raise(errtext_set(
+                        why, why_bytes, -EINVAL,
+                        "a header of %" PRIu64 " bytes in a file of %" PRIu64, length, file_bytes));
         if (length > SAFETENSORS_HEADER_MAX)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "a header of %" PRIu64 " bytes, more than %u", length,
-                                           SAFETENSORS_HEADER_MAX));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "a header of %" PRIu64 " bytes, more than %u",
+                                               length, SAFETENSORS_HEADER_MAX));
         return 0;
 }
 
@@ -316,9 +319,9 @@ static int check_size(uint64_t file_bytes, char *why, size_t why_bytes)
 {
         if (file_bytes >= LENGTH_BYTES)
                 return 0;
-        return error_raise(why_say(why, why_bytes, -EINVAL,
-                                   "not a safetensors file: it has only %" PRIu64 " bytes",
-                                   file_bytes));
+        return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                       "not a safetensors file: it has only %" PRIu64 " bytes",
+                                       file_bytes));
 }
 
 int safetensors_read(int fd, uint64_t file_bytes, struct safetensors *ret_safetensors, char *why,
@@ -336,7 +339,8 @@ int safetensors_read(int fd, uint64_t file_bytes, struct safetensors *ret_safete
                 return error_pass(r);
         text = malloc(length + 1);
         if (!text)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its header"));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "out of memory for the header"));
         r = file_read(fd, LENGTH_BYTES, text, length, why, why_bytes);
         if (!r)
                 r = parse_header(text, length, file_bytes, ret_safetensors, why, why_bytes);
@@ -357,8 +361,9 @@ int safetensors_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes,
         if ((r = check_length(length, file_bytes, why, why_bytes)))
                 return error_pass(r);
         if (length > count - LENGTH_BYTES)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "the header is longer than the %zu bytes given", count));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "the header is longer than the %zu bytes given",
+                                               count));
         return error_pass(parse_header((const char *)bytes + LENGTH_BYTES, length, file_bytes,
                                        ret_safetensors, why, why_bytes));
 }

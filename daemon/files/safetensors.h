@@ -18,13 +18,13 @@
 #define DAEMON_FILES_SAFETENSORS_H
 
 #include "daemon/files/tensor.h"
-#include "daemon/json.h"
+#include "json/reader.h"
 
 #define SAFETENSORS_HEADER_MAX (16u << 20)
 
 struct safetensors {
-        struct tensor_table tensors; /* sorted by name */
-        struct json *header;         /* owns the names */
+        struct tensor_table tensors;  /* sorted by name */
+        struct json_document *header; /* owns the names */
 };
 
 /*

@@ -7,24 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
-#include "daemon/files/names.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/files/tensor-names.h"
 #include "kernels/blocks.h"
 
 #define NUMBERS SCALES_COLUMNS /* in a block */
 
-const char scales_wanted[] = "its type F8_E4M3 is served with scales, and it has none";
+const char scales_wanted[] = "its type F8_E4M3 needs scales, and it has none";
 
 static uint32_t parts(uint32_t whole, uint32_t part)
 {
         return whole / part + (whole % part != 0);
 }
 
-static const struct tensor *find(const struct tensor_table *table, const struct tensor *weights)
+static const struct tensor *find_scales(const struct tensor_table *table,
+                                        const struct tensor *weights)
 {
         static const char *const endings[] = { "_scale_inv", "_scale" };
-        char name[TENSOR_NAME_MAX + NAME_GROWTH_MAX + 16];
+        char name[TENSOR_NAME_MAX + TENSOR_NAME_GROWTH_MAX + 16];
         const struct tensor *found = NULL;
 
         for (size_t i = 0; !found && i < sizeof(endings) / sizeof(*endings); i++) {
@@ -63,10 +64,10 @@ static const char *fit(struct scales *s, const struct tensor *weights,
 
         if (weights->columns % NUMBERS)
                 snprintf(s->misfit, sizeof(s->misfit),
-                         "its rows of %" PRIu32 " numbers of 8 bits are no whole blocks of %u",
+                         "its rows of %" PRIu32 " 8-bit numbers are not a multiple of %u",
                          weights->columns, NUMBERS);
         else if (!is_of_floats(t))
-                snprintf(s->misfit, sizeof(s->misfit), "its scales are no floats: %s",
+                snprintf(s->misfit, sizeof(s->misfit), "its scales are not floats: %s",
                          t->unserved ? t->unserved : row_type_name(t->type));
         else if (!measure(s, weights, block))
                 snprintf(s->misfit, sizeof(s->misfit),
@@ -114,7 +115,7 @@ int scales_join(struct tensor_table *table, const struct scale_block *block,
         for (uint32_t i = 0; i < table->count; i++) {
                 struct tensor *weights = &table->tensors[i];
                 const struct tensor *found =
-                        weights->unserved == scales_wanted ? find(table, weights) : NULL;
+                        weights->unserved == scales_wanted ? find_scales(table, weights) : NULL;
 
                 if (!found)
                         continue;
@@ -143,8 +144,8 @@ uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, ui
  * Writing never overtakes reading.  With each block, `to` comes nearer to `from`, and they meet
  * after the last block.
  */
-void scales_weave(const struct tensor *weights, uint32_t row, uint32_t rows, const float *scales,
-                  void *io_rows)
+void scales_interleave(const struct tensor *weights, uint32_t row, uint32_t rows,
+                       const float *scales, void *io_rows)
 {
         const struct scales *s = weights->scales;
         const uint32_t across = weights->columns / NUMBERS, first = row / s->covers.rows;

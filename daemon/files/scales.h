@@ -30,16 +30,6 @@
 /* Why an F8_E4M3 tensor is not served unless its scales are found. */
 extern const char scales_wanted[];
 
-struct scale_block {
-        uint32_t rows, columns; /* columns: a multiple of SCALES_COLUMNS */
-};
-
-struct scales {
-        struct tensor tensor;      /* the tensor of the scales, as in the file */
-        struct scale_block covers; /* the part of the weights that one scale covers */
-        char misfit[192];          /* why the scales do not fit; then the weights are unserved */
-};
-
 /*
  * `table` is sorted by name, before and after.  Removes the scales from it and attaches them to
  * their tensors, which point into *ret_scales; free that after the table.  0 or -ENOMEM.
@@ -57,7 +47,7 @@ uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, ui
  * In place: on entry, the rows' numbers are at the end of the space for rows of blocks.  On return,
  * the space has the rows of blocks.
  */
-void scales_weave(const struct tensor *weights, uint32_t row, uint32_t rows, const float *scales,
-                  void *io_rows);
+void scales_interleave(const struct tensor *weights, uint32_t row, uint32_t rows,
+                       const float *scales, void *io_rows);
 
 #endif

@@ -17,8 +17,6 @@
 #define TENSORS_MAX     65536u
 #define TENSOR_NAME_MAX 256u
 
-struct scales;
-
 struct tensor {
         const char *name;
         const char *unserved; /* NULL, or why no backend takes it; then ignore the fields below */
@@ -28,8 +26,20 @@ struct tensor {
         uint32_t columns;
         uint64_t offset; /* in its file */
         uint64_t bytes; /* in its file: complete rows; or only their numbers, if there are scales */
-        /* their scales in another tensor (files/scales.h); NULL: none */
+        /* NULL: its numbers have no scales in another tensor */
         const struct scales *scales;
+};
+
+/* A part of a matrix; files/scales.h explains it.  columns: a multiple of SCALES_COLUMNS. */
+struct scale_block {
+        uint32_t rows, columns;
+};
+
+/* The scales of a tensor, which are in another tensor of the file. */
+struct scales {
+        struct tensor tensor;      /* the tensor of the scales, as in the file */
+        struct scale_block covers; /* the part of the weights that one scale covers */
+        char misfit[192];          /* why the scales do not fit; then the weights are unserved */
 };
 
 /* Bytes of all rows as a backend takes them. */

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "daemon/files/gguf.h"
-#include "daemon/files/maker.h"
+#include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary.h"
 
 #define KEY(name) "tokenizer.ggml." name
 
-struct reading {
-        struct maker m;
+struct trait_reader {
+        struct vocabulary_builder m;
         const struct gguf *gguf;
         bool letters; /* gpt2: byte-level */
 };
@@ -32,22 +32,23 @@ static const struct {
 };
 
 /* The array must exist and have `count` elements; `optional`: it may also be absent. */
-static int find_array(struct reading *rd, const char *key, bool optional, uint64_t count,
+static int find_array(struct trait_reader *rd, const char *key, bool optional, uint64_t count,
                       struct gguf_array *ret_array)
 {
         *ret_array = (struct gguf_array){ 0 };
         if (optional && !gguf_has(rd->gguf, key))
                 return 0;
         if (!gguf_array(rd->gguf, key, ret_array))
-                return maker_refuse(&rd->m, "metadata '%s' is missing or no array", key);
+                return vocabulary_builder_refuse(&rd->m, "metadata '%s' is missing or not an array",
+                                                 key);
         if (ret_array->left != count && count != UINT64_MAX)
-                return maker_refuse(&rd->m,
-                                    "metadata '%s' has %" PRIu64 " elements for %" PRIu64 " tokens",
-                                    key, ret_array->left, count);
+                return vocabulary_builder_refuse(
+                        &rd->m, "metadata '%s' has %" PRIu64 " elements for %" PRIu64 " tokens",
+                        key, ret_array->left, count);
         return 0;
 }
 
-static int read_entries(struct reading *rd, struct gguf_array tokens)
+static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
 {
         uint64_t count = tokens.left;
         struct gguf_array types, scores;
@@ -64,20 +65,22 @@ static int read_entries(struct reading *rd, struct gguf_array tokens)
                 size_t bytes;
 
                 if (!gguf_next_string(&tokens, &name, &bytes))
-                        return maker_refuse(&rd->m, "metadata '%s' has no strings", KEY("tokens"));
+                        return vocabulary_builder_refuse(
+                                &rd->m, "metadata '%s' is not an array of strings", KEY("tokens"));
                 if (typed && (!gguf_next_u32(&types, &type) || !type || type > 6))
-                        return maker_refuse(&rd->m, "the type of token %" PRIu64 " is not 1 to 6",
-                                            id);
+                        return vocabulary_builder_refuse(
+                                &rd->m, "the type of token %" PRIu64 " is not 1 to 6", id);
                 if (scored && !gguf_next_f32(&scores, &score))
-                        return maker_refuse(&rd->m, "the score of token %" PRIu64 " is no number",
-                                            id);
-                r = maker_entry(&rd->m, id, name, bytes, kinds[type].kind,
-                                rd->letters ? kinds[type].gpt2 : kinds[type].llama, score);
+                        return vocabulary_builder_refuse(
+                                &rd->m, "the score of token %" PRIu64 " is not a number", id);
+                r = vocabulary_builder_add_entry(&rd->m, id, name, bytes, kinds[type].kind,
+                                                 rd->letters ? kinds[type].gpt2 : kinds[type].llama,
+                                                 score);
         }
         return error_pass(r);
 }
 
-static int read_merges(struct reading *rd, struct gguf_array merges)
+static int read_merges(struct trait_reader *rd, struct gguf_array merges)
 {
         const char *line;
         size_t bytes;
@@ -85,52 +88,57 @@ static int read_merges(struct reading *rd, struct gguf_array merges)
 
         while (!r && merges.left) {
                 if (!gguf_next_string(&merges, &line, &bytes))
-                        return maker_refuse(&rd->m, "metadata '%s' has no strings", KEY("merges"));
-                r = maker_merge_line(&rd->m, line, bytes);
+                        return vocabulary_builder_refuse(
+                                &rd->m, "metadata '%s' is not an array of strings", KEY("merges"));
+                r = vocabulary_builder_add_merge_line(&rd->m, line, bytes);
         }
         return error_pass(r);
 }
 
-static int read_switch(struct reading *rd, const char *key, bool *value)
+static int read_switch(struct trait_reader *rd, const char *key, bool *value)
 {
         if (gguf_has(rd->gguf, key) && !gguf_bool(rd->gguf, key, value))
-                return maker_refuse(&rd->m, "metadata '%s' is not true or false", key);
+                return vocabulary_builder_refuse(&rd->m, "metadata '%s' is not true or false", key);
         return 0;
 }
 
 /* Some writers set all bits if there is no such token. */
-static int read_id(struct reading *rd, const char *key, uint32_t *id)
+static int read_id(struct trait_reader *rd, const char *key, uint32_t *id)
 {
         if (!gguf_has(rd->gguf, key))
                 return 0;
         if (!gguf_u32(rd->gguf, key, id))
-                return maker_refuse(&rd->m, "metadata '%s' is not a whole number of 32 bits", key);
-        if (*id != VOCABULARY_NONE && *id >= rd->m.entry_room)
-                return maker_refuse(&rd->m, "metadata '%s' is %u, but there are %u tokens", key,
-                                    *id, rd->m.entry_room);
+                return vocabulary_builder_refuse(
+                        &rd->m, "metadata '%s' is not a whole number of 32 bits", key);
+        if (*id != VOCABULARY_NONE && *id >= rd->m.entry_capacity)
+                return vocabulary_builder_refuse(&rd->m,
+                                                 "metadata '%s' is %u, but there are %u tokens",
+                                                 key, *id, rd->m.entry_capacity);
         return 0;
 }
 
-static int read_splitter(struct reading *rd, const char *given)
+static int read_splitter(struct trait_reader *rd, const char *given)
 {
         const char *name = given ? given : gguf_string(rd->gguf, KEY("pre"));
 
         if (!rd->letters)
-                return given ? maker_refuse(&rd->m,
-                                            "a splitter is named, and it has no use for one")
+                return given ? vocabulary_builder_refuse(
+                                       &rd->m, "a splitter was given, but this tokenizer uses none")
                              : 0;
         if (!name)
-                return maker_refuse(&rd->m,
-                                    "metadata '%s' is missing: how it splits text must be named",
-                                    KEY("pre"));
+                return vocabulary_builder_refuse(&rd->m,
+                                                 "metadata '%s' is missing: name the splitter with "
+                                                 "--tokenizer PATH=SPLITTER",
+                                                 KEY("pre"));
         rd->m.v.splitter = splitter_named(name);
         if (rd->m.v.splitter == SPLITTER_N)
-                return maker_refuse(&rd->m, "the splitter '%s' is not served", shown(name).text);
+                return vocabulary_builder_refuse(&rd->m, "the splitter '%s' is not supported",
+                                                 shown(name).text);
         rd->m.v.whole_wins = rd->m.v.splitter == SPLITTER_LLAMA3;
         return 0;
 }
 
-static int read_rules(struct reading *rd, const char *splitter)
+static int read_rules(struct trait_reader *rd, const char *splitter)
 {
         struct vocabulary *v = &rd->m.v;
         bool blank = !rd->letters;
@@ -144,7 +152,8 @@ static int read_rules(struct reading *rd, const char *splitter)
         if (!r)
                 r = read_switch(rd, KEY("add_space_prefix"), &blank);
         if (!r && blank && rd->letters)
-                r = maker_refuse(&rd->m, "a blank in front of a byte-level text is not served");
+                r = vocabulary_builder_refuse(&rd->m,
+                                              "a blank before a byte-level text is not supported");
         v->blank = blank ? BLANK_EACH : BLANK_NEVER;
         if (!r)
                 r = read_id(rd, KEY("bos_token_id"), &v->bos);
@@ -167,20 +176,20 @@ static uint64_t count_bytes(struct gguf_array tokens)
         return sum;
 }
 
-static int read_all(struct reading *rd, const char *splitter, char *why, size_t why_bytes)
+static int read_all(struct trait_reader *rd, const char *splitter, char *why, size_t why_bytes)
 {
         struct gguf_array tokens = { 0 }, merges = { 0 };
         int r;
 
-        rd->m = (struct maker){ .why = why, .why_bytes = why_bytes };
+        rd->m = (struct vocabulary_builder){ .why = why, .why_bytes = why_bytes };
         r = find_array(rd, KEY("tokens"), false, UINT64_MAX, &tokens);
         if (!r)
                 r = find_array(rd, KEY("merges"), !rd->letters, UINT64_MAX, &merges);
         if (!r && !rd->letters)
                 merges.left = 0; /* merging by scores uses no merges */
         if (!r)
-                r = maker_begin(&rd->m, tokens.left, merges.left, count_bytes(tokens), why,
-                                why_bytes);
+                r = vocabulary_builder_begin(&rd->m, tokens.left, merges.left, count_bytes(tokens),
+                                             why, why_bytes);
         if (!r)
                 r = read_rules(rd, splitter);
         if (!r)
@@ -192,13 +201,13 @@ static int read_all(struct reading *rd, const char *splitter, char *why, size_t 
 
 static int make_bytes(struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
-        struct maker m;
-        int r = maker_begin(&m, 1, 0, 0, why, why_bytes);
+        struct vocabulary_builder m;
+        int r = vocabulary_builder_begin(&m, 1, 0, 0, why, why_bytes);
 
         if (!r)
-                r = maker_finish(&m, ret_vocabulary);
+                r = vocabulary_builder_finish(&m, ret_vocabulary);
         if (r)
-                maker_drop(&m);
+                vocabulary_builder_free(&m);
         return error_pass(r);
 }
 
@@ -206,24 +215,25 @@ int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
         const char *kind = gguf_string(gguf, KEY("model"));
-        struct reading rd = { .gguf = gguf };
+        struct trait_reader rd = { .gguf = gguf };
         int r;
 
         if (!kind)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "metadata '%s' is missing or not a string",
-                                           KEY("model")));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "metadata '%s' is missing or not a string",
+                                               KEY("model")));
         if (!strcmp(kind, "bytes"))
                 return error_pass(make_bytes(ret_vocabulary, why, why_bytes));
         rd.letters = !strcmp(kind, "gpt2");
         if (!rd.letters && strcmp(kind, "llama"))
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "its tokenizer is of the kind '%s', which is not served",
-                                           shown(kind).text));
+                return error_raise(
+                        errtext_set(why, why_bytes, -EINVAL,
+                                    "its tokenizer is of the kind '%s', which is not supported",
+                                    shown(kind).text));
         r = read_all(&rd, splitter, why, why_bytes);
         if (!r)
-                r = maker_finish(&rd.m, ret_vocabulary);
+                r = vocabulary_builder_finish(&rd.m, ret_vocabulary);
         if (r)
-                maker_drop(&rd.m);
+                vocabulary_builder_free(&rd.m);
         return error_pass(r);
 }

@@ -41,9 +41,9 @@ static const struct {
         { WITH_DIGITS("\\p{N}"), SPLITTER_QWEN2 },
 };
 
-struct reading {
-        struct maker m;
-        const struct json *json;
+struct trait_reader {
+        struct vocabulary_builder m;
+        const struct json_document *json;
         const char *splitter; /* named by the caller, or NULL */
         uint32_t model, added;
         bool letters;
@@ -53,22 +53,23 @@ struct reading {
 
 /* ---- words ---- */
 
-int json_words_measure(const struct json *json, uint32_t object, struct json_words *ret_words,
-                       char *why, size_t why_bytes)
+int json_words_measure(const struct json_document *json, uint32_t object,
+                       struct json_words *ret_words, char *why, size_t why_bytes)
 {
         *ret_words = (struct json_words){ 0 };
         if (json_kind(json, object) != JSON_OBJECT)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "the vocabulary is no object of names and ids"));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "the vocabulary is not an object of names and ids"));
         for (uint32_t n = json_first(json, object); n != JSON_NONE; n = json_next(json, n)) {
                 size_t bytes;
                 const char *name = json_key(json, n, &bytes);
                 uint64_t id;
 
                 if (!json_whole(json, n, &id) || id >= VOCABULARY_ENTRIES_MAX)
-                        return error_raise(why_say(why, why_bytes, -EINVAL,
-                                                   "the id of token '%s' is no number below %u",
-                                                   shown(name).text, VOCABULARY_ENTRIES_MAX));
+                        return error_raise(
+                                errtext_set(why, why_bytes, -EINVAL,
+                                            "the id of token '%s' is not a number below %u",
+                                            shown(name).text, VOCABULARY_ENTRIES_MAX));
                 if (id >= ret_words->ids)
                         ret_words->ids = id + 1;
                 ret_words->bytes += bytes;
@@ -80,13 +81,14 @@ int json_words_measure(const struct json *json, uint32_t object, struct json_wor
 int json_words_fit(const struct json_words *words, char *why, size_t why_bytes)
 {
         if (words->ids > 2 * words->count + SPARE_IDS)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "its largest id is %" PRIu64 ", of %" PRIu64 " tokens",
-                                           words->ids - 1, words->count));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "its largest id is %" PRIu64 ", but it has %" PRIu64
+                                               " tokens",
+                                               words->ids - 1, words->count));
         return 0;
 }
 
-int json_words_read(const struct json *json, uint32_t object, struct maker *m,
+int json_words_read(const struct json_document *json, uint32_t object, struct vocabulary_builder *m,
                     enum spelling spelling, bool fallback)
 {
         int r = 0;
@@ -98,22 +100,23 @@ int json_words_read(const struct json *json, uint32_t object, struct maker *m,
                 bool hex = fallback && bytes == 6 && !memcmp(name, "<0x", 3);
 
                 json_whole(json, n, &id);
-                if (maker_has(m, id) && maker_find(m, name, bytes) == id)
+                if (vocabulary_builder_has(m, id) && vocabulary_builder_find(m, name, bytes) == id)
                         continue; /* an added token, listed again */
-                r = maker_entry(m, id, name, bytes, hex ? ENTRY_BYTE : ENTRY_NORMAL,
-                                hex ? SPELT_HEX : spelling, 0);
+                r = vocabulary_builder_add_entry(m, id, name, bytes,
+                                                 hex ? ENTRY_BYTE : ENTRY_NORMAL,
+                                                 hex ? SPELT_HEX : spelling, 0);
         }
         return error_pass(r);
 }
 
 /* ---- shapes ---- */
 
-static uint32_t member(const struct reading *rd, uint32_t node, const char *key)
+static uint32_t member(const struct trait_reader *rd, uint32_t node, const char *key)
 {
         return json_member(rd->json, node, key);
 }
 
-static bool says(const struct reading *rd, uint32_t node, const char *key, const char *text)
+static bool says(const struct trait_reader *rd, uint32_t node, const char *key, const char *text)
 {
         size_t bytes;
         const char *found = json_string(rd->json, member(rd, node, key), &bytes);
@@ -121,19 +124,19 @@ static bool says(const struct reading *rd, uint32_t node, const char *key, const
         return found && bytes == strlen(text) && !memcmp(found, text, bytes);
 }
 
-static bool is_type(const struct reading *rd, uint32_t node, const char *type)
+static bool is_type(const struct trait_reader *rd, uint32_t node, const char *type)
 {
         return says(rd, node, "type", type);
 }
 
-static bool is_null(const struct reading *rd, uint32_t node)
+static bool is_null(const struct trait_reader *rd, uint32_t node)
 {
         enum json_kind kind = json_kind(rd->json, node);
 
         return kind == JSON_ABSENT || kind == JSON_NULL;
 }
 
-static bool is_on(const struct reading *rd, uint32_t node, const char *key, bool absent)
+static bool is_on(const struct trait_reader *rd, uint32_t node, const char *key, bool absent)
 {
         bool on = absent;
 
@@ -147,14 +150,14 @@ struct steps {
         bool alone;
 };
 
-static struct steps steps_of(const struct reading *rd, uint32_t node, const char *list)
+static struct steps steps_of(const struct trait_reader *rd, uint32_t node, const char *list)
 {
         if (is_type(rd, node, "Sequence"))
                 return (struct steps){ json_first(rd->json, member(rd, node, list)), false };
         return (struct steps){ is_null(rd, node) ? JSON_NONE : node, true };
 }
 
-static uint32_t take_step(const struct reading *rd, struct steps *steps)
+static uint32_t take_step(const struct trait_reader *rd, struct steps *steps)
 {
         uint32_t at = steps->at;
 
@@ -162,23 +165,24 @@ static uint32_t take_step(const struct reading *rd, struct steps *steps)
         return at;
 }
 
-static int refuse_part(struct reading *rd, const char *part, uint32_t node)
+static int refuse_part(struct trait_reader *rd, const char *part, uint32_t node)
 {
         const char *type = json_string(rd->json, member(rd, node, "type"), NULL);
 
-        return maker_refuse(&rd->m, "its %s has '%s', which is not served as it is used there",
-                            part, shown(type ? type : "no type").text);
+        return vocabulary_builder_refuse(&rd->m,
+                                         "its %s has '%s', which is not supported in this place",
+                                         part, shown(type ? type : "no type").text);
 }
 
 /* A Replace step from one text to another. */
-static bool replaces(const struct reading *rd, uint32_t node, const char *from, const char *to)
+static bool replaces(const struct trait_reader *rd, uint32_t node, const char *from, const char *to)
 {
         return is_type(rd, node, "Replace") &&
                says(rd, member(rd, node, "pattern"), "String", from) &&
                says(rd, node, "content", to);
 }
 
-static int read_normaliser(struct reading *rd)
+static int read_normaliser(struct trait_reader *rd)
 {
         uint32_t part = member(rd, 0, "normalizer"), step;
         struct steps steps = steps_of(rd, part, "normalizers");
@@ -195,11 +199,12 @@ static int read_normaliser(struct reading *rd)
                         return refuse_part(rd, "normalizer", step);
         }
         if (!rd->bars && rd->m.v.blank)
-                return maker_refuse(&rd->m, "its normalizer does not make bars of blanks");
+                return vocabulary_builder_refuse(&rd->m,
+                                                 "its normalizer does not replace blanks by bars");
         return 0;
 }
 
-static int read_expression(struct reading *rd, uint32_t step)
+static int read_expression(struct trait_reader *rd, uint32_t step)
 {
         uint32_t pattern = member(rd, step, "pattern");
         const char *expression = json_string(rd->json, member(rd, pattern, "Regex"), NULL);
@@ -213,13 +218,14 @@ static int read_expression(struct reading *rd, uint32_t step)
                 if (!strcmp(expressions[i].expression, expression))
                         rd->m.v.splitter = expressions[i].splitter;
         if (rd->m.v.splitter == SPLITTER_N)
-                return maker_refuse(&rd->m, "its pre_tokenizer splits by '%s', which is not served",
-                                    shown(expression).text);
+                return vocabulary_builder_refuse(
+                        &rd->m, "its pre_tokenizer splits by '%s', which is not supported",
+                        shown(expression).text);
         return 0;
 }
 
 /* Blanks become bars, and a bar is added in front unless there is one. */
-static int read_metaspace(struct reading *rd, uint32_t step)
+static int read_metaspace(struct trait_reader *rd, uint32_t step)
 {
         static const struct {
                 const char *name;
@@ -240,7 +246,7 @@ static int read_metaspace(struct reading *rd, uint32_t step)
         return refuse_part(rd, "pre_tokenizer", step);
 }
 
-static int read_pre_tokenizer(struct reading *rd)
+static int read_pre_tokenizer(struct trait_reader *rd)
 {
         uint32_t part = member(rd, 0, "pre_tokenizer"), step;
         struct steps steps = steps_of(rd, part, "pretokenizers");
@@ -248,7 +254,8 @@ static int read_pre_tokenizer(struct reading *rd)
         int r = 0;
 
         if (!rd->letters && rd->splitter)
-                return maker_refuse(&rd->m, "a splitter is named, and it has no use for one");
+                return vocabulary_builder_refuse(
+                        &rd->m, "a splitter was given, but this tokenizer uses none");
         rd->m.v.splitter = rd->splitter ? splitter_named(rd->splitter) : SPLITTER_N;
         while (!r && (step = take_step(rd, &steps)) != JSON_NONE) {
                 if (rd->letters && !split && !letters && is_type(rd, step, "Split")) {
@@ -268,17 +275,21 @@ static int read_pre_tokenizer(struct reading *rd)
                 }
         }
         if (!r && rd->letters && !letters)
-                r = maker_refuse(&rd->m, "its pre_tokenizer has no 'ByteLevel', its decoder has");
+                r = vocabulary_builder_refuse(
+                        &rd->m, "its pre_tokenizer has no 'ByteLevel', its decoder has");
         if (!r && !rd->letters && !bars)
-                r = maker_refuse(&rd->m,
-                                 "nothing in it makes bars of blanks, its decoder undoes it");
+                r = vocabulary_builder_refuse(
+                        &rd->m,
+                        "its decoder replaces bars by blanks, but nothing replaces blanks by bars");
         if (!rd->letters)
                 rd->m.v.splitter = SPLITTER_NONE;
         return error_pass(r);
 }
 
-/* The blank in front, which Strip removes again, is handled by the caller: tokenizer_leads(). */
-static int read_decoder(struct reading *rd)
+/*
+ * The blank in front, which Strip removes again, is handled by the caller: tokenizer_adds_blank().
+ */
+static int read_decoder(struct trait_reader *rd)
 {
         uint32_t part = member(rd, 0, "decoder"), step;
         struct steps steps = steps_of(rd, part, "decoders");
@@ -295,12 +306,13 @@ static int read_decoder(struct reading *rd)
                         return refuse_part(rd, "decoder", step);
         }
         if (!rd->letters && !bars)
-                return maker_refuse(&rd->m, "its decoder is neither 'ByteLevel' nor one of bars");
+                return vocabulary_builder_refuse(
+                        &rd->m, "its decoder is neither 'ByteLevel' nor one of bars");
         return 0;
 }
 
 /* A token may stand before the text; nothing may follow the text. */
-static int read_template(struct reading *rd, uint32_t node)
+static int read_template(struct trait_reader *rd, uint32_t node)
 {
         uint32_t at = json_first(rd->json, member(rd, node, "single")), token, ids;
         const char *name;
@@ -312,7 +324,8 @@ static int read_template(struct reading *rd, uint32_t node)
                 ids = member(rd, member(rd, member(rd, node, "special_tokens"), name ? name : ""),
                              "ids");
                 if (json_count(rd->json, ids) != 1 ||
-                    !json_whole(rd->json, json_first(rd->json, ids), &id) || id >= rd->m.entry_room)
+                    !json_whole(rd->json, json_first(rd->json, ids), &id) ||
+                    id >= rd->m.entry_capacity)
                         return refuse_part(rd, "post_processor", node);
                 rd->m.v.bos = (uint32_t)id;
                 rd->m.v.add_bos = true;
@@ -323,7 +336,7 @@ static int read_template(struct reading *rd, uint32_t node)
         return 0;
 }
 
-static int read_post_processor(struct reading *rd)
+static int read_post_processor(struct trait_reader *rd)
 {
         struct steps steps = steps_of(rd, member(rd, 0, "post_processor"), "processors");
         uint32_t step;
@@ -340,17 +353,17 @@ static int read_post_processor(struct reading *rd)
 
 /* ---- the model ---- */
 
-static int refuse_given(struct reading *rd, const char *key, bool empty_too)
+static int refuse_given(struct trait_reader *rd, const char *key, bool empty_too)
 {
         uint32_t node = member(rd, rd->model, key);
         size_t bytes = 0;
 
         if (is_null(rd, node) || (empty_too && json_string(rd->json, node, &bytes) && !bytes))
                 return 0;
-        return maker_refuse(&rd->m, "its model has '%s', which is not served", key);
+        return vocabulary_builder_refuse(&rd->m, "its model has '%s', which is not supported", key);
 }
 
-static int read_model(struct reading *rd)
+static int read_model(struct trait_reader *rd)
 {
         uint32_t unknown = member(rd, rd->model, "unk_token");
         size_t bytes;
@@ -362,15 +375,16 @@ static int read_model(struct reading *rd)
             (r = refuse_given(rd, "end_of_word_suffix", true)))
                 return error_pass(r);
         if (rd->fallback && rd->letters)
-                return maker_refuse(&rd->m, "its model has 'byte_fallback', and bytes as letters");
+                return vocabulary_builder_refuse(
+                        &rd->m, "its model has 'byte_fallback', and bytes as letters");
         rd->m.v.whole_wins = is_on(rd, rd->model, "ignore_merges", false);
         rd->m.v.unknown_run = is_on(rd, rd->model, "fuse_unk", false);
         if (is_null(rd, unknown))
                 return 0;
         name = json_string(rd->json, unknown, &bytes);
-        rd->m.v.unknown = name ? maker_find(&rd->m, name, bytes) : VOCABULARY_NONE;
+        rd->m.v.unknown = name ? vocabulary_builder_find(&rd->m, name, bytes) : VOCABULARY_NONE;
         if (rd->m.v.unknown == VOCABULARY_NONE)
-                return maker_refuse(&rd->m, "its model's 'unk_token' is no token");
+                return vocabulary_builder_refuse(&rd->m, "its model's 'unk_token' is not a token");
         return 0;
 }
 
@@ -382,7 +396,7 @@ static bool is_ascii(const char *text, size_t bytes)
         return true;
 }
 
-static int read_added_one(struct reading *rd, uint32_t node)
+static int read_added_one(struct trait_reader *rd, uint32_t node)
 {
         size_t bytes;
         const char *name = json_string(rd->json, member(rd, node, "content"), &bytes);
@@ -393,23 +407,27 @@ static int read_added_one(struct reading *rd, uint32_t node)
 
         json_whole(rd->json, member(rd, node, "id"), &id);
         if (!name || id == UINT64_MAX)
-                return maker_refuse(&rd->m, "an added token without 'content' or 'id'");
+                return vocabulary_builder_refuse(&rd->m,
+                                                 "an added token without 'content' or 'id'");
         if (is_on(rd, node, "single_word", false))
-                return maker_refuse(&rd->m, "the added token '%s' has 'single_word': not served",
-                                    shown(name).text);
+                return vocabulary_builder_refuse(
+                        &rd->m, "the added token '%s' has 'single_word', which is not supported",
+                        shown(name).text);
         if (normalised && (rd->bars || (rd->m.v.normaliser && !is_ascii(name, bytes))))
-                return maker_refuse(&rd->m, "the added token '%s' has 'normalized': not served",
-                                    shown(name).text);
-        r = maker_entry(&rd->m, id, name, bytes, kind, SPELT_PLAIN, 0);
+                return vocabulary_builder_refuse(
+                        &rd->m, "the added token '%s' has 'normalized', which is not supported",
+                        shown(name).text);
+        r = vocabulary_builder_add_entry(&rd->m, id, name, bytes, kind, SPELT_PLAIN, 0);
         if (r)
                 return error_pass(r);
-        maker_strips(&rd->m, (uint32_t)id,
-                     (is_on(rd, node, "lstrip", false) ? ENTRY_STRIPS_LEFT : 0) |
-                             (is_on(rd, node, "rstrip", false) ? ENTRY_STRIPS_RIGHT : 0));
+        vocabulary_builder_set_strips(
+                &rd->m, (uint32_t)id,
+                (is_on(rd, node, "lstrip", false) ? ENTRY_STRIPS_LEFT : 0) |
+                        (is_on(rd, node, "rstrip", false) ? ENTRY_STRIPS_RIGHT : 0));
         return 0;
 }
 
-static int read_added(struct reading *rd)
+static int read_added(struct trait_reader *rd)
 {
         int r = 0;
 
@@ -419,7 +437,7 @@ static int read_added(struct reading *rd)
         return error_pass(r);
 }
 
-static int read_merges(struct reading *rd)
+static int read_merges(struct trait_reader *rd)
 {
         int r = 0;
 
@@ -430,7 +448,7 @@ static int read_merges(struct reading *rd)
                 const char *left = json_string(rd->json, n, &left_bytes), *right;
 
                 if (left) {
-                        r = maker_merge_line(&rd->m, left, left_bytes);
+                        r = vocabulary_builder_add_merge_line(&rd->m, left, left_bytes);
                         continue;
                 }
                 left = json_string(rd->json, first, &left_bytes);
@@ -438,15 +456,16 @@ static int read_merges(struct reading *rd)
                                 ? json_string(rd->json, json_next(rd->json, first), &right_bytes)
                                 : NULL;
                 if (!left || !right)
-                        return maker_refuse(&rd->m, "merge %u is neither a text nor a pair",
-                                            rd->m.v.merge_count);
-                r = maker_merge(&rd->m, left, left_bytes, right, right_bytes);
+                        return vocabulary_builder_refuse(&rd->m,
+                                                         "merge %u is neither a string nor a pair",
+                                                         rd->m.v.merge_count);
+                r = vocabulary_builder_add_merge(&rd->m, left, left_bytes, right, right_bytes);
         }
         return error_pass(r);
 }
 
 /* Allocates space for the model's words and the added tokens. */
-static int begin(struct reading *rd, char *why, size_t why_bytes)
+static int begin(struct trait_reader *rd, char *why, size_t why_bytes)
 {
         struct json_words words;
         uint64_t id;
@@ -468,12 +487,12 @@ static int begin(struct reading *rd, char *why, size_t why_bytes)
         r = json_words_fit(&words, why, why_bytes);
         if (r)
                 return error_pass(r);
-        return error_pass(maker_begin(&rd->m, words.ids,
-                                      json_count(rd->json, member(rd, rd->model, "merges")),
-                                      words.bytes, why, why_bytes));
+        return error_pass(vocabulary_builder_begin(
+                &rd->m, words.ids, json_count(rd->json, member(rd, rd->model, "merges")),
+                words.bytes, why, why_bytes));
 }
 
-static int read_all(struct reading *rd, char *why, size_t why_bytes)
+static int read_all(struct trait_reader *rd, char *why, size_t why_bytes)
 {
         int r;
 
@@ -484,8 +503,8 @@ static int read_all(struct reading *rd, char *why, size_t why_bytes)
              json_kind(rd->json, member(rd, rd->model, "merges")) != JSON_ARRAY))
                 return refuse_part(rd, "model", rd->model);
         if (rd->splitter && splitter_named(rd->splitter) == SPLITTER_N)
-                return maker_refuse(&rd->m, "the splitter '%s' is not served",
-                                    shown(rd->splitter).text);
+                return vocabulary_builder_refuse(&rd->m, "the splitter '%s' is not supported",
+                                                 shown(rd->splitter).text);
         if ((r = begin(rd, why, why_bytes)) || (r = read_decoder(rd)) ||
             (r = read_normaliser(rd)) || (r = read_pre_tokenizer(rd)) || (r = read_added(rd)))
                 return error_pass(r);
@@ -496,24 +515,25 @@ static int read_all(struct reading *rd, char *why, size_t why_bytes)
                 return error_pass(r);
         rd->m.v.kind = rd->letters ? VOCABULARY_BYTE_LEVEL : VOCABULARY_CHARACTERS;
         if (!rd->letters && !rd->m.v.merge_count)
-                return maker_refuse(&rd->m, "its model has no merges");
+                return vocabulary_builder_refuse(&rd->m, "its model has no merges");
         return 0;
 }
 
 int vocabulary_from_json(const char *text, size_t bytes, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
-        struct reading rd = { .m = { .why = why, .why_bytes = why_bytes }, .splitter = splitter };
-        struct json *json = NULL;
-        int r = json_parse(text, bytes, NODES_MAX, &json, why, why_bytes);
+        struct trait_reader rd = { .m = { .why = why, .why_bytes = why_bytes },
+                                   .splitter = splitter };
+        struct json_document *json = NULL;
+        int r = error_raise(json_parse(text, bytes, NODES_MAX, &json, why, why_bytes));
 
         rd.json = json;
         if (!r)
                 r = read_all(&rd, why, why_bytes);
         if (!r)
-                r = maker_finish(&rd.m, ret_vocabulary);
+                r = vocabulary_builder_finish(&rd.m, ret_vocabulary);
         if (r)
-                maker_drop(&rd.m);
+                vocabulary_builder_free(&rd.m);
         json_free(json);
         return error_pass(r);
 }

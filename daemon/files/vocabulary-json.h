@@ -4,8 +4,8 @@
 #ifndef DAEMON_FILES_VOCABULARY_JSON_H
 #define DAEMON_FILES_VOCABULARY_JSON_H
 
-#include "daemon/files/maker.h"
-#include "daemon/json.h"
+#include "daemon/files/vocabulary-builder.h"
+#include "json/reader.h"
 
 struct json_words {
         uint64_t count;
@@ -14,12 +14,12 @@ struct json_words {
 };
 
 /* 0, or -EINVAL and *why: a member is not an integer within the limits. */
-int json_words_measure(const struct json *json, uint32_t object, struct json_words *ret_words,
-                       char *why, size_t why_bytes);
+int json_words_measure(const struct json_document *json, uint32_t object,
+                       struct json_words *ret_words, char *why, size_t why_bytes);
 /* Some ids may be unused, but a small file must not cause a large table.  0 or -EINVAL. */
 int json_words_fit(const struct json_words *words, char *why, size_t why_bytes);
 /* Call it after those two.  fallback: names like <0x0A> are bytes. */
-int json_words_read(const struct json *json, uint32_t object, struct maker *maker,
-                    enum spelling spelling, bool fallback);
+int json_words_read(const struct json_document *json, uint32_t object,
+                    struct vocabulary_builder *builder, enum spelling spelling, bool fallback);
 
 #endif

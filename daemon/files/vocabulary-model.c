@@ -15,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/files/maker.h"
+#include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary.h"
 
 struct message {
@@ -41,8 +41,8 @@ static const struct {
         [5] = { ENTRY_UNUSED, SPELT_BARS },   [6] = { ENTRY_BYTE, SPELT_HEX },
 };
 
-struct reading {
-        struct maker m;
+struct trait_reader {
+        struct vocabulary_builder m;
         uint64_t id;
         uint64_t type; /* of the model */
         uint64_t blank, squeezes, escapes, suffix;
@@ -81,7 +81,7 @@ static bool take_fixed(struct message *message, unsigned bytes, uint64_t *ret_va
 }
 
 /* Returns 0, END or -EINVAL. */
-static int take_field(struct reading *rd, struct message *message, struct field *ret_field)
+static int take_field(struct trait_reader *rd, struct message *message, struct field *ret_field)
 {
         struct field f = { 0 };
         uint64_t key;
@@ -90,8 +90,8 @@ static int take_field(struct reading *rd, struct message *message, struct field 
         if (!message->left)
                 return END;
         if (!take_varint(message, &key) || key >> 3 == 0 || key >> 3 >= 1u << 29)
-                return maker_refuse(&rd->m, "%zu bytes before its end stands no field",
-                                    message->left);
+                return vocabulary_builder_refuse(
+                        &rd->m, "%zu bytes before its end, no field begins", message->left);
         f.number = (uint32_t)(key >> 3);
         f.wire = key & 7;
         if (f.wire == WIRE_VARINT) {
@@ -109,7 +109,7 @@ static int take_field(struct reading *rd, struct message *message, struct field 
                 good = false;
         }
         if (!good)
-                return maker_refuse(&rd->m, "field %u does not fit into it", f.number);
+                return vocabulary_builder_refuse(&rd->m, "field %u does not fit into it", f.number);
         *ret_field = f;
         return 0;
 }
@@ -119,7 +119,7 @@ static bool is(const struct field *f, uint32_t number, uint32_t wire)
         return f->number == number && f->wire == wire;
 }
 
-static int read_piece(struct reading *rd, struct message message)
+static int read_piece(struct trait_reader *rd, struct message message)
 {
         struct message name = { "", 0 };
         uint64_t type = 1, bits = 0;
@@ -139,14 +139,16 @@ static int read_piece(struct reading *rd, struct message message)
         if (r < 0)
                 return r;
         if (!type || type > 6)
-                return maker_refuse(&rd->m, "the type of token %" PRIu64 " is not 1 to 6", rd->id);
+                return vocabulary_builder_refuse(
+                        &rd->m, "the type of token %" PRIu64 " is not 1 to 6", rd->id);
         low = (uint32_t)bits;
         memcpy(&score, &low, sizeof(score));
-        return error_pass(maker_entry(&rd->m, rd->id++, name.at, name.left, kinds[type].kind,
-                                      kinds[type].spelling, score));
+        return error_pass(vocabulary_builder_add_entry(&rd->m, rd->id++, name.at, name.left,
+                                                       kinds[type].kind, kinds[type].spelling,
+                                                       score));
 }
 
-static int read_trainer(struct reading *rd, struct message message)
+static int read_trainer(struct trait_reader *rd, struct message message)
 {
         struct field f;
         int r;
@@ -162,7 +164,7 @@ static int read_trainer(struct reading *rd, struct message message)
         return r < 0 ? r : 0;
 }
 
-static int read_normaliser(struct reading *rd, struct message message)
+static int read_normaliser(struct trait_reader *rd, struct message message)
 {
         struct field f;
         int r;
@@ -180,7 +182,7 @@ static int read_normaliser(struct reading *rd, struct message message)
         return r < 0 ? r : 0;
 }
 
-static int count_pieces(struct reading *rd, struct message message, uint64_t *ret_count)
+static int count_pieces(struct trait_reader *rd, struct message message, uint64_t *ret_count)
 {
         struct field f;
         int r;
@@ -192,26 +194,30 @@ static int count_pieces(struct reading *rd, struct message message, uint64_t *re
 }
 
 /* -1, stored as all bits set, means that there is no such token. */
-static uint32_t special(const struct reading *rd, unsigned which)
+static uint32_t special(const struct trait_reader *rd, unsigned which)
 {
         uint64_t id = rd->special[which];
 
-        return id < rd->m.entry_room ? (uint32_t)id : VOCABULARY_NONE;
+        return id < rd->m.entry_capacity ? (uint32_t)id : VOCABULARY_NONE;
 }
 
-static int judge(struct reading *rd)
+static int judge(struct trait_reader *rd)
 {
         struct vocabulary *v = &rd->m.v;
 
         if (rd->type != 2)
-                return maker_refuse(&rd->m, "its model type is %" PRIu64 "; 2, BPE, is served",
-                                    rd->type);
+                return vocabulary_builder_refuse(
+                        &rd->m, "its model type is %" PRIu64 "; only 2 (BPE) is supported",
+                        rd->type);
         if (rd->rules)
-                return maker_refuse(&rd->m, "it has rules of normalisation, which are not served");
+                return vocabulary_builder_refuse(
+                        &rd->m, "it has normalisation rules, which are not supported");
         if (rd->suffix)
-                return maker_refuse(&rd->m, "it puts a blank behind a text, which is not served");
+                return vocabulary_builder_refuse(
+                        &rd->m, "it puts a blank after a text, which is not supported");
         if (!rd->escapes)
-                return maker_refuse(&rd->m, "it does not write blanks as bars; that is not served");
+                return vocabulary_builder_refuse(
+                        &rd->m, "it does not write blanks as bars, which is not supported");
         v->kind = VOCABULARY_CHARACTERS;
         v->blank = rd->blank ? BLANK_FIRST : BLANK_NEVER;
         v->unknown_run = true;
@@ -223,7 +229,7 @@ static int judge(struct reading *rd)
         return 0;
 }
 
-static int read_all(struct reading *rd, struct message message)
+static int read_all(struct trait_reader *rd, struct message message)
 {
         struct field f;
         int r;
@@ -246,22 +252,22 @@ int vocabulary_from_model(const char *bytes, size_t count, struct vocabulary **r
 {
         const struct message message = { bytes, count };
         /* The format's defaults for absent fields. */
-        struct reading rd = { .m = { .why = why, .why_bytes = why_bytes },
-                              .type = 1,
-                              .blank = 1,
-                              .squeezes = 1,
-                              .escapes = 1,
-                              .special = { 0, 1, 2 } };
+        struct trait_reader rd = { .m = { .why = why, .why_bytes = why_bytes },
+                                   .type = 1,
+                                   .blank = 1,
+                                   .squeezes = 1,
+                                   .escapes = 1,
+                                   .special = { 0, 1, 2 } };
         uint64_t pieces;
         int r = count_pieces(&rd, message, &pieces);
 
         if (!r)
-                r = maker_begin(&rd.m, pieces, 0, count, why, why_bytes);
+                r = vocabulary_builder_begin(&rd.m, pieces, 0, count, why, why_bytes);
         if (!r)
                 r = read_all(&rd, message);
         if (!r)
-                r = maker_finish(&rd.m, ret_vocabulary);
+                r = vocabulary_builder_finish(&rd.m, ret_vocabulary);
         if (r)
-                maker_drop(&rd.m);
+                vocabulary_builder_free(&rd.m);
         return error_pass(r);
 }

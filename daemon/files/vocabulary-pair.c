@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "daemon/files/maker.h"
+#include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary-json.h"
 #include "daemon/files/vocabulary.h"
 
@@ -52,7 +52,7 @@ static uint64_t count_lines(struct lines lines)
         return count;
 }
 
-static int read_merges(struct maker *m, struct lines lines)
+static int read_merges(struct vocabulary_builder *m, struct lines lines)
 {
         const char *line;
         size_t bytes;
@@ -60,12 +60,13 @@ static int read_merges(struct maker *m, struct lines lines)
 
         while (!r && next_line(&lines, &line, &bytes))
                 if (bytes)
-                        r = maker_merge_line(m, line, bytes);
+                        r = vocabulary_builder_add_merge_line(m, line, bytes);
         return error_pass(r);
 }
 
-static int read_both(struct maker *m, const struct json *json, struct lines lines,
-                     enum vocabulary_splitter splitter, char *why, size_t why_bytes)
+static int read_both(struct vocabulary_builder *m, const struct json_document *json,
+                     struct lines lines, enum vocabulary_splitter splitter, char *why,
+                     size_t why_bytes)
 {
         struct json_words words;
         int r = json_words_measure(json, 0, &words, why, why_bytes);
@@ -73,7 +74,8 @@ static int read_both(struct maker *m, const struct json *json, struct lines line
         if (!r)
                 r = json_words_fit(&words, why, why_bytes);
         if (!r)
-                r = maker_begin(m, words.ids, count_lines(lines), words.bytes, why, why_bytes);
+                r = vocabulary_builder_begin(m, words.ids, count_lines(lines), words.bytes, why,
+                                             why_bytes);
         if (!r)
                 r = json_words_read(json, 0, m, SPELT_LETTERS, false);
         if (!r)
@@ -88,26 +90,27 @@ int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merg
                          size_t merges_bytes, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
-        struct maker m = { 0 };
-        struct json *json = NULL;
+        struct vocabulary_builder m = { 0 };
+        struct json_document *json = NULL;
         int r;
 
         if (!splitter)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "a vocabulary and merges do not say how text is split: "
-                                           "it must be named"));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "a vocabulary with merges does not name its "
+                                               "splitter: use --tokenizer PATH=SPLITTER"));
         if (splitter_named(splitter) == SPLITTER_N)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "the splitter '%s' is not served",
-                                           shown(splitter).text));
-        r = json_parse(vocab, vocab_bytes, VOCABULARY_ENTRIES_MAX + 1, &json, why, why_bytes);
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "the splitter '%s' is not supported",
+                                               shown(splitter).text));
+        r = error_raise(
+                json_parse(vocab, vocab_bytes, VOCABULARY_ENTRIES_MAX + 1, &json, why, why_bytes));
         if (!r)
                 r = read_both(&m, json, lines_of(merges, merges_bytes), splitter_named(splitter),
                               why, why_bytes);
         if (!r)
-                r = maker_finish(&m, ret_vocabulary);
+                r = vocabulary_builder_finish(&m, ret_vocabulary);
         if (r)
-                maker_drop(&m);
+                vocabulary_builder_free(&m);
         json_free(json);
         return error_pass(r);
 }

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/sys.h"
 #include "daemon/files/file.h"
 #include "daemon/files/gguf.h"
 #include "daemon/files/vocabulary.h"
-#include "daemon/sys.h"
-#include "daemon/why.h"
 
 #define PATH_BYTES 4096u
 
@@ -29,7 +29,7 @@ struct door {
         size_t why_bytes;
 };
 
-#define say(d, r, ...) error_raise(why_say((d)->why, (d)->why_bytes, (r), __VA_ARGS__))
+#define say(d, r, ...) error_raise(errtext_set((d)->why, (d)->why_bytes, (r), __VA_ARGS__))
 
 static const struct {
         const char *vocab, *merges;
@@ -41,8 +41,8 @@ static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab
 
 static int read_whole(const struct door *d, const char *path, struct whole *ret_whole)
 {
-        int r = file_whole(AT_FDCWD, path, VOCABULARY_FILE_BYTES_MAX, &ret_whole->bytes,
-                           &ret_whole->count, d->why, d->why_bytes);
+        int r = file_read_all(AT_FDCWD, path, VOCABULARY_FILE_BYTES_MAX, &ret_whole->bytes,
+                              &ret_whole->count, d->why, d->why_bytes);
 
         return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
 }
@@ -96,7 +96,7 @@ static int open_pair(const struct door *d, const char *path, const char *merges_
         r = read_whole(d, other, &merges);
         if (r) {
                 snprintf(what, sizeof(what), "%s", d->why);
-                why_say(d->why, d->why_bytes, r, "%s, beside it: %s", merges_name, what);
+                errtext_set(d->why, d->why_bytes, r, "%s, beside it: %s", merges_name, what);
         } else {
                 r = vocabulary_from_pair(vocab.bytes, vocab.count, merges.bytes, merges.count,
                                          d->splitter, d->ret, d->why, d->why_bytes);
@@ -127,9 +127,9 @@ static int open_file(const struct door *d, const char *path)
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
         if (!ends_with(name, ".json") && !ends_with(name, ".model"))
-                return say(d, -EINVAL, "it names no format: *.gguf, *.json and *.model are served");
+                return say(d, -EINVAL, "its name does not end in .gguf, .json or .model");
         if (ends_with(name, ".model") && d->splitter)
-                return say(d, -EINVAL, "a splitter is named, and it has no use for one");
+                return say(d, -EINVAL, "a splitter was given, but this tokenizer uses none");
         r = read_whole(d, path, &whole);
         if (r)
                 return error_pass(r);
@@ -168,6 +168,6 @@ int vocabulary_open(const char *path, const char *splitter, struct vocabulary **
                            "no tokenizer.json, tokenizer.model or vocab.json is in it");
         r = open_file(&d, found ? found : path);
         if (r && found)
-                why_in(why, why_bytes, r, last_part(found));
+                errtext_prefix(why, why_bytes, r, last_part(found));
         return error_pass(r);
 }

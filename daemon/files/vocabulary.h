@@ -16,7 +16,7 @@
 
 #include <stddef.h>
 
-#include "daemon/vocabulary.h"
+#include "daemon/model/vocabulary.h"
 
 #define VOCABULARY_FILE_BYTES_MAX (256u << 20)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 #define NAMES  6u /* how many variables we set ourselves, at most */
 #define ABSENT "this model has no chat template"
@@ -92,7 +92,7 @@ struct chat *chat_close(struct chat *chat)
         return NULL;
 }
 
-const char *chat_missing(const struct chat *chat)
+const char *chat_refusal(const struct chat *chat)
 {
         if (!chat)
                 return ABSENT;
@@ -104,7 +104,7 @@ bool chat_is_absent(const struct chat *chat)
         return !chat || chat->absent;
 }
 
-bool chat_sets(const char *name, size_t bytes)
+bool chat_sets_variable(const char *name, size_t bytes)
 {
         static const char *const names[NAMES] = { "messages",  "tools",
                                                   "documents", "add_generation_prompt",
@@ -223,7 +223,7 @@ static int make_globals(const struct chat *chat, struct arena *arena,
                 r = set_vars(ret_globals, vars);
         if (!r)
                 r = value_map_end(arena, ret_globals);
-        assert(r <= 0); /* the client cannot set our names: chat_sets() */
+        assert(r <= 0); /* the client cannot set our names: chat_sets_variable() */
         return error_pass(r);
 }
 

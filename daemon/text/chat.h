@@ -2,7 +2,7 @@
  * The chat templates of a model, and the variables that they see.
  *
  * A model has one template, and possibly a second one for conversations with tools.  chat_open()
- * parses them.  A model without a usable template is served all the same: chat_missing() returns
+ * parses them.  A model without a usable template is served all the same: chat_refusal() returns
  * the sentence with which a conversation is refused.
  *
  * A template sees the same variables as under transformers' apply_chat_template(): messages,
@@ -40,14 +40,14 @@ struct chat *chat_close(struct chat *chat); /* takes NULL */
  * NULL: it can render conversations.  Else one sentence that says why not.  NULL instead of a chat
  * counts as a model without a template.
  */
-const char *chat_missing(const struct chat *chat);
+const char *chat_refusal(const struct chat *chat);
 /* The model has no template, and no error hides one. */
 bool chat_is_absent(const struct chat *chat);
 
 /* True if we set the variable of that name, so that a client may not set it. */
-bool chat_sets(const char *name, size_t bytes);
+bool chat_sets_variable(const char *name, size_t bytes);
 
-/* `vars` has no name for which chat_sets() is true. */
+/* `vars` has no name for which chat_sets_variable() is true. */
 struct conversation {
         struct value messages, tools, vars; /* a list, a list or none, a map or none */
         bool add_generation_prompt;

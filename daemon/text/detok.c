@@ -14,7 +14,7 @@
  * So a walk from its beginning finds the characters.
  */
 #include "daemon/text/detok.h"
-#include "daemon/utf8.h"
+#include "json/utf8.h"
 
 #include <assert.h>
 #include <string.h>

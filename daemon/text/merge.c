@@ -16,11 +16,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 #define NO_RANK UINT32_MAX
 
-/* ---- the book ---- */
+/* ---- the table ---- */
 
 static int by_right(const void *a, const void *b)
 {
@@ -32,26 +32,26 @@ static int by_right(const void *a, const void *b)
 }
 
 /* A pair that is listed twice has its first rank: bisection finds the first of equal pairs. */
-static int list_pairs(struct merge_book *book, const struct vocabulary *v)
+static int list_pairs(struct merge_table *table, const struct vocabulary *v)
 {
-        book->first = calloc((size_t)v->entry_count + 2, sizeof(*book->first));
-        book->pairs = calloc((size_t)v->merge_count + 1, sizeof(*book->pairs));
-        if (!book->first || !book->pairs)
+        table->first = calloc((size_t)v->entry_count + 2, sizeof(*table->first));
+        table->pairs = calloc((size_t)v->merge_count + 1, sizeof(*table->pairs));
+        if (!table->first || !table->pairs)
                 return error_raise(-ENOMEM);
         /* first[left + 2] counts; later first[left + 1] is where the next pair of `left` goes. */
         for (uint32_t i = 0; i < v->merge_count; i++)
-                book->first[v->merges[i].left + 2]++;
+                table->first[v->merges[i].left + 2]++;
         for (uint32_t i = 2; i <= v->entry_count; i++)
-                book->first[i] += book->first[i - 1];
+                table->first[i] += table->first[i - 1];
         for (uint32_t i = 0; i < v->merge_count; i++) {
                 const struct merge *m = &v->merges[i];
 
-                book->pairs[book->first[m->left + 1]++] =
+                table->pairs[table->first[m->left + 1]++] =
                         (struct merge_pair){ m->right, i, m->result };
         }
         for (uint32_t i = 0; i < v->entry_count; i++)
-                qsort(book->pairs + book->first[i], book->first[i + 1] - book->first[i],
-                      sizeof(*book->pairs), by_right);
+                qsort(table->pairs + table->first[i], table->first[i + 1] - table->first[i],
+                      sizeof(*table->pairs), by_right);
         return 0;
 }
 
@@ -67,13 +67,13 @@ static int by_score(const void *a, const void *b)
         return x->score > y->score ? -1 : x->score < y->score;
 }
 
-static int rank_scores(struct merge_book *book, const struct vocabulary *v)
+static int rank_scores(struct merge_table *table, const struct vocabulary *v)
 {
         struct scored *scored = calloc((size_t)v->entry_count + 1, sizeof(*scored));
         uint32_t rank = 0;
 
-        book->ranks = calloc((size_t)v->entry_count + 1, sizeof(*book->ranks));
-        if (!scored || !book->ranks) {
+        table->ranks = calloc((size_t)v->entry_count + 1, sizeof(*table->ranks));
+        if (!scored || !table->ranks) {
                 free(scored);
                 return error_raise(-ENOMEM);
         }
@@ -83,66 +83,66 @@ static int rank_scores(struct merge_book *book, const struct vocabulary *v)
         for (uint32_t i = 0; i < v->entry_count; i++) {
                 if (i && scored[i].score != scored[i - 1].score)
                         rank++;
-                book->ranks[scored[i].id] = rank;
+                table->ranks[scored[i].id] = rank;
         }
         free(scored);
         return 0;
 }
 
-static void note_neighbours(struct merge_book *book, const struct vocabulary *v)
+static void note_neighbours(struct merge_table *table, const struct vocabulary *v)
 {
         for (uint32_t i = 0; i < v->entry_count; i++)
                 for (uint32_t k = 1; k < v->entries[i].count; k++) {
                         const char *at = v->entries[i].bytes + k;
                         unsigned pair = (unsigned)(uint8_t)at[-1] << 8 | (uint8_t)at[0];
 
-                        book->beside[pair / 64] |= UINT64_C(1) << pair % 64;
+                        table->beside[pair / 64] |= UINT64_C(1) << pair % 64;
                 }
 }
 
-int merge_book_init(struct merge_book *book, const struct vocabulary *vocabulary)
+int merge_table_init(struct merge_table *table, const struct vocabulary *vocabulary)
 {
         int r;
 
-        *book = (struct merge_book){ 0 };
+        *table = (struct merge_table){ 0 };
         if (vocabulary->merge_count || vocabulary->kind == VOCABULARY_BYTE_LEVEL)
-                r = list_pairs(book, vocabulary);
+                r = list_pairs(table, vocabulary);
         else
-                r = rank_scores(book, vocabulary);
+                r = rank_scores(table, vocabulary);
         if (r)
-                merge_book_deinit(book);
+                merge_table_deinit(table);
         else
-                note_neighbours(book, vocabulary);
+                note_neighbours(table, vocabulary);
         return error_pass(r);
 }
 
-void merge_book_deinit(struct merge_book *book)
+void merge_table_deinit(struct merge_table *table)
 {
-        free(book->first);
-        free(book->pairs);
-        free(book->ranks);
-        *book = (struct merge_book){ 0 };
+        free(table->first);
+        free(table->pairs);
+        free(table->ranks);
+        *table = (struct merge_table){ 0 };
 }
 
 /* ---- the work ---- */
 
 int merge_work_grow(struct merge_work *work, size_t bytes)
 {
-        size_t room = bytes < 256 ? 256 : bytes + bytes / 8;
+        size_t capacity = bytes < 256 ? 256 : bytes + bytes / 8;
         char *at;
 
-        if (bytes <= work->room)
+        if (bytes <= work->capacity)
                 return 0;
         merge_work_deinit(work);
-        at = reallocarray(NULL, room, 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t));
+        at = reallocarray(NULL, capacity, 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t));
         if (!at)
                 return error_raise(-ENOMEM);
-        *work = (struct merge_work){ .memory = at, .heap = (uint64_t *)at, .room = room };
-        work->ids = (uint32_t *)(work->heap + 2 * room);
-        work->nexts = work->ids + room;
-        work->befores = work->nexts + room;
-        work->ranks = work->befores + room;
-        work->results = work->ranks + room;
+        *work = (struct merge_work){ .memory = at, .heap = (uint64_t *)at, .capacity = capacity };
+        work->ids = (uint32_t *)(work->heap + 2 * capacity);
+        work->nexts = work->ids + capacity;
+        work->befores = work->nexts + capacity;
+        work->ranks = work->befores + capacity;
+        work->results = work->ranks + capacity;
         return 0;
 }
 
@@ -156,7 +156,7 @@ static void heap_put(struct merge_work *work, uint64_t item, uint64_t *steps)
 {
         size_t at = work->heap_count++;
 
-        assert(work->heap_count <= 2 * work->room);
+        assert(work->heap_count <= 2 * work->capacity);
         for (; at && work->heap[(at - 1) / 2] > item; at = (at - 1) / 2) {
                 work->heap[at] = work->heap[(at - 1) / 2];
                 ++*steps;
@@ -182,7 +182,7 @@ static uint64_t heap_take(struct merge_work *work, uint64_t *steps)
 }
 
 struct task {
-        const struct merge_book *book;
+        const struct merge_table *table;
         const struct wordmap *words;
         struct merge_work *work;
         const char *text;
@@ -193,13 +193,13 @@ struct task {
 static uint32_t find_listed(const struct task *t, uint32_t left, uint32_t right,
                             uint32_t *ret_result)
 {
-        const struct merge_pair *pairs = t->book->pairs;
+        const struct merge_pair *pairs = t->table->pairs;
         uint32_t low, high, end;
 
         if (left == VOCABULARY_NONE || right == VOCABULARY_NONE)
                 return NO_RANK;
-        low = t->book->first[left];
-        end = high = t->book->first[left + 1];
+        low = t->table->first[left];
+        end = high = t->table->first[left + 1];
         while (low < high) {
                 uint32_t middle = low + (high - low) / 2;
 
@@ -221,7 +221,7 @@ static void judge(const struct task *t, uint32_t place)
         uint32_t right = work->nexts[place], rank = NO_RANK;
 
         ++*t->steps;
-        if (right < t->bytes && t->book->first) {
+        if (right < t->bytes && t->table->first) {
                 rank = find_listed(t, work->ids[place], work->ids[right], &work->results[place]);
         } else if (right < t->bytes && work->nexts[right] - place <= VOCABULARY_ENTRY_BYTES_MAX) {
                 size_t count = work->nexts[right] - place;
@@ -229,7 +229,7 @@ static void judge(const struct task *t, uint32_t place)
 
                 *t->steps += count / 8;
                 work->results[place] = id;
-                rank = id == WORDMAP_NONE ? NO_RANK : t->book->ranks[id];
+                rank = id == WORDMAP_NONE ? NO_RANK : t->table->ranks[id];
         }
         work->ranks[place] = rank;
         if (rank != NO_RANK)
@@ -251,13 +251,13 @@ static void join(const struct task *t, uint32_t left)
                 judge(t, work->befores[left]);
 }
 
-int merge_run(const struct merge_book *book, const struct wordmap *words, struct merge_work *work,
+int merge_run(const struct merge_table *table, const struct wordmap *words, struct merge_work *work,
               const char *text, size_t bytes, struct encoding *how)
 {
-        struct task t = { book, words, work, text, bytes, &how->steps };
+        struct task t = { table, words, work, text, bytes, &how->steps };
         uint32_t before = 0;
 
-        assert(bytes <= work->room && bytes < UINT32_MAX);
+        assert(bytes <= work->capacity && bytes < UINT32_MAX);
         work->heap_count = 0;
         for (uint32_t at = 0; at < bytes; at = work->nexts[at]) {
                 if (encoding_cancelled(how))

@@ -13,16 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/text/tokenizer.h"
-#include "daemon/vocabulary.h"
-#include "daemon/wordmap.h"
+#include "daemon/base/wordmap.h"
+#include "daemon/model/vocabulary.h"
+#include "daemon/text/encoding.h"
 
 struct merge_pair {
         uint32_t right, rank, result;
 };
 
-/* The pairs that merge.  Read-only after merge_book_init(). */
-struct merge_book {
+/* The pairs that merge.  Read-only after merge_table_init(). */
+struct merge_table {
         /* With a list of merges: a left entry has pairs[first[left] .. first[left + 1]). */
         uint32_t *first;
         struct merge_pair *pairs;
@@ -35,15 +35,15 @@ struct merge_book {
 /*
  * The vocabulary was checked before.  0 or -ENOMEM; after -ENOMEM there is nothing to deinit.
  */
-int merge_book_init(struct merge_book *book, const struct vocabulary *vocabulary);
-void merge_book_deinit(struct merge_book *book); /* all zero is fine */
+int merge_table_init(struct merge_table *table, const struct vocabulary *vocabulary);
+void merge_table_deinit(struct merge_table *table); /* all zero is fine */
 
 /* True if no merge joins these two bytes, so that a text may be cut between them. */
-static inline bool merge_apart(const struct merge_book *book, char a, char b)
+static inline bool merge_never_joins(const struct merge_table *table, char a, char b)
 {
         unsigned pair = (unsigned)(uint8_t)a << 8 | (uint8_t)b;
 
-        return !(book->beside[pair / 64] >> pair % 64 & 1);
+        return !(table->beside[pair / 64] >> pair % 64 & 1);
 }
 
 /*
@@ -55,7 +55,7 @@ struct merge_work {
         uint32_t *ids, *nexts;
         uint32_t *befores, *ranks, *results;
         uint64_t *heap; /* a min-heap: the rank in the high 32 bits, the place in the low ones */
-        size_t heap_count, room;
+        size_t heap_count, capacity;
         void *memory;
 };
 
@@ -63,8 +63,8 @@ struct merge_work {
 int merge_work_grow(struct merge_work *work, size_t bytes);
 void merge_work_deinit(struct merge_work *work); /* all zero is fine */
 
-/* `words` is used only if the book has no list of merges.  0 or -ECANCELED. */
-int merge_run(const struct merge_book *book, const struct wordmap *words, struct merge_work *work,
+/* `words` is used only if the table has no list of merges.  0 or -ECANCELED. */
+int merge_run(const struct merge_table *table, const struct wordmap *words, struct merge_work *work,
               const char *text, size_t bytes, struct encoding *how);
 
 #endif

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/text/tokenizer-state.h"
-#include "daemon/why.h"
+#include "daemon/text/tokenizer.h"
 
-struct opening {
+struct build {
         const struct vocabulary *v;
         struct tokenizer *t;
         char *why;
@@ -19,7 +20,7 @@ struct opening {
         uint64_t bytes; /* of all entries that have text, together */
 };
 
-#define refuse(o, ...) error_raise(why_say((o)->why, (o)->why_bytes, -EINVAL, __VA_ARGS__))
+#define refuse(b, ...) error_raise(errtext_set((b)->why, (b)->why_bytes, -EINVAL, __VA_ARGS__))
 
 /* True if a token of this kind is text that a reader sees. */
 static bool has_text(enum entry_kind kind)
@@ -34,97 +35,97 @@ static bool mergeable(enum entry_kind kind)
 
 /* ---- checks ---- */
 
-static int check_entry(struct opening *o, uint32_t id)
+static int check_entry(struct build *b, uint32_t id)
 {
-        const struct entry *e = &o->v->entries[id];
+        const struct entry *e = &b->v->entries[id];
 
         if (e->kind >= ENTRY_KIND_N)
-                return refuse(o, "token %u is of the unknown kind %u", id, e->kind);
+                return refuse(b, "token %u is of the unknown kind %u", id, e->kind);
         if (e->count > VOCABULARY_ENTRY_BYTES_MAX)
-                return refuse(o, "token %u has %u bytes; at most %u may be", id, e->count,
+                return refuse(b, "token %u has %u bytes, the limit is %u", id, e->count,
                               VOCABULARY_ENTRY_BYTES_MAX);
         if (e->score != e->score)
-                return refuse(o, "the score of token %u is no number", id);
-        if (e->kind == ENTRY_BYTE && (e->count != 1 || o->v->kind != VOCABULARY_CHARACTERS))
-                return refuse(o, "token %u is a byte, which cannot be here", id);
+                return refuse(b, "the score of token %u is not a number", id);
+        if (e->kind == ENTRY_BYTE && (e->count != 1 || b->v->kind != VOCABULARY_CHARACTERS))
+                return refuse(b, "token %u is a byte, which this kind of vocabulary does not have",
+                              id);
         if (has_text(e->kind))
-                o->bytes += e->count;
+                b->bytes += e->count;
         return 0;
 }
 
-static int check_merge(struct opening *o, uint32_t rank)
+static int check_merge(struct build *b, uint32_t rank)
 {
-        const struct merge *m = &o->v->merges[rank];
+        const struct merge *m = &b->v->merges[rank];
         const uint32_t ids[] = { m->left, m->right, m->result };
         const struct entry *e[3];
 
         for (int i = 0; i < 3; i++) {
-                if (ids[i] >= o->v->entry_count)
-                        return refuse(o, "merge %u has token %u of %u", rank, ids[i],
-                                      o->v->entry_count);
-                e[i] = &o->v->entries[ids[i]];
+                if (ids[i] >= b->v->entry_count)
+                        return refuse(b, "merge %u has token %u of %u", rank, ids[i],
+                                      b->v->entry_count);
+                e[i] = &b->v->entries[ids[i]];
                 if (!mergeable((enum entry_kind)e[i]->kind) || !e[i]->count)
-                        return refuse(o, "merge %u has token %u, which has no text of its own",
+                        return refuse(b, "merge %u has token %u, which has no text of its own",
                                       rank, ids[i]);
         }
         if (e[0]->count + e[1]->count != e[2]->count ||
             memcmp(e[2]->bytes, e[0]->bytes, e[0]->count) ||
             memcmp(e[2]->bytes + e[0]->count, e[1]->bytes, e[1]->count))
-                return refuse(o, "merge %u makes token %u, whose bytes are others", rank,
-                              m->result);
+                return refuse(b, "merge %u gives token %u, whose bytes differ", rank, m->result);
         return 0;
 }
 
-static int check_id(struct opening *o, const char *name, uint32_t id)
+static int check_id(struct build *b, const char *name, uint32_t id)
 {
-        if (id != VOCABULARY_NONE && id >= o->v->entry_count)
-                return refuse(o, "the %s token is %u; the vocabulary has %u", name, id,
-                              o->v->entry_count);
+        if (id != VOCABULARY_NONE && id >= b->v->entry_count)
+                return refuse(b, "the %s token is %u; the vocabulary has %u", name, id,
+                              b->v->entry_count);
         return 0;
 }
 
-static int check_vocabulary(struct opening *o, uint32_t vocab)
+static int check_vocabulary(struct build *b, uint32_t vocab)
 {
-        const struct vocabulary *v = o->v;
+        const struct vocabulary *v = b->v;
         int r = 0;
 
         if (!v->entry_count || v->entry_count > vocab || vocab > VOCABULARY_ENTRIES_MAX)
-                return refuse(o, "a vocabulary of %u tokens for a model of %u", v->entry_count,
+                return refuse(b, "a vocabulary of %u tokens for a model of %u", v->entry_count,
                               vocab);
         if (v->splitter >= SPLITTER_N || v->merge_count > VOCABULARY_MERGES_MAX)
-                return refuse(o, "%u merges, and the splitter %u", v->merge_count,
+                return refuse(b, "%u merges, and the splitter %u", v->merge_count,
                               (unsigned)v->splitter);
         if (v->kind == VOCABULARY_CHARACTERS && v->normaliser != NORMALISER_NONE)
-                return refuse(o, "a normaliser before characters is not served");
+                return refuse(b, "a normaliser is not supported for characters");
         for (uint32_t id = 0; !r && id < v->entry_count; id++)
-                r = check_entry(o, id);
+                r = check_entry(b, id);
         for (uint32_t rank = 0; !r && rank < v->merge_count; rank++)
-                r = check_merge(o, rank);
+                r = check_merge(b, rank);
         if (!r)
-                r = check_id(o, "bos", v->bos);
+                r = check_id(b, "bos", v->bos);
         if (!r)
-                r = check_id(o, "eos", v->eos);
+                r = check_id(b, "eos", v->eos);
         if (!r)
-                r = check_id(o, "unknown", v->unknown);
-        if (!r && o->bytes > UINT32_MAX / 2)
-                r = refuse(o, "its tokens have %llu bytes together", (unsigned long long)o->bytes);
+                r = check_id(b, "unknown", v->unknown);
+        if (!r && b->bytes > UINT32_MAX / 2)
+                r = refuse(b, "its tokens have %llu bytes together", (unsigned long long)b->bytes);
         return r;
 }
 
 /* ---- tables ---- */
 
-static int copy_pieces(struct opening *o)
+static int copy_pieces(struct build *b)
 {
-        struct tokenizer *t = o->t;
+        struct tokenizer *t = b->t;
         uint32_t at = 0;
 
-        t->bytes = malloc(o->bytes + 1);
+        t->bytes = malloc(b->bytes + 1);
         t->begins = calloc((size_t)t->entry_count + 1, sizeof(*t->begins));
         t->strips = calloc(t->entry_count, sizeof(*t->strips));
         if (!t->bytes || !t->begins || !t->strips)
                 return error_raise(-ENOMEM);
         for (uint32_t id = 0; id < t->entry_count; id++) {
-                const struct entry *e = &o->v->entries[id];
+                const struct entry *e = &b->v->entries[id];
 
                 t->begins[id] = at;
                 t->strips[id] = e->strips;
@@ -140,16 +141,16 @@ static int copy_pieces(struct opening *o)
 }
 
 /* Finds the entries of single bytes.  Without them and an unknown token, a text might lack ids. */
-static int find_bytes(struct opening *o)
+static int find_bytes(struct build *b)
 {
-        struct tokenizer *t = o->t;
+        struct tokenizer *t = b->t;
         uint32_t found = 0;
         enum entry_kind kind = t->kind == VOCABULARY_BYTE_LEVEL ? ENTRY_NORMAL : ENTRY_BYTE;
 
-        for (unsigned b = 0; b < 256; b++)
-                t->byte_ids[b] = VOCABULARY_NONE;
+        for (unsigned byte = 0; byte < 256; byte++)
+                t->byte_ids[byte] = VOCABULARY_NONE;
         for (uint32_t id = 0; id < t->entry_count; id++) {
-                const struct entry *e = &o->v->entries[id];
+                const struct entry *e = &b->v->entries[id];
                 uint32_t *slot;
 
                 if (e->kind != kind || e->count != 1)
@@ -162,18 +163,18 @@ static int find_bytes(struct opening *o)
         }
         if (!found && t->kind == VOCABULARY_CHARACTERS) {
                 if (t->unknown == VOCABULARY_NONE)
-                        return refuse(o, "it has neither tokens for bytes nor an unknown token");
+                        return refuse(b, "it has neither tokens for bytes nor an unknown token");
                 return 0;
         }
-        for (unsigned b = 0; b < 256; b++)
-                if (t->byte_ids[b] == VOCABULARY_NONE)
-                        return refuse(o, "no token for the byte 0x%02x", b);
+        for (unsigned byte = 0; byte < 256; byte++)
+                if (t->byte_ids[byte] == VOCABULARY_NONE)
+                        return refuse(b, "no token for the byte 0x%02x", byte);
         return 0;
 }
 
-static int map_words(struct opening *o)
+static int map_words(struct build *b)
 {
-        struct tokenizer *t = o->t;
+        struct tokenizer *t = b->t;
         int r;
 
         if (t->kind != VOCABULARY_CHARACTERS && !t->whole_wins)
@@ -183,70 +184,71 @@ static int map_words(struct opening *o)
                 size_t bytes;
                 const char *piece = tokenizer_piece(t, id, &bytes);
 
-                if (o->v->entries[id].kind == ENTRY_NORMAL && bytes)
+                if (b->v->entries[id].kind == ENTRY_NORMAL && bytes)
                         wordmap_put(t->words, piece, bytes, id);
         }
         return error_pass(r);
 }
 
-static int match(struct opening *o, bool users, bool controls, struct matcher **ret_matcher)
+static int match(struct build *b, bool users, bool controls, struct added_tokens **ret_added_tokens)
 {
-        struct matcher_word *words = calloc(o->v->entry_count, sizeof(*words));
+        struct added_token *words = calloc(b->v->entry_count, sizeof(*words));
         uint32_t count = 0, bytes = 0;
         int r = 0;
 
         if (!words)
                 return error_raise(-ENOMEM);
-        for (uint32_t id = 0; id < o->v->entry_count; id++) {
-                const struct entry *e = &o->v->entries[id];
+        for (uint32_t id = 0; id < b->v->entry_count; id++) {
+                const struct entry *e = &b->v->entries[id];
 
                 if (!e->count ||
                     !((e->kind == ENTRY_USER && users) || (e->kind == ENTRY_CONTROL && controls)))
                         continue;
-                words[count++] = (struct matcher_word){ e->bytes, e->count, id };
+                words[count++] = (struct added_token){ e->bytes, e->count, id };
                 bytes += e->count; /* cannot overflow: one entry has 2^10 bytes at most */
-                if (bytes > MATCHER_BYTES_MAX) {
+                if (bytes > ADDED_TOKENS_BYTES_MAX) {
                         free(words);
-                        return refuse(o, "its added tokens have more than %u bytes together",
-                                      MATCHER_BYTES_MAX);
+                        return refuse(b, "its added tokens have more than %u bytes together",
+                                      ADDED_TOKENS_BYTES_MAX);
                 }
-                if (!o->t->shortest_added || e->count < o->t->shortest_added)
-                        o->t->shortest_added = e->count;
+                if (!b->t->shortest_added || e->count < b->t->shortest_added)
+                        b->t->shortest_added = e->count;
         }
         if (count)
-                r = matcher_new(words, count, ret_matcher);
+                r = added_tokens_new(words, count, ret_added_tokens);
         free(words);
         return error_pass(r);
 }
 
-static int build(struct opening *o)
+static int build(struct build *b)
 {
         int r;
 
-        if ((r = copy_pieces(o)) || (r = find_bytes(o)) || (r = map_words(o)) ||
-            (r = match(o, true, false, &o->t->users)) ||
-            (r = match(o, !o->t->late_users, true, &o->t->added)))
+        if ((r = copy_pieces(b)) || (r = find_bytes(b)) || (r = map_words(b)) ||
+            (r = match(b, true, false, &b->t->users)) ||
+            (r = match(b, !b->t->late_users, true, &b->t->added)))
                 return error_pass(r);
-        return error_pass(merge_book_init(&o->t->book, o->v));
+        return error_pass(merge_table_init(&b->t->merges, b->v));
 }
 
 int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer **ret_tokenizer,
                    char *why, size_t why_bytes)
 {
-        struct opening o = { .v = v, .why = why, .why_bytes = why_bytes };
+        struct build b = { .v = v, .why = why, .why_bytes = why_bytes };
         int r;
 
         if (v->kind == VOCABULARY_BYTES && vocab < 256)
-                return refuse(&o, "a vocabulary of %u ids cannot have every byte", vocab);
+                return refuse(&b, "a vocabulary of %u ids is too small to have every byte", vocab);
         if (v->kind == VOCABULARY_BYTES)
                 return error_pass(tokenizer_open_bytes(vocab, ret_tokenizer));
-        r = check_vocabulary(&o, vocab);
+        r = check_vocabulary(&b, vocab);
         if (r)
                 return error_pass(r);
-        o.t = calloc(1, sizeof(*o.t));
-        if (!o.t)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its tables"));
-        *o.t = (struct tokenizer){
+        b.t = calloc(1, sizeof(*b.t));
+        if (!b.t)
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "out of memory for its tables"));
+        *b.t = (struct tokenizer){
                 .kind = v->kind,
                 .splitter = v->splitter,
                 .normaliser = v->normaliser,
@@ -261,14 +263,14 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .entry_count = v->entry_count,
                 .unknown = v->unknown,
         };
-        r = build(&o);
+        r = build(&b);
         if (r) {
                 if (r != -EINVAL)
-                        why_say(why, why_bytes, r, "its tables: %s", strerror(-r));
-                tokenizer_close(o.t);
+                        errtext_set(why, why_bytes, r, "its tables: %s", strerror(-r));
+                tokenizer_close(b.t);
                 return error_pass(r);
         }
-        *ret_tokenizer = o.t;
+        *ret_tokenizer = b.t;
         return 0;
 }
 
@@ -302,9 +304,9 @@ struct tokenizer *tokenizer_close(struct tokenizer *t)
 {
         if (!t)
                 return NULL;
-        merge_book_deinit(&t->book);
-        matcher_free(t->users);
-        matcher_free(t->added);
+        merge_table_deinit(&t->merges);
+        added_tokens_free(t->users);
+        added_tokens_free(t->added);
         wordmap_free(t->words);
         free(t->strips);
         free(t->begins);

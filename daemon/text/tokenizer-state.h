@@ -4,10 +4,10 @@
 #ifndef DAEMON_TEXT_TOKENIZER_STATE_H
 #define DAEMON_TEXT_TOKENIZER_STATE_H
 
-#include "daemon/text/matcher.h"
+#include "daemon/base/wordmap.h"
+#include "daemon/model/vocabulary.h"
+#include "daemon/text/added-tokens.h"
 #include "daemon/text/merge.h"
-#include "daemon/text/tokenizer.h"
-#include "daemon/wordmap.h"
 
 struct tokenizer {
         enum vocabulary_kind kind;
@@ -23,13 +23,13 @@ struct tokenizer {
         uint32_t *begins;      /* offsets in `bytes`: entry_count + 1 of them */
         uint8_t *strips;       /* by id */
         struct wordmap *words; /* the NORMAL entries; NULL: this tokenizer never looks them up */
-        struct merge_book book;
+        struct merge_table merges;
         /*
          * users finds the USER entries; added finds the CONTROL entries and, unless late_users, the
          * USER entries.  NULL: there are none.
          * late_users: USER entries are searched in a fragment after its blanks were written.
          */
-        struct matcher *users, *added;
+        struct added_tokens *users, *added;
         bool late_users;
 };
 

@@ -1,21 +1,24 @@
 /*
  * The steps from a text to ids:
  *
- *      text        is cut at added tokens (matcher.h) into fragments
- *      fragment    gets a blank in front, is normalised, and is split into pre-tokens (split.h)
+ *      text        is cut at added tokens (added-tokens.h) into fragments
+ *      fragment    gets a blank in front, is normalised, and is split into pre-tokens
+ *      (pretokenize.h)
  *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
- *      chunk       is found in the cache (recall.h), or becomes symbols
+ *      chunk       is found in the cache (chunk-cache.h), or becomes symbols
  *      symbols     bytes or characters, which are merged (merge.h)
  */
+#include "daemon/text/tokenizer.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/text/chunk-cache.h"
 #include "daemon/text/nfc.h"
-#include "daemon/text/recall.h"
-#include "daemon/text/split.h"
+#include "daemon/text/pretokenize.h"
 #include "daemon/text/tokenizer-state.h"
 #include "daemon/text/unicode.h"
 
@@ -37,7 +40,7 @@ bool tokenizer_divisible(const struct tokenizer *t)
         return t->kind == VOCABULARY_BYTES;
 }
 
-bool tokenizer_leads(const struct tokenizer *t)
+bool tokenizer_adds_blank(const struct tokenizer *t)
 {
         return t->blank != BLANK_NEVER;
 }
@@ -76,17 +79,17 @@ struct encoder {
         const struct tokenizer *t;
         struct encoding *how;
         uint32_t *ids;
-        size_t count, room;
+        size_t count, capacity;
         bool was_unknown;
         struct merge_work work;
-        struct recall recall; /* only of chunks in which every character had an entry */
-        struct place *places; /* from the last one in the text to the first */
-        size_t place_count, place_room;
+        struct chunk_cache chunk_cache; /* only of chunks in which every character had an entry */
+        struct place *places;           /* from the last one in the text to the first */
+        size_t place_count, place_capacity;
 };
 
 static void put(struct encoder *e, uint32_t id)
 {
-        assert(e->count < e->room);
+        assert(e->count < e->capacity);
         e->ids[e->count++] = id;
         e->was_unknown = false;
 }
@@ -134,12 +137,12 @@ static int merge_chunk(struct encoder *e, const char *text, size_t bytes)
                 fill_bytes(e, text, bytes);
         else
                 fill_characters(e, text, bytes);
-        return merge_run(&e->t->book, e->t->words, work, text, bytes, e->how);
+        return merge_run(&e->t->merges, e->t->words, work, text, bytes, e->how);
 }
 
 static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
 {
-        const struct recalled *known = recall_find(&e->recall, text, bytes);
+        const struct cached_chunk *known = chunk_cache_find(&e->chunk_cache, text, bytes);
         const struct merge_work *work = &e->work;
         const size_t before = e->count;
         bool is_foreign = false;
@@ -161,14 +164,14 @@ static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
                 }
         }
         if (!is_foreign)
-                recall_keep(&e->recall, text, bytes, e->ids + before, e->count - before);
+                chunk_cache_put(&e->chunk_cache, text, bytes, e->ids + before, e->count - before);
         return 0;
 }
 
 /* The end of the first chunk.  No character is cut, and no two bytes that a merge might join. */
 static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
 {
-        const struct merge_book *book = &e->t->book;
+        const struct merge_table *merges = &e->t->merges;
         size_t at = 0;
         uint32_t code;
 
@@ -176,7 +179,7 @@ static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
                 at += e->t->kind == VOCABULARY_BYTE_LEVEL
                               ? 1
                               : unicode_next(text + at, bytes - at, &code);
-        } while (at < bytes && !merge_apart(book, text[at - 1], text[at]));
+        } while (at < bytes && !merge_never_joins(merges, text[at - 1], text[at]));
         return at;
 }
 
@@ -211,7 +214,7 @@ static int encode_words(struct encoder *e, const char *text, size_t bytes)
         int r;
 
         for (size_t at = 0, n; at < bytes; at += n) {
-                n = split_next(e->t->splitter, text + at, bytes - at, &e->how->steps);
+                n = pretokenize_next(e->t->splitter, text + at, bytes - at, &e->how->steps);
                 r = encode_word(e, text + at, n);
                 if (r)
                         return error_pass(r);
@@ -263,39 +266,39 @@ static size_t write_blanks(const struct tokenizer *t, const char *text, size_t b
 
 static int note_place(struct encoder *e, size_t at, uint32_t bytes, uint32_t id)
 {
-        if (e->place_count == e->place_room) {
-                size_t room = e->place_room ? 2 * e->place_room : 64;
-                struct place *places = reallocarray(e->places, room, sizeof(*places));
+        if (e->place_count == e->place_capacity) {
+                size_t capacity = e->place_capacity ? 2 * e->place_capacity : 64;
+                struct place *places = reallocarray(e->places, capacity, sizeof(*places));
 
                 if (!places)
                         return error_raise(-ENOMEM);
                 e->places = places;
-                e->place_room = room;
+                e->place_capacity = capacity;
         }
         e->places[e->place_count++] = (struct place){ (uint32_t)at, bytes, id };
         return 0;
 }
 
-/* A matcher on its way back through a text. */
+/* The search for added tokens on its way back through a text. */
 struct walk {
-        const struct matcher *matcher; /* NULL: it finds nothing */
-        uint32_t state, id, bytes;     /* id and bytes of the word found here; bytes 0: none */
+        const struct added_tokens *added_tokens; /* NULL: it finds nothing */
+        uint32_t state, id, bytes; /* id and bytes of the word found here; bytes 0: none */
 };
 
 static void walk_step(struct walk *walk, char byte, uint64_t *steps)
 {
         walk->bytes = 0;
-        if (!walk->matcher)
+        if (!walk->added_tokens)
                 return;
-        walk->state = matcher_step(walk->matcher, walk->state, byte, steps);
-        walk->id = matcher_word(walk->matcher, walk->state, &walk->bytes);
+        walk->state = added_tokens_step(walk->added_tokens, walk->state, byte, steps);
+        walk->id = added_token(walk->added_tokens, walk->state, &walk->bytes);
         if (walk->id == UINT32_MAX)
                 walk->bytes = 0;
 }
 
 /* Where added tokens are searched: USER entries anywhere, CONTROL entries in parts of the text. */
 struct search {
-        const struct matcher *users, *added; /* see tokenizer-state.h */
+        const struct added_tokens *users, *added; /* see tokenizer-state.h */
         const struct text_part *parts;
         size_t part_count;
 };
@@ -308,7 +311,8 @@ struct search {
 static int find_added(struct encoder *e, const struct search *search, const char *text,
                       size_t bytes)
 {
-        struct walk anywhere = { .matcher = search->users }, inside = { .matcher = search->added };
+        struct walk anywhere = { .added_tokens = search->users },
+                    inside = { .added_tokens = search->added };
         const struct text_part *parts = search->parts;
         size_t left = search->part_count;
         uint64_t *steps = &e->how->steps;
@@ -436,7 +440,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
         struct encoder e = { .t = t,
                              .how = how ? how : &plain,
                              .ids = ret_ids,
-                             .room = tokenizer_ids_max(t, text_bytes) };
+                             .capacity = tokenizer_ids_max(t, text_bytes) };
         /* If USER entries are searched late, then only CONTROL entries are searched here. */
         const struct search search = { .users = t->late_users ? NULL : t->users,
                                        .added = t->added,
@@ -449,12 +453,12 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                 for (size_t i = 0; i < text_bytes; i++)
                         put(&e, (uint8_t)text[i]);
         } else {
-                r = recall_init(&e.recall, text_bytes);
+                r = chunk_cache_init(&e.chunk_cache, text_bytes);
                 if (!r)
                         r = cut(&e, &search, text, text_bytes, encode_fragment);
         }
         free(e.places);
-        recall_deinit(&e.recall);
+        chunk_cache_deinit(&e.chunk_cache);
         merge_work_deinit(&e.work);
         if (r)
                 return error_pass(r);

@@ -6,7 +6,7 @@
  * the vocabulary's size has a piece.
  *
  * If no id is the unknown token and nothing was normalised or stripped, the joined pieces of a
- * text's ids are the text, byte by byte.  There are two exceptions.  With tokenizer_leads(),
+ * text's ids are the text, byte by byte.  There are two exceptions.  With tokenizer_adds_blank(),
  * one blank is in front.  SentencePiece writes a blank as U+2581, so a U+2581 in the text comes
  * back as a blank.
  *
@@ -24,7 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/vocabulary.h"
+#include "daemon/model/vocabulary.h"
+#include "daemon/text/encoding.h"
 
 struct tokenizer;
 
@@ -51,26 +52,10 @@ bool tokenizer_divisible(const struct tokenizer *tokenizer);
  * True if encoding puts a blank before a text.  Then the first blank in the pieces of a whole text
  * is not part of the text.
  */
-bool tokenizer_leads(const struct tokenizer *tokenizer);
+bool tokenizer_adds_blank(const struct tokenizer *tokenizer);
 
 /* No text of `text_bytes` bytes has more ids than this. */
 size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes);
-
-struct text_part {
-        size_t begin, end;
-};
-static const struct text_part text_whole = { 0, SIZE_MAX };
-
-/* Options of an encoding, and a measure of its work. */
-struct encoding {
-        /* The spelling of a control token is found if it lies wholly in one of these parts. */
-        const struct text_part *controls; /* in order, apart, none empty */
-        size_t control_count;
-        bool (*cancelled)(void *arg); /* called now and then; true ends the encoding; or NULL */
-        void *arg;
-        uint64_t steps;  /* out: grows by the work done, for callers that check it is bounded */
-        uint64_t looked; /* private: `steps` when `cancelled` was last called */
-};
 
 /*
  * ret_ids has room for tokenizer_ids_max() ids.  how may be NULL: no options.  A text has less than
@@ -81,14 +66,5 @@ int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t
 
 /* The bytes of one id, possibly none; they live as long as the tokenizer. */
 const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes);
-
-/* For the modules of the tokenizer: calls `cancelled` every 65536 steps; true: cancelled. */
-static inline bool encoding_cancelled(struct encoding *how)
-{
-        if (how->steps - how->looked < 1u << 16)
-                return false;
-        how->looked = how->steps;
-        return how->cancelled && how->cancelled(how->arg);
-}
 
 #endif

@@ -1,6 +1,6 @@
 #include "daemon/text/unicode.h"
 
-#include "daemon/utf8.h"
+#include "json/utf8.h"
 
 /* Hangul syllables are computed from lead, vowel and tail: there are 19 x 21 x 28 of them. */
 #define SYLLABLES 0xAC00u

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
 
 #define PIECE_FIRST 4096u
 #define PIECE_MOST  (256u << 10)
@@ -128,14 +128,15 @@ int value_string(struct arena *arena, const char *bytes, size_t count, enum text
         return 0;
 }
 
-int value_list(struct arena *arena, uint32_t room, struct value *ret_value)
+int value_list(struct arena *arena, uint32_t capacity, struct value *ret_value)
 {
-        struct list *list = arena_take(arena, sizeof(*list) + (size_t)room * sizeof(*list->items));
+        struct list *list =
+                arena_take(arena, sizeof(*list) + (size_t)capacity * sizeof(*list->items));
 
         if (!list)
                 return error_raise(-ENOMEM);
         list->count = 0;
-        list->room = room;
+        list->capacity = capacity;
         list->depth = 1;
         list->grouped = false;
         *ret_value = (struct value){ .kind = VALUE_LIST, .list = list };
@@ -154,7 +155,7 @@ int value_list_add(struct value *value, struct value item)
         struct list *list = (struct list *)value->list;
         unsigned depth = depth_of(item) + 1;
 
-        assert(value->kind == VALUE_LIST && list->count < list->room);
+        assert(value->kind == VALUE_LIST && list->count < list->capacity);
         if (depth > VALUE_DEPTH_MAX)
                 return error_raise(-E2BIG);
         if (depth > list->depth)
@@ -163,14 +164,15 @@ int value_list_add(struct value *value, struct value item)
         return 0;
 }
 
-int value_map(struct arena *arena, uint32_t room, struct value *ret_value)
+int value_map(struct arena *arena, uint32_t capacity, struct value *ret_value)
 {
-        struct map *map = arena_take(arena, sizeof(*map) + (size_t)room * sizeof(*map->entries));
+        struct map *map =
+                arena_take(arena, sizeof(*map) + (size_t)capacity * sizeof(*map->entries));
 
         if (!map)
                 return error_raise(-ENOMEM);
         map->count = 0;
-        map->room = room;
+        map->capacity = capacity;
         map->depth = 1;
         map->sorted = NULL;
         *ret_value = (struct value){ .kind = VALUE_MAP, .map = map };
@@ -182,7 +184,7 @@ int value_map_add(struct value *value, struct value key, struct value item)
         struct map *map = (struct map *)value->map;
         unsigned a = depth_of(item), b = depth_of(key), depth = (a > b ? a : b) + 1;
 
-        assert(value->kind == VALUE_MAP && map->count < map->room);
+        assert(value->kind == VALUE_MAP && map->count < map->capacity);
         if (depth > VALUE_DEPTH_MAX)
                 return error_raise(-E2BIG);
         if (depth > map->depth)
@@ -369,7 +371,8 @@ const struct value *value_member(struct value map, const char *key)
 /* ---- from a document ---- */
 
 /* A number is an integer if it is written without a point and an exponent. */
-static int number_from_json(const struct json *json, uint32_t node, struct value *ret_value)
+static int number_from_json(const struct json_document *json, uint32_t node,
+                            struct value *ret_value)
 {
         const char *text = json_number(json, node);
         double real;
@@ -385,7 +388,7 @@ static int number_from_json(const struct json *json, uint32_t node, struct value
         return errno ? error_raise(-ERANGE) : 0;
 }
 
-static int list_from_json(struct arena *arena, const struct json *json, uint32_t node,
+static int list_from_json(struct arena *arena, const struct json_document *json, uint32_t node,
                           enum text_origin origin, struct value *ret_value)
 {
         struct value item;
@@ -399,7 +402,7 @@ static int list_from_json(struct arena *arena, const struct json *json, uint32_t
         return error_pass(r);
 }
 
-static int map_from_json(struct arena *arena, const struct json *json, uint32_t node,
+static int map_from_json(struct arena *arena, const struct json_document *json, uint32_t node,
                          enum text_origin origin, struct value *ret_value)
 {
         struct value key, item;
@@ -419,7 +422,7 @@ static int map_from_json(struct arena *arena, const struct json *json, uint32_t 
 }
 
 /* A document is at most JSON_DEPTH_MAX deep, and so is this recursion. */
-int value_from_json(struct arena *arena, const struct json *json, uint32_t node,
+int value_from_json(struct arena *arena, const struct json_document *json, uint32_t node,
                     enum text_origin origin, struct value *ret_value)
 {
         const char *text;
@@ -446,4 +449,75 @@ int value_from_json(struct arena *arena, const struct json *json, uint32_t node,
         }
         *ret_value = value_none();
         return 0;
+}
+
+/* ---- questions about values ---- */
+
+const char *value_type(struct value value)
+{
+        static const char *const names[] = {
+                [VALUE_UNDEFINED] = "Undefined", [VALUE_NONE] = "NoneType",
+                [VALUE_BOOL] = "bool",           [VALUE_INTEGER] = "int",
+                [VALUE_FLOAT] = "float",         [VALUE_STRING] = "str",
+                [VALUE_LIST] = "list",           [VALUE_MAP] = "dict",
+                [VALUE_NAMESPACE] = "namespace", [VALUE_LOOP] = "loop",
+                [VALUE_MACRO] = "macro",         [VALUE_FUNCTION] = "function",
+                [VALUE_METHOD] = "method",
+        };
+        static const char *const flavours[] = { "list", "tuple", "range", "view", "generator" };
+
+        return value.kind == VALUE_LIST ? flavours[value.flavour] : names[value.kind];
+}
+
+bool value_truth(struct value value)
+{
+        switch (value.kind) {
+        case VALUE_UNDEFINED:
+        case VALUE_NONE:
+                return false;
+        case VALUE_BOOL:
+                return value.truth;
+        case VALUE_INTEGER:
+                return value.integer;
+        case VALUE_FLOAT:
+                return value.real != 0;
+        case VALUE_STRING:
+                return value.text->count;
+        case VALUE_LIST:
+                return value.list->count || value.flavour == LIST_STREAM;
+        case VALUE_MAP:
+                return value.map->count;
+        default:
+                return true;
+        }
+}
+
+bool value_is_number(struct value value)
+{
+        return value.kind >= VALUE_BOOL && value.kind <= VALUE_FLOAT;
+}
+
+int64_t value_whole(struct value number)
+{
+        return number.kind == VALUE_BOOL ? number.truth : number.integer;
+}
+
+double value_real(struct value number)
+{
+        return number.kind == VALUE_FLOAT ? number.real : (double)value_whole(number);
+}
+
+bool value_is_sequence(struct value value)
+{
+        return value.kind == VALUE_LIST && value.flavour <= LIST_TUPLE;
+}
+
+struct shown text_shown(const struct text *text)
+{
+        char start[80];
+        uint32_t count = text->count < sizeof(start) ? text->count : sizeof(start) - 1;
+
+        memcpy(start, text->bytes, count);
+        start[count] = '\0';
+        return shown(start);
 }

@@ -4,8 +4,8 @@
  * Everything lies in an arena with a byte budget and is freed with the arena.  A value never
  * changes after it is made, so several threads can render the same document.
  *
- * A text stores its origin, run by run.  TEXT_OURS is text of the template, and text that the
- * maker of the value vouches for: the spelling of a control token, a well-known role.  TEXT_GIVEN
+ * A text stores its origin, run by run.  TEXT_OURS is text of the template, and text that the code
+ * that made the value vouches for: the spelling of a control token, a well-known role.  TEXT_GIVEN
  * came from outside.  template.h says how origins are used.
  *
  * Values nest at most VALUE_DEPTH_MAX deep: adding one that would be deeper is refused, so code
@@ -20,7 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/json.h"
+#include "json/reader.h"
+#include "json/shown.h"
 
 #define VALUE_DEPTH_MAX 80u /* a document of JSON_DEPTH_MAX, and the values put around it */
 
@@ -69,7 +70,8 @@ struct value {
                 struct loop *loop;
                 const struct macro *macro;
                 const struct method *method;
-                const struct lack *lack; /* VALUE_UNDEFINED: why it is; NULL: not known */
+                /* of an undefined value, or NULL */
+                const struct undefined_reason *reason;
                 uint32_t function;
         };
 };
@@ -98,16 +100,16 @@ int value_string(struct arena *arena, const char *bytes, size_t count, enum text
                  struct value *ret_value);
 
 /*
- * The code that makes a list or a map adds its items in order, at most `room` of them, before
+ * The code that makes a list or a map adds its items in order, at most `capacity` of them, before
  * other code sees the value.  -E2BIG: it would nest deeper than VALUE_DEPTH_MAX.  Call
  * value_map_end() before a map is used.  It returns VALUE_E_TWICE if a key was added twice; the
  * last value of that key stays.
  */
 enum value_outcome { VALUE_E_TWICE = 1 };
 
-int value_list(struct arena *arena, uint32_t room, struct value *ret_value);
+int value_list(struct arena *arena, uint32_t capacity, struct value *ret_value);
 int value_list_add(struct value *list, struct value item);
-int value_map(struct arena *arena, uint32_t room, struct value *ret_value);
+int value_map(struct arena *arena, uint32_t capacity, struct value *ret_value);
 int value_map_add(struct value *map, struct value key, struct value item);
 int value_map_end(struct arena *arena, struct value *map);
 
@@ -119,7 +121,7 @@ int value_map_name(struct arena *arena, struct value *map, const char *name, str
  * have 64 bits; an integer that does not fit them, or a real number that does not fit a double, is
  * -ERANGE.  JSON_NONE gives none.
  */
-int value_from_json(struct arena *arena, const struct json *json, uint32_t node,
+int value_from_json(struct arena *arena, const struct json_document *json, uint32_t node,
                     enum text_origin origin, struct value *ret_value);
 
 /* The item of a key; NULL: `map` is not a map, or does not have the key. */
@@ -150,7 +152,7 @@ enum list_flavour {
 };
 
 struct list {
-        uint32_t count, room;
+        uint32_t count, capacity;
         uint8_t depth; /* 1: contains no list and no map */
         bool grouped;  /* made by groupby: its two items are also called `grouper` and `list` */
         struct value items[];
@@ -161,7 +163,7 @@ struct map_entry {
 };
 
 struct map {
-        uint32_t count, room;
+        uint32_t count, capacity;
         uint8_t depth;
         const uint32_t *sorted; /* indices of entries, sorted by key; NULL: there are few */
         struct map_entry entries[];
@@ -170,5 +172,17 @@ struct map {
 /* An order for keys only: numbers, then strings, then other kinds; 0: the same key. */
 int value_key_order(struct value a, struct value b);
 const struct map_entry *value_map_find(const struct map *map, struct value key);
+
+/* ---- questions about values ---- */
+
+const char *value_type(struct value value); /* Python's name of the type */
+bool value_truth(struct value value);
+bool value_is_number(struct value value);   /* true and false are numbers, too */
+bool value_is_sequence(struct value value); /* a list or a tuple */
+double value_real(struct value number);
+int64_t value_whole(struct value number); /* of a bool or an integer */
+
+/* The beginning of a text, as a C string that may be shown in a message. */
+struct shown text_shown(const struct text *text);
 
 #endif

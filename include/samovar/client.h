@@ -94,13 +94,13 @@ enum smv_set {
 };
 
 /*
- * The order in which the daemon serves requests.  A request of a higher class may also preempt a
+ * The order in which the daemon serves requests.  A request of a higher priority may also preempt a
  * running request of a lower one, which continues later.
  */
-enum smv_class {
-        SMV_CLASS_NORMAL = 0,
-        SMV_CLASS_INTERACTIVE = 1, /* the highest: a person is waiting for the answer */
-        SMV_CLASS_BACKGROUND = 2,  /* the lowest: all others go first */
+enum smv_priority {
+        SMV_PRIORITY_NORMAL = 0,
+        SMV_PRIORITY_INTERACTIVE = 1, /* the highest: a person is waiting for the answer */
+        SMV_PRIORITY_BACKGROUND = 2,  /* the lowest: all others go first */
 };
 
 /* One message of a conversation.  Only this struct has no size; it will never grow. */
@@ -138,22 +138,23 @@ struct smv_generate {
         /*
          * A conversation; the model's chat template makes the prompt from it.  If role and content
          * cannot express a message (tool calls, content parts, ...), give packed_messages instead:
-         * a msgpack array of maps as in docs/protocol.md.  With either form, packed_tools may have
-         * the array of tools (docs/protocol.md), and packed_vars a map, the template_vars.
+         * a msgpack array of maps (docs/reference/protocol.md).  With either form, packed_tools may
+         * have the array of tools, and packed_vars a map, the template_vars.
          */
         const struct smv_message *messages;
         size_t message_count;
         struct smv_packed packed_messages; /* instead of messages */
         struct smv_packed packed_tools, packed_vars;
-        enum smv_class priority;
+        enum smv_priority priority;
         uint64_t handle; /* instead of a prompt: the history to continue; 0: none */
         /*
          * The number of streams that continue this prompt; 0: one.  At most 64.  Their ids are
-         * consecutive.  They have the same options and differ only in their choice, which is
-         * `choice`, `choice` + 1, ...  So one of them can be reproduced alone, by its choice.
+         * consecutive.  They have the same options and differ only in their sample index, which is
+         * `sample_index`, `sample_index` + 1, ...  The draws depend on it, so each of the streams
+         * can be reproduced alone by its index.
          */
         uint32_t n;
-        uint32_t choice;
+        uint32_t sample_index;
         /* The stream ends this long from now, unfinished, with the code SMV_TIMEOUT; 0: never. */
         uint32_t deadline_ms;
         /*
@@ -172,9 +173,9 @@ struct smv_generate {
 struct smv_accepted {
         size_t size; /* set by the caller */
         uint32_t prompt_tokens;
-        uint32_t max_tokens; /* the most tokens that may follow the prompt */
-        uint32_t position;   /* the number of requests that wait before it */
-        uint64_t wait_ms;    /* estimated time to its first token */
+        uint32_t max_tokens;     /* the most tokens that may follow the prompt */
+        uint32_t queue_position; /* the number of requests that wait before it */
+        uint64_t wait_ms;        /* estimated time to its first token */
 };
 
 /*
@@ -190,11 +191,11 @@ struct smv_fork {
         uint32_t top_k;
         uint64_t seed;
         /*
-         * The choice of the first fork; the next forks count on from it.  0: the first choice that
-         * no stream of the same generate, or of its forks, has used.
+         * The sample index of the first fork; the next forks count on from it.  0: the first index
+         * that no stream of the same generate, or of its forks, has used.
          */
-        uint32_t choice;
-        enum smv_class priority;
+        uint32_t sample_index;
+        enum smv_priority priority;
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
@@ -229,7 +230,8 @@ struct smv_event {
          * position.
          */
         uint32_t diverged_at;
-        uint32_t known_token, asked_token; /* the cached token there, and the prompt's token */
+        uint32_t diverged_cached_token; /* the cached token there */
+        uint32_t diverged_prompt_token; /* the prompt's token there */
         /*
          * TOKENS, if the request asked for logprobs: for each token its own logprob, then those of
          * the top_count likeliest tokens.  NULL: the request did not ask.
@@ -251,12 +253,12 @@ struct smv_problem {
         const char *message;
 };
 
-/* `options` may be NULL: all defaults. */
+/* Connects to the daemon.  `options` may be NULL: all defaults. */
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
 
 /*
- * NULL is fine.  Closing the connection cancels every stream that is still alive, except those with
- * keep_ms.  Returns NULL.
+ * Closes the connection.  This cancels every stream that is still alive, except those with keep_ms.
+ * NULL is fine.  Returns NULL.
  */
 struct smv_client *smv_close(struct smv_client *client);
 
@@ -278,7 +280,7 @@ void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_acce
  * tokens.
  *
  * If `stream` has ended, the call is refused with SMV_NO_STREAM.  If it ends while the request is
- * on its way, the forks begin, but end at once with that code.  ret_streams must have room for
+ * on its way, the forks begin, but end at once with that code.  ret_streams must have space for
  * `count` ids.
  */
 int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
@@ -304,9 +306,10 @@ int smv_fd(const struct smv_client *client);
  * Trades latency for fewer wake-ups.  From now on, the daemon wakes a client that sleeps in
  * smv_next() or on smv_fd() when about `bytes` bytes of records have come (32 for a token).  It
  * also wakes the client when a stream ends.  smv_next() also looks at the ring by itself after
- * about a second.  0, the default: each record wakes the client.
+ * about a second.  0, the default: each record wakes the client.  This has an effect only with a
+ * ring.
  */
-void smv_batch(struct smv_client *client, size_t bytes);
+void smv_wake_after(struct smv_client *client, size_t bytes);
 
 /* The transport that the connection uses: RING or SOCKET. */
 enum smv_transport smv_transport_used(const struct smv_client *client);
@@ -318,39 +321,39 @@ enum smv_transport smv_transport_used(const struct smv_client *client);
 int smv_cancel(struct smv_client *client, uint32_t stream);
 
 /*
- * Streams that outlive their connection.  A generate with `.keep_ms` also has a number that names
- * it to other connections.  When its connection ends, for any reason, the stream goes on.  For
- * keep_ms, the same user may attach to it from any connection, starting at any record.  The new
- * connection gets the same events as the old one would have got, including the END.
+ * Resumable streams outlive their connection.  A generate with `.keep_ms` begins one; other
+ * connections name it by its resume id.  When its connection ends, for any reason, the stream
+ * goes on.  For keep_ms, the same user may attach to it from any connection, starting at any
+ * record.  The new connection gets the same events as the old one would have got, including the
+ * END.
  *
- * So a program can continue after a crash.  It has to save the number and, together with the text
- * that it saves, the sequence of the last event.  When it has the whole stream it should call
+ * So a program can continue after a crash.  It has to save the resume id and, together with the
+ * text that it saves, the sequence of the last event.  When it has the whole stream it should call
  * smv_drop(), because the daemon limits how many such streams a user may have.  Events of these
  * streams come through the socket, even if the connection has a ring for its other streams.
  */
 
-/*
- * The number of a living stream that outlives its connection.  0: the stream does not outlive it,
- * or has had its END.
- */
-uint64_t smv_kept(const struct smv_client *client, uint32_t stream);
+/* The resume id of a living stream.  0: the stream is not resumable, or has had its END. */
+uint64_t smv_resume_id(const struct smv_client *client, uint32_t stream);
 
 /*
- * Attaches to the stream with the number `kept`.  Its events start at the record with the sequence
+ * Attaches to the stream with this resume id.  Its events start at the record with the sequence
  * `from`; 0: all records.  If another connection is attached, its stream gets an END with the code
  * SMV_MOVED: the connection that attached last wins.
  */
-int smv_attach(struct smv_client *client, uint64_t kept, uint32_t from, uint32_t *ret_stream);
+int smv_attach(struct smv_client *client, uint64_t resume_id, uint32_t from, uint32_t *ret_stream);
 /*
  * Stops reading a stream, which goes on.  No more of its events come, and no END.  It is no error
- * if the stream has ended.  -EINVAL: the stream does not outlive its connection.
+ * if the stream has ended.  -EINVAL: the stream is not resumable.
  */
 int smv_detach(struct smv_client *client, uint32_t stream);
 /* The daemon forgets the stream; if it is still running, it ends as if it had been cancelled. */
-int smv_drop(struct smv_client *client, uint64_t kept);
+int smv_drop(struct smv_client *client, uint64_t resume_id);
 
+/* Returns the token ids of a text. */
 int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
                  const uint32_t **ret_tokens, size_t *ret_count);
+/* Returns the text of token ids. */
 int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
                    size_t token_count, const char **ret_text, size_t *ret_bytes);
 
@@ -375,9 +378,13 @@ int smv_template(struct smv_client *client, const struct smv_generate *options,
  * ret_length may be NULL.
  */
 
-/* Of the options only the model and the history are used: prompt, tokens or a conversation. */
+/*
+ * Opens a handle.  Of the options only the model and the history are used: prompt, tokens or a
+ * conversation.
+ */
 int smv_handle_open(struct smv_client *client, const struct smv_generate *options,
                     uint64_t *ret_handle, size_t *ret_length);
+/* Appends tokens to the history. */
 int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
                       size_t token_count, size_t *ret_length);
 /*
@@ -392,20 +399,20 @@ int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t lengt
 int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
                     uint64_t *ret_handles);
 /*
- * Prefills the part of the history that is not in the KV pool, so that every process of the user
- * finds it there.  Then, for `ms` milliseconds, the pool evicts it only when it can evict nothing
- * else.
+ * Pins the history in the KV pool: prefills the part that is not there, so that every process of
+ * the user finds it.  Then, for `ms` milliseconds, the pool evicts it only when it can evict
+ * nothing else.
  *
  * This is a stream without tokens.  Its END says what the prefill cost, and the time starts there.
- * With ms 0, an earlier hold ends; there is no stream, and *ret_stream is not set.
+ * ms 0 unpins the history; then there is no stream, and *ret_stream is not set.
  */
-int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
-                    enum smv_class priority, uint32_t *ret_stream);
+int smv_handle_pin(struct smv_client *client, uint64_t handle, uint32_t ms,
+                   enum smv_priority priority, uint32_t *ret_stream);
 /*
- * As smv_handle_fork(), but the new handles outlive this connection: each stays open until
- * `keep_ms` after its last use.
+ * Does the same as smv_handle_fork(), but the new handles outlive this connection.  Each stays open
+ * until `keep_ms` after its last use.
  */
-int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
+int smv_handle_fork_keep(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
                          uint64_t *ret_handles);
 /*
  * Shares the first `length` tokens of the history (0: all of them) with other users, if the
@@ -413,13 +420,14 @@ int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t coun
  * process must belong; NULL: share with every user.  Prompts that begin with these tokens then
  * find them in the cache.  So other users can learn that the tokens are published, by trying.
  *
- * This is a stream as in smv_handle_hold().  The tokens are shared until smv_handle_revoke(), or
+ * This is a stream as in smv_handle_pin().  The tokens are shared until smv_handle_revoke(), or
  * until the handle closes.
  */
 int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
                        const uint32_t *group, uint32_t *ret_stream);
+/* Ends the sharing of a published history. */
 int smv_handle_revoke(struct smv_client *client, uint64_t handle);
-/* A stream that runs on the handle ends as if it had been cancelled. */
+/* Closes the handle.  A stream that runs on it ends as if it had been cancelled. */
 int smv_handle_close(struct smv_client *client, uint64_t handle);
 
 /*
@@ -433,7 +441,7 @@ struct smv_beam {
         size_t size;
         /*
          * Of this the search uses the model, the prompt or handle (the handle does not change),
-         * max_tokens (0: 256) and the class.
+         * max_tokens (0: 256) and the priority.
          */
         const struct smv_generate *start;
         /* The number of beams; 0: 4.  width * (1 + the model's end tokens) may be at most 32. */
@@ -454,6 +462,7 @@ struct smv_beam_result {
         int ended; /* 1: by an end token of the model; 0: max_tokens was reached */
 };
 
+/* Runs a beam search, and returns its results. */
 int smv_beam(struct smv_client *client, const struct smv_beam *options,
              const struct smv_beam_result **ret_results, size_t *ret_count);
 
@@ -463,9 +472,11 @@ int smv_status(struct smv_client *client, const char **ret_json);
 /* Describes the last failed call on this client. */
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem);
 
-/* The name of a code ("too_long"), its description, the name of a reason.  Never NULL. */
+/* The name of a code: "too_long".  Never NULL. */
 const char *smv_code_name(enum smv_code code);
+/* The description of a code: a sentence for people.  Never NULL. */
 const char *smv_code_text(enum smv_code code);
+/* The name of the reason why a stream ended: "length".  Never NULL. */
 const char *smv_reason_name(enum smv_reason reason);
 
 /* The version of the library in use: "0.1.0". */

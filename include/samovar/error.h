@@ -31,14 +31,14 @@
         X(17, INTERNAL,      "internal",      "the daemon failed; its log says more")   \
         X(18, TIMEOUT,       "timeout",       "a deadline passed")                      \
         X(19, LOST,          "lost",          "the daemon is gone")                 \
-        X(20, CANCELLED,     "cancelled",     "cancelled before it had begun") \
+        X(20, CANCELLED,     "cancelled",     "cancelled before it began") \
         X(21, NO_TEMPLATE,   "no_template",   "the model has no chat template that can be used") \
         X(22, NO_HANDLE,     "no_handle",     "there is no such handle") \
         X(23, HANDLE_BUSY,   "handle_busy",   "the handle is in use by an earlier request") \
         X(24, NO_STREAM,     "no_stream",     "the stream has ended, or has not begun") \
-        X(25, NO_KEPT,       "no_kept",       "there is no such kept stream")          \
-        X(26, MOVED,         "moved",         "the stream is read by another connection now") \
-        X(27, BACKEND,       "backend",       "what the model runs on has failed, and the daemon stops")
+        X(25, NO_RESUMABLE,  "no_resumable",  "there is no resumable stream with this id") \
+        X(26, MOVED,         "moved",         "another connection reads the stream now") \
+        X(27, BACKEND,       "backend",       "the hardware that runs the model has failed, and the daemon stops")
 /* clang-format on */
 
 enum smv_code {

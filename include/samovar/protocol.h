@@ -14,12 +14,11 @@
  * stream ends with exactly one END record.  Its records come through the ring
  * (ring.h), whose two descriptors come with the first byte of hello's reply.  With
  * the transport "socket" they come as frames {records: bin}, where the bin holds
- * whole records.  Records of a stream that outlives its connection (keep_ms)
- * always come in frames.
+ * whole records.  Records of a resumable stream (keep_ms) always come in frames.
  *
  * The daemon ignores no field and converts no value.  It refuses an unknown field,
  * a value of another type, or a value out of range, and names the field.
- * docs/protocol.md describes every operation and field, for people who write a
+ * docs/reference/protocol.md describes every operation and field, for people who write a
  * client in another language.
  *
  * Version 0: it may still change with any release.
@@ -30,7 +29,7 @@
 #define SMV_PROTOCOL_VERSION 0
 
 #define SMV_FRAME_BYTES_MAX (8u << 20) /* the default; hello's reply has the daemon's limit */
-#define SMV_DEPTH_MAX       32u        /* levels of nested arrays and maps */
+#define SMV_NESTING_MAX     32u        /* levels of nested arrays and maps */
 #define SMV_KEYS_MAX        64u        /* keys in one map */
 
 #define SMV_TOKENS_MAX   (1u << 20) /* ids in one request */
@@ -45,7 +44,7 @@
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX 32u
 #define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */
-#define SMV_CHOICES_MAX  64u       /* streams of one generate */
+#define SMV_SAMPLES_MAX  64u       /* streams of one generate */
 #define SMV_KEEP_MS_MAX  86400000u /* milliseconds that keep_ms may ask for: one day */
 
 /* The default path of the socket, below $XDG_RUNTIME_DIR or, if that is not set, below /run. */

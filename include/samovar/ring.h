@@ -62,7 +62,11 @@
 #define SMV_RING_ALIGN  8u
 #define SMV_WAKE_NEVER  UINT64_MAX
 
-#define SMV_RING_BYTES_MIN (64u << 10) /* data_bytes that a client may ask for */
+/*
+ * The data_bytes that a client may ask for.  If it asks for none, the daemon's setting ring_bytes
+ * decides, and the ring may be larger than this.
+ */
+#define SMV_RING_BYTES_MIN (64u << 10)
 #define SMV_RING_BYTES_MAX (1u << 20)
 
 enum smv_ring_state { SMV_RING_RUN = 0, SMV_RING_STALLED = 1 };
@@ -104,9 +108,9 @@ enum smv_record_type {
  * A reader skips a record of unknown type, unless this flag is set: then it must stop with an
  * error.
  */
-#define SMV_RECORD_MUST 0x01u
+#define SMV_RECORD_CRITICAL 0x01u
 /* The text of a TOKENS record is not valid UTF-8. */
-#define SMV_RECORD_RAW 0x02u
+#define SMV_RECORD_NOT_UTF8 0x02u
 
 /* The head of every record.  `stream` is the id that the client gave its request. */
 struct smv_record {
@@ -162,11 +166,11 @@ struct smv_record_end {
          * continues with another token.  0: there is no such position.
          */
         uint32_t diverged_at;
-        uint64_t queued_ns;   /* from accepting the request until its first row was planned */
-        uint64_t prefill_ns;  /* from then until its first token */
-        uint64_t decode_ns;   /* from then until its last token */
-        uint32_t known_token; /* the token of the cached history at diverged_at */
-        uint32_t asked_token; /* the token of the prompt there */
+        uint64_t queued_ns;  /* from accepting the request until its first row was planned */
+        uint64_t prefill_ns; /* from then until its first token */
+        uint64_t decode_ns;  /* from then until its last token */
+        uint32_t diverged_cached_token; /* the token of the cached history at diverged_at */
+        uint32_t diverged_prompt_token; /* the token of the prompt there */
 };
 /* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u

@@ -1,5 +1,5 @@
 /*
- * Attention's loops. Part of body.h.
+ * Attention's loops. Part of loops.inc.
  *
  *      span     1024 positions: a softmax of its own, joined to that of all positions before it
  *      tile     64 positions, four pages: scores, their maximum, e^(score - maximum), times V
@@ -303,8 +303,8 @@ struct walk {
  * The branch would depend on the data that is read, and a correct prediction would be faster. So
  * another user could learn from timing which case occurred.
  */
-static void pass_soften(struct walk *w, struct pass *pass, const struct tile *tile, uint32_t query,
-                        uint32_t count)
+static void pass_softmax(struct walk *w, struct pass *pass, const struct tile *tile, uint32_t query,
+                         uint32_t count)
 {
         bool is_plain = tile->to - tile->from == TILE_POSITIONS && w->past->softcap == 0 &&
                         !KV_HAS_SCALES(w->past->type);
@@ -335,7 +335,7 @@ LANES_INLINE void pass_take(const enum kv_type type, const uint32_t count, struc
         uint32_t head_dim = w->past->head_dim;
 
         scores_all(type, count, pass, tile, head_dim);
-        pass_soften(w, pass, tile, query, count);
+        pass_softmax(w, pass, tile, query, count);
         values_all(type, count, pass, tile, head_dim);
 }
 

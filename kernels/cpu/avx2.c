@@ -1,6 +1,6 @@
 /* The loops in AVX2: 8 lanes, 16 registers. */
+#include "kernels/convert.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/rows.h"
 
 #if defined(__x86_64__)
 
@@ -21,11 +21,11 @@
 #define TILE_DOTS           8u
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 0
-#define BODY_ISA            isa_avx2
-#define BODY_LOOPS          loops_avx2
-#define BODY_NAME           "cpu/avx2"
+#define LOOPS_ISA           isa_avx2
+#define LOOPS_TABLE         loops_avx2
+#define LOOPS_NAME          "cpu/avx2"
 
-#include "kernels/cpu/body.h"
+#include "kernels/cpu/loops.inc"
 
 #ifdef __clang__
 #pragma clang attribute pop

@@ -1,6 +1,6 @@
 /* avx512.c on a processor that multiplies bfloats: this file makes and multiplies only bfloats. */
+#include "kernels/convert.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/rows.h"
 
 #if defined(__x86_64__)
 
@@ -25,10 +25,10 @@
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 1
 
-#include "kernels/cpu/lanes.h"
-#include "kernels/cpu/quads.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/int8-dot.h"
 
-#include "kernels/cpu/numbers.h"
+#include "kernels/cpu/product-float.h"
 #include "kernels/cpu/product.h"
 
 static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
@@ -40,12 +40,12 @@ static void product(enum row_type type, float *out, const void *panel, uint32_t 
                 isa_avx512.product(type, out, panel, columns, acts, stride, tokens);
 }
 
-static void act(enum act_kind kind, void *to, const float *x, uint32_t columns)
+static void act_quantise(enum act_kind kind, void *to, const float *x, uint32_t columns)
 {
         if (kind == ACT_BFLOATS)
                 bfloats_make(to, x, columns);
         else
-                isa_avx512.act(kind, to, x, columns);
+                isa_avx512.act_quantise(kind, to, x, columns);
 }
 
 #ifdef __clang__
@@ -56,7 +56,7 @@ static void act(enum act_kind kind, void *to, const float *x, uint32_t columns)
 const struct isa isa_avx512bf16 = {
         .name = "cpu/avx512bf16",
         .product = product,
-        .act = act,
+        .act_quantise = act_quantise,
         .loops = &loops_avx512,
 };
 

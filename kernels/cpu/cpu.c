@@ -29,14 +29,14 @@ int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
 }
 
 /* The memory to touch, which is zero. */
-struct touching {
+struct touch_job {
         uint8_t *memory;
         size_t bytes;
 };
 
 static void touch_piece(void *arg, uint32_t thread, uint32_t item)
 {
-        const struct touching *all = arg;
+        const struct touch_job *all = arg;
         size_t at = item * TOUCH_PIECE;
 
         (void)thread;
@@ -52,9 +52,10 @@ static void touch_piece(void *arg, uint32_t thread, uint32_t item)
  */
 static void touch(struct cpu *cpu, void *memory, size_t bytes)
 {
-        struct touching all = { memory, bytes };
+        struct touch_job all = { memory, bytes };
 
-        crew_run(cpu->crew, touch_piece, &all, (uint32_t)((bytes + TOUCH_PIECE - 1) / TOUCH_PIECE));
+        thread_pool_run(cpu->thread_pool, touch_piece, &all,
+                        (uint32_t)((bytes + TOUCH_PIECE - 1) / TOUCH_PIECE));
 }
 
 static int cpu_floats_new(struct kernels *k, size_t count, float **ret_floats)
@@ -76,7 +77,7 @@ static void cpu_floats_free(struct kernels *k, float *floats)
 
 static int cpu_put(struct kernels *k, float *to, const float *host, size_t count)
 {
-        gist_forget(&cpu_of(k)->gist);
+        logit_summary_invalidate(&cpu_of(k)->logit_summary);
         memcpy(to, host, count * sizeof(*to));
         return 0;
 }
@@ -95,7 +96,7 @@ static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv
         r = cpu_attend_init(cpu, shape->head_dim);
         if (r < 0)
                 return r;
-        r = cpu_scratch_grow(&cpu->turns, &cpu->turns_max,
+        r = cpu_scratch_grow(&cpu->rope_table, &cpu->rope_table_max,
                              (size_t)cpu->steps.rows_max * shape->head_dim, sizeof(float));
         if (r < 0)
                 return r;
@@ -116,12 +117,12 @@ static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *s
 {
         struct cpu *cpu = cpu_of(k);
 
-        crew_settle(cpu->crew);
+        thread_pool_adopt_caller(cpu->thread_pool);
         steps_begin(&cpu->steps, step);
         kv_copy(kv, step->copies, step->copy_count);
-        gist_forget(&cpu->gist);
+        logit_summary_invalidate(&cpu->logit_summary);
         /* Positions change, and put() may have changed the frequencies. */
-        cpu->turned.frequency = NULL;
+        cpu->rope_of_table.frequency = NULL;
         return 0;
 }
 
@@ -161,14 +162,14 @@ static void cpu_close(struct kernels *k)
                 memory_free(cpu->acts[i]);
         memory_free(cpu->normed);
         memory_free(cpu->outs);
-        memory_free(cpu->turns);
-        memory_free(cpu->blocks);
+        memory_free(cpu->rope_table);
+        memory_free(cpu->row_blocks);
         cpu_attend_deinit(cpu);
-        for (uint32_t i = 0; cpu->sorters && i < crew_threads(cpu->crew); i++)
-                sorter_deinit(&cpu->sorters[i]);
-        memory_free(cpu->sorters);
-        gist_deinit(&cpu->gist);
-        crew_free(cpu->crew);
+        for (uint32_t i = 0; cpu->pick_scratch && i < thread_pool_threads(cpu->thread_pool); i++)
+                pick_scratch_deinit(&cpu->pick_scratch[i]);
+        memory_free(cpu->pick_scratch);
+        logit_summary_deinit(&cpu->logit_summary);
+        thread_pool_free(cpu->thread_pool);
         memory_free(cpu);
 }
 
@@ -180,8 +181,8 @@ static const struct kernels cpu_table = {
         .floats_free = cpu_floats_free,
         .put = cpu_put,
         .get = cpu_get,
-        .mat_new = cpu_mat_new,
-        .mat_free = cpu_mat_free,
+        .matrix_new = cpu_matrix_new,
+        .matrix_free = cpu_matrix_free,
         .weights_put = cpu_weights_put,
         .kv_new = cpu_kv_new,
         .kv_free = cpu_kv_free,
@@ -252,7 +253,7 @@ static const struct {
         { "avx512", have_none, NULL },
         { "avx2", have_none, NULL },
 #endif
-        { "c", have_any, &isa_plain },
+        { "c", have_any, &isa_portable },
 };
 
 static int isa_find(const char *name, const struct isa **ret_isa)
@@ -276,21 +277,22 @@ static int cpu_init(struct cpu *cpu, const struct kernels_conf *conf)
 {
         int r;
 
-        r = crew_new(conf->threads, conf->pin, &cpu->crew);
+        r = thread_pool_new(conf->threads, conf->pin, &cpu->thread_pool);
         if (r < 0)
                 return r;
         r = steps_init(&cpu->steps, conf);
         if (r < 0)
                 return r;
-        r = gist_init(&cpu->gist, conf->wants_max, conf->vocab_max);
+        r = logit_summary_init(&cpu->logit_summary, conf->wants_max, conf->vocab_max);
         if (r < 0)
                 return r;
-        cpu->blocks = memory_new(conf->rows_max, sizeof(*cpu->blocks));
-        cpu->sorters = memory_new(crew_threads(cpu->crew), sizeof(*cpu->sorters));
-        if (!cpu->blocks || !cpu->sorters)
+        cpu->row_blocks = memory_new(conf->rows_max, sizeof(*cpu->row_blocks));
+        cpu->pick_scratch =
+                memory_new(thread_pool_threads(cpu->thread_pool), sizeof(*cpu->pick_scratch));
+        if (!cpu->row_blocks || !cpu->pick_scratch)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < crew_threads(cpu->crew); i++) {
-                r = sorter_init(&cpu->sorters[i], conf->vocab_max);
+        for (uint32_t i = 0; i < thread_pool_threads(cpu->thread_pool); i++) {
+                r = pick_scratch_init(&cpu->pick_scratch[i], conf->vocab_max);
                 if (r < 0)
                         return r;
         }

@@ -1,6 +1,6 @@
 /*
- * The CPU backend: the operators of kernels.h, distributed over a crew (the thread pool) and
- * built from the loops of isa.h.
+ * The CPU backend: the operators of kernels.h, distributed over a thread pool and built from the
+ * loops of isa.h.
  *
  * Weights lie in panels (panel.h), as exact and as large as they are in the file. Pages are
  * KV_LAYOUT_LANES: vector lanes hold positions in K, and numbers of the head in V.
@@ -16,10 +16,10 @@
 
 #include <string.h>
 
-#include "kernels/cpu/crew.h"
-#include "kernels/cpu/gist.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/sorter.h"
+#include "kernels/cpu/logit-summary.h"
+#include "kernels/cpu/radix-sort.h"
+#include "kernels/cpu/thread-pool.h"
 #include "kernels/kernels.h"
 #include "kernels/kv.h"
 #include "kernels/steps.h"
@@ -31,21 +31,21 @@ struct part {
         uint32_t panel_count; /* the last one is padded with zero rows */
 };
 
-struct mat {
-        struct mat_shape shape;
+struct matrix {
+        struct matrix_shape shape;
         uint32_t rows;   /* of all parts */
         uint32_t panels; /* of all parts */
         uint32_t kinds;  /* forms of x that products with it need: 1 << act_kind */
         uint8_t *memory; /* of all parts */
-        struct part parts[MAT_PARTS_MAX];
+        struct part parts[MATRIX_PARTS_MAX];
 };
 
-struct attend_room; /* attend.c: scratch memory of one thread */
+struct attend_scratch; /* attend.c: scratch memory of one thread */
 
 struct cpu {
         struct kernels table; /* first: a struct kernels of ours is a struct cpu */
         const struct isa *isa;
-        struct crew *crew;
+        struct thread_pool *thread_pool;
         struct steps steps;
         uint32_t vocab_max;
 
@@ -58,18 +58,18 @@ struct cpu {
         size_t outs_max;
 
         /* (rows_max, head_dim): cosines, then sines, of each row's position. */
-        float *turns;
-        size_t turns_max;
-        struct rope turned; /* the rope that `turns` holds; frequency NULL: none */
+        float *rope_table;
+        size_t rope_table_max;
+        struct rope rope_of_table; /* the rope that `rope_table` holds; frequency NULL: none */
 
-        struct step_run *blocks;   /* (rows_max): attention's blocks of rows */
-        struct attend_room *rooms; /* (threads) */
+        struct step_run *row_blocks;           /* (rows_max): attention's blocks of rows */
+        struct attend_scratch *attend_scratch; /* (threads) */
         /* Softmaxes of spans, if different threads work on the spans of one row. */
-        uint8_t *apart;
+        uint8_t *span_softmaxes;
         uint32_t head_dim_max; /* the largest head_dim that there is room for */
 
-        struct gist gist;       /* about the logits that head() made in this step */
-        struct sorter *sorters; /* (threads) */
+        struct logit_summary logit_summary; /* about the logits that head() made in this step */
+        struct pick_scratch *pick_scratch;  /* (threads) */
 };
 
 static inline struct cpu *cpu_of(struct kernels *k)
@@ -83,17 +83,17 @@ static inline struct cpu *cpu_of(struct kernels *k)
  */
 int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes);
 
-/* mat.c */
-int cpu_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
-void cpu_mat_free(struct kernels *k, struct mat *mat);
-int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                    const void *file_rows);
-void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_floats);
+/* matrix.c */
+int cpu_matrix_new(struct kernels *k, const struct matrix_shape *shape, struct matrix **ret_matrix);
+void cpu_matrix_free(struct kernels *k, struct matrix *matrix);
+int cpu_weights_put(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
+                    uint32_t rows, const void *file_rows);
+void cpu_matrix_row(const struct matrix *matrix, uint32_t part, uint32_t row, float *ret_floats);
 
 /* linear.c */
 struct product { /* a matrix times `rows` rows of x */
         struct cpu *cpu;
-        const struct mat *w;
+        const struct matrix *w;
         uint32_t rows;
         const float *bias;
         float *out;
@@ -113,8 +113,8 @@ struct product { /* a matrix times `rows` rows of x */
  * Makes p->acts from x, normed (norm may be NULL): of the rows `which`, or of all rows if it is
  * NULL.
  */
-void cpu_acts(struct product *p, const float *x, const float *norm, float eps,
-              const uint32_t *which);
+void cpu_act_quantise(struct product *p, const float *x, const float *norm, float eps,
+                      const uint32_t *which);
 /* Calls p->finish() for all of `panels` and all rows. */
 void cpu_product(struct product *p, uint32_t panels);
 /* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */
@@ -133,7 +133,7 @@ static inline void panel_copy(float *to, const float *panel, uint32_t width)
                 memcpy(to, panel, width * sizeof(*to));
 }
 
-int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x);
+int cpu_embed(struct kernels *k, const struct matrix *table, float scale, float *x);
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x);

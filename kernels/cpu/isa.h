@@ -1,13 +1,13 @@
 /*
  * The loops that are compiled once for each instruction set.
  *
- * body.h is the source; avx512.c, avx2.c and plain.c compile it with vectors of 16, 8 and 4
+ * loops.inc is the source; avx512.c, avx2.c and portable.c compile it with vectors of 16, 8 and 4
  * floats. All do the same operations on each number in the same order. Multiply and add are fused
  * only where the source says so (-ffp-contract=off). So an instruction set changes the speed and
  * no bit of the result. The only exception is products of bfloats on processors that have
  * instructions for them (avx512bf16.c).
  *
- * panel.h describes how weights lie in memory, acts.h how rows of x do.
+ * panel.h describes how weights lie in memory, act-quant.h how rows of x do.
  */
 #ifndef KERNELS_CPU_ISA_H
 #define KERNELS_CPU_ISA_H
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/cpu/acts.h"
+#include "kernels/cpu/act-quant.h"
 #include "kernels/cpu/panel.h"
 #include "kernels/kernels.h"
 #include "kernels/page.h"
@@ -85,7 +85,7 @@ struct loops {
         void (*activate)(enum activation act, float *out, const float *g, const float *u,
                          uint32_t count);
         /* x = cap * tanh(x / cap); count a multiple of 16 */
-        void (*soften)(float *x, float cap, uint32_t count);
+        void (*softcap)(float *x, float cap, uint32_t count);
         /*
          * The largest of each block of LOGITS_BLOCK numbers; INFINITY if one of them is INFINITY
          * or NaN.
@@ -132,13 +132,13 @@ struct isa {
         void (*product)(enum row_type type, float *out, const void *panel, uint32_t columns,
                         const void *acts, size_t stride, uint32_t tokens);
         /* Converts a row of x to ACT_BFLOATS or ACT_BYTES. */
-        void (*act)(enum act_kind kind, void *to, const float *x, uint32_t columns);
+        void (*act_quantise)(enum act_kind kind, void *to, const float *x, uint32_t columns);
 
         const struct loops *loops; /* avx512bf16 uses those of avx512 */
 };
 
-extern const struct loops loops_avx512, loops_avx2, loops_plain;
-extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_plain;
+extern const struct loops loops_avx512, loops_avx2, loops_portable;
+extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_portable;
 
 static inline uint32_t round_up(uint32_t n, uint32_t to)
 {

@@ -1,6 +1,6 @@
 /*
- * Operators that are a matrix product and little else. An item of the crew is some panels: they
- * are read from memory once, and then from the L2 cache, once for each block of rows.
+ * Operators that are a matrix product and little else. An item of the thread pool is some panels:
+ * they are read from memory once, and then from the L2 cache, once for each block of rows.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -14,7 +14,7 @@
 uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
                    uint32_t tokens, float out[TOKENS * PANEL])
 {
-        const struct mat_shape *shape = &p->w->shape;
+        const struct matrix_shape *shape = &p->w->shape;
         const struct part *w = &p->w->parts[part];
         const enum act_kind kind = act_kind_of(shape->type[part]);
         const size_t stride = act_stride(kind, shape->columns);
@@ -69,17 +69,17 @@ static void chunk_work(void *arg, uint32_t thread, uint32_t item)
 
 void cpu_product(struct product *p, uint32_t panels)
 {
-        const struct mat *w = p->w;
-        uint32_t shares = crew_threads(p->cpu->crew) * CHUNK_SHARES;
+        const struct matrix *w = p->w;
+        uint32_t shares = thread_pool_threads(p->cpu->thread_pool) * CHUNK_SHARES;
         uint32_t most = (panels + shares - 1) / shares;
         struct chunks c = { p, panels, (uint32_t)(CHUNK_BYTES / w->parts[0].stride) };
 
         c.chunk = c.chunk < most ? c.chunk : most;
         c.chunk = c.chunk ? c.chunk : 1;
-        crew_run(p->cpu->crew, chunk_work, &c, (panels + c.chunk - 1) / c.chunk);
+        thread_pool_run(p->cpu->thread_pool, chunk_work, &c, (panels + c.chunk - 1) / c.chunk);
 }
 
-struct acting {
+struct act_job {
         const struct product *product;
         const float *x, *norm;
         float eps;
@@ -88,9 +88,9 @@ struct acting {
 
 static void act_work(void *arg, uint32_t thread, uint32_t item)
 {
-        const struct acting *a = arg;
+        const struct act_job *a = arg;
         const struct cpu *cpu = a->product->cpu;
-        const struct mat *w = a->product->w;
+        const struct matrix *w = a->product->w;
         uint32_t columns = w->shape.columns;
         const float *x = a->x + (size_t)(a->which ? a->which[item] : item) * columns;
 
@@ -108,23 +108,23 @@ static void act_work(void *arg, uint32_t thread, uint32_t item)
                 if (kind == ACT_FLOATS)
                         memcpy(to, x, columns * sizeof(*x));
                 else
-                        cpu->isa->act(kind, to, x, columns);
+                        cpu->isa->act_quantise(kind, to, x, columns);
         }
 }
 
-void cpu_acts(struct product *p, const float *x, const float *norm, float eps,
-              const uint32_t *which)
+void cpu_act_quantise(struct product *p, const float *x, const float *norm, float eps,
+                      const uint32_t *which)
 {
-        struct acting a = { p, x, norm, eps, which };
+        struct act_job a = { p, x, norm, eps, which };
 
         for (uint32_t kind = 0; kind < ACT_KINDS; kind++)
                 p->acts[kind] = p->cpu->acts[kind];
-        crew_run(p->cpu->crew, act_work, &a, p->rows);
+        thread_pool_run(p->cpu->thread_pool, act_work, &a, p->rows);
 }
 
 struct embedding {
         const struct cpu *cpu;
-        const struct mat *table;
+        const struct matrix *table;
         float scale;
         float *x;
 };
@@ -136,19 +136,19 @@ static void embed_work(void *arg, uint32_t thread, uint32_t item)
         float *x = e->x + (size_t)item * columns;
 
         (void)thread;
-        cpu_mat_row(e->table, 0, e->cpu->steps.tokens[item], x);
+        cpu_matrix_row(e->table, 0, e->cpu->steps.tokens[item], x);
         for (uint32_t i = 0; i < columns; i++)
                 x[i] *= e->scale;
 }
 
-int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x)
+int cpu_embed(struct kernels *k, const struct matrix *table, float scale, float *x)
 {
         struct cpu *cpu = cpu_of(k);
         struct embedding e = { cpu, table, scale, x };
 
         assert(cpu->steps.running && table->shape.parts == 1);
-        gist_forget(&cpu->gist);
-        crew_run(cpu->crew, embed_work, &e, cpu->steps.step.row_count);
+        logit_summary_invalidate(&cpu->logit_summary);
+        thread_pool_run(cpu->thread_pool, embed_work, &e, cpu->steps.step.row_count);
         return 0;
 }
 
@@ -170,8 +170,8 @@ int cpu_project(struct kernels *k, const struct linear *op, float *x, const floa
         };
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
-        gist_forget(&cpu->gist);
-        cpu_acts(&p, y, NULL, 0, NULL);
+        logit_summary_invalidate(&cpu->logit_summary);
+        cpu_act_quantise(&p, y, NULL, 0, NULL);
         cpu_product(&p, op->w->panels);
         return 0;
 }
@@ -194,12 +194,12 @@ static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, 
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x)
 {
         struct cpu *cpu = cpu_of(k);
-        const struct mat *w = op->w;
+        const struct matrix *w = op->w;
         struct product p = { cpu, w, cpu->steps.step.row_count, op->bias, out, op, gate_finish };
 
         assert(cpu->steps.running && w->shape.parts == 2 && w->shape.rows[0] == w->shape.rows[1]);
-        gist_forget(&cpu->gist);
-        cpu_acts(&p, x, op->norm, op->eps, NULL);
+        logit_summary_invalidate(&cpu->logit_summary);
+        cpu_act_quantise(&p, x, op->norm, op->eps, NULL);
         cpu_product(&p, w->parts[0].panel_count);
         return 0;
 }
@@ -212,14 +212,15 @@ static void head_finish(const struct product *p, uint32_t panel, uint32_t from, 
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
         if (op->softcap > 0)
-                cpu->isa->loops->soften(sums, op->softcap, tokens * PANEL);
+                cpu->isa->loops->softcap(sums, op->softcap, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++) {
                 panel_copy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
                            sums + t * PANEL, width);
                 for (uint32_t i = width; i < PANEL; i++)
                         sums[t * PANEL + i] = -INFINITY;
         }
-        gist_note(&cpu->gist, cpu->isa->loops, cpu->steps.step.picks, panel, from, tokens, sums);
+        logit_summary_add_block(&cpu->logit_summary, cpu->isa->loops, cpu->steps.step.picks, panel,
+                                from, tokens, sums);
 }
 
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x)
@@ -231,8 +232,8 @@ int cpu_head(struct kernels *k, const struct head *op, float *logits, const floa
         assert(cpu->steps.running && op->w->shape.parts == 1);
         if (!step->want_count)
                 return 0;
-        gist_begin(&cpu->gist, logits, op->w->rows, step->want_count);
-        cpu_acts(&p, x, op->norm, op->eps, step->want);
+        logit_summary_begin(&cpu->logit_summary, logits, op->w->rows, step->want_count);
+        cpu_act_quantise(&p, x, op->norm, op->eps, step->want);
         cpu_product(&p, op->w->panels);
         return 0;
 }

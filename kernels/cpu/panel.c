@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/blocks.h"
-#include "kernels/rows.h"
+#include "kernels/convert.h"
 
 #define PANEL_INLINE static inline __attribute__((always_inline))
 /* Columns of each row that are moved at a time, so that their cache lines stay in the L1 cache. */
@@ -187,7 +187,7 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
 {
         const struct slab *s = &slabs[type];
         const uint32_t bytes = slab_block_bytes(s);
-        uint8_t *scale = slab + row * 2, *least = scale + SLAB_SCALES;
+        uint8_t *scale = slab + row * 2, *min = scale + SLAB_SCALES;
         uint8_t *runs = slab + slab_six_bits_at(s), *block = slab + slab_blocks_at(s);
         uint8_t *low = block + slab_low_at(s) + row * 4;
         uint8_t *high = block + slab_high_at(s, 0) + row * 4;
@@ -212,7 +212,7 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
                 break;
         case ROW_Q4_1:
                 put16(scale, get16(from));
-                put16(least, get16(from + 2) ^ 0x8000);
+                put16(min, get16(from + 2) ^ 0x8000);
                 put_nibbles(low, from + 4);
                 break;
         case ROW_Q5_0:
@@ -222,20 +222,20 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
                 break;
         case ROW_Q5_1:
                 put16(scale, get16(from));
-                put16(least, get16(from + 2) ^ 0x8000);
+                put16(min, get16(from + 2) ^ 0x8000);
                 put_nibbles(low, from + 8);
                 put32(high, fifths_of(get32(from + 4)));
                 break;
         case ROW_Q4_K:
                 put16(scale, get16(from));
-                put16(least, get16(from + 2));
+                put16(min, get16(from + 2));
                 put_six_bits(runs + row * 4, from + 4);
                 for (uint32_t run = 0; run < 8; run++)
                         put_halves(low + run * bytes, from + 16 + run / 2 * 32, run % 2 * 4);
                 break;
         case ROW_Q5_K:
                 put16(scale, get16(from));
-                put16(least, get16(from + 2));
+                put16(min, get16(from + 2));
                 put_six_bits(runs + row * 4, from + 4);
                 for (uint32_t run = 0; run < 8; run++) {
                         put_halves(low + run * bytes, from + 48 + run / 2 * 32, run % 2 * 4);
@@ -263,7 +263,7 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
                 break;
         default:
                 put16(scale, get16(from + 80));
-                put16(least, get16(from + 82));
+                put16(min, get16(from + 82));
                 put_run_bytes(block + row, bytes, from);
                 for (uint32_t run = 0; run < 8; run++)
                         put_pairs(low + run * bytes, SLAB_QUADS, from + 16 + run / 4 * 32,
@@ -387,15 +387,15 @@ static void get_six_bits(const uint8_t *from, struct block *b)
                 six[15] |= (uint8_t)(dword >> 30 << 2 * w);
         }
         memcpy(b->scales, six, 8);
-        memcpy(b->leasts, six + 8, 8);
+        memcpy(b->mins, six + 8, 8);
 }
 
 static void get_e4m3(const uint8_t *slab, uint32_t row, struct block *b)
 {
         b->scale = bits_float(get32(slab + row * 4));
-        b->least = 0;
+        b->min = 0;
         b->scales[0] = 1;
-        b->leasts[0] = 0;
+        b->mins[0] = 0;
         for (uint32_t i = 0; i < 128; i++)
                 b->codes[i] = slab[E4M3_CODES + i * PANEL + row];
 }
@@ -405,7 +405,7 @@ static void get_run(const struct slab *s, uint8_t byte, uint32_t run, struct blo
 {
         b->scales[run] = s->runs == RUNS_HALVES ? byte & 15 : (int8_t)byte;
         if (s->runs == RUNS_HALVES)
-                b->leasts[run] = byte >> 4;
+                b->mins[run] = byte >> 4;
 }
 
 static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, struct block *b)
@@ -418,9 +418,9 @@ static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, str
                 return;
         }
         b->scale = get_scale(type, slab + row * 2);
-        b->least = s->has_leasts ? get_scale(type, slab + SLAB_SCALES + row * 2) : 0;
+        b->min = s->has_mins ? get_scale(type, slab + SLAB_SCALES + row * 2) : 0;
         memset(b->scales, 1, sizeof(b->scales));
-        memset(b->leasts, s->has_leasts, sizeof(b->leasts));
+        memset(b->mins, s->has_mins, sizeof(b->mins));
         if (s->runs == RUNS_SIX_BITS)
                 get_six_bits(slab + slab_six_bits_at(s) + row * 4, b);
         for (uint32_t i = 0; i < s->columns / 32; i++, blocks += slab_block_bytes(s)) {

@@ -78,7 +78,7 @@ struct slab {
         uint16_t columns, bytes;
         uint8_t low, high;
         uint8_t runs; /* scales of runs; the last two are of 16 columns */
-        bool has_leasts;
+        bool has_mins;
         bool has_table; /* codes are indexes into a table */
         uint8_t zero;   /* what is subtracted from a code */
 };
@@ -90,16 +90,16 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_F8_E4M3] = { 128, 4288 },
         [ROW_Q8_0] = { 32, 1088, LOW_BYTES, .zero = 128 },
         [ROW_Q4_0] = { 32, 576, LOW_NIBBLES, .zero = 8 },
-        [ROW_Q4_1] = { 32, 640, LOW_NIBBLES, .has_leasts = true },
+        [ROW_Q4_1] = { 32, 640, LOW_NIBBLES, .has_mins = true },
         [ROW_Q5_0] = { 32, 704, LOW_NIBBLES, HIGH_FIFTHS, .zero = 16 },
-        [ROW_Q5_1] = { 32, 768, LOW_NIBBLES, HIGH_FIFTHS, .has_leasts = true },
+        [ROW_Q5_1] = { 32, 768, LOW_NIBBLES, HIGH_FIFTHS, .has_mins = true },
         [ROW_IQ4_NL] = { 32, 576, LOW_NIBBLES, .has_table = true },
         [ROW_MXFP4] = { 32, 576, LOW_NIBBLES, .has_table = true },
-        [ROW_Q4_K] = { 256, 4608, LOW_NIBBLES, HIGH_NONE, RUNS_SIX_BITS, .has_leasts = true },
-        [ROW_Q5_K] = { 256, 5632, LOW_NIBBLES, HIGH_FIFTHS, RUNS_SIX_BITS, .has_leasts = true },
+        [ROW_Q4_K] = { 256, 4608, LOW_NIBBLES, HIGH_NONE, RUNS_SIX_BITS, .has_mins = true },
+        [ROW_Q5_K] = { 256, 5632, LOW_NIBBLES, HIGH_FIFTHS, RUNS_SIX_BITS, .has_mins = true },
         [ROW_Q6_K] = { 256, 6720, LOW_NIBBLES, HIGH_PAIRS, RUNS_SIGNED, .zero = 32 },
         [ROW_Q3_K] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .zero = 4 },
-        [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_leasts = true },
+        [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_mins = true },
 };
 
 /*
@@ -107,7 +107,7 @@ static const struct slab slabs[ROW_TYPE_N] = {
  */
 static inline uint32_t slab_six_bits_at(const struct slab *s)
 {
-        return SLAB_SCALES * (1u + s->has_leasts);
+        return SLAB_SCALES * (1u + s->has_mins);
 }
 
 static inline uint32_t slab_blocks_at(const struct slab *s)

@@ -1,11 +1,11 @@
 /*
- * Products of a panel and rows of x. Part of body.h.
+ * Products of a panel and rows of x. Part of loops.inc.
  *
  * A pass holds one accumulator for each (weight row, row of x) in registers, for as many rows of
  * x as fit, and walks over the columns once. Each accumulator does the same chain of operations
  * whatever other rows are in the pass, so a row's bits do not depend on them.
  *
- * Numbers, and F8_E4M3: see numbers.h.
+ * Numbers, and F8_E4M3: see product-float.h.
  *
  * Codes: sum = (float)(sum of code * byte over 32 columns) * w.scale * x.scale + sum. If there
  * are least values, then sum = least * -(scale * sum of bytes) + sum. The integer sum is exact,
@@ -117,7 +117,7 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
                 }
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act *a = (const struct act *)(acts + t * stride);
+                        const struct act_block *a = (const struct act_block *)(acts + t * stride);
 
                         UNROLL for (uint32_t q = 0; q < at_once; q++)
                         {
@@ -149,8 +149,8 @@ LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, con
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
-                const struct act *a = (const struct act *)(acts + t * stride);
-                ivec less = dots_start(code_zero(type), splat_dword(a->less));
+                const struct act_block *a = (const struct act_block *)(acts + t * stride);
+                ivec less = dots_start(code_zero(type), splat_dword(a->minus_sum));
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
@@ -185,7 +185,7 @@ LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, co
 
 LANES_INLINE ivec less_of(const uint8_t *acts)
 {
-        return splat_quad((const int8_t *)((const struct act *)acts)->less_halves);
+        return splat_quad((const int8_t *)((const struct act_block *)acts)->minus_sum_halves);
 }
 
 /*
@@ -250,8 +250,9 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
 
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act *a = (const struct act *)(acts + t * stride);
-                        ivec less = dots_start(code_zero(type), splat_dword(a->less_halves[half]));
+                        const struct act_block *a = (const struct act_block *)(acts + t * stride);
+                        ivec less =
+                                dots_start(code_zero(type), splat_dword(a->minus_sum_halves[half]));
 
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
@@ -281,25 +282,25 @@ LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
 }
 
 /*
- * Adds one block's part to the sums, from its dots as integers or as floats. `scale` and `least`
- * are those of each row; `least` is subtracted.
+ * Adds one block's part to the sums, from its dots as integers or as floats. `scale` and `min`
+ * are those of each row; `min` is subtracted.
  */
 LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
                            vec sums[PASS_MOST][WIDTH_ALL], ivec (*dots)[WIDTH_ALL],
-                           vec (*floats)[WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *least,
+                           vec (*floats)[WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *min,
                            const uint8_t *acts, size_t stride)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
-                const struct act *a = (const struct act *)(acts + t * stride);
+                const struct act_block *a = (const struct act_block *)(acts + t * stride);
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec dot = floats ? floats[t][g] : to_floats(dots[t][g]);
 
                         sums[t][g] = fused(dot * scale[g], splat(a->scale), sums[t][g]);
-                        if (least)
-                                sums[t][g] = fused(least[g], splat(a->less_scaled), sums[t][g]);
+                        if (min)
+                                sums[t][g] = fused(min[g], splat(a->minus_sum_scaled), sums[t][g]);
                 }
         }
 }
@@ -316,7 +317,7 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 32) {
                 ivec dots[PASS_MOST][WIDTH_ALL];
-                vec scale[WIDTH_ALL], least[WIDTH_ALL];
+                vec scale[WIDTH_ALL], min[WIDTH_ALL];
 
                 fetch_ahead(type, &ahead, tokens, row, panel, s->bytes);
                 whole_dots(type, tokens, width, row, dots, panel + slab_blocks_at(s), acts, stride);
@@ -325,13 +326,13 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                         const uint8_t *at = panel + (row + g * LANES) * 2;
 
                         scale[g] = scale_load(type, at);
-                        if (s->has_leasts)
-                                least[g] = scale_load(type, at + SLAB_SCALES);
+                        if (s->has_mins)
+                                min[g] = scale_load(type, at + SLAB_SCALES);
                 }
-                sums_add(tokens, width, sums, dots, NULL, scale, s->has_leasts ? least : NULL, acts,
+                sums_add(tokens, width, sums, dots, NULL, scale, s->has_mins ? min : NULL, acts,
                          stride);
                 panel += s->bytes;
-                acts += sizeof(struct act);
+                acts += sizeof(struct act_block);
         }
         sums_store(out, sums, tokens, width);
 }
@@ -345,7 +346,7 @@ LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float 
                 const uint32_t at = row + g * LANES;
                 const uint8_t *from = slab + 2 * SLAB_SCALES + at * 4;
                 vec scale = load_half((const uint16_t *)(slab + at * 2));
-                vec least = load_half((const uint16_t *)(slab + SLAB_SCALES + at * 2));
+                vec min = load_half((const uint16_t *)(slab + SLAB_SCALES + at * 2));
                 ivec six[3], last;
 
                 UNROLL for (uint32_t w = 0; w < 3; w++)
@@ -356,11 +357,11 @@ LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float 
                 {
                         ivec n = shift_down(six[i / 5], i % 5 * 6) & 63;
 
-                        store(runs[i] + at, to_floats(n) * (i < 8 ? scale : least));
+                        store(runs[i] + at, to_floats(n) * (i < 8 ? scale : min));
                 }
                 last = shift_down(six[0], 30) | shift_down(six[1], 30) << 2 |
                        shift_down(six[2], 30) << 4;
-                store(runs[15] + at, to_floats(last) * least);
+                store(runs[15] + at, to_floats(last) * min);
         }
 }
 
@@ -381,18 +382,18 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                 panel += slab_blocks_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
-                        vec scale[WIDTH_ALL], least[WIDTH_ALL];
+                        vec scale[WIDTH_ALL], min[WIDTH_ALL];
 
                         fetch_ahead(type, &ahead, tokens, row, panel, slab_block_bytes(s));
                         whole_dots(type, tokens, width, row, dots, panel, acts, stride);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 scale[g] = load(runs[run] + row + g * LANES);
-                                least[g] = load(runs[8 + run] + row + g * LANES);
+                                min[g] = load(runs[8 + run] + row + g * LANES);
                         }
-                        sums_add(tokens, width, sums, dots, NULL, scale, least, acts, stride);
+                        sums_add(tokens, width, sums, dots, NULL, scale, min, acts, stride);
                         panel += slab_block_bytes(s);
-                        acts += sizeof(struct act);
+                        acts += sizeof(struct act_block);
                 }
         }
         sums_store(out, sums, tokens, width);
@@ -402,9 +403,9 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
  * The part that Q2_K subtracts: the two runs' least values times the sums of their bytes, whole
  * numbers.
  */
-LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
-                                  vec sums[PASS_MOST][WIDTH_ALL], const vec least[WIDTH_ALL],
-                                  const uint8_t *block, const uint8_t *acts, size_t stride)
+LANES_INLINE void mins_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
+                                vec sums[PASS_MOST][WIDTH_ALL], const vec min[WIDTH_ALL],
+                                const uint8_t *block, const uint8_t *acts, size_t stride)
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
@@ -414,10 +415,10 @@ LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, c
 
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act *a = (const struct act *)(acts + t * stride);
+                        const struct act_block *a = (const struct act_block *)(acts + t * stride);
                         ivec n = pair_dot(pair, less_of(acts + t * stride));
 
-                        sums[t][g] = fused(to_floats(n) * least[g], splat(a->scale), sums[t][g]);
+                        sums[t][g] = fused(to_floats(n) * min[g], splat(a->scale), sums[t][g]);
                 }
         }
 }
@@ -433,7 +434,7 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
-                vec scale[WIDTH_ALL], least[WIDTH_ALL];
+                vec scale[WIDTH_ALL], min[WIDTH_ALL];
 
                 fetch_ahead(type, &ahead, tokens, row, panel, slab_blocks_at(s));
                 UNROLL for (uint32_t g = 0; g < width; g++)
@@ -441,8 +442,8 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                         const uint8_t *at = panel + (row + g * LANES) * 2;
 
                         scale[g] = load_half((const uint16_t *)at);
-                        if (s->has_leasts)
-                                least[g] = load_half((const uint16_t *)(at + SLAB_SCALES));
+                        if (s->has_mins)
+                                min[g] = load_half((const uint16_t *)(at + SLAB_SCALES));
                 }
                 panel += slab_blocks_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
@@ -457,11 +458,10 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                                 scaled_dots(type, tokens, width, row, dots, panel, acts, stride);
                         sums_add(tokens, width, sums, dots, LANES == 16 ? floats : NULL, scale,
                                  NULL, acts, stride);
-                        if (s->has_leasts)
-                                leasts_subtract(tokens, width, row, sums, least, panel, acts,
-                                                stride);
+                        if (s->has_mins)
+                                mins_subtract(tokens, width, row, sums, min, panel, acts, stride);
                         panel += slab_block_bytes(s);
-                        acts += sizeof(struct act);
+                        acts += sizeof(struct act_block);
                 }
         }
         sums_store(out, sums, tokens, width);

@@ -2,8 +2,8 @@
  * q, k and v: one product for all three, then a pass over the rows that norms and rotates the
  * heads and writes k and v into their pages.
  *
- * Cosines and sines depend only on the position. So they are made once in a step and kept for
- * every layer that rotates by the same frequencies.
+ * Cosines and sines depend only on the position. So they are made once in a step and used for every
+ * layer that rotates by the same frequencies.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/rows.h"
+#include "kernels/convert.h"
 
 /*
  * The most rows of an item: neighbouring rows of a prompt share cache lines of a K tile. If there
@@ -42,35 +42,35 @@ static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, u
                            sums + t * PANEL, width);
 }
 
-static void turns_work(void *arg, uint32_t thread, uint32_t item)
+static void rope_table_work(void *arg, uint32_t thread, uint32_t item)
 {
         struct cpu *cpu = arg;
-        const struct rope *rope = &cpu->turned;
-        float *turns = cpu->turns + (size_t)item * rope->dims;
+        const struct rope *rope = &cpu->rope_of_table;
+        float *rope_table = cpu->rope_table + (size_t)item * rope->dims;
         uint32_t pairs = rope->dims / 2;
 
         (void)thread;
         for (uint32_t i = 0; i < pairs; i++) {
                 double angle = (double)cpu->steps.rows[item].position * rope->frequency[i];
 
-                turns[i] = (float)(cos(angle) * rope->factor);
-                turns[pairs + i] = (float)(sin(angle) * rope->factor);
+                rope_table[i] = (float)(cos(angle) * rope->factor);
+                rope_table[pairs + i] = (float)(sin(angle) * rope->factor);
         }
 }
 
-static void turns_make(struct cpu *cpu, const struct rope *rope)
+static void rope_table_make(struct cpu *cpu, const struct rope *rope)
 {
-        const struct rope *have = &cpu->turned;
+        const struct rope *have = &cpu->rope_of_table;
 
         if (!rope->dims || (have->frequency == rope->frequency && have->dims == rope->dims &&
                             have->factor == rope->factor))
                 return;
-        assert((size_t)rope->dims * cpu->steps.step.row_count <= cpu->turns_max);
-        cpu->turned = *rope;
-        crew_run(cpu->crew, turns_work, cpu, cpu->steps.step.row_count);
+        assert((size_t)rope->dims * cpu->steps.step.row_count <= cpu->rope_table_max);
+        cpu->rope_of_table = *rope;
+        thread_pool_run(cpu->thread_pool, rope_table_work, cpu, cpu->steps.step.row_count);
 }
 
-static void head_turn(const struct rope *rope, float *head, const float *turns)
+static void head_rotate(const struct rope *rope, float *head, const float *rope_table)
 {
         uint32_t pairs = rope->dims / 2, step = 1, apart = pairs;
 
@@ -80,7 +80,7 @@ static void head_turn(const struct rope *rope, float *head, const float *turns)
         }
         for (uint32_t i = 0; i < pairs; i++) {
                 float *a = head + (size_t)i * step, *b = a + apart;
-                float x = *a, y = *b, c = turns[i], s = turns[pairs + i];
+                float x = *a, y = *b, c = rope_table[i], s = rope_table[pairs + i];
 
                 *a = x * c - y * s;
                 *b = x * s + y * c;
@@ -88,14 +88,14 @@ static void head_turn(const struct rope *rope, float *head, const float *turns)
 }
 
 static void heads_finish(const struct finish *f, float *heads, uint32_t count, const float *norm,
-                         const float *turns)
+                         const float *rope_table)
 {
         const struct qkv *op = f->op;
 
         for (uint32_t h = 0; h < count; h++, heads += op->head_dim) {
                 if (norm)
                         f->cpu->isa->loops->norm(heads, heads, norm, op->head_dim, op->eps);
-                head_turn(&op->rope, heads, turns);
+                head_rotate(&op->rope, heads, rope_table);
         }
 }
 
@@ -193,27 +193,28 @@ static void finish_work(void *arg, uint32_t thread, uint32_t item)
         for (uint32_t r = first; r < end && r < step->row_count; r++) {
                 float *q = f->cpu->outs + r * (q_count + 2 * k_count);
                 float *k = q + q_count, *v = k + k_count;
-                const float *turns = f->cpu->turns + (size_t)r * op->rope.dims;
+                const float *rope_table = f->cpu->rope_table + (size_t)r * op->rope.dims;
 
-                heads_finish(f, q, op->heads, op->q_norm, turns);
+                heads_finish(f, q, op->heads, op->q_norm, rope_table);
                 memcpy(f->q + r * q_count, q, q_count * sizeof(*q));
                 if (!step->rows[r].write)
                         continue;
-                heads_finish(f, k, op->kv_heads, op->k_norm, turns);
+                heads_finish(f, k, op->kv_heads, op->k_norm, rope_table);
                 row_put(f, &step->rows[r], k, v);
         }
 }
 
 static uint32_t rows_share(const struct cpu *cpu, uint32_t rows)
 {
-        uint32_t threads = crew_threads(cpu->crew), each = (rows + threads - 1) / threads;
+        uint32_t threads = thread_pool_threads(cpu->thread_pool),
+                 each = (rows + threads - 1) / threads;
 
         return each < 1 ? 1 : each < ROWS_SHARE ? each : ROWS_SHARE;
 }
 
 static void qkv_check(const struct cpu *cpu, const struct qkv *op)
 {
-        const struct mat_shape *shape = &op->w->shape;
+        const struct matrix_shape *shape = &op->w->shape;
         const struct kv_shape *kv = &op->kv->shape;
 
         assert(cpu->steps.running && shape->parts == 3);
@@ -232,10 +233,10 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
         struct finish f = { cpu, op, q, rows_share(cpu, rows) };
 
         qkv_check(cpu, op);
-        gist_forget(&cpu->gist);
-        turns_make(cpu, &op->rope);
-        cpu_acts(&p, x, op->norm, op->eps, NULL);
+        logit_summary_invalidate(&cpu->logit_summary);
+        rope_table_make(cpu, &op->rope);
+        cpu_act_quantise(&p, x, op->norm, op->eps, NULL);
         cpu_product(&p, op->w->panels);
-        crew_run(cpu->crew, finish_work, &f, (rows + f.share - 1) / f.share);
+        thread_pool_run(cpu->thread_pool, finish_work, &f, (rows + f.share - 1) / f.share);
         return 0;
 }

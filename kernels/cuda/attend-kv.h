@@ -23,7 +23,7 @@
 #ifndef KERNELS_CUDA_ATTEND_KV_H
 #define KERNELS_CUDA_ATTEND_KV_H
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 #include "kernels/page.h"
 
 /*
@@ -36,7 +36,7 @@ template <int D> struct row_chunks {
         static constexpr unsigned PITCH = CHUNKS % 8 ? CHUNKS | 1 : CHUNKS;
         static constexpr unsigned BYTES = PITCH * 16;
         /* Whether q and sums are kept in registers.  There are not enough for 256. */
-        static constexpr bool ROOMY = D <= 128;
+        static constexpr bool Q_IN_REGISTERS = D <= 128;
 };
 
 template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
@@ -84,12 +84,12 @@ template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t
                 unsigned x = i * LANES + lane, row = x / L::CHUNKS, chunk = x % L::CHUNKS;
                 uint8_t *tile = to + row / PAGE_POSITIONS * L::NUMBERS;
 
-                copy_begin(tile + chunk_at<L::WIDTH>(row % PAGE_POSITIONS, chunk) * 16,
+                async_copy(tile + chunk_at<L::WIDTH>(row % PAGE_POSITIONS, chunk) * 16,
                            from + row / PAGE_POSITIONS * L::SCALES + x * 16, true);
         }
         if constexpr (KV_HAS_SCALES(T)) {
                 if (lane < 2 * SCALES / 16)
-                        copy_begin(to + 2 * L::NUMBERS + lane * 16,
+                        async_copy(to + 2 * L::NUMBERS + lane * 16,
                                    from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) +
                                            lane * 16,
                                    true);
@@ -156,13 +156,13 @@ template <kv_type T> DEVICE uint32_t two_values_of(uint32_t bytes)
  * Numbers that are not finite become 0.  Bits 15 and 31 of the result tell which of the two were
  * not finite.
  */
-template <kv_type T> DEVICE uint32_t drop_unfit(uint32_t *two)
+template <kv_type T> DEVICE uint32_t drop_nonfinite(uint32_t *two)
 {
         constexpr uint32_t MOST = T == KV_BF16 ? 0x7f807f80 : 0x7c007c00;
-        uint32_t unfit = ((*two & MOST) + (0x80008000 - MOST)) & 0x80008000;
+        uint32_t nonfinite = ((*two & MOST) + (0x80008000 - MOST)) & 0x80008000;
 
-        *two &= ~((unfit >> 15) * 0xffff);
-        return unfit;
+        *two &= ~((nonfinite >> 15) * 0xffff);
+        return nonfinite;
 }
 
 template <kv_type T> DEVICE uint32_t two_weights(float low, float high)
@@ -200,9 +200,9 @@ template <int D, kv_type T> DEVICE void load_q(uint32_t part[4], const uint8_t *
         }
 }
 
-/* q is in registers (kept_q), or in shared memory (q). */
+/* q is in registers (register_q), or in shared memory (q). */
 template <int D, int N, kv_type T>
-DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
+DEVICE void score_numbers(float score[N][4], const uint32_t (*register_q)[4], const uint8_t *q,
                           const uint8_t *keys)
 {
         unsigned lane = lane_number();
@@ -211,7 +211,7 @@ DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const 
         for (unsigned k = 0; k < D / 16; k++) {
                 uint32_t other[4];
 
-                if (!row_chunks<D>::ROOMY)
+                if (!row_chunks<D>::Q_IN_REGISTERS)
                         load_q<D, T>(other, q, k);
                 UNROLL
                 for (unsigned j = 0; j < N; j += 2) {
@@ -220,9 +220,11 @@ DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const 
                         load_matrices<false>(part, row_at<D>(keys, lane / 16 * 8 + lane % 8,
                                                              2 * k + lane / 8 % 2) +
                                                            j * 8 * row_chunks<D>::BYTES);
-                        multiply_numbers<T>(score[j], row_chunks<D>::ROOMY ? kept_q[k] : other,
+                        multiply_numbers<T>(score[j],
+                                            row_chunks<D>::Q_IN_REGISTERS ? register_q[k] : other,
                                             part);
-                        multiply_numbers<T>(score[j + 1], row_chunks<D>::ROOMY ? kept_q[k] : other,
+                        multiply_numbers<T>(score[j + 1],
+                                            row_chunks<D>::Q_IN_REGISTERS ? register_q[k] : other,
                                             part + 2);
                 }
         }
@@ -230,7 +232,7 @@ DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const 
 
 /* Takes two steps of 16 numbers at once; if their number is odd, the last step is alone. */
 template <int D, int N, kv_type T>
-DEVICE void score_bytes(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
+DEVICE void score_bytes(float score[N][4], const uint32_t (*register_q)[4], const uint8_t *q,
                         const kv_columns *kv)
 {
         constexpr int WIDTH = kv_lines<D, T>::WIDTH;
@@ -241,7 +243,7 @@ DEVICE void score_bytes(float score[N][4], const uint32_t (*kept_q)[4], const ui
                 const bool both = k + 1 < D / 16;
                 uint32_t other[2][4];
 
-                if (!row_chunks<D>::ROOMY) {
+                if (!row_chunks<D>::Q_IN_REGISTERS) {
                         load_q<D, T>(other[0], q, k);
                         load_q<D, T>(other[1], q, k + both);
                 }
@@ -260,8 +262,9 @@ DEVICE void score_bytes(float score[N][4], const uint32_t (*kept_q)[4], const ui
                                 if (x % 2 && !both)
                                         continue;
                                 multiply_halves(score[j + x / 2],
-                                                row_chunks<D>::ROOMY ? kept_q[k + x % 2]
-                                                                     : other[x % 2],
+                                                row_chunks<D>::Q_IN_REGISTERS
+                                                        ? register_q[k + x % 2]
+                                                        : other[x % 2],
                                                 two);
                         }
                 }
@@ -290,7 +293,7 @@ template <int D, int N, bool EDGE, kv_type T>
 DEVICE uint32_t add_numbers(float sums[D / 8][4], const uint8_t *v, const float weight[N][4])
 {
         unsigned lane = lane_number();
-        uint32_t unfit = 0;
+        uint32_t nonfinite = 0;
 
         UNROLL
         for (unsigned j = 0; j < N / 2; j++) {
@@ -307,31 +310,31 @@ DEVICE uint32_t add_numbers(float sums[D / 8][4], const uint8_t *v, const float 
                         load_matrices<true>(part, row_at<D>(v, lane % 16, d + lane / 16) +
                                                           j * 16 * row_chunks<D>::BYTES);
                         if (EDGE) {
-                                low |= drop_unfit<T>(part) | drop_unfit<T>(part + 2);
-                                high |= drop_unfit<T>(part + 1) | drop_unfit<T>(part + 3);
+                                low |= drop_nonfinite<T>(part) | drop_nonfinite<T>(part + 2);
+                                high |= drop_nonfinite<T>(part + 1) | drop_nonfinite<T>(part + 3);
                         }
                         multiply_numbers<T>(sums[d], weights, part);
                         multiply_numbers<T>(sums[d + 1], weights, part + 2);
                 }
-                unfit |= low >> 15 << 2 * j | high >> 15 << (2 * j + 1);
+                nonfinite |= low >> 15 << 2 * j | high >> 15 << (2 * j + 1);
         }
-        return unfit;
+        return nonfinite;
 }
 
 /* The same for a scale that is not finite: all numbers of its line count as not finite. */
-DEVICE uint32_t drop_unfit_scales(float2 *scale)
+DEVICE uint32_t drop_nonfinite_scales(float2 *scale)
 {
-        uint32_t unfit = 0;
+        uint32_t nonfinite = 0;
 
         if ((bits_of(scale->x) & 0x7f800000) == 0x7f800000) {
                 scale->x = 0;
-                unfit = 1;
+                nonfinite = 1;
         }
         if ((bits_of(scale->y) & 0x7f800000) == 0x7f800000) {
                 scale->y = 0;
-                unfit |= 1u << 16;
+                nonfinite |= 1u << 16;
         }
-        return unfit;
+        return nonfinite;
 }
 
 template <int D, int N, bool EDGE, kv_type T>
@@ -339,7 +342,7 @@ DEVICE uint32_t add_bytes(float sums[D / 8][4], const kv_columns *kv, const floa
 {
         constexpr int WIDTH = kv_lines<D, T>::WIDTH;
         unsigned lane = lane_number();
-        uint32_t unfit = 0;
+        uint32_t nonfinite = 0;
 
         UNROLL
         for (unsigned j = 0; j < N / 2; j++) {
@@ -352,7 +355,7 @@ DEVICE uint32_t add_bytes(float sums[D / 8][4], const kv_columns *kv, const floa
                                 *(const float2 *)(kv->value_scales + j * 16 + i * 8 + lane % 4 * 2);
 
                         if (EDGE)
-                                unfit |= drop_unfit_scales(&scale) << (2 * j + i);
+                                nonfinite |= drop_nonfinite_scales(&scale) << (2 * j + i);
                         weights[2 * i] = two_bfloats(w[0] * scale.x, w[1] * scale.y);
                         weights[2 * i + 1] = two_bfloats(w[2] * scale.x, w[3] * scale.y);
                 }
@@ -376,7 +379,7 @@ DEVICE uint32_t add_bytes(float sums[D / 8][4], const kv_columns *kv, const floa
                         }
                 }
         }
-        return unfit;
+        return nonfinite;
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 struct plan_job {
         const step_counts *counts;
-        const seen_run *runs;
+        const view_run *runs;
         attend_list *list;
         uint32_t group, kv_heads, window, blocks, cuts_max, rows_below;
 };
@@ -21,20 +21,20 @@ DEVICE uint32_t sum_before(uint32_t mine, uint32_t *warps, uint32_t *ret_all)
         uint32_t sum = mine, before = 0, all = 0;
 
         for (unsigned step = 1; step < LANES; step *= 2) {
-                uint32_t other = lane_from(sum, lane >= step ? lane - step : lane);
+                uint32_t other = shuffle_from(sum, lane >= step ? lane - step : lane);
 
                 if (lane >= step)
                         sum += other;
         }
         if (lane == LANES - 1)
                 warps[warp] = sum;
-        block_meets();
+        block_sync();
         for (unsigned w = 0; w < PLAN_WARPS; w++) {
                 if (w < warp)
                         before += warps[w];
                 all += warps[w];
         }
-        block_meets();
+        block_sync();
         *ret_all = all;
         return before + sum - mine;
 }
@@ -110,7 +110,7 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
                         first_tiles[i] = tiles + before;
                 tiles += some;
         }
-        block_meets();
+        block_sync();
         for (uint32_t i = threadIdx.x; i < tiles; i += PLAN_THREADS) {
                 const attend_item item = whole_item(&a, first_tiles, tiles, i);
 
@@ -138,13 +138,13 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
                 a.list->count = count;
 }
 
-int attend_plan(device *device, const step_view *view, const attend_room *room)
+int attend_plan(device *device, const step_view *view, const attend_scratch *scratch)
 {
-        const plan_job job = { view->counts,    view->runs,
-                               room->list,      room->heads / room->kv_heads,
-                               room->kv_heads,  room->window,
-                               room->blocks,    room->cuts_max,
-                               room->rows_below };
+        const plan_job job = { view->counts,       view->runs,
+                               scratch->list,      scratch->heads / scratch->kv_heads,
+                               scratch->kv_heads,  scratch->window,
+                               scratch->blocks,    scratch->cuts_max,
+                               scratch->rows_below };
         size_t shared = ((size_t)PLAN_WARPS + view->rows_max) * sizeof(uint32_t);
 
         return device_launch(device, STREAM_STEPS, { 1, 1, 1, PLAN_THREADS, shared, true },

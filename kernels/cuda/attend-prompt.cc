@@ -17,7 +17,7 @@ struct prompt_job {
  * and the number of the item that the block has taken.
  */
 template <int D, kv_type T> struct prompt_sizes {
-        static constexpr unsigned WARPS = row_chunks<D>::ROOMY ? 8 : 4;
+        static constexpr unsigned WARPS = row_chunks<D>::Q_IN_REGISTERS ? 8 : 4;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned PAIRS = WARPS * ATTEND_PAIRS;
         /* SLICES of a step: two warps share one slice, one fetches K, the other V. */
@@ -47,13 +47,13 @@ template <int D, kv_type T>
 DEVICE prompt_tile prompt_tile_of(const attend_job *a, const attend_prompt_item *item)
 {
         using S = prompt_sizes<D, T>;
-        const seen_run *run = &item->run;
+        const view_run *run = &item->run;
         uint32_t all = run->count * a->group, pair = item->tile * S::PAIRS;
         uint32_t end = all - pair < S::PAIRS ? all : pair + S::PAIRS;
         uint32_t number = item->tile * S::WARPS + threadIdx.x / LANES;
         prompt_tile of = {};
 
-        of.first = first_seen(run->position + pair / a->group, a->window);
+        of.first = first_visible(run->position + pair / a->group, a->window);
         of.last = run->position + (end - 1) / a->group;
         of.mine.first = UINT32_MAX;
         if (number * ATTEND_PAIRS < all)
@@ -77,7 +77,7 @@ DEVICE void look_up(prompt_walk *w)
 }
 
 template <int D, kv_type T>
-DEVICE prompt_walk walk_begin(const attend_job *a, const seen_run *run, const prompt_tile *tile,
+DEVICE prompt_walk walk_begin(const attend_job *a, const view_run *run, const prompt_tile *tile,
                               uint32_t kv_head)
 {
         constexpr unsigned BYTES = kv_lines<D, T>::BYTES;
@@ -109,17 +109,17 @@ DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
                         unsigned x = i * LANES + lane_number();
 
                         if (L::CHUNKS % 2 == 0 || x < SLICE * L::CHUNKS)
-                                copy_begin(to + chunk_at<L::WIDTH>(x / L::CHUNKS, x % L::CHUNKS) *
+                                async_copy(to + chunk_at<L::WIDTH>(x / L::CHUNKS, x % L::CHUNKS) *
                                                            16,
                                            from + x * 16, true);
                 }
                 /* With "<", nvcc would warn where SCALES is 0. */
                 if (lane_number() + 1 <= S::SCALES / 16)
-                        copy_begin(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
+                        async_copy(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
                                            lane_number() * 16,
                                    from + L::BYTES - S::SCALES + lane_number() * 16, true);
         }
-        copies_end();
+        async_copy_commit();
         /* Looks up the page of the next slice now, so that it is known in time. */
         w->at += S::SLICES;
         look_up(w);
@@ -128,7 +128,7 @@ DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
 /* Adds sums over lanes, applies sinks, divides, and writes out. */
 template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head,
-                   strand<D> *s)
+                   running_softmax<D> *s)
 {
         /* Computed again here, to save registers before. */
         const tile mine = prompt_tile_of<D, T>(a, item).mine;
@@ -140,8 +140,8 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
                 uint16_t *out = a->out + (size_t)(item->run.row + pair / a->group) * a->width;
                 float share;
 
-                s->sum[i] += lane_across(s->sum[i], 1);
-                s->sum[i] += lane_across(s->sum[i], 2);
+                s->sum[i] += shuffle_xor(s->sum[i], 1);
+                s->sum[i] += shuffle_xor(s->sum[i], 2);
                 if (g + i * 8 >= mine.pairs)
                         continue;
                 share = share_of(a, head, s->most[i], s->sum[i]);
@@ -164,11 +164,12 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
 
 /* Takes the positions of a step that this warp sees, at once or page by page. */
 template <int D, kv_type T>
-DEVICE void take_step(const attend_job *a, strand<D> *s, const lane_pairs *pairs, const tile *mine,
-                      const uint32_t (*kept_q)[4], const uint8_t *q, uint32_t step)
+DEVICE void take_step(const attend_job *a, running_softmax<D> *s, const lane_pairs *pairs,
+                      const tile *mine, const uint32_t (*register_q)[4], const uint8_t *q,
+                      uint32_t step)
 {
         using S = prompt_sizes<D, T>;
-        constexpr uint32_t SOME = row_chunks<D>::ROOMY ? S::STEP : SLICE;
+        constexpr uint32_t SOME = row_chunks<D>::Q_IN_REGISTERS ? S::STEP : SLICE;
         const uint8_t *stage = shared() + step % 2 * S::STAGE;
         const float *scales = (const float *)(stage + 2 * S::SLICES * S::TILE);
 
@@ -178,11 +179,11 @@ DEVICE void take_step(const attend_job *a, strand<D> *s, const lane_pairs *pairs
                                              scales + S::STEP + at };
                 uint32_t begin = step * S::STEP + at, end = begin + SOME;
 
-                if (begin >= mine->sure_first && end <= mine->sure_last + 1)
-                        take_columns<D, SOME / 8, false, T>(a, s, pairs, kept_q, q, columns,
+                if (begin >= mine->common_first && end <= mine->common_last + 1)
+                        take_columns<D, SOME / 8, false, T>(a, s, pairs, register_q, q, columns,
                                                             (int)begin);
                 else if (begin <= mine->last && end > mine->first)
-                        take_columns<D, SOME / 8, true, T>(a, s, pairs, kept_q, q, columns,
+                        take_columns<D, SOME / 8, true, T>(a, s, pairs, register_q, q, columns,
                                                            (int)begin);
         }
 }
@@ -196,26 +197,26 @@ DEVICE void take_tile(const attend_job *a, const attend_prompt_item *item, uint3
         uint8_t *q = shared() + 2 * S::STAGE + threadIdx.x / LANES * S::ROWS;
         uint32_t step = tile.first / S::STEP, last = tile.last / S::STEP;
         prompt_walk w = walk_begin<D, T>(a, &item->run, &tile, kv_head);
-        uint32_t kept_q[D / 16][4];
-        strand<D> s;
+        uint32_t register_q[D / 16][4];
+        running_softmax<D> s;
 
         fetch_q<D>(a, &item->run, &tile.mine, kv_head, q);
         walk_fetch<D, T>(a, &w, shared() + step % 2 * S::STAGE);
-        copies_wait<1>();
-        lanes_meet();
-        if (row_chunks<D>::ROOMY) {
+        async_copy_wait<1>();
+        warp_sync();
+        if (row_chunks<D>::Q_IN_REGISTERS) {
                 UNROLL
                 for (unsigned k = 0; k < D / 16; k++)
-                        load_q<D, T>(kept_q[k], q, k);
+                        load_q<D, T>(register_q[k], q, k);
         }
-        begin_strand(&s);
+        running_softmax_init(&s);
         for (; step <= last; step++) {
-                copies_wait<0>();
-                block_meets(); /* also, no warp uses the previous step any more */
+                async_copy_wait<0>();
+                block_sync(); /* also, no warp uses the previous step any more */
                 walk_fetch<D, T>(a, &w, shared() + (step + 1) % 2 * S::STAGE);
-                take_step<D, T>(a, &s, &pairs, &tile.mine, kept_q, q, step);
+                take_step<D, T>(a, &s, &pairs, &tile.mine, register_q, q, step);
         }
-        copies_wait<0>();
+        async_copy_wait<0>();
         finish<D, T>(a, item, kv_head, &s);
 }
 
@@ -225,15 +226,15 @@ DEVICE void take_tile(const attend_job *a, const attend_prompt_item *item, uint3
 DEVICE uint32_t next_item(attend_prompt_list *list, uint32_t *taken)
 {
         if (!threadIdx.x)
-                *taken = add_atomically(&list->next, 1);
-        block_meets();
+                *taken = atomic_add(&list->next, 1);
+        block_sync();
         return *taken;
 }
 
 /* The last block that finds no more items resets the list, for the next layer. */
 DEVICE void leave(attend_prompt_list *list)
 {
-        if (threadIdx.x || add_atomically(&list->done, 1) != gridDim.x - 1)
+        if (threadIdx.x || atomic_add(&list->done, 1) != gridDim.x - 1)
                 return;
         list->next = 0;
         list->done = 0;
@@ -260,7 +261,7 @@ attend_tiles(prompt_job a)
 
 struct prompt_plan_job {
         const step_counts *counts;
-        const seen_run *runs;
+        const view_run *runs;
         attend_prompt_list *list;
         /* `pairs` is that of a tile. */
         uint32_t group, rows_min, pairs;
@@ -277,10 +278,10 @@ KERNEL(LANES) list_tiles(prompt_plan_job a)
                 uint32_t rows = base + lane < runs ? a.runs[base + lane].count : 0;
                 uint32_t tiles = rows < a.rows_min ? 0 : (rows * a.group - 1) / a.pairs + 1;
 
-                if (!lanes_sum(tiles))
+                if (!warp_sum(tiles))
                         continue;
                 for (unsigned i = 0; i < LANES; i++) {
-                        uint32_t some = lane_from(tiles, i);
+                        uint32_t some = shuffle_from(tiles, i);
 
                         for (uint32_t t = lane; t < some; t += LANES)
                                 a.list->items[count + t] = { a.runs[base + i], some - 1 - t };
@@ -328,8 +329,8 @@ bool attend_prompt_serves(uint32_t head_dim, kv_type type)
 /* If more blocks are launched than fit, the excess finds no items left. */
 #define BLOCKS_OF_PROCESSOR 2u
 
-int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint32_t processors,
-                          uint32_t rows_max, size_t *ret_bytes)
+int attend_prompt_scratch_of(attend_prompt_scratch *scratch, const attend_scratch *of,
+                             uint32_t processors, uint32_t rows_max, size_t *ret_bytes)
 {
         /* The number of pairs is the same for all types. */
         const prompt_kind *kind = kind_of(of->head_dim, KV_F16);
@@ -337,7 +338,7 @@ int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint3
 
         assert(kind && of->heads % of->kv_heads == 0 && processors && rows_max);
         /* Every run may have a tile that is not full, so each row is counted as a run. */
-        if (__builtin_mul_overflow(processors, BLOCKS_OF_PROCESSOR, &room->blocks) ||
+        if (__builtin_mul_overflow(processors, BLOCKS_OF_PROCESSOR, &scratch->blocks) ||
             __builtin_mul_overflow(rows_max, (group - 1) / kind->pairs + 1, &tiles) ||
             __builtin_mul_overflow(tiles, of->kv_heads, &all) || all > INT32_MAX ||
             __builtin_mul_overflow((size_t)tiles, sizeof(attend_prompt_item), ret_bytes) ||
@@ -346,29 +347,29 @@ int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint3
         return 0;
 }
 
-int attend_prompt_plan(device *device, const step_view *view, const attend_room *of,
-                       const attend_prompt_room *room)
+int attend_prompt_plan(device *device, const step_view *view, const attend_scratch *of,
+                       const attend_prompt_scratch *scratch)
 {
         /* The number of pairs is the same for all types. */
         const prompt_kind *kind = kind_of(of->head_dim, KV_F16);
-        const prompt_plan_job job = { view->counts,   view->runs,
-                                      room->list,     of->heads / of->kv_heads,
-                                      room->rows_min, kind->pairs };
+        const prompt_plan_job job = { view->counts,      view->runs,
+                                      scratch->list,     of->heads / of->kv_heads,
+                                      scratch->rows_min, kind->pairs };
 
-        if (view->rows_max < room->rows_min)
+        if (view->rows_max < scratch->rows_min)
                 return 0;
         return device_launch(device, STREAM_STEPS, { 1, 1, 1, LANES, 0, true }, list_tiles, job);
 }
 
-int attend_prompt(device *device, const attend_args *args, const attend_prompt_room *room)
+int attend_prompt(device *device, const attend_args *args, const attend_prompt_scratch *scratch)
 {
-        const prompt_kind *kind = kind_of(args->room.head_dim, args->type);
-        const prompt_job job = { attend_job_of(args), room->list };
+        const prompt_kind *kind = kind_of(args->scratch.head_dim, args->type);
+        const prompt_job job = { attend_job_of(args), scratch->list };
 
-        assert(kind && room->rows_min);
-        if (args->view.rows_max < room->rows_min)
+        assert(kind && scratch->rows_min);
+        if (args->view.rows_max < scratch->rows_min)
                 return 0;
         return device_launch(device, STREAM_STEPS,
-                             { room->blocks, 1, 1, kind->threads, kind->shared, true },
+                             { scratch->blocks, 1, 1, kind->threads, kind->shared, true },
                              kind->kernel, job);
 }

@@ -6,7 +6,7 @@
  *      tile    128 pairs (row of a run, head of the group that has one KV head): 8 warps of 16;
  *              head_dim 256: 64, 4 warps
  *      step    64 (32) positions from a multiple of that on; each warp fetches K or V of a page
- *      grid    room.blocks of 8 (4) warps, for any step; a block takes tiles of one KV head from
+ *      grid    scratch.blocks of 8 (4) warps, for any step; a block takes tiles of one KV head from
  *              the list, one after the other, until there are none
  *      moves   for each tile, KV head and position that the tile sees: 4 * head_dim bytes, or
  *              2 * head_dim + 8 where numbers are bytes, out of the L2 cache; q and out once
@@ -51,7 +51,7 @@
 bool attend_prompt_serves(uint32_t head_dim, kv_type type);
 
 struct attend_prompt_item {
-        seen_run run;
+        view_run run;
         uint32_t tile; /* in the run */
 };
 
@@ -64,7 +64,7 @@ struct attend_prompt_list {
 };
 
 /* The memory that it needs on the device, besides that of attend(). */
-struct attend_prompt_room {
+struct attend_prompt_scratch {
         uint32_t rows_min; /* least rows of a run that is served here */
         uint32_t blocks;
         attend_prompt_list *list;
@@ -75,20 +75,20 @@ struct attend_prompt_room {
  * to `rows_max` rows.  Returns in *ret_bytes how many bytes the list must have.  -EOVERFLOW: the
  * sizes are too large.
  */
-int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint32_t processors,
-                          uint32_t rows_max, size_t *ret_bytes);
+int attend_prompt_scratch_of(attend_prompt_scratch *scratch, const attend_scratch *of,
+                             uint32_t processors, uint32_t rows_max, size_t *ret_bytes);
 
 /*
  * Called once a step, when its rows are on the device.  Does nothing for a bucket of fewer rows
  * than rows_min.
  */
-int attend_prompt_plan(device *device, const step_view *view, const attend_room *of,
-                       const attend_prompt_room *room);
+int attend_prompt_plan(device *device, const step_view *view, const attend_scratch *of,
+                       const attend_prompt_scratch *scratch);
 
 /*
- * Attention for the rows of those runs.  In args->room only the shape is used; the rest belongs
+ * Attention for the rows of those runs.  In args->scratch only the shape is used; the rest belongs
  * to attend().
  */
-int attend_prompt(device *device, const attend_args *args, const attend_prompt_room *room);
+int attend_prompt(device *device, const attend_args *args, const attend_prompt_scratch *scratch);
 
 #endif

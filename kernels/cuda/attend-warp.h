@@ -18,7 +18,7 @@
  * Less than any score, but finite: (NOTHING - NOTHING) is 0, and 2^0 is exactly 1.  Where nothing
  * was seen, the largest score is NOTHING and the sums are 0.
  */
-#define NOTHING -1e30f
+#define LOWEST_SCORE -1e30f
 
 /* The parameters of an operator that all kernels need, computed on the host. */
 struct attend_job {
@@ -30,8 +30,8 @@ struct attend_job {
         const uint16_t *q;
         uint16_t *out;
         const float *sinks, *slopes;
-        /* Raw scores are multiplied by `bend` before tanh; 0: there is no tanh. */
-        float bend;
+        /* Raw scores are multiplied by `tanh_scale` before tanh; 0: there is no tanh. */
+        float tanh_scale;
         /* Then they are multiplied by `to_log2`, to become exponents of 2. */
         float to_log2;
         /*
@@ -54,18 +54,18 @@ struct lane_pairs {
  * of 8 numbers of a head, one after the other.  Where V is bytes: of each 16 numbers the even
  * ones, then the odd ones (attend-kv.h).
  */
-template <int D> struct strand {
+template <int D> struct running_softmax {
         float sums[D / 8][4];
         /* `most` is an exponent of 2, as are all former scores. */
         float most[2], sum[2];
 };
 
-template <int D> DEVICE void begin_strand(strand<D> *s)
+template <int D> DEVICE void running_softmax_init(running_softmax<D> *s)
 {
         UNROLL
         for (unsigned x = 0; x < D / 2; x++)
                 s->sums[x / 4][x % 4] = 0;
-        s->most[0] = s->most[1] = NOTHING;
+        s->most[0] = s->most[1] = LOWEST_SCORE;
         s->sum[0] = s->sum[1] = 0;
 }
 
@@ -76,7 +76,7 @@ DEVICE uint32_t head_of(const attend_job *a, uint32_t kv_head, uint32_t pair)
         return kv_head * a->group + pair % a->group;
 }
 
-DEVICE lane_pairs pairs_of(const attend_job *a, const seen_run *run, const tile *tile,
+DEVICE lane_pairs pairs_of(const attend_job *a, const view_run *run, const tile *tile,
                            uint32_t kv_head)
 {
         lane_pairs of;
@@ -96,7 +96,7 @@ DEVICE lane_pairs pairs_of(const attend_job *a, const seen_run *run, const tile 
 
 /* Begins to fetch the queries of a tile, as one batch. */
 template <int D>
-DEVICE void fetch_q(const attend_job *a, const seen_run *run, const tile *tile, uint32_t kv_head,
+DEVICE void fetch_q(const attend_job *a, const view_run *run, const tile *tile, uint32_t kv_head,
                     uint8_t *to)
 {
         constexpr unsigned CHUNKS = row_chunks<D>::CHUNKS;
@@ -109,9 +109,9 @@ DEVICE void fetch_q(const attend_job *a, const seen_run *run, const tile *tile, 
                 size_t number =
                         (size_t)(run->row + pair / a->group) * a->heads + head_of(a, kv_head, pair);
 
-                copy_begin(to + chunk_at<D>(row, chunk) * 16, a->q + number * D + chunk * 8, there);
+                async_copy(to + chunk_at<D>(row, chunk) * 16, a->q + number * D + chunk * 8, there);
         }
-        copies_end();
+        async_copy_commit();
 }
 
 /*
@@ -124,8 +124,8 @@ DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
         if (a->sinks) {
                 float sink = a->sinks[head] * LOG2_E, top = fmaxf(most, sink);
 
-                keep = power_of_two(most - top);
-                sum = fmaf(sum, keep, power_of_two(sink - top));
+                keep = exp2_fast(most - top);
+                sum = fmaf(sum, keep, exp2_fast(sink - top));
         }
         return keep / sum;
 }
@@ -136,23 +136,23 @@ DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
  * Which positions this lane's pairs see, relative to the lane's first position.  A mask of bits
  * would cost a register for each bit, as the compiler translates it.
  */
-struct lane_sight {
+struct lane_visible {
         int first[2];
         uint32_t count[2];
 };
 
-DEVICE lane_sight sight_of(const attend_job *a, const lane_pairs *pairs, int position)
+DEVICE lane_visible visible_of(const attend_job *a, const lane_pairs *pairs, int position)
 {
-        lane_sight sight;
+        lane_visible visible;
 
         for (unsigned i = 0; i < 2; i++) {
                 int own = pairs->own[i],
-                    first = own < 0 ? 0 : (int)first_seen((uint32_t)own, a->window);
+                    first = own < 0 ? 0 : (int)first_visible((uint32_t)own, a->window);
 
-                sight.first[i] = first - position - (int)(lane_number() % 4 * 2);
-                sight.count[i] = (uint32_t)(own + 1 - first);
+                visible.first[i] = first - position - (int)(lane_number() % 4 * 2);
+                visible.count[i] = (uint32_t)(own + 1 - first);
         }
-        return sight;
+        return visible;
 }
 
 /*
@@ -163,15 +163,15 @@ DEVICE int number_of(unsigned x)
         return (int)(x / 4 * 8 + x % 2);
 }
 
-DEVICE bool is_seen(const lane_sight *sight, unsigned x)
+DEVICE bool is_visible(const lane_visible *visible, unsigned x)
 {
-        return (uint32_t)(number_of(x) - sight->first[x / 2 % 2]) < sight->count[x / 2 % 2];
+        return (uint32_t)(number_of(x) - visible->first[x / 2 % 2]) < visible->count[x / 2 % 2];
 }
 
 /* Applies softcap and slopes. */
 template <int N>
-DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int position,
-                        float score[N][4])
+DEVICE void softcap_and_slope_scores(const attend_job *a, const lane_pairs *pairs, int position,
+                                     float score[N][4])
 {
         /* Position of the lane's first number, relative to the row's own position. */
         float behind[2];
@@ -182,8 +182,8 @@ DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int positi
         for (unsigned x = 0; x < 4 * N; x++) {
                 float *s = &score[x / 4][x % 4];
 
-                if (a->bend > 0)
-                        *s = tanhf(*s * a->bend);
+                if (a->tanh_scale > 0)
+                        *s = tanhf(*s * a->tanh_scale);
                 *s = fmaf(pairs->slope[x / 2 % 2], behind[x / 2 % 2] + (float)number_of(x), *s);
         }
 }
@@ -195,30 +195,31 @@ DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int positi
  * not fuse.
  */
 template <int D, int N, bool EDGE>
-DEVICE void weigh(strand<D> *s, float to_log2, const lane_sight *sight, float score[N][4])
+DEVICE void weigh(running_softmax<D> *s, float to_log2, const lane_visible *visible,
+                  float score[N][4])
 {
         UNROLL
         for (unsigned i = 0; i < 2; i++) {
-                float raw = NOTHING, most, against, scale, sum = 0;
+                float raw = LOWEST_SCORE, most, against, scale, sum = 0;
 
                 UNROLL
                 for (unsigned j = 0; j < 2 * N; j++) {
                         unsigned x = j / 2 * 4 + i * 2 + j % 2;
 
-                        if (EDGE && !is_seen(sight, x))
-                                score[x / 4][x % 4] = NOTHING;
+                        if (EDGE && !is_visible(visible, x))
+                                score[x / 4][x % 4] = LOWEST_SCORE;
                         raw = fmaxf(raw, score[x / 4][x % 4]);
                 }
-                raw = fmaxf(raw, lane_across(raw, 1));
-                raw = fmaxf(raw, lane_across(raw, 2));
-                most = raw > NOTHING ? fmaxf(s->most[i], raw * to_log2) : s->most[i];
-                scale = power_of_two(s->most[i] - most);
+                raw = fmaxf(raw, shuffle_xor(raw, 1));
+                raw = fmaxf(raw, shuffle_xor(raw, 2));
+                most = raw > LOWEST_SCORE ? fmaxf(s->most[i], raw * to_log2) : s->most[i];
+                scale = exp2_fast(s->most[i] - most);
                 s->most[i] = most;
                 /*
                  * A pair that has seen nothing yet gets weights of 0, as all positions that are
                  * not seen.
                  */
-                against = most > NOTHING ? most : 0;
+                against = most > LOWEST_SCORE ? most : 0;
                 UNROLL
                 for (unsigned d = 0; d < D / 8; d++) {
                         s->sums[d][i * 2] *= scale;
@@ -228,7 +229,7 @@ DEVICE void weigh(strand<D> *s, float to_log2, const lane_sight *sight, float sc
                 for (unsigned j = 0; j < 2 * N; j++) {
                         float *p = &score[j / 2][i * 2 + j % 2];
 
-                        *p = power_of_two(fmaf(*p, to_log2, -against));
+                        *p = exp2_fast(fmaf(*p, to_log2, -against));
                         sum += *p;
                 }
                 s->sum[i] = fmaf(s->sum[i], scale, sum);
@@ -246,49 +247,52 @@ template <int N> DEVICE uint32_t bits_before(int end)
         return ((1u << (n + 7) / 8) - 1) | ((1u << (n + 6) / 8) - 1) << 16;
 }
 
-/* Makes the sum NaN for pairs that see a position whose bit in `unfit` is set. */
-template <int N> DEVICE void spoil(float sum[2], const lane_sight *sight, uint32_t unfit)
+/* Makes the sum NaN for pairs that see a position whose bit in `nonfinite` is set. */
+template <int N>
+DEVICE void poison_sums(float sum[2], const lane_visible *visible, uint32_t nonfinite)
 {
         for (unsigned bits = 4; bits < LANES; bits *= 2)
-                unfit |= lane_across(unfit, bits);
+                nonfinite |= shuffle_xor(nonfinite, bits);
         UNROLL
         for (unsigned i = 0; i < 2; i++) {
-                int first = sight->first[i], end = first + (int)sight->count[i];
+                int first = visible->first[i], end = first + (int)visible->count[i];
 
-                if (unfit & bits_before<N>(end) & ~bits_before<N>(first))
+                if (nonfinite & bits_before<N>(end) & ~bits_before<N>(first))
                         sum[i] = float_of(0x7fc00000);
         }
 }
 
 /* A pair that sees a V that is not finite becomes NaN through its sum. */
 template <int D, int N, bool EDGE, kv_type T>
-DEVICE void add_values(strand<D> *s, const kv_columns *kv, const lane_sight *sight,
+DEVICE void add_values(running_softmax<D> *s, const kv_columns *kv, const lane_visible *visible,
                        const float weight[N][4])
 {
-        uint32_t unfit = KV_HAS_SCALES(T) ? add_bytes<D, N, EDGE, T>(s->sums, kv, weight)
-                                          : add_numbers<D, N, EDGE, T>(s->sums, kv->values, weight);
+        uint32_t nonfinite = KV_HAS_SCALES(T)
+                                     ? add_bytes<D, N, EDGE, T>(s->sums, kv, weight)
+                                     : add_numbers<D, N, EDGE, T>(s->sums, kv->values, weight);
 
         if (EDGE)
-                spoil<N>(s->sum, sight, unfit);
+                poison_sums<N>(s->sum, visible, nonfinite);
 }
 
-/* Takes N columns from `position` on.  q is in registers (kept_q), or in shared memory (q). */
+/* Takes N columns from `position` on.  q is in registers (register_q), or in shared memory (q). */
 template <int D, int N, bool EDGE, kv_type T>
-DEVICE void take_columns(const attend_job *a, strand<D> *s, const lane_pairs *pairs,
-                         const uint32_t (*kept_q)[4], const uint8_t *q, kv_columns kv, int position)
+DEVICE void take_columns(const attend_job *a, running_softmax<D> *s, const lane_pairs *pairs,
+                         const uint32_t (*register_q)[4], const uint8_t *q, kv_columns kv,
+                         int position)
 {
-        const lane_sight sight = sight_of(a, pairs, position);
+        const lane_visible visible = visible_of(a, pairs, position);
         float score[N][4] = {};
 
         static_assert(N % 2 == 0 && 4 * N <= 32, "");
         if (KV_HAS_SCALES(T))
-                score_bytes<D, N, T>(score, kept_q, q, &kv);
+                score_bytes<D, N, T>(score, register_q, q, &kv);
         else
-                score_numbers<D, N, T>(score, kept_q, q, kv.keys);
-        if (a->bend > 0 || a->slopes)
-                bend_scores<N>(a, pairs, position, score);
-        weigh<D, N, EDGE>(s, a->to_log2, &sight, score);
-        add_values<D, N, EDGE, T>(s, &kv, &sight, score);
+                score_numbers<D, N, T>(score, register_q, q, kv.keys);
+        if (a->tanh_scale > 0 || a->slopes)
+                softcap_and_slope_scores<N>(a, pairs, position, score);
+        weigh<D, N, EDGE>(s, a->to_log2, &visible, score);
+        add_values<D, N, EDGE, T>(s, &kv, &visible, score);
 }
 
 #endif

@@ -10,7 +10,7 @@
  *      out     (rows, width) bfloats, width = heads * head_dim padded to 64 with zeros
  *      pages   KV_LAYOUT_NATURAL, any type but KV_F32 (attend-kv.h); this step's own K and V
  *              are there already
- *      grid    room.blocks of 4 warps (head_dim 256: 2), for any step
+ *      grid    scratch.blocks of 4 warps (head_dim 256: 2), for any step
  *      moves   for each tile, KV head and position that the tile sees: 4 * head_dim bytes, or
  *              2 * head_dim + 8 where numbers are bytes; q and out once; for tiles that are cut
  *              (below) 8 * head_dim for each split and pair
@@ -50,7 +50,7 @@
 #define KERNELS_CUDA_ATTEND_H
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/step.h"
+#include "kernels/cuda/step-view.h"
 
 #define ATTEND_SPLIT 256u /* positions */
 #define ATTEND_PAIRS 16u  /* in a tile */
@@ -61,7 +61,7 @@
 bool attend_serves(uint32_t head_dim, kv_type type);
 
 struct attend_item {
-        seen_run run;
+        view_run run;
         uint32_t tile;       /* of the run */
         uint32_t begin, end; /* splits */
         /*
@@ -81,7 +81,7 @@ struct attend_list {
  * The memory that attention needs on the device.  Layers with another window have a list of their
  * own.  `parts` and `arrived` can be shared by all layers that run one after the other.
  */
-struct attend_room {
+struct attend_scratch {
         uint32_t heads, kv_heads, head_dim;
         uint32_t window; /* 0: none */
         /* Only runs of fewer rows are done here, the others by attend-prompt.h; 0: all runs. */
@@ -93,7 +93,7 @@ struct attend_room {
         unsigned *arrived; /* zeros before and after each call */
 };
 
-struct attend_bytes {
+struct attend_scratch_bytes {
         size_t list, parts, arrived;
 };
 
@@ -102,15 +102,15 @@ struct attend_bytes {
  * multiprocessors.  Steps have up to `rows_max` rows, and page tables have `pages_max` entries.
  * Returns in *ret_bytes how much memory must be allocated.  -EOVERFLOW: the sizes are too large.
  */
-int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, uint32_t pages_max,
-                   attend_bytes *ret_bytes);
+int attend_scratch_of(attend_scratch *scratch, uint32_t processors, uint32_t rows_max,
+                      uint32_t pages_max, attend_scratch_bytes *ret_bytes);
 
 /* Called once a step, when its rows and tables are on the device. */
-int attend_plan(device *device, const step_view *view, const attend_room *room);
+int attend_plan(device *device, const step_view *view, const attend_scratch *scratch);
 
 struct attend_args {
         step_view view;
-        attend_room room;
+        attend_scratch scratch;
         const uint16_t *q;
         uint16_t *out;
         const uint8_t *pages; /* in the pool, where this layer's tiles begin in page 0 */

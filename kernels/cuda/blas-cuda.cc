@@ -6,8 +6,8 @@
  * that opens.
  *
  * cuBLASLt stores matrices by columns, so our matrices appear transposed to it: rows of w times
- * columns of x make columns of y.  It allocates its own memory only while it chooses an
- * algorithm, and the workspace is ours, so a product can be recorded.  Once loaded, the library
+ * columns of x make columns of y.  It allocates its own memory only while it chooses an algorithm,
+ * and the workspace is ours, so a product can be captured in a graph.  Once loaded, the library
  * stays loaded: the driver knows its kernels until the process ends.
  */
 #include "kernels/cuda/blas.h"
@@ -83,7 +83,7 @@ static const struct {
         { nullptr, "/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib" },
 };
 
-static thread_local char why[512];
+static thread_local char errtext[512];
 
 /* ---- opening ---- */
 
@@ -128,13 +128,13 @@ static int start(blas *blas)
         int r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
 
         if (!r)
-                r = judge(blas, blas->call.create(&blas->handle), "to start cuBLASLt");
+                r = judge(blas, blas->call.create(&blas->handle), "start cuBLASLt");
         return r ? r : device_new(blas->device, WORKSPACE_BYTES, &blas->workspace);
 }
 
-const char *blas_why(void)
+const char *blas_errtext(void)
 {
-        return why;
+        return errtext;
 }
 
 const char *blas_about(const blas *blas)
@@ -183,9 +183,9 @@ static void *open_somewhere(void)
                                 library = open_in(pattern, name);
         }
         if (!library)
-                snprintf(why, sizeof(why),
-                         "cuBLASLt was not found: neither %s nor %s, where the loader looks, in "
-                         "CUDA's folders, and in those of PyTorch",
+                snprintf(errtext, sizeof(errtext),
+                         "cuBLASLt was not found: neither %s nor %s is in the loader's path, in "
+                         "CUDA's folders or in PyTorch's",
                          names[0], names[1]);
         return library;
 }
@@ -196,7 +196,8 @@ static void *open_library(void)
         void *library = file && *file ? open_file(file) : open_somewhere();
 
         if (!library && file && *file)
-                snprintf(why, sizeof(why), "SMV_CUBLASLT=%s cannot be opened: %s", file, dlerror());
+                snprintf(errtext, sizeof(errtext), "cannot open SMV_CUBLASLT=%s: %s", file,
+                         dlerror());
         return library;
 }
 
@@ -220,8 +221,8 @@ int blas_open(device *device, blas **ret_blas)
         blas->device = device;
         blas->library = open_library();
         if (blas->library && !find_functions(blas->library, &blas->call))
-                snprintf(why, sizeof(why), "the library of cuBLASLt lacks a function: %s",
-                         dlerror());
+                snprintf(errtext, sizeof(errtext),
+                         "cuBLASLt lacks a function that samovar needs: %s", dlerror());
         else if (blas->library)
                 r = start(blas);
         if (r) {
@@ -339,7 +340,7 @@ int blas_serves(blas *blas, const blas_shape *shape)
 
         if (before)
                 return before->serves;
-        assert(!device_records(blas->device, STREAM_STEPS));
+        assert(!device_is_capturing(blas->device, STREAM_STEPS));
         r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
         if (r)
                 return r;
@@ -350,9 +351,9 @@ int blas_serves(blas *blas, const blas_shape *shape)
         one = &more[blas->count++];
         *one = {};
         one->shape = *shape;
-        r = judge(blas, describe(&blas->call, one), "to describe a product to cuBLASLt");
+        r = judge(blas, describe(&blas->call, one), "describe a product to cuBLASLt");
         if (!r)
-                r = judge(blas, choose(blas, one), "to have cuBLASLt choose a product");
+                r = judge(blas, choose(blas, one), "choose an algorithm of cuBLASLt");
         return r ? r : one->serves;
 }
 
@@ -371,12 +372,12 @@ int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t 
                 r = judge(blas,
                           blas->call.product_set(one->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                  &bias, sizeof(bias)),
-                          "to give cuBLASLt a bias");
+                          "set the bias of a cuBLASLt product");
         if (r)
                 return r;
         return judge(blas,
                      blas->call.multiply(blas->handle, one->product, &once, w, one->w, x, one->x,
                                          &was, y, one->y, y, one->y, &one->way, blas->workspace,
                                          WORKSPACE_BYTES, (cudaStream_t)stream),
-                     "to multiply by cuBLASLt");
+                     "multiply with cuBLASLt");
 }

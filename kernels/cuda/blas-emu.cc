@@ -1,7 +1,7 @@
 /*
  * A stand-in for the library on the emulated device: a plain product, in another order than
- * linear.cc's.  It also keeps a list of chosen shapes, so it detects callers that choose during a
- * recording, or multiply before choosing.
+ * linear-launch.cc's.  It also keeps a list of chosen shapes, so it detects callers that choose
+ * during a graph capture, or multiply before choosing.
  */
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/device-emu.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <vector>
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define THREADS 64u
 
@@ -51,9 +51,9 @@ const char *blas_about(const blas *)
         return "a stand-in for cuBLASLt";
 }
 
-const char *blas_why(void)
+const char *blas_errtext(void)
 {
-        return "cuBLASLt was not found, as a test wished";
+        return "cuBLASLt was not found: a test disabled it";
 }
 
 void blas_close(blas *blas)
@@ -73,7 +73,7 @@ int blas_serves(blas *blas, const blas_shape *shape)
 {
         if (is_chosen(blas, shape))
                 return 1;
-        assert(!device_records(blas->device, STREAM_STEPS));
+        assert(!device_is_capturing(blas->device, STREAM_STEPS));
         assert(shape->rows && shape->n && shape->k);
         assert(shape->k <= shape->x_columns && shape->k <= shape->w_columns &&
                shape->n <= shape->y_columns);

@@ -25,14 +25,14 @@ struct blas;
 
 /*
  * Looks for the library where the loader does, then where CUDA and PyTorch usually put it; or, if
- * the environment names a file in SMV_CUBLASLT, only there.  -ENOENT: not found, and blas_why()
+ * the environment names a file in SMV_CUBLASLT, only there.  -ENOENT: not found, and blas_errtext()
  * says why.
  */
 int blas_open(device *device, blas **ret_blas);
 void blas_close(blas *blas);              /* NULL is fine */
 const char *blas_about(const blas *blas); /* the library's version and file */
 /* A sentence: why this host thread's last blas_open() did not find the library. */
-const char *blas_why(void);
+const char *blas_errtext(void);
 
 /* x, w, y and bias are aligned to 16 bytes. */
 struct blas_shape {
@@ -46,13 +46,13 @@ struct blas_shape {
 };
 
 /*
- * 1: the library can multiply matrices of that shape, and its algorithm for the shape is now
- * fixed.  0: it cannot.  Call this at least once before multiplying a shape; the first call for a
- * shape must not happen during a recording.
+ * 1: the library can multiply matrices of that shape, and its algorithm for the shape is now fixed.
+ * 0: it cannot.  Call this at least once before multiplying a shape; the first call for a shape
+ * must not happen while a graph is captured.
  */
 int blas_serves(blas *blas, const blas_shape *shape);
 
-/* Puts a product on STREAM_STEPS.  It allocates nothing, so it can be recorded. */
+/* Puts a product on STREAM_STEPS.  It allocates nothing, so it can be captured. */
 int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t *x,
                   const uint16_t *w, const float *bias);
 

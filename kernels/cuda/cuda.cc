@@ -5,33 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/switches.h"
+#include "kernels/cuda/features.h"
 #include "kernels/library.h"
 
-int cuda_outcome(struct cuda *cuda, int r)
+int cuda_check(struct cuda *cuda, int r)
 {
         if (!r)
                 return 0;
         pthread_mutex_lock(&cuda->lost_lock);
         if (!cuda->lost) {
                 cuda->lost = r;
-                snprintf(cuda->how, sizeof(cuda->how), "the GPU failed: %s",
-                         *device_why() ? device_why() : strerror(-r));
+                snprintf(cuda->lost_errtext, sizeof(cuda->lost_errtext), "the GPU failed: %s",
+                         *device_errtext() ? device_errtext() : strerror(-r));
         }
         pthread_mutex_unlock(&cuda->lost_lock);
         return r;
 }
 
-int cuda_made(struct cuda *cuda, int r)
+int cuda_check_object(struct cuda *cuda, int r)
 {
-        return r == -EIO ? cuda_outcome(cuda, r) : r;
+        return r == -EIO ? cuda_check(cuda, r) : r;
 }
 
 static const char *cuda_lost(const struct kernels *k)
 {
         const struct cuda *cuda = (const struct cuda *)k;
 
-        return cuda->lost ? cuda->how : NULL;
+        return cuda->lost ? cuda->lost_errtext : NULL;
 }
 
 int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_t bytes)
@@ -78,7 +78,7 @@ static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
         r = device_new(cuda->device, bytes, (void **)&kv->pages);
         if (r) {
                 free(kv);
-                return cuda_made(cuda, r);
+                return cuda_check_object(cuda, r);
         }
         *ret_kv = kv;
         return 0;
@@ -100,8 +100,8 @@ static void cuda_close(struct kernels *k)
                 return;
         while (cuda->buffers)
                 cuda_floats_free(k, (float *)cuda->buffers->at);
-        cuda_recordings_deinit(cuda);
-        cuda_layers_deinit(cuda);
+        cuda_graphs_deinit(cuda);
+        cuda_operators_deinit(cuda);
         cuda_steps_deinit(cuda);
         staging_free(cuda->staging);
         pthread_mutex_destroy(&cuda->lost_lock);
@@ -110,11 +110,11 @@ static void cuda_close(struct kernels *k)
 }
 
 static const struct kernels cuda_table = {
-        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,     cuda_close,      cuda_floats_new,
-        cuda_floats_free, cuda_put,          cuda_get,      cuda_mat_new,    cuda_mat_free,
-        cuda_weights_put, cuda_kv_new,       cuda_kv_free,  cuda_step_begin, cuda_embed,
-        cuda_qkv,         cuda_attend,       cuda_project,  cuda_gate,       cuda_head,
-        cuda_pick,        cuda_step_end,     cuda_rehearse, cuda_collect,    cuda_logprobs,
+        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,    cuda_close,      cuda_floats_new,
+        cuda_floats_free, cuda_put,          cuda_get,     cuda_matrix_new, cuda_matrix_free,
+        cuda_weights_put, cuda_kv_new,       cuda_kv_free, cuda_step_begin, cuda_embed,
+        cuda_qkv,         cuda_attend,       cuda_project, cuda_gate,       cuda_head,
+        cuda_pick,        cuda_step_end,     cuda_warm_up, cuda_collect,    cuda_logprobs,
         cuda_lost,        cuda_memory,
 };
 
@@ -126,10 +126,10 @@ static int open_all(struct cuda *cuda)
             (r = staging_new(cuda->device, STAGING_PIECES, STAGING_BYTES, &cuda->staging)) ||
             (r = cuda_steps_init(cuda)))
                 return r;
-        return cuda_layers_init(cuda);
+        return cuda_operators_init(cuda);
 }
 
-static void tell_about(struct cuda *cuda)
+static void describe_backend(struct cuda *cuda)
 {
         snprintf(cuda->about, sizeof(cuda->about), "%s%s%s", device_name(cuda->device),
                  cuda->library ? ", " : "", cuda->library ? blas_about(cuda->library) : "");
@@ -140,32 +140,35 @@ static void tell_about(struct cuda *cuda)
 
 extern "C" __attribute__((visibility("default"))) int
 samovar_backend_open(uint32_t version, const kernels_conf *conf, struct kernels **ret_kernels,
-                     char *why, size_t why_bytes)
+                     char *errtext, size_t errtext_bytes)
 {
         struct cuda *cuda;
         int r;
 
         if (version != LIBRARY_VERSION) {
-                snprintf(why, why_bytes, "the library is of another version of samovar");
+                snprintf(errtext, errtext_bytes,
+                         "the backend library has interface version %u, and the daemon needs %u: "
+                         "install both from one build of samovar",
+                         LIBRARY_VERSION, version);
                 return -ELIBBAD;
         }
-        if (!switches_are_known(why, why_bytes))
+        if (!features_are_known(errtext, errtext_bytes))
                 return -EINVAL;
         cuda = (struct cuda *)calloc(1, sizeof(*cuda));
         if (!cuda)
                 return -ENOMEM;
         cuda->table = cuda_table;
-        if (is_left_out(PART_GRAPH))
-                cuda->table.rehearse = nullptr;
+        if (feature_is_disabled(FEATURE_GRAPH))
+                cuda->table.warm_up = nullptr;
         cuda->conf = *conf;
         pthread_mutex_init(&cuda->lost_lock, nullptr);
         r = open_all(cuda);
         if (r) {
-                snprintf(why, why_bytes, "%s", device_why());
+                snprintf(errtext, errtext_bytes, "%s", device_errtext());
                 cuda_close(&cuda->table);
                 return r;
         }
-        tell_about(cuda);
+        describe_backend(cuda);
         *ret_kernels = &cuda->table;
         return 0;
 }

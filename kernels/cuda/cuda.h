@@ -1,17 +1,17 @@
 /*
  * The internals of the backend that runs on a GPU:
  *
- *      cuda.cc         opening it, and its table
- *      floats.cc       buffers of activations, and vectors
- *      mats.cc         weights, in the layout that the operators need
- *      needs.cc        estimates how much of the GPU's memory a model will need
- *      steps.cc        sends a step to the device, and brings its tokens back
- *      layers.cc       each operator of the table, made from the kernels of this directory
- *      recordings.cc   the operators of a step, recorded once for each bucket
+ *      cuda.cc             opens the backend, and has its table
+ *      floats.cc           buffers of activations, and vectors
+ *      matrix.cc           weights, in the layout that the operators need
+ *      memory-estimate.cc  estimates how much of the GPU's memory a model will need
+ *      steps.cc            sends a step to the device, and brings its tokens back
+ *      operators.cc        each operator of the table, made from the kernels of this directory
+ *      graphs.cc           the operators of a step, captured once for each bucket
  *
  * A float buffer holds the output of its last operator: floats; or halves or bfloats in padded
  * rows, if the next operator wants those.  Only get() and the operators that read the buffer need
- * to know which, and the buffer records it.
+ * to know which, and the buffer says which.
  *
  * Number types in kernels: bfloats where weights are multiplied, halves in attention, floats for
  * all sums and for the residual.
@@ -23,12 +23,12 @@
 
 #include "kernels/cuda/attend-prompt.h"
 #include "kernels/cuda/attend.h"
-#include "kernels/cuda/begin.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/linear-blas.h"
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/staging.h"
-#include "kernels/cuda/step.h"
-#include "kernels/cuda/wide.h"
+#include "kernels/cuda/step-view.h"
+#include "kernels/cuda/upload-step.h"
 #include "kernels/kernels.h"
 #include "kernels/steps.h"
 
@@ -36,8 +36,9 @@
 #define BUCKET_MIN 8u
 /* From here on there is also a bucket halfway between two powers of 2. */
 #define BUCKET_HALVES 64u
-#define LEVELS        24u                /* buckets: 0, 8, 16, ... */
-#define WIDE_BYTES    ((size_t)64 << 20) /* scratch of each kind for products of many rows */
+#define LEVELS        24u /* buckets: 0, 8, 16, ... */
+#define LINEAR_BLAS_SCRATCH_BYTES                                                                  \
+        ((size_t)64 << 20) /* scratch of each kind for products of many rows */
 
 /*
  * Pinned memory for put() and get(): one piece for each thread that may pack weights at the same
@@ -60,7 +61,7 @@ struct buffer {
 };
 
 /* Rows of one format, which one product multiplies. */
-struct mat_run {
+struct matrix_run {
         linear_matrix w;
         /* Among all the matrix's rows, without padding. */
         uint32_t first, n;
@@ -68,12 +69,12 @@ struct mat_run {
         size_t row_bytes, scale_bytes;
 };
 
-struct mat {
-        mat_shape shape;
-        mat_run runs[MAT_PARTS_MAX];
+struct matrix {
+        matrix_shape shape;
+        matrix_run runs[MATRIX_PARTS_MAX];
         uint32_t run_count;
-        uint32_t run_of[MAT_PARTS_MAX]; /* the run that holds a part */
-        bool paired;                    /* two parts whose rows alternate: gate and up */
+        uint32_t run_of[MATRIX_PARTS_MAX]; /* the run that holds a part */
+        bool paired;                       /* two parts whose rows alternate: gate and up */
 };
 
 struct kv {
@@ -86,22 +87,22 @@ struct kv {
  * The data that is sent to the device when a step begins, as one piece.  It is in pinned memory
  * on the host, and has the same layout on the device.
  */
-struct letter {
+struct step_upload {
         step_counts counts;
         uint32_t page_count;
         /*
          * Then follow:
-         *         sent_row rows[rows_max]; seen_run runs[rows_max]; uint32_t want[wants_max];
-         *         pick picks[wants_max]; step_page pages[letter_pages_max]
+         *         upload_row rows[rows_max]; view_run runs[rows_max]; uint32_t want[wants_max];
+         *         pick picks[wants_max]; step_page pages[upload_pages_max]
          */
 };
 
-struct letter_offsets {
+struct step_upload_offsets {
         size_t rows, runs, want, picks, pages, end;
 };
 
-struct reply { /* of a step, in pinned memory */
-        moment *done;
+struct step_download { /* of a step, in pinned memory */
+        event *done;
         uint32_t *tokens;  /* (wants_max) */
         logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
 };
@@ -112,9 +113,9 @@ struct reply { /* of a step, in pinned memory */
  */
 #define PLANS_MAX 8u
 struct plan {
-        attend_room room;
-        /* If rows_min is 0, there is no kernel for prompts, and `room` serves all runs. */
-        attend_prompt_room prompts;
+        attend_scratch scratch;
+        /* If rows_min is 0, there is no kernel for prompts, and `scratch` serves all runs. */
+        attend_prompt_scratch prompts;
         bool made; /* for the current step */
 };
 
@@ -125,60 +126,60 @@ struct cuda {
         struct device *device;
         struct steps steps; /* except its tokens, which stay on the device */
         /*
-         * Set once something failed in a step, or weights did not arrive: the error, and `how`
-         * has a sentence.
+         * Set once something failed in a step, or weights did not arrive: the error, and
+         * `lost_errtext` says what failed.
          */
         int lost;
-        char how[512];
+        char lost_errtext[512];
         char about[1024], missing[1024]; /* for the table */
         pthread_mutex_t lost_lock;
 
         /* steps.cc */
-        letter_offsets offsets;
-        uint32_t letter_pages_max;
-        /* `letters` are pinned, `sent` is on the device. */
-        uint8_t *letters[STEPS_KEPT], *sent;
-        /* Each marks that its letter has been read. */
-        moment *read[STEPS_KEPT];
-        reply replies[STEPS_KEPT];
+        step_upload_offsets offsets;
+        uint32_t upload_pages_max;
+        /* `uploads` are pinned, `sent` is on the device. */
+        uint8_t *uploads[STEPS_RESULTS], *sent;
+        /* Each marks that its upload has been read. */
+        event *read[STEPS_RESULTS];
+        step_download downloads[STEPS_RESULTS];
         uint32_t *tables; /* (slots_max, pages_max) */
         step_counts *counts;
-        seen_row *rows;
-        /* (STEPS_KEPT, wants_max): tokens picked. */
-        uint32_t *kept;
+        view_row *rows;
+        /* (STEPS_RESULTS, wants_max): tokens picked. */
+        uint32_t *picked;
         /* Of the current step. */
         step_view view;
         /* 0: no row's logits are wanted. */
         uint32_t wants_bucket;
-        /* [level of rows][level of wants]; filled once a recording was made. */
-        recording *recordings[LEVELS][LEVELS];
+        /* [level of rows][level of wants]; filled once a graph was captured. */
+        graph *graphs[LEVELS][LEVELS];
 
-        /* layers.cc */
-        uint16_t *narrow; /* rows of bfloats that are multiplied with weights */
-        size_t narrow_room;
-        float *stacked; /* q, k and v of rows, before heads() */
-        size_t stacked_room;
+        /* operators.cc */
+        uint16_t *bfloat_rows; /* rows of bfloats that are multiplied with weights */
+        size_t bfloat_rows_size;
+        float *stacked; /* q, k and v of rows, before qkv_finish() */
+        size_t stacked_size;
         float *sums; /* scratch of linear() */
-        size_t sums_room;
+        size_t sums_size;
         unsigned *arrived; /* scratch of linear() */
-        size_t arrived_room;
+        size_t arrived_size;
         /*
          * For products of many rows.  NULL if there is no library, or if a row's bits must not
          * depend on other rows.
          */
         blas *library;
-        wide_scratch wide;
-        size_t wide_weights_room, wide_sums_room;
+        linear_blas_scratch linear_blas;
+        size_t blas_weights_size, blas_sums_size;
         uint32_t *tokens;  /* (wants_max) of this step */
         logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
         plan plans[PLANS_MAX];
         uint32_t plan_count;
         float *parts; /* scratch of attend() */
-        size_t parts_room;
-        unsigned *merged; /* its `arrived` */
-        size_t merged_room;
+        size_t parts_size;
+        unsigned *attend_arrived; /* its `arrived` */
+        size_t attend_arrived_size;
 
-        /* floats.cc, mats.cc */
+        /* floats.cc, matrix.cc */
         struct staging *staging;
         buffer *buffers;
 };
@@ -204,12 +205,12 @@ static inline uint32_t padded(uint32_t columns)
  * undone or repeated, so the first failure is permanent: it is recorded here.  Any thread may
  * call this.
  */
-int cuda_outcome(struct cuda *cuda, int r);
+int cuda_check(struct cuda *cuda, int r);
 /*
  * The same for the making of objects.  Only -EIO is permanent: a lack of memory is not, and the
  * caller may try again.
  */
-int cuda_made(struct cuda *cuda, int r);
+int cuda_check_object(struct cuda *cuda, int r);
 /* Grows scratch memory so that it holds at least `want`.  The previous contents are lost. */
 int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_t bytes);
 
@@ -225,23 +226,24 @@ bool cuda_floats_bytes(const struct cuda *cuda, size_t count, size_t *ret_bytes)
 /* Fills memory with zeros, and waits until that is done. */
 int cuda_clear(struct cuda *cuda, void *to, size_t bytes);
 
-/* mats.cc */
-int cuda_mat_new(struct kernels *k, const mat_shape *shape, mat **ret_mat);
-void cuda_mat_free(struct kernels *k, mat *mat);
-int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+/* matrix.cc */
+int cuda_matrix_new(struct kernels *k, const matrix_shape *shape, matrix **ret_matrix);
+void cuda_matrix_free(struct kernels *k, matrix *matrix);
+int cuda_weights_put(struct kernels *k, matrix *matrix, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows);
 /* Bytes of a matrix, and of the scratch that operators need for its rows. */
-struct mat_room {
+struct matrix_memory {
         size_t weights, scales; /* the matrix itself */
         /* Scratch for all products. */
-        size_t narrow, stacked, sums, arrived;
+        size_t bfloat_rows, stacked, sums, arrived;
         /* Scratch for products of many rows. */
-        size_t wide_weights, wide_sums;
+        size_t blas_weights, blas_sums;
 };
-int cuda_mat_room(const struct cuda *cuda, const mat_shape *shape, mat_room *ret_room);
+int cuda_matrix_memory(const struct cuda *cuda, const matrix_shape *shape,
+                       matrix_memory *ret_memory_needed);
 
-/* needs.cc */
-int cuda_memory(struct kernels *k, const kernels_needs *needs, kernels_memory *ret_memory);
+/* memory-estimate.cc */
+int cuda_memory(struct kernels *k, const kernels_objects *objects, kernels_memory *ret_memory);
 
 /* steps.cc */
 int cuda_steps_init(struct cuda *cuda);
@@ -251,35 +253,35 @@ int cuda_step_end(struct kernels *k);
 int cuda_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
 void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *ret_logprobs);
 
-/* layers.cc */
-int cuda_layers_init(struct cuda *cuda);
-void cuda_layers_deinit(struct cuda *cuda);
-int cuda_embed(struct kernels *k, const mat *table, float scale, float *x);
+/* operators.cc */
+int cuda_operators_init(struct cuda *cuda);
+void cuda_operators_deinit(struct cuda *cuda);
+int cuda_embed(struct kernels *k, const matrix *table, float scale, float *x);
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x);
 int cuda_attend(struct kernels *k, const struct attend *op, float *out, const float *q);
-/* The memory that attention of that shape needs, as attend_room_of() tells it. */
-int cuda_attend_room(const struct cuda *cuda, const struct attend *op, attend_room *ret_room,
-                     attend_bytes *ret_bytes);
+/* The memory that attention of that shape needs, as attend_scratch_of() tells it. */
+int cuda_attend_scratch(const struct cuda *cuda, const struct attend *op,
+                        attend_scratch *ret_scratch, attend_scratch_bytes *ret_bytes);
 /*
  * The same for long runs, if they have a kernel of their own.  Otherwise no bytes are needed, and
  * rows_min is 0.
  */
-int cuda_prompt_room(const struct cuda *cuda, const attend_room *of, attend_prompt_room *ret_room,
-                     size_t *ret_bytes);
+int cuda_prompt_scratch(const struct cuda *cuda, const attend_scratch *of,
+                        attend_prompt_scratch *ret_scratch, size_t *ret_bytes);
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);
 /*
- * Forgets the plans: for another step or another recording, attention must list its work again.
+ * Forgets the plans: for another step or another graph, attention must list its work again.
  */
 void cuda_plans_forget(struct cuda *cuda);
 
-/* recordings.cc: the bucket for `count` rows. */
+/* graphs.cc: the bucket for `count` rows. */
 uint32_t cuda_bucket(uint32_t count, uint32_t most);
-/* The recording for the buckets of this step, or NULL. */
-recording *cuda_recording(const struct cuda *cuda);
-int cuda_rehearse(struct kernels *k, int (*operators)(void *arg), void *arg);
-void cuda_recordings_deinit(struct cuda *cuda);
+/* The graph for the buckets of this step, or NULL. */
+graph *cuda_graph(const struct cuda *cuda);
+int cuda_warm_up(struct kernels *k, int (*operators)(void *arg), void *arg);
+void cuda_graphs_deinit(struct cuda *cuda);
 
 #endif

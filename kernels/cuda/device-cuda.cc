@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/switches.h"
+#include "kernels/cuda/features.h"
 
-#define CAPABILITY_MIN   80 /* bfloats in products of matrices, copy_begin() */
+#define CAPABILITY_MIN   80 /* bfloats in products of matrices, async_copy() */
 #define CAPABILITY_EARLY 90 /* kernels that overlap */
 #define SHARED_UNASKED   (48u << 10)
 #define RAISED_MAX       128u /* kernels with more shared memory than that */
@@ -40,24 +40,24 @@ struct device {
         raised raised[STREAM_N][RAISED_MAX];
 };
 
-struct moment {
-        cudaEvent_t event;
+struct event {
+        cudaEvent_t handle;
 };
 
-struct recording {
-        cudaGraphExec_t graph;
+struct graph {
+        cudaGraphExec_t executable;
 };
 
-static thread_local char why[512];
+static thread_local char errtext[512];
 
-const char *device_why(void)
+const char *device_errtext(void)
 {
-        return why;
+        return errtext;
 }
 
 static int no_memory(void)
 {
-        snprintf(why, sizeof(why), "the host has no memory left");
+        snprintf(errtext, sizeof(errtext), "the host has no memory left");
         return -ENOMEM;
 }
 
@@ -67,7 +67,7 @@ static int judge(device *device, cudaError_t error, const char *doing)
         if (error == cudaSuccess)
                 return 0;
         (void)cudaGetLastError(); /* clears the error: it is reported here */
-        snprintf(why, sizeof(why), "%s, %s: %s (%s)", device->name, doing,
+        snprintf(errtext, sizeof(errtext), "%s: cannot %s: %s (%s)", device->name, doing,
                  cudaGetErrorString(error), cudaGetErrorName(error));
         if (error == cudaErrorMemoryAllocation)
                 return -ENOMEM;
@@ -79,15 +79,16 @@ static int judge(device *device, cudaError_t error, const char *doing)
 static int enter(device *device)
 {
         if (__atomic_load_n(&device->lost, __ATOMIC_RELAXED)) {
-                snprintf(why, sizeof(why), "%s was lost before", device->name);
+                snprintf(errtext, sizeof(errtext),
+                         "%s failed before; only a new process can use it", device->name);
                 return -EIO;
         }
-        return judge(device, cudaSetDevice(device->number), "to choose it");
+        return judge(device, cudaSetDevice(device->number), "select the device");
 }
 
 int device_cuda_lose(device *device, const char *doing, const char *what)
 {
-        snprintf(why, sizeof(why), "%s, %s: %s", device->name, doing, what);
+        snprintf(errtext, sizeof(errtext), "%s: cannot %s: %s", device->name, doing, what);
         __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
         return -EIO;
 }
@@ -110,15 +111,16 @@ static int refuse_runtime(cudaError_t error)
         (void)cudaRuntimeGetVersion(&runtime);
         (void)cudaDriverGetVersion(&driver);
         if (error == cudaErrorNoDevice)
-                snprintf(why, sizeof(why), "CUDA's driver sees no GPU");
+                snprintf(errtext, sizeof(errtext), "the NVIDIA driver sees no GPU");
         else if (!driver)
-                snprintf(why, sizeof(why), "no driver for CUDA is installed");
+                snprintf(errtext, sizeof(errtext), "no NVIDIA driver is installed");
         else if (error == cudaErrorInsufficientDriver)
-                snprintf(why, sizeof(why),
-                         "the driver is one for CUDA %d.%d, and this program needs one for %d.%d",
+                snprintf(errtext, sizeof(errtext),
+                         "the NVIDIA driver supports CUDA %d.%d, and samovar needs %d.%d: install "
+                         "a newer driver",
                          driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
         else
-                snprintf(why, sizeof(why), "CUDA does not start: %s (%s)",
+                snprintf(errtext, sizeof(errtext), "cannot start CUDA: %s (%s)",
                          cudaGetErrorString(error), cudaGetErrorName(error));
         return -ENODEV;
 }
@@ -131,16 +133,16 @@ static int find(unsigned number, cudaDeviceProp *ret_properties)
         if (error != cudaSuccess)
                 return refuse_runtime(error);
         if (number >= (unsigned)count) {
-                snprintf(why, sizeof(why), "there is no GPU %u; there are %d, from 0 on", number,
-                         count);
+                snprintf(errtext, sizeof(errtext),
+                         "there is no GPU %u: this machine has %d, numbered from 0", number, count);
                 return -ENODEV;
         }
         error = cudaGetDeviceProperties(ret_properties, (int)number);
         if (error != cudaSuccess)
                 return refuse_runtime(error);
         if (ret_properties->major * 10 + ret_properties->minor < CAPABILITY_MIN) {
-                snprintf(why, sizeof(why),
-                         "GPU %u, %s, has compute capability %d.%d; 8.0 is the least that will do",
+                snprintf(errtext, sizeof(errtext),
+                         "GPU %u (%s) has compute capability %d.%d; samovar needs 8.0 or higher",
                          number, ret_properties->name, ret_properties->major,
                          ret_properties->minor);
                 return -ENODEV;
@@ -148,7 +150,10 @@ static int find(unsigned number, cudaDeviceProp *ret_properties)
         return 0;
 }
 
-/* Makes streams that wait only for moments that they follow.  Steps have priority over loads. */
+/*
+ * Makes streams that wait only for the events that they are told to wait for.  Steps have priority
+ * over loads.
+ */
 static int make_streams(device *device)
 {
         int last = 0, first = 0;
@@ -159,7 +164,7 @@ static int make_streams(device *device)
                               cudaStreamCreateWithPriority(&device->streams[i],
                                                            cudaStreamNonBlocking,
                                                            i == STREAM_STEPS ? first : last),
-                              "to make a stream");
+                              "create a stream");
         return error;
 }
 
@@ -177,7 +182,7 @@ int device_open(unsigned number, device **ret_device)
         device->number = (int)number;
         device->processors = (unsigned)properties.multiProcessorCount;
         device->can_begin_early = properties.major * 10 + properties.minor >= CAPABILITY_EARLY &&
-                                  !is_left_out(PART_EARLY);
+                                  !feature_is_disabled(FEATURE_EARLY);
         snprintf(device->name, sizeof(device->name), "%s", properties.name);
         error = enter(device);
         if (!error)
@@ -241,7 +246,7 @@ int device_new(device *device, size_t bytes, void **ret_memory)
         int error = enter(device);
 
         assert(bytes);
-        return error ? error : judge(device, cudaMalloc(ret_memory, bytes), "to get memory");
+        return error ? error : judge(device, cudaMalloc(ret_memory, bytes), "allocate memory");
 }
 
 void device_delete(device *device, void *memory)
@@ -260,7 +265,7 @@ int device_pinned_new(device *device, size_t bytes, void **ret_memory)
         assert(bytes);
         return error ? error
                      : judge(device, cudaHostAlloc(ret_memory, bytes, cudaHostAllocPortable),
-                             "to get pinned memory");
+                             "allocate pinned memory");
 }
 
 void device_pinned_delete(device *device, void *memory)
@@ -285,7 +290,7 @@ static int copy(device *device, stream stream, void *to, const void *from, size_
 
 int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
 {
-        return copy(device, stream, to, pinned, bytes, cudaMemcpyHostToDevice, "to upload");
+        return copy(device, stream, to, pinned, bytes, cudaMemcpyHostToDevice, "upload");
 }
 
 int device_upload_apart(device *device, stream stream, void *to, size_t stride, const void *pinned,
@@ -301,17 +306,17 @@ int device_upload_apart(device *device, stream stream, void *to, size_t stride, 
                      : judge(device,
                              cudaMemcpy2DAsync(to, stride, pinned, bytes, bytes, count,
                                                cudaMemcpyHostToDevice, device->streams[stream]),
-                             "to upload");
+                             "upload");
 }
 
 int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes)
 {
-        return copy(device, stream, pinned, from, bytes, cudaMemcpyDeviceToHost, "to download");
+        return copy(device, stream, pinned, from, bytes, cudaMemcpyDeviceToHost, "download");
 }
 
 int device_copy(device *device, stream stream, void *to, const void *from, size_t bytes)
 {
-        return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToDevice, "to copy");
+        return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToDevice, "copy");
 }
 
 int device_clear(device *device, stream stream, void *to, size_t bytes)
@@ -320,64 +325,64 @@ int device_clear(device *device, stream stream, void *to, size_t bytes)
 
         return error ? error
                      : judge(device, cudaMemsetAsync(to, 0, bytes, device->streams[stream]),
-                             "to clear");
+                             "clear memory");
 }
 
-/* ---- moments ---- */
+/* ---- events ---- */
 
-int device_moment_new(device *device, moment **ret_moment)
+int device_event_new(device *device, event **ret_event)
 {
-        moment *moment;
+        event *event;
         int error = enter(device);
 
         if (error)
                 return error;
-        moment = (struct moment *)malloc(sizeof(*moment));
-        if (!moment)
+        event = (struct event *)malloc(sizeof(*event));
+        if (!event)
                 return no_memory();
-        error = judge(device, cudaEventCreateWithFlags(&moment->event, cudaEventDisableTiming),
-                      "to make a moment");
+        error = judge(device, cudaEventCreateWithFlags(&event->handle, cudaEventDisableTiming),
+                      "create an event");
         if (error) {
-                free(moment);
+                free(event);
                 return error;
         }
-        *ret_moment = moment;
+        *ret_event = event;
         return 0;
 }
 
-void device_moment_delete(device *device, moment *moment)
+void device_event_delete(device *device, event *event)
 {
-        if (!moment)
+        if (!event)
                 return;
         (void)cudaSetDevice(device->number);
-        (void)cudaEventDestroy(moment->event);
-        free(moment);
+        (void)cudaEventDestroy(event->handle);
+        free(event);
 }
 
-int device_mark(device *device, stream stream, moment *moment)
+int device_event_record(device *device, stream stream, event *event)
 {
         int error = enter(device);
 
         return error ? error
-                     : judge(device, cudaEventRecord(moment->event, device->streams[stream]),
-                             "to mark a moment");
+                     : judge(device, cudaEventRecord(event->handle, device->streams[stream]),
+                             "record an event");
 }
 
-int device_follow(device *device, stream stream, moment *moment)
+int device_stream_wait(device *device, stream stream, event *event)
 {
         int error = enter(device);
 
         return error ? error
-                     : judge(device, cudaStreamWaitEvent(device->streams[stream], moment->event, 0),
-                             "to follow a moment");
+                     : judge(device, cudaStreamWaitEvent(device->streams[stream], event->handle, 0),
+                             "make a stream wait for an event");
 }
 
-int device_wait(device *device, moment *moment)
+int device_event_wait(device *device, event *event)
 {
         int error = enter(device);
 
         return error ? error
-                     : judge(device, cudaEventSynchronize(moment->event), "to wait for a moment");
+                     : judge(device, cudaEventSynchronize(event->handle), "wait for an event");
 }
 
 /* ---- kernels ---- */
@@ -401,7 +406,7 @@ static int raise_shared(device *device, stream stream, const void *kernel, size_
         error = judge(device,
                       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            (int)bytes),
-                      "to give a kernel shared memory");
+                      "set the shared memory of a kernel");
         if (!error && i < RAISED_MAX) /* otherwise it is asked for again next time */
                 raised[i] = { kernel, bytes };
         return error;
@@ -428,12 +433,12 @@ int device_launch_raw(device *device, stream stream, const launch *launch, const
         config.stream = device->streams[stream];
         config.attrs = &early;
         config.numAttrs = launch->early && device->can_begin_early;
-        return judge(device, cudaLaunchKernelExC(&config, kernel, all_args), "to launch a kernel");
+        return judge(device, cudaLaunchKernelExC(&config, kernel, all_args), "launch a kernel");
 }
 
-/* ---- recordings ---- */
+/* ---- graphs ---- */
 
-int device_record(device *device, stream stream)
+int device_capture_begin(device *device, stream stream)
 {
         int error = enter(device);
 
@@ -441,57 +446,57 @@ int device_record(device *device, stream stream)
                 error = judge(device,
                               cudaStreamBeginCapture(device->streams[stream],
                                                      cudaStreamCaptureModeThreadLocal),
-                              "to begin a recording");
+                              "begin to capture a graph");
         device->records[stream] = !error;
         return error;
 }
 
-int device_recorded(device *device, stream stream, recording **ret_recording)
+int device_capture_end(device *device, stream stream, graph **ret_graph)
 {
-        cudaGraph_t graph = nullptr;
-        recording *recording = nullptr;
+        cudaGraph_t captured = nullptr;
+        graph *graph = nullptr;
         int error = enter(device);
 
         device->records[stream] = false;
         if (!error)
-                error = judge(device, cudaStreamEndCapture(device->streams[stream], &graph),
-                              "to end a recording");
+                error = judge(device, cudaStreamEndCapture(device->streams[stream], &captured),
+                              "end the capture of a graph");
         if (!error) {
-                recording = (struct recording *)malloc(sizeof(*recording));
-                error = recording ? 0 : no_memory();
+                graph = (struct graph *)malloc(sizeof(*graph));
+                error = graph ? 0 : no_memory();
         }
         if (!error)
-                error = judge(device, cudaGraphInstantiate(&recording->graph, graph, 0),
-                              "to make a recording ready");
-        if (graph)
-                (void)cudaGraphDestroy(graph);
+                error = judge(device, cudaGraphInstantiate(&graph->executable, captured, 0),
+                              "instantiate a graph");
+        if (captured)
+                (void)cudaGraphDestroy(captured);
         if (error) {
-                free(recording);
+                free(graph);
                 return error;
         }
-        *ret_recording = recording;
+        *ret_graph = graph;
         return 0;
 }
 
-int device_replay(device *device, stream stream, recording *recording)
+int device_graph_launch(device *device, stream stream, graph *graph)
 {
         int error = enter(device);
 
         return error ? error
-                     : judge(device, cudaGraphLaunch(recording->graph, device->streams[stream]),
-                             "to replay a recording");
+                     : judge(device, cudaGraphLaunch(graph->executable, device->streams[stream]),
+                             "launch a graph");
 }
 
-void device_recording_delete(device *device, recording *recording)
+void device_graph_delete(device *device, graph *graph)
 {
-        if (!recording)
+        if (!graph)
                 return;
         (void)cudaSetDevice(device->number);
-        (void)cudaGraphExecDestroy(recording->graph);
-        free(recording);
+        (void)cudaGraphExecDestroy(graph->executable);
+        free(graph);
 }
 
-bool device_records(const device *device, stream stream)
+bool device_is_capturing(const device *device, stream stream)
 {
         return device->records[stream];
 }

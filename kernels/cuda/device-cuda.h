@@ -10,7 +10,7 @@
 int device_cuda_stream(device *device, stream stream, void **ret_stream);
 /*
  * Reports that such a library failed, which makes the device lost.  Returns -EIO, and
- * device_why() describes the failure.
+ * device_errtext() describes the failure.
  */
 int device_cuda_lose(device *device, const char *doing, const char *what);
 

@@ -1,13 +1,14 @@
 /*
  * The device where there is no GPU.
  *
- * A stream is a list of operations, with a count of those that are done.  So a place in a stream
- * is a number.  A moment has such a number for each stream: the operations that must be done
- * before it, on its own stream and on all streams that it followed directly or indirectly.
- * device_mark() copies these numbers from the stream, and device_follow() takes the larger number
- * for each stream.  The operations that the host knows to be done are such a set of numbers, too.
+ * A stream is a list of operations, with a count of those that are done.  So a position in a stream
+ * is a number.  An event has such a number for each stream: the operations that must be done before
+ * it, on its own stream and on all streams that it followed directly or indirectly.
+ * device_event_record() copies these numbers from the stream, and device_stream_wait() takes the
+ * larger number for each stream.  The operations that the host knows to be done are such a set of
+ * numbers, too.
  *
- * Nothing is done before a caller waits.  Then a random mood is chosen: no more than is
+ * Nothing is done before a caller waits.  Then a random eagerness is chosen: no more than is
  * necessary, anything in any order, or all other work first.  Operations of one stream stay in
  * order.
  *
@@ -38,7 +39,7 @@
 #define __asan_unpoison_memory_region(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-#include "kernels/cuda/switches.h"
+#include "kernels/cuda/features.h"
 
 #define POISON       0xff
 #define MEMORY_ALIGN 256u
@@ -87,24 +88,24 @@ struct claim {
         size_t bytes;
 };
 
-struct moment {
+struct event {
         struct place place;
 };
 
-struct recording {
+struct graph {
         std::vector<operation> operations;
 };
 
 struct device {
         mutable std::mutex lock;
-        uint64_t dice;
+        uint64_t random_state;
         bool lost, begins_early;
         size_t left;
         queue queues[STREAM_N];
         place done, known; /* known: what the host knows to be done */
         std::vector<memory> memories;
         std::vector<claim> claims; /* in the order in which they were put */
-        struct recording *recording;
+        struct graph *graph;
         stream recorded;
 };
 
@@ -114,7 +115,7 @@ static struct {
         const char *sign; /* a file whose existence makes the device lost */
 } wanted = { 0, UINT64_MAX, UINT64_MAX, (size_t)1 << 40, nullptr };
 
-static thread_local char why[160];
+static thread_local char errtext[160];
 
 void device_emu_seed(uint64_t seed)
 {
@@ -143,25 +144,25 @@ void device_emu_peek(void *to, const void *from, size_t bytes)
         __asan_poison_memory_region(from, bytes);
 }
 
-const char *device_why(void)
+const char *device_errtext(void)
 {
-        return why;
+        return errtext;
 }
 
 static int fail(int error, const char *sentence)
 {
-        snprintf(why, sizeof(why), "%s", sentence);
+        snprintf(errtext, sizeof(errtext), "%s", sentence);
         return error;
 }
 
-static int how_it_is(const device *device)
+static int lost_error(const device *device)
 {
-        return device->lost ? fail(-EIO, "the emulated device was lost, as a test wished") : 0;
+        return device->lost ? fail(-EIO, "the emulated device was lost: a test asked for it") : 0;
 }
 
-static uint64_t roll(device *device)
+static uint64_t random_number(device *device)
 {
-        uint64_t z = device->dice += 0x9e3779b97f4a7c15u;
+        uint64_t z = device->random_state += 0x9e3779b97f4a7c15u;
 
         z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
         z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -276,7 +277,7 @@ static void perform(device *device, const operation *operation)
                 memset(operation->to, 0, operation->bytes);
                 break;
         case LAUNCH:
-                emu_use((unsigned)(roll(device) % EMU_SCHEDULES));
+                emu_set_schedule((unsigned)(random_number(device) % EMU_SCHEDULES));
                 operation->run(&operation->launch, operation->kernel, operation->args);
                 break;
         case FOLLOW:
@@ -303,7 +304,7 @@ static bool is_overtaken(device *device, const queue *queue)
 
         return queue->next + 1 < queue->operations.size() && one[0].work == LAUNCH &&
                one[1].work == LAUNCH && one[1].launch.early && device->begins_early &&
-               wanted.operations > 1 && roll(device) & 1;
+               wanted.operations > 1 && random_number(device) & 1;
 }
 
 static bool has_work(const device *device, unsigned stream)
@@ -359,12 +360,12 @@ static void do_one(device *device, unsigned stream)
         queue->next = 0;
 }
 
-enum mood { NO_MORE, ANYHOW, OTHERS_FIRST, MOODS };
+enum eagerness { NO_MORE, ANYHOW, OTHERS_FIRST, EAGERNESS_N };
 
 /* Chooses a stream that can go on, according to the mood.  STREAM_N: none can. */
-static unsigned choose(device *device, const place *until, unsigned mood)
+static unsigned choose(device *device, const place *until, unsigned eagerness)
 {
-        unsigned first = (unsigned)(roll(device) % STREAM_N), any = STREAM_N;
+        unsigned first = (unsigned)(random_number(device) % STREAM_N), any = STREAM_N;
 
         for (unsigned i = 0; i < STREAM_N; i++) {
                 unsigned stream = (first + i) % STREAM_N;
@@ -372,7 +373,7 @@ static unsigned choose(device *device, const place *until, unsigned mood)
 
                 if (!can_go_on(device, stream))
                         continue;
-                if (mood == ANYHOW || must == (mood == NO_MORE))
+                if (eagerness == ANYHOW || must == (eagerness == NO_MORE))
                         return stream;
                 any = stream;
         }
@@ -386,12 +387,12 @@ static unsigned choose(device *device, const place *until, unsigned mood)
  */
 static void run_until(device *device, const place *until)
 {
-        unsigned mood = (unsigned)(roll(device) % MOODS);
-        unsigned more = mood == NO_MORE ? 0 : (unsigned)(roll(device) % 16), stream;
+        unsigned eagerness = (unsigned)(random_number(device) % EAGERNESS_N);
+        unsigned more = eagerness == NO_MORE ? 0 : (unsigned)(random_number(device) % 16), stream;
 
         open_memory(device, true);
         while (!device->lost && !reaches(&device->done, until))
-                do_one(device, choose(device, until, mood));
+                do_one(device, choose(device, until, eagerness));
         while (!device->lost && more-- && (stream = choose(device, until, ANYHOW)) < STREAM_N)
                 do_one(device, stream);
         open_memory(device, false);
@@ -443,12 +444,12 @@ int device_open(unsigned number, device **ret_device)
         device *device;
 
         if (number)
-                return fail(-ENODEV, "there is one emulated device, and its number is 0");
+                return fail(-ENODEV, "there is only one emulated GPU, number 0");
         read_when_to_lose();
         device = new struct device();
-        device->dice = seed_of_run();
+        device->random_state = seed_of_run();
         device->left = bytes_of_run();
-        device->begins_early = !is_left_out(PART_EARLY);
+        device->begins_early = !feature_is_disabled(FEATURE_EARLY);
         *ret_device = device;
         return 0;
 }
@@ -457,7 +458,7 @@ void device_close(device *device)
 {
         if (!device)
                 return;
-        assert(!device->recording);
+        assert(!device->graph);
         run_all(device);
         assert(device->memories.empty());
         delete device;
@@ -490,9 +491,9 @@ int device_new(device *device, size_t bytes, void **ret_memory)
         std::lock_guard<std::mutex> guard(device->lock);
         memory memory = { nullptr, nullptr, bytes };
 
-        assert(bytes && !device->recording);
+        assert(bytes && !device->graph);
         if (device->lost)
-                return how_it_is(device);
+                return lost_error(device);
         if (bytes <= device->left)
                 memory.bytes = poisoned(bytes);
         if (!memory.bytes)
@@ -509,9 +510,9 @@ int device_pinned_new(device *device, size_t bytes, void **ret_memory)
         std::lock_guard<std::mutex> guard(device->lock);
         memory memory = { nullptr, nullptr, bytes };
 
-        assert(bytes && !device->recording);
+        assert(bytes && !device->graph);
         if (device->lost)
-                return how_it_is(device);
+                return lost_error(device);
         memory.bytes = poisoned(bytes);
         memory.other = poisoned(bytes);
         if (!memory.bytes || !memory.other) {
@@ -534,7 +535,7 @@ static void delete_memory(device *device, void *at, bool pinned)
         size_t i = (size_t)(memory_of(device, at, 1, pinned) - device->memories.data());
         memory memory = device->memories[i];
 
-        assert(memory.bytes == at && !device->recording);
+        assert(memory.bytes == at && !device->graph);
         run_all(device);
         for (size_t c = device->claims.size(); c--;)
                 if (overlap(&device->claims[c], memory.bytes, memory.size))
@@ -565,11 +566,11 @@ static int put(device *device, stream stream, const operation *operation)
 
         assert(stream < STREAM_N);
         if (device->lost)
-                return how_it_is(device);
-        if (device->recording && device->recorded == stream) {
+                return lost_error(device);
+        if (device->graph && device->recorded == stream) {
                 assert(operation->work == LAUNCH || operation->work == COPY ||
                        operation->work == CLEAR);
-                device->recording->operations.push_back(*operation);
+                device->graph->operations.push_back(*operation);
                 return 0;
         }
         queue->operations.push_back(*operation);
@@ -613,7 +614,7 @@ static int put_upload(device *device, stream stream, void *to, const void *pinne
 {
         memory_of(device, to, bytes, false);
         if (device->lost)
-                return how_it_is(device); /* lost work claims no memory */
+                return lost_error(device); /* lost work claims no memory */
         claim_pinned(device, stream, (void *)pinned, bytes, false);
         return put_copy(device, stream, UPLOAD, to, pinned, bytes);
 }
@@ -645,7 +646,7 @@ int device_download(device *device, stream stream, void *pinned, const void *fro
 
         memory_of(device, from, bytes, false);
         if (device->lost)
-                return how_it_is(device);
+                return lost_error(device);
         other = claim_pinned(device, stream, pinned, bytes, true);
         return put_copy(device, stream, DOWNLOAD, other, from, bytes);
 }
@@ -677,7 +678,7 @@ int device_launch_raw(device *device, stream stream, const launch *launch, const
         assert(launch->x <= INT32_MAX && launch->y <= GRID_YZ_MAX && launch->z <= GRID_YZ_MAX);
         assert(args_bytes <= DEVICE_ARGS_MAX);
         if (!launch->x || !launch->y || !launch->z)
-                return how_it_is(device);
+                return lost_error(device);
         operation.work = LAUNCH;
         operation.launch = *launch;
         operation.kernel = kernel;
@@ -686,99 +687,99 @@ int device_launch_raw(device *device, stream stream, const launch *launch, const
         return put(device, stream, &operation);
 }
 
-/* ---- moments ---- */
+/* ---- events ---- */
 
-int device_moment_new(device *device, moment **ret_moment)
+int device_event_new(device *device, event **ret_event)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
         if (device->lost)
-                return how_it_is(device);
-        *ret_moment = new moment();
+                return lost_error(device);
+        *ret_event = new event();
         return 0;
 }
 
-void device_moment_delete(device *, moment *moment)
+void device_event_delete(device *, event *event)
 {
-        delete moment;
+        delete event;
 }
 
-int device_mark(device *device, stream stream, moment *moment)
+int device_event_record(device *device, stream stream, event *event)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        assert(!device->recording || device->recorded != stream);
-        moment->place = device->queues[stream].put;
-        return how_it_is(device);
+        assert(!device->graph || device->recorded != stream);
+        event->place = device->queues[stream].put;
+        return lost_error(device);
 }
 
-int device_follow(device *device, stream stream, moment *moment)
+int device_stream_wait(device *device, stream stream, event *event)
 {
         std::lock_guard<std::mutex> guard(device->lock);
         operation operation = {};
         int error;
 
         operation.work = FOLLOW;
-        operation.place = moment->place;
+        operation.place = event->place;
         error = put(device, stream, &operation);
-        take_later(&device->queues[stream].put, &moment->place);
+        take_later(&device->queues[stream].put, &event->place);
         return error;
 }
 
-int device_wait(device *device, moment *moment)
+int device_event_wait(device *device, event *event)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        run_until(device, &moment->place);
+        run_until(device, &event->place);
         if (device->lost)
-                return how_it_is(device);
-        take_later(&device->known, &moment->place);
+                return lost_error(device);
+        take_later(&device->known, &event->place);
         hand_over(device);
         return 0;
 }
 
-/* ---- recordings ---- */
+/* ---- graphs ---- */
 
-int device_record(device *device, stream stream)
+int device_capture_begin(device *device, stream stream)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        assert(!device->recording);
+        assert(!device->graph);
         if (device->lost)
-                return how_it_is(device);
-        device->recording = new recording();
+                return lost_error(device);
+        device->graph = new graph();
         device->recorded = stream;
         return 0;
 }
 
-int device_recorded(device *device, stream stream, recording **ret_recording)
+int device_capture_end(device *device, stream stream, graph **ret_graph)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        assert(device->recording && device->recorded == stream);
-        *ret_recording = device->recording;
-        device->recording = nullptr;
-        return how_it_is(device);
+        assert(device->graph && device->recorded == stream);
+        *ret_graph = device->graph;
+        device->graph = nullptr;
+        return lost_error(device);
 }
 
-int device_replay(device *device, stream stream, recording *recording)
+int device_graph_launch(device *device, stream stream, graph *graph)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        assert(!device->recording);
-        for (const operation &operation : recording->operations)
+        assert(!device->graph);
+        for (const operation &operation : graph->operations)
                 put(device, stream, &operation);
-        return how_it_is(device);
+        return lost_error(device);
 }
 
-void device_recording_delete(device *, recording *recording)
+void device_graph_delete(device *, graph *graph)
 {
-        delete recording;
+        delete graph;
 }
 
-bool device_records(const device *device, stream stream)
+bool device_is_capturing(const device *device, stream stream)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        return device->recording && device->recorded == stream;
+        return device->graph && device->recorded == stream;
 }

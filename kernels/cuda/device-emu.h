@@ -2,10 +2,10 @@
  * Settings of the emulated device for tests (device.h describes the device).
  *
  * It has 4 multiprocessors, and no more shared memory for a block than the smallest GPU that
- * device_open() accepts.  It aborts a program that breaks a rule of device.h, if it can detect
- * that at once: memory of the wrong kind, pinned memory that two copies use, waiting in the
- * middle of a recording, a block that no GPU could run.  Under AddressSanitizer the host cannot
- * access the device's memory.
+ * device_open() accepts.  It aborts a program that breaks a rule of device.h, if it can detect that
+ * at once: memory of the wrong kind, pinned memory that two copies use, waiting while a graph is
+ * captured, a block that no GPU could run.  Under AddressSanitizer the host cannot access the
+ * device's memory.
  *
  * These functions have C names, for tests that open this code as part of a library.  They apply
  * to the whole process; call them while no other thread uses a device.

@@ -6,18 +6,17 @@
  * delays work as long as a GPU may:
  *
  *   - Work that is put on a stream is done only once a caller waits for it.
- *   - Streams run in any order that the moments allow.
+ *   - Streams run in any order that the events allow.
  *   - Pinned memory that a copy is to fill holds poison until the host has waited for a moment
  *     after that copy.
  *   - Device memory is poisoned when it is allocated.
  *
  * So code that forgets to wait, or that frees or writes too early, fails visibly.
  *
- * Streams are queues: work on a stream is done in order, at some later time.  A moment is a place
- * in a queue.  It is marked; then other streams can be made to follow it, or the host can wait
- * for it.
+ * Streams are queues: work on a stream is done in order, at some later time.  An event is a
+ * position in a queue. It is recorded; then other streams, or the host, can wait for it.
  *
- * Functions that return int return 0 or a negative errno, and device_why() describes the error.
+ * Functions that return int return 0 or a negative errno, and device_errtext() describes the error.
  * An error of a kernel is reported by some later call, as -EIO, and by all calls after that one:
  * the device is lost, and only a new process can use it again.  Only one thread at a time may use
  * a stream.
@@ -29,8 +28,8 @@
 #include <stdint.h>
 
 struct device;
-struct moment;
-struct recording;
+struct event;
+struct graph;
 
 enum stream { STREAM_STEPS, STREAM_LOADS, STREAM_N };
 
@@ -44,7 +43,7 @@ size_t device_memory_left(const device *device);
 /* Estimates how much of that memory an allocation of `bytes` takes. */
 size_t device_memory_of(size_t bytes);
 /* A sentence about the last failure of this host thread. */
-const char *device_why(void);
+const char *device_errtext(void);
 
 /*
  * The memory is aligned to 256 bytes, and has at least one byte.  Deleting waits until nothing
@@ -57,9 +56,9 @@ int device_pinned_new(device *device, size_t bytes, void **ret_memory);
 void device_pinned_delete(device *device, void *memory);
 
 /*
- * Pinned memory belongs to the copy that was put on a stream, until the host has waited for a
- * moment after it.  During an upload, the caller must not change the memory; it may upload it
- * once more. During a download, the caller must neither read, write nor upload the memory.
+ * Pinned memory belongs to the copy that was put on a stream, until the host has waited for an
+ * event after it.  During an upload, the caller must not change the memory; it may upload it once
+ * more. During a download, the caller must neither read, write nor upload the memory.
  */
 int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes);
 /*
@@ -72,14 +71,14 @@ int device_download(device *device, stream stream, void *pinned, const void *fro
 int device_copy(device *device, stream stream, void *to, const void *from, size_t bytes);
 int device_clear(device *device, stream stream, void *to, size_t bytes); /* to zeros */
 
-int device_moment_new(device *device, moment **ret_moment);
-void device_moment_delete(device *device, moment *moment);
-/* A moment can be marked any number of times; the last mark counts. */
-int device_mark(device *device, stream stream, moment *moment);
-/* Makes the stream wait for the moment before its next work. */
-int device_follow(device *device, stream stream, moment *moment);
-/* Makes the host wait for the moment.  Returns at once if it was never marked. */
-int device_wait(device *device, moment *moment);
+int device_event_new(device *device, event **ret_event);
+void device_event_delete(device *device, event *event);
+/* An event can be recorded any number of times; the last time counts. */
+int device_event_record(device *device, stream stream, event *event);
+/* Makes the stream wait for the event before its next work. */
+int device_stream_wait(device *device, stream stream, event *event);
+/* Makes the host wait for the event. Returns at once if it was never recorded. */
+int device_event_wait(device *device, event *event);
 
 /* ---- kernels ---- */
 
@@ -87,7 +86,7 @@ struct launch {
         unsigned x, y, z; /* number of blocks; 0 is fine */
         unsigned threads; /* per block, one-dimensional */
         size_t shared;    /* bytes for each block */
-        bool early;       /* may begin before its predecessor has ended (lane.h) */
+        bool early;       /* may begin before its predecessor has ended (intrinsics.h) */
 };
 
 #define DEVICE_ARGS_MAX 1024u /* bytes */
@@ -100,7 +99,7 @@ int device_launch_raw(device *device, stream stream, const launch *launch, const
 template <class Args>
 void device_emulate(const launch *launch, const void *kernel, const void *args);
 
-/* Tests of single kernels on a GPU have another (tests/cuda/place.h). */
+/* Tests of single kernels on a GPU have another (tests/cuda/gpu-heap.h). */
 #if !defined(DEVICE_RUN) && defined(__CUDACC__)
 #define DEVICE_RUN(Args) nullptr
 #elif !defined(DEVICE_RUN)
@@ -119,22 +118,22 @@ int device_launch(device *device, stream stream, const launch &launch, void (*ke
                                  sizeof(args));
 }
 
-/* ---- recordings: a sequence of work that one call repeats ---- */
+/* ---- graphs: a sequence of work that one call repeats ---- */
 
 /*
- * Between device_record() and device_recorded(), work that is put on the stream is recorded
- * instead of done.  device_replay() then puts the whole recording on the stream, any number of
- * times.  Memory and arguments are those of the recording.  A recording may be deleted as soon as
- * it was put on a stream, even if its work is not done yet.  While recording, only launches,
+ * Between device_capture_begin() and device_capture_end(), work that is put on the stream is
+ * captured instead of done.  device_graph_launch() then puts the whole graph on the stream, any
+ * number of times.  Memory and arguments are those of the capture. A graph may be deleted as soon
+ * as it was put on a stream, even if its work is not done yet.  During the capture, only launches,
  * copies on the device and device_clear() are allowed, on that stream only, and no thread may
  * allocate or free memory.
  */
-int device_record(device *device, stream stream);
-int device_recorded(device *device, stream stream, recording **ret_recording);
-int device_replay(device *device, stream stream, recording *recording);
-void device_recording_delete(device *device, recording *recording);
-/* True between device_record() and device_recorded(). */
-bool device_records(const device *device, stream stream);
+int device_capture_begin(device *device, stream stream);
+int device_capture_end(device *device, stream stream, graph **ret_graph);
+int device_graph_launch(device *device, stream stream, graph *graph);
+void device_graph_delete(device *device, graph *graph);
+/* True between device_capture_begin() and device_capture_end(). */
+bool device_is_capturing(const device *device, stream stream);
 
 #ifndef __CUDACC__
 #include "kernels/cuda/emu.h"

@@ -1,6 +1,6 @@
 #include "kernels/cuda/embed.h"
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 #include "kernels/cuda/linear-formats.h"
 
 #define THREADS 256u
@@ -49,9 +49,9 @@ DEVICE float run_number(const uint8_t *row, const uint16_t *scales, uint32_t k)
         const uint16_t *block = scales + k / 256 * 8;
         uint32_t first = k / 128 % 2 * 8 + k / 32 % 4;
         float scale = six_bits(block, first) * from_half(block[0]);
-        float least = six_bits(block, first + 4) * from_half(block[1]);
+        float min = six_bits(block, first + 4) * from_half(block[1]);
 
-        return (float)integer<FORMAT>(row, k) * scale - least;
+        return (float)integer<FORMAT>(row, k) * scale - min;
 }
 
 /* Number k of a packed row; linear.h describes where it lies. */

@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/step.h"
+#include "kernels/cuda/step-view.h"
 
 struct embed_args {
         step_view view;

@@ -39,11 +39,11 @@ struct fiber {
  */
 struct warp {
         uint32_t there, alive;
-        unsigned turn;
+        unsigned exchange_count;
         /* `bytes` and `last` are those of the current meeting. */
         size_t bytes;
-        void (*last)(emu_given *given);
-        alignas(16) emu_given given[2];
+        void (*last)(emu_exchanged *given);
+        alignas(16) emu_exchanged given[2];
 };
 
 struct predecessor {
@@ -77,7 +77,7 @@ __thread emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
 __thread uint8_t *emu_shared;
 
 static thread_local unsigned schedule;
-static thread_local uint64_t dice;
+static thread_local uint64_t random_state;
 static thread_local block *here;
 static thread_local fiber *now;
 static thread_local predecessor next_predecessor;
@@ -85,7 +85,7 @@ static thread_local size_t stacks_taken; /* by the blocks of kernels that have b
 static thread_local void *scheduler_stack_pointer;
 static thread_local fiber_stacks stacks;
 
-void emu_use(unsigned number)
+void emu_set_schedule(unsigned number)
 {
         schedule = number;
 }
@@ -167,9 +167,9 @@ static bool open_meeting(warp *warp, unsigned number)
         if (!warp->there || (warp->there & warp->alive) != warp->alive)
                 return false;
         if (warp->last)
-                warp->last(&warp->given[warp->turn & 1]);
+                warp->last(&warp->given[warp->exchange_count & 1]);
         warp->there = 0;
-        warp->turn++;
+        warp->exchange_count++;
         for (unsigned lane = 0; lane < EMU_LANES; lane++) {
                 size_t at = number * EMU_LANES + lane;
 
@@ -234,10 +234,11 @@ void emu_wait_for_predecessor(void)
         leave(false);
 }
 
-const emu_given *emu_meet(const void *mine, size_t bytes, void (*last)(emu_given *given))
+const emu_exchanged *emu_exchange(const void *mine, size_t bytes,
+                                  void (*last)(emu_exchanged *given))
 {
         warp *warp = &here->warps[now->warp];
-        emu_given *given = &warp->given[warp->turn & 1];
+        emu_exchanged *given = &warp->given[warp->exchange_count & 1];
 
         assert(bytes <= EMU_BYTES);
         /* All lanes must execute the same instruction. */
@@ -260,13 +261,13 @@ void emu_copy(void *to, const void *from)
         now->open.push_back({ to, from });
 }
 
-void emu_copies_end(void)
+void emu_copy_commit(void)
 {
         now->batches.push_back(std::move(now->open));
         now->open.clear();
 }
 
-void emu_copies_wait(unsigned left)
+void emu_copy_wait(unsigned left)
 {
         while (now->batches.size() > left) {
                 for (const copy &copy : now->batches.front()) {
@@ -281,18 +282,20 @@ void emu_copies_wait(unsigned left)
 
 /* ---- the schedule ---- */
 
-static unsigned roll(void)
+static unsigned random_number(void)
 {
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        return (unsigned)(dice >> 20);
+        random_state ^= random_state << 13;
+        random_state ^= random_state >> 7;
+        random_state ^= random_state << 17;
+        return (unsigned)(random_state >> 20);
 }
 
 /* Runs each lane that is ready once.  Returns false if none was ready. */
 static bool run_warp(unsigned number)
 {
-        unsigned turned = schedule >= 4 ? roll() % EMU_LANES : schedule & 1 ? EMU_LANES - 1 : 0;
+        unsigned turned = schedule >= 4  ? random_number() % EMU_LANES
+                          : schedule & 1 ? EMU_LANES - 1
+                                         : 0;
         bool ran = false;
 
         for (unsigned lane = 0; lane < EMU_LANES; lane++) {
@@ -312,8 +315,12 @@ static bool run_warps(void)
         bool ran = false;
 
         for (unsigned i = 0; i < count; i++) {
-                unsigned number = schedule >= 4 ? roll() % count : schedule & 1 ? count - 1 - i : i;
-                unsigned times = schedule < 2 ? 1 : schedule < 4 ? UINT32_MAX : 1 + roll() % 64;
+                unsigned number = schedule >= 4  ? random_number() % count
+                                  : schedule & 1 ? count - 1 - i
+                                                 : i;
+                unsigned times = schedule < 2   ? 1
+                                 : schedule < 4 ? UINT32_MAX
+                                                : 1 + random_number() % 64;
 
                 while (times-- && run_warp(number))
                         ran = true;
@@ -326,7 +333,7 @@ static void run_predecessor(void)
 {
         const predecessor predecessor = here->predecessor;
         const emu_index at = emu_block, block_size = emu_block_size, grid_size = emu_grid_size;
-        const uint64_t my_dice = dice;
+        const uint64_t saved_random_state = random_state;
         const unsigned my_schedule = schedule;
         uint8_t *const shared = emu_shared;
         block *const self = here;
@@ -336,7 +343,7 @@ static void run_predecessor(void)
         here = self;
         emu_shared = shared;
         schedule = my_schedule;
-        dice = my_dice;
+        random_state = saved_random_state;
         emu_grid_size = grid_size;
         emu_block_size = block_size;
         emu_block = at;
@@ -361,8 +368,8 @@ static void run_block(void)
                         continue;
                 }
                 fprintf(stderr,
-                        "emu: block %u,%u,%u: %u threads go on, %u are at a barrier, and none "
-                        "can\n",
+                        "emu: block %u,%u,%u: deadlock: of %u threads that have not ended, %u are "
+                        "at a barrier\n",
                         emu_block.x, emu_block.y, emu_block.z, here->alive, here->at_barrier);
                 abort();
         }
@@ -376,11 +383,11 @@ static void begin_block(const emu_shape *shape, unsigned number)
                 memset(emu_shared, POISON, shape->shared);
         emu_block = { number % shape->grid.x, number / shape->grid.x % shape->grid.y,
                       number / shape->grid.x / shape->grid.y };
-        dice = 0x9e3779b97f4a7c15u * (schedule + 1) + number;
+        random_state = 0x9e3779b97f4a7c15u * (schedule + 1) + number;
         here->alive = (unsigned)here->fibers.size();
         here->at_barrier = here->at_predecessor = 0;
         for (warp &warp : here->warps)
-                warp.there = warp.alive = warp.turn = 0;
+                warp.there = warp.alive = warp.exchange_count = 0;
         for (fiber &fiber : here->fibers) {
                 fiber.lane = at % EMU_LANES;
                 fiber.warp = at / EMU_LANES;

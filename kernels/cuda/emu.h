@@ -12,7 +12,8 @@
  *        NaN in any format
  *      - overruns of shared memory: it is a heap allocation of exactly the size asked for, so
  *        AddressSanitizer sees its end
- *      - copies that are not waited for, and writes that come too early: copy_begin() of lane.h
+ *      - copies that are not waited for, and writes that come too early: async_copy() of
+ *        intrinsics.h
  *        poisons the destination at once, and the data is copied only when it is waited for
  *      - a barrier that some threads of a block do not reach: all wait, and the program aborts with
  *        a message
@@ -46,7 +47,7 @@ struct emu_shape {
  * thread.
  */
 #define EMU_SCHEDULES 6u
-void emu_use(unsigned schedule);
+void emu_set_schedule(unsigned schedule);
 
 /* Returns when all blocks have run.  Aborts with a message if they cannot. */
 void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const void *args);
@@ -59,7 +60,7 @@ void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const voi
  */
 void emu_begin_early(void (*predecessor)(void *arg), void *arg);
 
-/* ---- for kernels, through lane.h ---- */
+/* ---- for kernels, through intrinsics.h ---- */
 
 /* Not thread_local: each access to that would check whether the variable must be initialised. */
 extern __thread emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
@@ -70,23 +71,24 @@ void emu_barrier(void);
 void emu_wait_for_predecessor(void);
 
 #define EMU_LANES 32u
-/* The most bytes that a lane passes to emu_meet(). */
+/* The most bytes that a lane passes to emu_exchange(). */
 #define EMU_BYTES 64u
-typedef uint8_t emu_given[EMU_LANES][EMU_BYTES];
+typedef uint8_t emu_exchanged[EMU_LANES][EMU_BYTES];
 
 /*
  * The lanes of a warp meet: all lanes that have not ended.  Each passes some bytes and gets those
  * of all lanes.  If `last` is not NULL, the lane that arrives last calls it once all are there,
  * and it may change the bytes.
  */
-const emu_given *emu_meet(const void *mine, size_t bytes, void (*last)(emu_given *given));
+const emu_exchanged *emu_exchange(const void *mine, size_t bytes,
+                                  void (*last)(emu_exchanged *given));
 
 /*
- * Copies of 16 bytes (zeros, if `from` is NULL), in batches.  emu_copies_wait() waits until at
+ * Copies of 16 bytes (zeros, if `from` is NULL), in batches.  emu_copy_wait() waits until at
  * most `left` batches are in progress.
  */
 void emu_copy(void *to, const void *from);
-void emu_copies_end(void);
-void emu_copies_wait(unsigned left);
+void emu_copy_commit(void);
+void emu_copy_wait(unsigned left);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/rows.h"
+#include "kernels/convert.h"
 
 /*
  * Adds padding for rows of 16-bit numbers in place of the floats: these need half as much, and
@@ -34,7 +34,7 @@ int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats)
         r = device_new(cuda->device, bytes, &buffer->at);
         if (r) {
                 free(buffer);
-                return cuda_made(cuda, r);
+                return cuda_check_object(cuda, r);
         }
         buffer->count = count;
         buffer->bytes = bytes;
@@ -43,7 +43,7 @@ int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats)
         r = cuda_clear(cuda, buffer->at, bytes);
         if (r) {
                 cuda_floats_free(k, (float *)buffer->at);
-                return cuda_made(cuda, r);
+                return cuda_check_object(cuda, r);
         }
         *ret_floats = (float *)buffer->at;
         return 0;
@@ -71,7 +71,7 @@ buffer *cuda_buffer(struct cuda *cuda, const float *floats)
         for (buffer *buffer = cuda->buffers; buffer; buffer = buffer->next)
                 if (floats >= (float *)buffer->at && floats < (float *)buffer->at + buffer->count)
                         return buffer;
-        assert(!"a buffer of ours");
+        assert(!"a buffer of this backend");
         return nullptr;
 }
 
@@ -118,7 +118,7 @@ int cuda_put(struct kernels *k, float *to, const float *host, size_t count)
         for (size_t done = 0; done < bytes && !r; done += part)
                 r = send_piece(cuda, (uint8_t *)to + done, (const uint8_t *)host + done,
                                bytes - done < part ? bytes - done : part);
-        return cuda_outcome(cuda, r);
+        return cuda_check(cuda, r);
 }
 
 static int fetch_piece(struct cuda *cuda, void *host, const void *from, size_t bytes)
@@ -145,7 +145,7 @@ static void fetch(struct cuda *cuda, void *host, const void *from, size_t bytes)
         for (size_t done = 0; done < bytes && !r; done += part)
                 r = fetch_piece(cuda, (uint8_t *)host + done, (const uint8_t *)from + done,
                                 bytes - done < part ? bytes - done : part);
-        (void)cuda_outcome(cuda, r);
+        (void)cuda_check(cuda, r);
 }
 
 /* For tests and inspection: fetches one row at a time. */

@@ -23,8 +23,8 @@ static inline unsigned tiles_of(uint32_t rows_max)
 }
 
 /* LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_E4M3. */
-int linear_numbers(device *device, const launch &launch, const linear_args *args);
+int linear_basic(device *device, const launch &launch, const linear_args *args);
 /* LINEAR_K4, LINEAR_K5, LINEAR_K6. */
-int linear_blocks(device *device, const launch &launch, const linear_args *args);
+int linear_k_quants(device *device, const launch &launch, const linear_args *args);
 
 #endif

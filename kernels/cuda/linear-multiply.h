@@ -5,7 +5,7 @@
 #ifndef KERNELS_CUDA_LINEAR_MULTIPLY_H
 #define KERNELS_CUDA_LINEAR_MULTIPLY_H
 
-#include "kernels/cuda/act.h"
+#include "kernels/cuda/activation.h"
 #include "kernels/cuda/linear-formats.h"
 #include "kernels/cuda/linear-launch.h"
 
@@ -18,8 +18,8 @@
  * Other rows are zeros: a step of one row reads one row, not the eight of a tile.
  */
 template <linear_format FORMAT>
-DEVICE uint4 see(const linear_args &a, int left, unsigned row, unsigned tile, unsigned step,
-                 unsigned group)
+DEVICE uint4 load_x(const linear_args &a, int left, unsigned row, unsigned tile, unsigned step,
+                    unsigned group)
 {
         unsigned column = (step * GROUPS_OF(FORMAT) + group) * GROUP;
         uint4 zeros = { 0, 0, 0, 0 };
@@ -61,14 +61,14 @@ DEVICE void multiply_group(float sums[4], const uint32_t w[2][4], const uint4 &x
                 add_times(sums, by.second, rest);
         } else {
                 multiply_bfloats(group, w[0], first);
-                if (HAS_LEASTS(FORMAT))
+                if (HAS_MINS(FORMAT))
                         multiply_bfloats(rest, ones, first);
                 multiply_bfloats(group, w[1], second);
-                if (HAS_LEASTS(FORMAT))
+                if (HAS_MINS(FORMAT))
                         multiply_bfloats(rest, ones, second);
                 add_times(sums, by.scales, group);
-                if (HAS_LEASTS(FORMAT))
-                        add_times(sums, by.leasts, rest);
+                if (HAS_MINS(FORMAT))
+                        add_times(sums, by.mins, rest);
         }
 }
 
@@ -78,17 +78,17 @@ DEVICE void multiply_group(float sums[4], const uint32_t w[2][4], const uint4 &x
  * the next step.
  */
 template <linear_format FORMAT, unsigned TILES>
-DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], const held<FORMAT> &w,
-                          const linear_args &a, int left, unsigned row, unsigned step,
-                          unsigned next)
+DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)],
+                          const lane_weights<FORMAT> &w, const linear_args &a, int left,
+                          unsigned row, unsigned step, unsigned next)
 {
         constexpr unsigned GROUPS = GROUPS_OF(FORMAT);
-        told<FORMAT> told;
+        shared_scales<FORMAT> shared_scales;
 
-        tell(&told, w, step);
+        share_scales(&shared_scales, w, step);
         UNROLL_BY(FORMAT >= LINEAR_K4 && TILES == 8 ? 1 : GROUPS)
         for (unsigned group = 0; group < GROUPS; group++) {
-                const factors by = factors_of(w, told, group);
+                const factors by = factors_of(w, shared_scales, group);
                 uint32_t wide[2][4];
 
                 widen(wide, w, group);
@@ -98,11 +98,11 @@ DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], cons
                         uint4 mine = x[here % GROUPS];
 
                         if (then < GROUPS * TILES)
-                                x[here % GROUPS] =
-                                        see<FORMAT>(a, left, row, then % TILES, step, then / TILES);
+                                x[here % GROUPS] = load_x<FORMAT>(a, left, row, then % TILES, step,
+                                                                  then / TILES);
                         else if (next * GROUPS * GROUP < a.w.columns)
-                                x[here % GROUPS] = see<FORMAT>(a, left, row, then % TILES, next,
-                                                               then / TILES - GROUPS);
+                                x[here % GROUPS] = load_x<FORMAT>(a, left, row, then % TILES, next,
+                                                                  then / TILES - GROUPS);
                         multiply_group<FORMAT>(sums[tile], wide, mine, by);
                 }
         }
@@ -152,16 +152,16 @@ template <unsigned TILES> DEVICE bool last_of_parts(const linear_args &a, addend
 
                 all[blockIdx.z * SUMS_OF(TILES) + row * SUMS_WIDTH + n] = total(*of, row, n);
         }
-        order_writes();
-        block_meets(); /* all sums are written, and the shared ones read */
+        memory_fence();
+        block_sync(); /* all sums are written, and the shared ones read */
         if (threadIdx.x == 0) {
-                *last = add_atomically(&a.arrived[tile], 1) == gridDim.z - 1;
+                *last = atomic_add(&a.arrived[tile], 1) == gridDim.z - 1;
                 if (*last)
                         a.arrived[tile] = 0;
                 /* From here on this block sees what the others wrote before they counted. */
-                order_writes();
+                memory_fence();
         }
-        block_meets();
+        block_sync();
         of->from = all;
         of->count = gridDim.z;
         of->apart = SUMS_OF(TILES);
@@ -185,7 +185,7 @@ DEVICE void finish(const linear_args &a, const addends &of, unsigned first, unsi
                 float up = total(of, r, at + WIDTH) + (a.bias ? a.bias[a.n + n] : 0);
 
                 a.out[(size_t)row * a.out_columns + n] =
-                        (uint16_t)two_bfloats(act(a.act, sum) * up, 0);
+                        (uint16_t)two_bfloats(activate(a.act, sum) * up, 0);
         }
 }
 
@@ -223,7 +223,7 @@ multiply(linear_args a)
         const unsigned first = blockIdx.z * (blockDim.x / LANES) + warp;
         const unsigned steps = a.w.columns / (GROUPS * GROUP);
         const lane_rows rows = find_rows<FORMAT>(&a.w, blockIdx.y);
-        held<FORMAT> ring[RING];
+        lane_weights<FORMAT> ring[RING];
         float sums[TILES][4] = {};
         uint4 x[GROUPS] = {};
         addends of = { (const float *)shared(), blockDim.x / LANES, SUMS_OF(TILES) };
@@ -232,7 +232,7 @@ multiply(linear_args a)
         UNROLL
         for (unsigned i = 0; i < RING; i++)
                 if (first + i * stride < steps)
-                        hold(&ring[i], rows, first + i * stride);
+                        load_weights(&ring[i], rows, first + i * stride);
         wait_for_predecessor();
         left = (int)(*a.count - row);
         if (left <= 0)
@@ -241,7 +241,7 @@ multiply(linear_args a)
         UNROLL
         for (unsigned i = 0; i < GROUPS; i++)
                 if (first < steps)
-                        x[i] = see<FORMAT>(a, left, row, i % TILES, first, i / TILES);
+                        x[i] = load_x<FORMAT>(a, left, row, i % TILES, first, i / TILES);
         for (unsigned at = first; at < steps; at += RING * stride) {
                 UNROLL
                 for (unsigned i = 0; i < RING; i++) {
@@ -252,11 +252,11 @@ multiply(linear_args a)
                         multiply_step<FORMAT, TILES>(sums, x, ring[i], a, left, row, step,
                                                      step + stride);
                         if (step + RING * stride < steps)
-                                hold(&ring[i], rows, step + RING * stride);
+                                load_weights(&ring[i], rows, step + RING * stride);
                 }
         }
         put_sums<TILES>((float *)shared() + warp * SUMS_OF(TILES), sums);
-        block_meets();
+        block_sync();
         if (gridDim.z > 1 && !last_of_parts<TILES>(a, &of))
                 return;
         for (unsigned i = threadIdx.x; i < TILES * 8 * WIDTH; i += blockDim.x)

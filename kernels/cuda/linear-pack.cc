@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/convert.h"
 #include "kernels/cuda/linear-formats.h"
-#include "kernels/rows.h"
 
 linear_format linear_format_of(row_type type)
 {

@@ -46,7 +46,7 @@
  *      LINEAR_BFLOAT   bfloat(weight): exact for ROW_BF16, rounded once for others.  Steps of 64
  *      LINEAR_INT8     weight = scale * integer of 8 bits (Q8_0).  Steps of 64
  *      LINEAR_INT4     weight = scale * (integer of 4 bits - 8) (Q4_0).  Steps of 128
- *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/rows.h); code that computes
+ *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/convert.h); code that computes
  *                      this product rounds it once (F8_E4M3).  Steps of 64
  *      LINEAR_K4, K5   weight = scale * integer of 4 or 5 bits - least (Q4_K, Q5_K).  scale is a
  *                      half times a 6-bit integer, least is another half times another 6-bit
@@ -173,7 +173,7 @@ struct linear_args {
         uint32_t out_columns;
         activation act;
 
-        float *sums;       /* scratch; may be NULL where linear_room() returns 0 */
+        float *sums;       /* scratch; may be NULL where linear_scratch_size() returns 0 */
         unsigned *arrived; /* zeros before and after each call */
 };
 
@@ -182,8 +182,8 @@ struct linear_args {
  * GPU busy, k is divided into parts, and the block that ends last adds them up.  Products that
  * run one after the other can share the same scratch.
  */
-void linear_room(const device *device, const linear_matrix *w, uint32_t rows_max, size_t *ret_sums,
-                 size_t *ret_arrived);
+void linear_scratch_size(const device *device, const linear_matrix *w, uint32_t rows_max,
+                         size_t *ret_sums, size_t *ret_arrived);
 
 /* This is not `struct linear`, an operator of kernels.h, which therefore needs its full name. */
 #pragma GCC diagnostic push

@@ -1,6 +1,6 @@
 #include "kernels/cuda/norm.h"
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define THREADS 256u
 
@@ -10,10 +10,10 @@ DEVICE float block_sum(float mine)
         float *warps = (float *)shared();
         float sum = 0;
 
-        mine = lanes_sum(mine);
+        mine = warp_sum(mine);
         if (lane_number() == 0)
                 warps[threadIdx.x / LANES] = mine;
-        block_meets();
+        block_sync();
         for (unsigned i = 0; i < THREADS / LANES; i++)
                 sum += warps[i];
         return sum;

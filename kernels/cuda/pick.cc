@@ -1,8 +1,8 @@
 /*
- * Nothing is sorted.  All candidates form a line, the likeliest first.  Each has a place, a
- * number of 64 bits: the upper bits are smaller for a larger logit, and the lower bits are its
- * id, so no two places are equal.  Each candidate also has a weight: 1 for top_k, its chance for
- * top_p and the draw.  Then all three ask the same question:
+ * Nothing is sorted.  All candidates have an order, the likeliest first. Each has a sort key, a
+ * number of 64 bits: the upper bits are smaller for a larger logit, and the lower bits are its id,
+ * so no two keys are equal.  Each candidate also has a weight: 1 for top_k, its chance for top_p
+ * and the draw.  Then all three ask the same question:
  *
  *      which candidate's weight, added to those of all candidates before it, first reaches the
  *      target?
@@ -10,12 +10,12 @@
  * The search uses buckets, each of a few neighbours.  Then it searches again within the bucket in
  * which the target is reached.
  *
- * For top_k and top_p, "before" refers to the line, and a bucket is a stretch of it.  Every
+ * For top_k and top_p, "before" refers to this order, and a bucket is a range of keys.  Every
  * candidate adds its weight to its bucket.  Finer buckets follow until a bucket has no more
- * candidates than a list holds, and in a list each is compared with each.  The first buckets
- * divide (largest - logit) / temperature evenly, since logits are spread evenly there.  So nearly
- * always the list comes next, and threads seldom use the same bucket at the same time.  The finer
- * buckets divide places bit by bit, which ends for any logits.
+ * candidates than a list holds, and in a list each is compared with each.  The first buckets divide
+ * (largest - logit) / temperature evenly, since logits are spread evenly there.  So nearly always
+ * the list comes next, and threads seldom use the same bucket at the same time.  The finer buckets
+ * divide keys bit by bit, which ends for any logits.
  *
  * For the draw, "before" refers to ids, and neighbours are adjacent in memory.  So a bucket is
  * first a span of ids, which one warp adds up alone, and then each id of the one span is a
@@ -26,30 +26,30 @@
 #include <errno.h>
 #include <math.h>
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 #include "kernels/draw.h"
 
 #define WARPS_MAX   32u
 #define ID_BITS     20u
-#define PLACE_BITS  (32u + ID_BITS)
-#define LAST_PLACE  UINT64_MAX
+#define KEY_BITS    (32u + ID_BITS)
+#define LAST_KEY    UINT64_MAX
 #define BUCKET_BITS 10u
 #define BUCKETS     (1u << BUCKET_BITS)
 #define GROUP       32u /* buckets */
 #define GROUPS      (BUCKETS / GROUP)
 /* First buckets for a factor of e in chance. */
-#define FINENESS    32
-#define WORDS       3u
-#define LIST_MAX    128u
-#define UNIT        0x1p62  /* the weight of a chance of 1 */
-#define FAINT       (-44.0) /* the logarithm of a chance that is less than half a unit */
-#define TOP_P_BITS  44u     /* a float from 2^-20 up has no more bits after the point */
-#define DRAW_BITS   41u     /* bits of a draw */
-#define WARP_SPANS  8u      /* with more, adding up lanes would dominate the time */
-#define AT_A_TIME   4u
-#define SMALL_VOCAB 4096u
+#define BUCKETS_PER_E  32
+#define WORDS          3u
+#define LIST_MAX       128u
+#define UNIT           0x1p62  /* the weight of a chance of 1 */
+#define LOG_CHANCE_MIN (-44.0) /* the logarithm of a chance that is less than half a unit */
+#define TOP_P_BITS     44u     /* a float from 2^-20 up has no more bits after the point */
+#define DRAW_BITS      41u     /* bits of a draw */
+#define WARP_SPANS     8u      /* with more, adding up lanes would dominate the time */
+#define AT_A_TIME      4u
+#define SMALL_VOCAB    4096u
 
-static_assert(PICK_VOCAB_MAX <= 1u << ID_BITS, "an id fits into a place");
+static_assert(PICK_VOCAB_MAX <= 1u << ID_BITS, "an id fits into a sort key");
 static_assert(GROUPS <= 64, "a group has a thread, however small the block");
 
 /* The weight of many candidates: 2^20 times 2^62 at most. */
@@ -67,82 +67,83 @@ struct found {
         uint32_t bucket, count;
 };
 
-struct room { /* shared memory */
+struct smem { /* shared memory */
         struct buckets first, finer;
         struct found found;
-        uint64_t chosen; /* the place of the chosen candidate */
-        uint64_t places[LIST_MAX], weights[LIST_MAX];
+        uint64_t chosen; /* the sort key of the chosen candidate */
+        uint64_t sort_keys[LIST_MAX], weights[LIST_MAX];
         unsigned listed;
         uint64_t of_warps[WARPS_MAX];
         double doubles_of_warps[WARPS_MAX];
 };
 
 /* The candidates of one row. */
-struct line {
+struct candidates {
         const float *logits;
         uint32_t vocab;
-        double largest, coldness; /* 1 / temperature */
-        /* Candidates after this place have no weight. */
+        double largest, inverse_temperature; /* 1 / temperature */
+        /* Candidates after this key have no weight. */
         uint64_t last;
         /*
          * Candidates with a chance below min_p have no weight either.  If its logarithm is below
-         * `faint`, that is certain without computing exp().
+         * `log_chance_min`, that is certain without computing exp().
          */
-        double min_p, faint;
+        double min_p, log_chance_min;
 };
 
-/* Within one of the first buckets: the 2^bits places from `begin` on. */
-struct stretch {
+/* Within one of the first buckets: the 2^bits keys from `begin` on. */
+struct key_range {
         uint32_t first;
         unsigned bits;
         uint64_t begin;
 };
 
-/* ---- the line ---- */
+/* ---- candidates ---- */
 
 /*
- * Smaller for larger logits, equal for equal ones (-0 and 0 are equal).  No number has the place
- * 0, which stands for NaN and infinity.
+ * Smaller for larger logits, equal for equal ones (-0 and 0 are equal).  No number has the key 0,
+ * which stands for NaN and infinity.
  */
-DEVICE uint64_t place_of(float logit, uint32_t id)
+DEVICE uint64_t sort_key_of(float logit, uint32_t id)
 {
         uint32_t u = bits_of(logit == 0 ? 0 : logit);
 
         return (uint64_t)(u >> 31 ? u : ~u & 0x7fffffff) << ID_BITS | id;
 }
 
-DEVICE uint32_t id_of(uint64_t place)
+DEVICE uint32_t id_of(uint64_t sort_key)
 {
-        return (uint32_t)place & ((1u << ID_BITS) - 1);
+        return (uint32_t)sort_key & ((1u << ID_BITS) - 1);
 }
 
 /* How far a logit is below the largest, as the logarithm of its chance. */
-DEVICE double below_of(const line *line, float logit)
+DEVICE double below_of(const candidates *candidates, float logit)
 {
-        return (logit - line->largest) * line->coldness;
+        return (logit - candidates->largest) * candidates->inverse_temperature;
 }
 
-DEVICE uint32_t first_bucket(const line *line, float logit)
+DEVICE uint32_t first_bucket(const candidates *candidates, float logit)
 {
-        double at = -below_of(line, logit) * FINENESS;
+        double at = -below_of(candidates, logit) * BUCKETS_PER_E;
 
         return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
 /* exp() is not computed for a candidate whose chance is certainly too small. */
-template <bool CHANCES> DEVICE uint64_t weigh(const line *line, float logit, uint64_t place)
+template <bool CHANCES>
+DEVICE uint64_t weigh(const candidates *candidates, float logit, uint64_t sort_key)
 {
         double below, chance;
 
-        if (place > line->last)
+        if (sort_key > candidates->last)
                 return 0;
         if (!CHANCES)
                 return 1;
-        below = below_of(line, logit);
-        if (below < line->faint)
+        below = below_of(candidates, logit);
+        if (below < candidates->log_chance_min)
                 return 0;
         chance = exp(below);
-        return chance < line->min_p ? 0 : (uint64_t)rint(chance * UNIT);
+        return chance < candidates->min_p ? 0 : (uint64_t)rint(chance * UNIT);
 }
 
 /*
@@ -150,15 +151,16 @@ template <bool CHANCES> DEVICE uint64_t weigh(const line *line, float logit, uin
  * are in progress at a time.
  */
 template <class Do>
-DEVICE void for_each_from(const line *line, uint32_t id, uint32_t end, uint32_t step, Do what)
+DEVICE void for_each_from(const candidates *candidates, uint32_t id, uint32_t end, uint32_t step,
+                          Do what)
 {
-        if (end > line->vocab)
-                end = line->vocab;
+        if (end > candidates->vocab)
+                end = candidates->vocab;
         for (; id < end; id += AT_A_TIME * step) {
                 float logits[AT_A_TIME];
 
                 for (uint32_t i = 0; i < AT_A_TIME; i++)
-                        logits[i] = id + i * step < end ? line->logits[id + i * step] : 0;
+                        logits[i] = id + i * step < end ? candidates->logits[id + i * step] : 0;
                 for (uint32_t i = 0; i < AT_A_TIME; i++)
                         if (id + i * step < end)
                                 what(id + i * step, logits[i]);
@@ -166,9 +168,9 @@ DEVICE void for_each_from(const line *line, uint32_t id, uint32_t end, uint32_t 
 }
 
 /* For the whole row: each thread takes its ids in ascending order. */
-template <class Do> DEVICE void for_each(const line *line, Do what)
+template <class Do> DEVICE void for_each(const candidates *candidates, Do what)
 {
-        for_each_from(line, threadIdx.x, line->vocab, blockDim.x, what);
+        for_each_from(candidates, threadIdx.x, candidates->vocab, blockDim.x, what);
 }
 
 /* ---- the block ---- */
@@ -177,32 +179,32 @@ template <class Do> DEVICE void for_each(const line *line, Do what)
  * block_least() and block_sum() are called at most once for a row each, so what warps have
  * written for all to read is never overwritten.
  */
-DEVICE uint64_t block_least(room *room, uint64_t mine)
+DEVICE uint64_t block_least(smem *smem, uint64_t mine)
 {
         for (unsigned bits = LANES / 2; bits; bits /= 2) {
-                uint64_t theirs = lane_across(mine, bits);
+                uint64_t theirs = shuffle_xor(mine, bits);
 
                 mine = theirs < mine ? theirs : mine;
         }
         if (!lane_number())
-                room->of_warps[threadIdx.x / LANES] = mine;
-        block_meets();
+                smem->of_warps[threadIdx.x / LANES] = mine;
+        block_sync();
         for (unsigned i = 0; i < blockDim.x / LANES; i++)
-                mine = room->of_warps[i] < mine ? room->of_warps[i] : mine;
+                mine = smem->of_warps[i] < mine ? smem->of_warps[i] : mine;
         return mine;
 }
 
 /* Lanes pairwise, then warps in ascending order. */
-DEVICE double block_sum(room *room, double mine)
+DEVICE double block_sum(smem *smem, double mine)
 {
         double all = 0;
 
-        mine = lanes_sum(mine);
+        mine = warp_sum(mine);
         if (!lane_number())
-                room->doubles_of_warps[threadIdx.x / LANES] = mine;
-        block_meets();
+                smem->doubles_of_warps[threadIdx.x / LANES] = mine;
+        block_sync();
         for (unsigned i = 0; i < blockDim.x / LANES; i++)
-                all += room->doubles_of_warps[i];
+                all += smem->doubles_of_warps[i];
         return all;
 }
 
@@ -216,7 +218,7 @@ DEVICE void buckets_clear(buckets *b)
                         b->words[w][i] = 0;
                 b->count[i] = 0;
         }
-        block_meets();
+        block_sync();
 }
 
 /*
@@ -227,11 +229,11 @@ DEVICE void buckets_add(buckets *b, uint32_t bucket, uint64_t weight)
 {
         uint32_t low = (uint32_t)weight, high = (uint32_t)(weight >> 32);
 
-        if (add_atomically(&b->words[0][bucket], low) > UINT32_MAX - low)
+        if (atomic_add(&b->words[0][bucket], low) > UINT32_MAX - low)
                 high++;
-        if (high && add_atomically(&b->words[1][bucket], high) > UINT32_MAX - high)
-                add_atomically(&b->words[2][bucket], 1);
-        add_atomically(&b->count[bucket], 1);
+        if (high && atomic_add(&b->words[1][bucket], high) > UINT32_MAX - high)
+                atomic_add(&b->words[2][bucket], 1);
+        atomic_add(&b->count[bucket], 1);
 }
 
 /* For a bucket that no other thread adds to, and whose count is not needed. */
@@ -256,12 +258,12 @@ DEVICE void buckets_measure(buckets *b)
         uint32_t g = threadIdx.x;
         sum all = 0;
 
-        block_meets();
+        block_sync();
         for (uint32_t i = 0; g < GROUPS && i < GROUP; i++)
                 all += bucket_sum(b, g * GROUP + (g + i) % GROUP);
         if (g < GROUPS)
                 b->groups[g] = all;
-        block_meets();
+        block_sync();
 }
 
 DEVICE sum buckets_total(const buckets *b)
@@ -274,7 +276,7 @@ DEVICE sum buckets_total(const buckets *b)
 }
 
 /* The bucket in which `before` and the sum of all buckets up to it first reach the target. */
-DEVICE found buckets_find(room *room, const buckets *b, sum target, sum before)
+DEVICE found buckets_find(smem *smem, const buckets *b, sum target, sum before)
 {
         if (!threadIdx.x) {
                 uint32_t g = 0, i;
@@ -283,63 +285,64 @@ DEVICE found buckets_find(room *room, const buckets *b, sum target, sum before)
                         before += b->groups[g];
                 for (i = g * GROUP; before + bucket_sum(b, i) < target; i++)
                         before += bucket_sum(b, i);
-                room->found = { before, i, b->count[i] };
+                smem->found = { before, i, b->count[i] };
         }
-        block_meets();
-        return room->found;
+        block_sync();
+        return smem->found;
 }
 
 /* ---- choosing ---- */
 
-/* Adds the whole line to the first buckets. */
-template <bool CHANCES> DEVICE void line_weigh(room *room, const line *line)
+/* Adds all candidates to the first buckets. */
+template <bool CHANCES> DEVICE void candidates_weigh(smem *smem, const candidates *candidates)
 {
-        buckets_clear(&room->first);
-        for_each(line, [&](uint32_t id, float logit) {
-                uint64_t weight = weigh<CHANCES>(line, logit, place_of(logit, id));
+        buckets_clear(&smem->first);
+        for_each(candidates, [&](uint32_t id, float logit) {
+                uint64_t weight = weigh<CHANCES>(candidates, logit, sort_key_of(logit, id));
 
                 if (weight)
-                        buckets_add(&room->first, first_bucket(line, logit), weight);
+                        buckets_add(&smem->first, first_bucket(candidates, logit), weight);
         });
-        buckets_measure(&room->first);
+        buckets_measure(&smem->first);
 }
 
-/* The weight of a candidate in that stretch; 0 for other candidates. */
+/* The weight of a candidate in that key range; 0 for other candidates. */
 template <bool CHANCES>
-DEVICE uint64_t weigh_there(const line *line, const stretch *at, float logit, uint64_t place)
+DEVICE uint64_t weigh_there(const candidates *candidates, const key_range *at, float logit,
+                            uint64_t sort_key)
 {
-        if ((place - at->begin) >> at->bits || first_bucket(line, logit) != at->first)
+        if ((sort_key - at->begin) >> at->bits || first_bucket(candidates, logit) != at->first)
                 return 0;
-        return weigh<CHANCES>(line, logit, place);
+        return weigh<CHANCES>(candidates, logit, sort_key);
 }
 
 /* Lists the candidates that have a weight, in any order. */
-template <class Weigh> DEVICE void list(room *room, const line *line, Weigh weigh_one)
+template <class Weigh> DEVICE void list(smem *smem, const candidates *candidates, Weigh weigh_one)
 {
         if (!threadIdx.x)
-                room->listed = 0;
-        block_meets();
-        for_each(line, [&](uint32_t id, float logit) {
-                uint64_t place = place_of(logit, id), weight = weigh_one(logit, place);
+                smem->listed = 0;
+        block_sync();
+        for_each(candidates, [&](uint32_t id, float logit) {
+                uint64_t sort_key = sort_key_of(logit, id), weight = weigh_one(logit, sort_key);
 
                 if (weight) {
-                        unsigned at = add_atomically(&room->listed, 1);
+                        unsigned at = atomic_add(&smem->listed, 1);
 
-                        room->places[at] = place;
-                        room->weights[at] = weight;
+                        smem->sort_keys[at] = sort_key;
+                        smem->weights[at] = weight;
                 }
         });
-        block_meets();
+        block_sync();
 }
 
 /*
- * Returns the place of the candidate that reaches the target.  The line must have been weighed,
- * and the target must be at least 1 and at most the total.
+ * Returns the sort key of the candidate that reaches the target. All candidates must have been
+ * weighed, and the target must be at least 1 and at most the total.
  */
-template <bool CHANCES> DEVICE uint64_t choose(room *room, const line *line, sum target)
+template <bool CHANCES> DEVICE uint64_t choose(smem *smem, const candidates *candidates, sum target)
 {
-        found found = buckets_find(room, &room->first, target, 0);
-        stretch at = { found.bucket, PLACE_BITS, 0 };
+        found found = buckets_find(smem, &smem->first, target, 0);
+        key_range at = { found.bucket, KEY_BITS, 0 };
 
         /*
          * With 2 bits left there are no more than 4 candidates, so this ends before the bits are
@@ -348,147 +351,154 @@ template <bool CHANCES> DEVICE uint64_t choose(room *room, const line *line, sum
         while (found.count > LIST_MAX) {
                 unsigned bits = at.bits - BUCKET_BITS;
 
-                buckets_clear(&room->finer);
-                for_each(line, [&](uint32_t id, float logit) {
-                        uint64_t place = place_of(logit, id),
-                                 weight = weigh_there<CHANCES>(line, &at, logit, place);
+                buckets_clear(&smem->finer);
+                for_each(candidates, [&](uint32_t id, float logit) {
+                        uint64_t sort_key = sort_key_of(logit, id),
+                                 weight = weigh_there<CHANCES>(candidates, &at, logit, sort_key);
 
                         if (weight)
-                                buckets_add(&room->finer, (uint32_t)((place - at.begin) >> bits),
+                                buckets_add(&smem->finer, (uint32_t)((sort_key - at.begin) >> bits),
                                             weight);
                 });
-                buckets_measure(&room->finer);
-                found = buckets_find(room, &room->finer, target, found.before);
+                buckets_measure(&smem->finer);
+                found = buckets_find(smem, &smem->finer, target, found.before);
                 at.begin += (uint64_t)found.bucket << bits;
                 at.bits = bits;
         }
 
-        list(room, line, [&](float logit, uint64_t place) {
-                return weigh_there<CHANCES>(line, &at, logit, place);
+        list(smem, candidates, [&](float logit, uint64_t sort_key) {
+                return weigh_there<CHANCES>(candidates, &at, logit, sort_key);
         });
-        for (unsigned i = threadIdx.x; i < room->listed; i += blockDim.x) {
-                sum until = found.before + room->weights[i];
+        for (unsigned i = threadIdx.x; i < smem->listed; i += blockDim.x) {
+                sum until = found.before + smem->weights[i];
 
-                for (unsigned j = 0; j < room->listed; j++)
-                        if (room->places[j] < room->places[i])
-                                until += room->weights[j];
-                if (until >= target && until - room->weights[i] < target)
-                        room->chosen = room->places[i];
+                for (unsigned j = 0; j < smem->listed; j++)
+                        if (smem->sort_keys[j] < smem->sort_keys[i])
+                                until += smem->weights[j];
+                if (until >= target && until - smem->weights[i] < target)
+                        smem->chosen = smem->sort_keys[i];
         }
-        block_meets();
-        return room->chosen;
+        block_sync();
+        return smem->chosen;
 }
 
 /* ---- drawing ---- */
 
 /* Adds the whole row to the first buckets; each bucket gets a span of `ids` ids. */
-DEVICE void spans_weigh(room *room, const line *line, uint32_t ids)
+DEVICE void spans_weigh(smem *smem, const candidates *candidates, uint32_t ids)
 {
         uint32_t warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
 
-        buckets_clear(&room->first);
-        for (uint32_t span = warp; span * ids < line->vocab; span += warps) {
+        buckets_clear(&smem->first);
+        for (uint32_t span = warp; span * ids < candidates->vocab; span += warps) {
                 uint32_t begin = span * ids;
                 uint64_t low = 0, high = 0;
                 auto add = [&](uint32_t id, float logit) {
-                        uint64_t weight = weigh<true>(line, logit, place_of(logit, id));
+                        uint64_t weight = weigh<true>(candidates, logit, sort_key_of(logit, id));
 
                         low += (uint32_t)weight;
                         high += weight >> 32;
                 };
 
-                for_each_from(line, begin + lane_number(), begin + ids, LANES, add);
-                low = lanes_sum(low);
-                high = lanes_sum(high);
+                for_each_from(candidates, begin + lane_number(), begin + ids, LANES, add);
+                low = warp_sum(low);
+                high = warp_sum(high);
                 if (!lane_number())
-                        bucket_set(&room->first, span, ((sum)high << 32) + low);
+                        bucket_set(&smem->first, span, ((sum)high << 32) + low);
         }
-        buckets_measure(&room->first);
+        buckets_measure(&smem->first);
 }
 
 /* Sets the buckets to one of the spans; each bucket gets one id. */
-DEVICE void span_weigh(room *room, const line *line, uint32_t begin, uint32_t ids)
+DEVICE void span_weigh(smem *smem, const candidates *candidates, uint32_t begin, uint32_t ids)
 {
         auto set = [&](uint32_t id, float logit) {
-                bucket_set(&room->first, id - begin, weigh<true>(line, logit, place_of(logit, id)));
+                bucket_set(&smem->first, id - begin,
+                           weigh<true>(candidates, logit, sort_key_of(logit, id)));
         };
 
-        buckets_clear(&room->first);
-        for_each_from(line, begin + threadIdx.x, begin + ids, blockDim.x, set);
-        buckets_measure(&room->first);
+        buckets_clear(&smem->first);
+        for_each_from(candidates, begin + threadIdx.x, begin + ids, blockDim.x, set);
+        buckets_measure(&smem->first);
 }
 
 /*
  * The draw is kept * (2 * piece + 1) / 2^41.  To exceed it with whole numbers is to reach the
  * next larger whole number, so 1 is added to the target.
  */
-DEVICE uint32_t draw_kept(room *room, const line *line, uint64_t piece)
+DEVICE uint32_t draw_kept(smem *smem, const candidates *candidates, uint64_t piece)
 {
         uint32_t lanes = blockDim.x * WARP_SPANS, begin,
-                 ids = (line->vocab + lanes - 1) / lanes * LANES;
+                 ids = (candidates->vocab + lanes - 1) / lanes * LANES;
         sum target;
         found found;
 
         if (ids > BUCKETS)
                 ids = BUCKETS;
-        spans_weigh(room, line, ids);
-        target = (buckets_total(&room->first) * (2 * piece + 1) >> DRAW_BITS) + 1;
-        found = buckets_find(room, &room->first, target, 0);
+        spans_weigh(smem, candidates, ids);
+        target = (buckets_total(&smem->first) * (2 * piece + 1) >> DRAW_BITS) + 1;
+        found = buckets_find(smem, &smem->first, target, 0);
         begin = found.bucket * ids;
 
-        span_weigh(room, line, begin, ids);
-        return begin + buckets_find(room, &room->first, target, found.before).bucket;
+        span_weigh(smem, candidates, begin, ids);
+        return begin + buckets_find(smem, &smem->first, target, found.before).bucket;
 }
 
 /*
  * The cuts of top_k and top_p are made before min_p applies: top_p also counts candidates that
  * min_p drops.
  */
-DEVICE uint32_t draw_from(room *room, line *line, const pick *pick)
+DEVICE uint32_t draw_from(smem *smem, candidates *candidates, const pick *pick)
 {
-        line->coldness = 1 / (double)pick->temperature;
-        if (pick->top_k && pick->top_k < line->vocab) {
-                line_weigh<false>(room, line);
-                line->last = choose<false>(room, line, pick->top_k);
+        candidates->inverse_temperature = 1 / (double)pick->temperature;
+        if (pick->top_k && pick->top_k < candidates->vocab) {
+                candidates_weigh<false>(smem, candidates);
+                candidates->last = choose<false>(smem, candidates, pick->top_k);
         }
         if (pick->top_p < 1) {
                 uint64_t part = (uint64_t)rint(pick->top_p * (double)(1ull << TOP_P_BITS));
                 sum target;
 
-                line_weigh<true>(room, line);
-                target = (buckets_total(&room->first) * part + (1ull << TOP_P_BITS) - 1) >>
+                candidates_weigh<true>(smem, candidates);
+                target = (buckets_total(&smem->first) * part + (1ull << TOP_P_BITS) - 1) >>
                          TOP_P_BITS;
-                line->last = choose<true>(room, line, target ? target : 1);
+                candidates->last = choose<true>(smem, candidates, target ? target : 1);
         }
-        line->min_p = pick->min_p;
-        line->faint = fmax(FAINT, log(line->min_p) - 1e-3);
-        return draw_kept(room, line, draw_piece(pick->seed, pick->choice, pick->position));
+        candidates->min_p = pick->min_p;
+        candidates->log_chance_min = fmax(LOG_CHANCE_MIN, log(candidates->min_p) - 1e-3);
+        return draw_kept(smem, candidates,
+                         draw_piece(pick->seed, pick->sample_index, pick->position));
 }
 
 /* ---- picking ---- */
 
 /* Reports log-probabilities over all candidates, including those that were cut. */
-DEVICE void tell(room *room, line *line, uint32_t picked, uint32_t count, logprob *told)
+DEVICE void write_logprobs(smem *smem, candidates *candidates, uint32_t picked, uint32_t count,
+                           logprob *ret_logprobs)
 {
         double all = 0, less;
 
-        line->last = LAST_PLACE;
-        for_each(line, [&](uint32_t, float logit) { all += exp(logit - line->largest); });
-        less = log(block_sum(room, all));
+        candidates->last = LAST_KEY;
+        for_each(candidates,
+                 [&](uint32_t, float logit) { all += exp(logit - candidates->largest); });
+        less = log(block_sum(smem, all));
         if (!threadIdx.x)
-                told[0] = { picked, (float)(line->logits[picked] - line->largest - less) };
+                ret_logprobs[0] = { picked, (float)(candidates->logits[picked] -
+                                                    candidates->largest - less) };
         if (count == 1)
                 return;
 
-        line_weigh<false>(room, line);
-        line->last = choose<false>(room, line, count - 1);
-        list(room, line, [&](float, uint64_t place) { return (uint64_t)(place <= line->last); });
+        candidates_weigh<false>(smem, candidates);
+        candidates->last = choose<false>(smem, candidates, count - 1);
+        list(smem, candidates,
+             [&](float, uint64_t sort_key) { return (uint64_t)(sort_key <= candidates->last); });
         for (unsigned i = threadIdx.x; i < count - 1; i += blockDim.x) {
-                uint32_t id = id_of(room->places[i]), at = 1;
+                uint32_t id = id_of(smem->sort_keys[i]), at = 1;
 
                 for (unsigned j = 0; j < count - 1; j++)
-                        at += room->places[j] < room->places[i];
-                told[at] = { id, (float)(line->logits[id] - line->largest - less) };
+                        at += smem->sort_keys[j] < smem->sort_keys[i];
+                ret_logprobs[at] = { id,
+                                     (float)(candidates->logits[id] - candidates->largest - less) };
         }
 }
 
@@ -496,38 +506,40 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
 {
         uint32_t want = blockIdx.x, picked = PICK_NOT_FINITE;
         const pick *pick = &a.step.picks[want];
-        room *room = (struct room *)shared();
-        line line = { a.logits + (size_t)want * a.stride, a.vocab, 0, 1, LAST_PLACE, 0, FAINT };
-        uint64_t least = LAST_PLACE;
+        smem *smem = (struct smem *)shared();
+        candidates candidates = {
+                a.logits + (size_t)want * a.stride, a.vocab, 0, 1, LAST_KEY, 0, LOG_CHANCE_MIN
+        };
+        uint64_t least = LAST_KEY;
 
         wait_for_predecessor();
         if (want >= a.step.counts->wants)
                 return;
 
-        for_each(&line, [&](uint32_t id, float logit) {
-                uint64_t place = logit < INFINITY ? place_of(logit, id) : 0;
+        for_each(&candidates, [&](uint32_t id, float logit) {
+                uint64_t sort_key = logit < INFINITY ? sort_key_of(logit, id) : 0;
 
-                least = place < least ? place : least;
+                least = sort_key < least ? sort_key : least;
         });
-        least = block_least(room, least);
-        if (least && line.logits[id_of(least)] != -INFINITY) {
-                line.largest = line.logits[id_of(least)];
+        least = block_least(smem, least);
+        if (least && candidates.logits[id_of(least)] != -INFINITY) {
+                candidates.largest = candidates.logits[id_of(least)];
                 picked = id_of(least);
                 /* min_p above 1 keeps no candidate. */
                 if (pick->temperature > 0 && pick->min_p <= 1)
-                        picked = draw_from(room, &line, pick);
+                        picked = draw_from(smem, &candidates, pick);
         }
         if (!threadIdx.x)
                 a.tokens[want] = picked;
         if (picked != PICK_NOT_FINITE && pick->logprobs)
-                tell(room, &line, picked, pick->logprobs,
-                     a.logprobs + (size_t)want * PICK_LOGPROBS_MAX);
+                write_logprobs(smem, &candidates, picked, pick->logprobs,
+                               a.logprobs + (size_t)want * PICK_LOGPROBS_MAX);
 }
 
 int pick_tokens(struct device *device, const struct pick_args *args)
 {
         bool small = args->vocab <= SMALL_VOCAB;
-        const launch launch = { args->wants_max, 1, 1, small ? 64u : 1024u, sizeof(room), true };
+        const launch launch = { args->wants_max, 1, 1, small ? 64u : 1024u, sizeof(smem), true };
 
         if (!args->vocab || args->vocab > PICK_VOCAB_MAX || args->stride < args->vocab)
                 return -EINVAL;

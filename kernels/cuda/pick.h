@@ -46,7 +46,7 @@
 #define KERNELS_CUDA_PICK_H
 
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/step.h"
+#include "kernels/cuda/step-view.h"
 
 #define PICK_VOCAB_MAX (1u << 20)
 

@@ -27,7 +27,7 @@ static int make_pieces(staging *staging, uint32_t pieces)
                 piece *piece = &staging->pieces[i];
 
                 piece->at = staging->memory + i * staging->bytes;
-                r = device_moment_new(staging->device, &piece->last);
+                r = device_event_new(staging->device, &piece->last);
                 staging->count += !r;
                 if (!r)
                         staging_give(staging, piece);
@@ -63,7 +63,7 @@ void staging_free(staging *staging)
                 return;
         device_pinned_delete(staging->device, staging->memory);
         for (uint32_t i = 0; i < staging->count; i++)
-                device_moment_delete(staging->device, staging->pieces[i].last);
+                device_event_delete(staging->device, staging->pieces[i].last);
         pthread_cond_destroy(&staging->given);
         pthread_mutex_destroy(&staging->lock);
         free(staging);
@@ -85,7 +85,7 @@ int staging_take(staging *staging, piece **ret_piece)
         piece = staging->first;
         staging->first = piece->next;
         pthread_mutex_unlock(&staging->lock);
-        r = device_wait(staging->device, piece->last);
+        r = device_event_wait(staging->device, piece->last);
         if (r) {
                 staging_give(staging, piece);
                 return r;
@@ -117,7 +117,7 @@ int staging_upload(staging *staging, stream stream, piece *piece, void *to, size
         r = device_upload_apart(staging->device, stream, to, stride, piece->at + from, bytes,
                                 count);
         if (!r)
-                r = device_mark(staging->device, stream, piece->last);
+                r = device_event_record(staging->device, stream, piece->last);
         pthread_mutex_unlock(&staging->lock);
         return r;
 }
@@ -130,7 +130,7 @@ int staging_download(staging *staging, stream stream, piece *piece, const void *
         pthread_mutex_lock(&staging->lock);
         r = device_download(staging->device, stream, piece->at, from, bytes);
         if (!r)
-                r = device_mark(staging->device, stream, piece->last);
+                r = device_event_record(staging->device, stream, piece->last);
         pthread_mutex_unlock(&staging->lock);
         return r;
 }
@@ -142,12 +142,12 @@ int staging_clear(staging *staging, stream stream, piece *piece, void *to, size_
         pthread_mutex_lock(&staging->lock);
         r = device_clear(staging->device, stream, to, bytes);
         if (!r)
-                r = device_mark(staging->device, stream, piece->last);
+                r = device_event_record(staging->device, stream, piece->last);
         pthread_mutex_unlock(&staging->lock);
         return r;
 }
 
 int staging_wait(staging *staging, piece *piece)
 {
-        return device_wait(staging->device, piece->last);
+        return device_event_wait(staging->device, piece->last);
 }

@@ -18,7 +18,7 @@ struct staging;
 
 struct piece {
         uint8_t *at; /* pinned */
-        moment *last;
+        event *last;
         piece *next;
 };
 

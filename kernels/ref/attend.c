@@ -5,8 +5,8 @@
  */
 #include <math.h>
 
+#include "kernels/convert.h"
 #include "kernels/ref/ref.h"
-#include "kernels/rows.h"
 
 static double tile_get(const struct kv *kv, const uint8_t *tile, uint32_t line, uint32_t i)
 {

@@ -44,14 +44,14 @@ static double act(enum activation which, double g)
         assert(!"an activation");
 }
 
-int ref_embed(struct kernels *k, const struct mat *table, float scale, float *x)
+int ref_embed(struct kernels *k, const struct matrix *table, float scale, float *x)
 {
         const struct steps *s = &ref_of(k)->steps;
         uint32_t columns = table->shape.columns;
 
         assert(s->running && table->shape.parts == 1);
         for (uint32_t r = 0; r < s->step.row_count; r++) {
-                const float *w = mat_row(table, 0, s->tokens[r]);
+                const float *w = matrix_row(table, 0, s->tokens[r]);
 
                 for (uint32_t i = 0; i < columns; i++)
                         x[(size_t)r * columns + i] = (float)((double)w[i] * scale);
@@ -69,7 +69,7 @@ int ref_project(struct kernels *k, const struct linear *op, float *x, const floa
                 ref_norm_row(ref->in, y + (size_t)r * columns, NULL, 0, columns);
                 for (uint32_t i = 0; i < rows; i++) {
                         float *to = &x[(size_t)r * rows + i];
-                        double sum = ref_dot(mat_row(op->w, 0, i), ref->in, columns);
+                        double sum = ref_dot(matrix_row(op->w, 0, i), ref->in, columns);
 
                         *to = (float)(*to + (sum + (op->bias ? op->bias[i] : 0)));
                 }
@@ -86,8 +86,8 @@ int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
                 ref_norm_row(ref->in, x + (size_t)r * columns, op->norm, op->eps, columns);
                 for (uint32_t i = 0; i < rows; i++) {
-                        double g = ref_dot(mat_row(op->w, 0, i), ref->in, columns);
-                        double u = ref_dot(mat_row(op->w, 1, i), ref->in, columns);
+                        double g = ref_dot(matrix_row(op->w, 0, i), ref->in, columns);
+                        double u = ref_dot(matrix_row(op->w, 1, i), ref->in, columns);
 
                         if (op->bias) {
                                 g += op->bias[i];
@@ -110,7 +110,7 @@ int ref_head(struct kernels *k, const struct head *op, float *logits, const floa
                 ref_norm_row(ref->in, x + (size_t)step->want[r] * columns, op->norm, op->eps,
                              columns);
                 for (uint32_t i = 0; i < vocab; i++) {
-                        double logit = ref_dot(mat_row(op->w, 0, i), ref->in, columns);
+                        double logit = ref_dot(matrix_row(op->w, 0, i), ref->in, columns);
 
                         if (op->softcap > 0)
                                 logit = op->softcap * tanh(logit / op->softcap);

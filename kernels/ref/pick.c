@@ -127,7 +127,7 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
                 by_id[ref->ids[i]] = ref->chances[i];
         for (uint32_t i = 0; i < vocab; i++)
                 sum += by_id[i];
-        mark = draw(pick->seed, pick->choice, pick->position) * sum;
+        mark = draw(pick->seed, pick->sample_index, pick->position) * sum;
         sum = 0;
         for (uint32_t i = 0; i < vocab && sum <= mark; i++) {
                 sum += by_id[i];
@@ -137,8 +137,8 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
         return last;
 }
 
-static void tell_row(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,
-                     uint32_t count, struct logprob *ret_logprobs)
+static void write_logprobs(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,
+                           uint32_t count, struct logprob *ret_logprobs)
 {
         double largest = logits[find_largest(logits, vocab)], sum = 0;
 
@@ -158,7 +158,7 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
 {
         struct ref *ref = ref_of(k);
         const struct step *step = &ref->steps.step;
-        uint32_t *picked = steps_picked(&ref->steps);
+        uint32_t *picked = steps_tokens_out(&ref->steps);
 
         assert(vocab && vocab <= ref->vocab_max);
         for (uint32_t i = 0; i < step->want_count; i++) {
@@ -167,7 +167,8 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
 
                 picked[i] = pick_row(ref, &step->picks[i], row, vocab);
                 if (count && picked[i] != PICK_NOT_FINITE)
-                        tell_row(ref, row, vocab, picked[i], count, steps_told(&ref->steps, i));
+                        write_logprobs(ref, row, vocab, picked[i], count,
+                                       steps_logprobs_out(&ref->steps, i));
         }
         return 0;
 }

@@ -8,8 +8,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "kernels/convert.h"
 #include "kernels/ref/ref.h"
-#include "kernels/rows.h"
 
 static void rope_turn(const struct rope *rope, double *head, uint32_t position)
 {
@@ -105,7 +105,7 @@ static void row_put(const struct ref *ref, const struct qkv *op, const struct st
 
 static void qkv_check(const struct ref *ref, const struct qkv *op)
 {
-        const struct mat_shape *shape = &op->w->shape;
+        const struct matrix_shape *shape = &op->w->shape;
         const struct kv_shape *kv = &op->kv->shape;
 
         assert(ref->steps.running && shape->parts == 3);

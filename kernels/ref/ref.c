@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/backends.h"
+#include "kernels/convert.h"
 #include "kernels/memory.h"
-#include "kernels/rows.h"
 
 static int ref_floats_new(struct kernels *k, size_t count, float **ret_floats)
 {
@@ -53,22 +53,23 @@ static int scratch_grow(double **doubles, size_t *max, size_t count)
         return 0;
 }
 
-static void ref_mat_free(struct kernels *k, struct mat *mat)
+static void ref_matrix_free(struct kernels *k, struct matrix *matrix)
 {
         (void)k;
-        if (!mat)
+        if (!matrix)
                 return;
-        memory_free(mat->w);
-        memory_free(mat);
+        memory_free(matrix->w);
+        memory_free(matrix);
 }
 
-static int ref_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat)
+static int ref_matrix_new(struct kernels *k, const struct matrix_shape *shape,
+                          struct matrix **ret_matrix)
 {
         struct ref *ref = ref_of(k);
-        struct mat *mat;
+        struct matrix *matrix;
         uint64_t rows = 0;
 
-        if (!shape->columns || !shape->parts || shape->parts > MAT_PARTS_MAX)
+        if (!shape->columns || !shape->parts || shape->parts > MATRIX_PARTS_MAX)
                 return -EINVAL;
         for (uint32_t p = 0; p < shape->parts; p++) {
                 if (!shape->rows[p] || !row_bytes(shape->type[p], shape->columns))
@@ -81,34 +82,34 @@ static int ref_mat_new(struct kernels *k, const struct mat_shape *shape, struct 
         if (scratch_grow(&ref->in, &ref->columns_max, shape->columns) ||
             scratch_grow(&ref->sums, &ref->rows_max, rows))
                 return -ENOMEM;
-        mat = memory_new(1, sizeof(*mat));
-        if (!mat)
+        matrix = memory_new(1, sizeof(*matrix));
+        if (!matrix)
                 return -ENOMEM;
-        mat->shape = *shape;
-        mat->rows = (uint32_t)rows;
-        mat->w = memory_new(rows, row_bytes(ROW_F32, shape->columns));
-        if (!mat->w) {
-                ref_mat_free(k, mat);
+        matrix->shape = *shape;
+        matrix->rows = (uint32_t)rows;
+        matrix->w = memory_new(rows, row_bytes(ROW_F32, shape->columns));
+        if (!matrix->w) {
+                ref_matrix_free(k, matrix);
                 return -ENOMEM;
         }
-        *ret_mat = mat;
+        *ret_matrix = matrix;
         return 0;
 }
 
-static int ref_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+static int ref_weights_put(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
                            uint32_t rows, const void *file_rows)
 {
         enum row_type type;
         size_t bytes;
 
         (void)k;
-        assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
-               rows <= mat->shape.rows[part] - row);
-        type = mat->shape.type[part];
-        bytes = row_bytes(type, mat->shape.columns);
+        assert(part < matrix->shape.parts && row <= matrix->shape.rows[part] &&
+               rows <= matrix->shape.rows[part] - row);
+        type = matrix->shape.type[part];
+        bytes = row_bytes(type, matrix->shape.columns);
         for (uint32_t i = 0; i < rows; i++)
-                row_to_floats(type, (const char *)file_rows + i * bytes, mat->shape.columns,
-                              mat_row(mat, part, row + i));
+                row_to_floats(type, (const char *)file_rows + i * bytes, matrix->shape.columns,
+                              matrix_row(matrix, part, row + i));
         return 0;
 }
 
@@ -181,8 +182,8 @@ static const struct kernels ref_table = {
         .floats_free = ref_floats_free,
         .put = ref_put,
         .get = ref_get,
-        .mat_new = ref_mat_new,
-        .mat_free = ref_mat_free,
+        .matrix_new = ref_matrix_new,
+        .matrix_free = ref_matrix_free,
         .weights_put = ref_weights_put,
         .kv_new = ref_kv_new,
         .kv_free = ref_kv_free,

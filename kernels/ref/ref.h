@@ -12,8 +12,8 @@
 #include "kernels/kv.h"
 #include "kernels/steps.h"
 
-struct mat {
-        struct mat_shape shape;
+struct matrix {
+        struct matrix_shape shape;
         uint32_t rows; /* of all parts */
         float *w;      /* (rows, columns), the parts one below the other */
 };
@@ -37,12 +37,12 @@ static inline struct ref *ref_of(struct kernels *k)
 }
 
 /* Row `row` of part `part`. */
-static inline float *mat_row(const struct mat *mat, uint32_t part, uint32_t row)
+static inline float *matrix_row(const struct matrix *matrix, uint32_t part, uint32_t row)
 {
-        assert(part < mat->shape.parts && row < mat->shape.rows[part]);
+        assert(part < matrix->shape.parts && row < matrix->shape.rows[part]);
         for (uint32_t p = 0; p < part; p++)
-                row += mat->shape.rows[p];
-        return mat->w + (size_t)row * mat->shape.columns;
+                row += matrix->shape.rows[p];
+        return matrix->w + (size_t)row * matrix->shape.columns;
 }
 
 /* linear.c */
@@ -50,7 +50,7 @@ double ref_rms_inverse(const double *x, uint32_t count, double eps);
 /* in = x / rms(x) * norm, or x where norm is NULL */
 void ref_norm_row(double *in, const float *x, const float *norm, double eps, uint32_t columns);
 double ref_dot(const float *w, const double *in, uint32_t columns);
-int ref_embed(struct kernels *k, const struct mat *table, float scale, float *x);
+int ref_embed(struct kernels *k, const struct matrix *table, float scale, float *x);
 int ref_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
 int ref_head(struct kernels *k, const struct head *op, float *logits, const float *x);

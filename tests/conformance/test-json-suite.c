@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/json.h"
+#include "json/reader.h"
 
 #define FOLDER "grammars/JSONTestSuite/test_parsing"
 
@@ -49,7 +49,7 @@ static bool is_ours_to_refuse(const char *name)
         return !strncmp(name, "y_object_duplicated_key", 23);
 }
 
-static void every_file_is_judged_as_its_name_says(void **state)
+static void accepts_and_refuses_the_files_of_jsontestsuite(void **state)
 {
         unsigned accepted = 0, refused = 0, bad = 0;
         char path[1024], why[256];
@@ -63,7 +63,7 @@ static void every_file_is_judged_as_its_name_says(void **state)
                 fail_msg("%s: %s", path, strerror(errno));
         while ((entry = readdir(folder))) {
                 const char *name = entry->d_name;
-                struct json *json = NULL;
+                struct json_document *json = NULL;
                 size_t bytes;
                 char *text;
                 int r;
@@ -90,7 +90,7 @@ static void every_file_is_judged_as_its_name_says(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_file_is_judged_as_its_name_says),
+                cmocka_unit_test(accepts_and_refuses_the_files_of_jsontestsuite),
         };
 
         if (!getenv("SAMOVAR_DATA")) {

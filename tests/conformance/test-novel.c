@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
 #define PIECE_BYTES 40000u
 #define PIPELINED   4u /* pieces in flight */
@@ -47,18 +47,18 @@ static int tear_down(void **state)
 }
 
 /* A model whose vocabulary is large enough for all of them. */
-static void make_model(const struct house *house)
+static void make_model(const struct daemon_fixture *fixture)
 {
         static char path[128];
-        struct ran ran;
+        struct run_result ran;
 
-        snprintf(path, sizeof(path), "%s/large.gguf", house->directory);
-        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--vocab", "152000", "--layers", "1",
-                  "--width", "16", "--heads", "1", "--kv-heads", "1", "--head-dim", "16", "--ffn",
-                  "16", "--context", "64", "--tied");
+        snprintf(path, sizeof(path), "%s/large.gguf", fixture->directory);
+        ran = RUN(fixture, NULL, env_path("TOY_MODEL_MAKER"), path, "--vocab", "152000", "--layers",
+                  "1", "--width", "16", "--heads", "1", "--kv-heads", "1", "--head-dim", "16",
+                  "--ffn", "16", "--context", "64", "--tied");
         assert_int_equal(ran.status, 0);
-        ran_free(&ran);
-        setenv("BABBLE", path, 1);
+        run_result_free(&ran);
+        setenv("TOY_MODEL", path, 1);
 }
 
 /* Returns where a character ends, so that the piece is valid text. */
@@ -89,7 +89,8 @@ static uint32_t *ids_of(const struct reply *reply, size_t *ret_count)
         return ids;
 }
 
-static void comes_back(struct talk *talk, struct reply *reply, const char *text, size_t bytes)
+static void check_round_trip(struct raw_client *client, struct reply *reply, const char *text,
+                             size_t bytes)
 {
         const msgpack_object *back;
         size_t count;
@@ -98,7 +99,7 @@ static void comes_back(struct talk *talk, struct reply *reply, const char *text,
         assert_true(reply->ok);
         ids = ids_of(reply, &count);
         assert_true(count > 0 && count <= bytes + 1);
-        reply = talk_ask(talk, "op=s tokens=I", "detokenize", ids, count);
+        reply = raw_client_call(client, "op=s tokens=I", "detokenize", ids, count);
         free(ids);
         back = reply_at(reply, "text");
         assert_true(back && back->type == MSGPACK_OBJECT_BIN);
@@ -106,69 +107,70 @@ static void comes_back(struct talk *talk, struct reply *reply, const char *text,
         assert_memory_equal(back->via.bin.ptr, text, bytes);
 }
 
-static void tell(struct house *house, const char *tokenizer)
+static void check_round_trips(struct daemon_fixture *fixture, const char *tokenizer)
 {
         struct {
                 size_t from, to;
         } pieces[PIPELINED];
         uint32_t seed = 1, count = 0;
-        struct talk *talk;
+        struct raw_client *client;
         size_t at = 0;
 
-        make_model(house);
-        HOUSE(house, "--tokenizer", data(tokenizer));
-        talk = talk_greet(house);
+        make_model(fixture);
+        START_DAEMON(fixture, "--tokenizer", data(tokenizer));
+        client = raw_client_greet(fixture);
         while (at < novel_bytes) {
                 uint32_t sent = 0;
 
                 for (; sent < PIPELINED && at < novel_bytes; sent++) {
                         pieces[sent].from = at;
                         pieces[sent].to = at = piece_end(at, &seed);
-                        talk_say(talk, "op=s id=u text=t", "tokenize", 1000 + sent,
-                                 novel + pieces[sent].from, pieces[sent].to - pieces[sent].from);
+                        raw_client_send_frame(client, "op=s id=u text=t", "tokenize", 1000 + sent,
+                                              novel + pieces[sent].from,
+                                              pieces[sent].to - pieces[sent].from);
                 }
                 for (uint32_t i = 0; i < sent; i++, count++)
-                        comes_back(talk, talk_reply(talk, 1000 + i), novel + pieces[i].from,
-                                   pieces[i].to - pieces[i].from);
+                        check_round_trip(client, raw_client_await_reply(client, 1000 + i),
+                                         novel + pieces[i].from, pieces[i].to - pieces[i].from);
         }
         print_message("# %u pieces\n", count);
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
-static void a_novel_comes_back_by_gpt2_s_tokenizer(void **state)
+static void a_novel_survives_a_round_trip_with_gpt2(void **state)
 {
-        tell(*state, "tokenizers/ggml-vocab/ggml-vocab-gpt-2.gguf");
+        check_round_trips(*state, "tokenizers/ggml-vocab/ggml-vocab-gpt-2.gguf");
 }
 
-static void a_novel_comes_back_by_llama_2_s_tokenizer(void **state)
+static void a_novel_survives_a_round_trip_with_llama_2(void **state)
 {
-        tell(*state, "tokenizers/ggml-vocab/ggml-vocab-llama-spm.gguf");
+        check_round_trips(*state, "tokenizers/ggml-vocab/ggml-vocab-llama-spm.gguf");
 }
 
-static void a_novel_comes_back_by_llama_3_s_tokenizer(void **state)
+static void a_novel_survives_a_round_trip_with_llama_3(void **state)
 {
-        tell(*state, "tokenizers/llama3.2/encoder.json=llama3");
+        check_round_trips(*state, "tokenizers/llama3.2/encoder.json=llama3");
 }
 
-static void a_novel_comes_back_by_qwen_2_s_tokenizer(void **state)
+static void a_novel_survives_a_round_trip_with_qwen_2(void **state)
 {
-        tell(*state, "tokenizers/qwen2.5/vocab.json=qwen2");
+        check_round_trips(*state, "tokenizers/qwen2.5/vocab.json=qwen2");
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(a_novel_comes_back_by_gpt2_s_tokenizer),
-                STORY(a_novel_comes_back_by_llama_2_s_tokenizer),
-                STORY(a_novel_comes_back_by_llama_3_s_tokenizer),
-                STORY(a_novel_comes_back_by_qwen_2_s_tokenizer),
+                DAEMON_TEST(a_novel_survives_a_round_trip_with_gpt2),
+                DAEMON_TEST(a_novel_survives_a_round_trip_with_llama_2),
+                DAEMON_TEST(a_novel_survives_a_round_trip_with_llama_3),
+                DAEMON_TEST(a_novel_survives_a_round_trip_with_qwen_2),
         };
 
         if (!getenv("SAMOVAR_DATA")) {
                 puts("skipped: SAMOVAR_DATA does not say where the novel is");
                 return 77;
         }
-        need((const char *const[]){ "SAMOVARD", "BABBLE_MAKER", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL_MAKER", NULL });
         return cmocka_run_group_tests(tests, set_up, tear_down);
 }

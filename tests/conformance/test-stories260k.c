@@ -126,19 +126,19 @@ static void check_backend(const char *backend, enum kv_type kv, double tolerance
         }
 }
 
-static void ref_tells_the_same_stories(void **state)
+static void ref_backend_generates_the_golden_stories(void **state)
 {
         (void)state;
         check_backend("ref", KV_F32, 2e-5, 0);
 }
 
-static void cpu_tells_the_same_stories(void **state)
+static void cpu_backend_generates_the_golden_stories(void **state)
 {
         (void)state;
         check_backend("cpu", KV_F32, 2e-5, 0);
 }
 
-static void with_half_kv_they_are_nearly_the_same(void **state)
+static void an_f16_cache_gives_nearly_the_golden_stories(void **state)
 {
         (void)state;
         check_backend("ref", KV_F16, 2e-2, 2);
@@ -174,7 +174,7 @@ static void check_tensor(const struct checkpoint *checkpoint, const char *name,
                 fail_msg("%s has other numbers", name);
 }
 
-static void gguf_has_the_numbers_that_llama2_c_has(void **state)
+static void the_gguf_tensors_equal_those_of_llama2_c(void **state)
 {
         static float numbers[VOCAB * 64];
         struct checkpoint *checkpoint;
@@ -215,10 +215,10 @@ static void gguf_has_the_numbers_that_llama2_c_has(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ref_tells_the_same_stories),
-                cmocka_unit_test(cpu_tells_the_same_stories),
-                cmocka_unit_test(with_half_kv_they_are_nearly_the_same),
-                cmocka_unit_test(gguf_has_the_numbers_that_llama2_c_has),
+                cmocka_unit_test(ref_backend_generates_the_golden_stories),
+                cmocka_unit_test(cpu_backend_generates_the_golden_stories),
+                cmocka_unit_test(an_f16_cache_gives_nearly_the_golden_stories),
+                cmocka_unit_test(the_gguf_tensors_equal_those_of_llama2_c),
         };
 
         if (!getenv("SAMOVAR_DATA")) {

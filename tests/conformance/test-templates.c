@@ -75,7 +75,7 @@ static unsigned run_model(struct arena *arena, struct value model, struct value 
         return good;
 }
 
-static void models_of_the_world_get_their_prompts(void **state)
+static void renders_the_prompts_of_widely_used_models(void **state)
 {
         unsigned good = 0, all = 0;
         struct arena *arena;
@@ -117,7 +117,7 @@ static struct value as_python_prints(struct arena *arena)
         return value;
 }
 
-static void templates_that_javascript_renders_are_rendered(void **state)
+static void renders_the_templates_of_the_javascript_suite(void **state)
 {
         struct arena *arena;
         struct value cases;
@@ -152,8 +152,8 @@ static void templates_that_javascript_renders_are_rendered(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(models_of_the_world_get_their_prompts),
-                cmocka_unit_test(templates_that_javascript_renders_are_rendered),
+                cmocka_unit_test(renders_the_prompts_of_widely_used_models),
+                cmocka_unit_test(renders_the_templates_of_the_javascript_suite),
         };
 
         if (!getenv("SAMOVAR_DATA")) {

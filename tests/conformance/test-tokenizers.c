@@ -79,7 +79,7 @@ static void check_pair(const struct kind *kind, const struct tokenizer *tokenize
         free(ids);
 }
 
-static void the_pairs_of_llama_cpp_have_their_ids(void **state)
+static void tokenizes_the_text_pairs_of_llama_cpp(void **state)
 {
         (void)state;
         for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
@@ -107,7 +107,7 @@ static void the_pairs_of_llama_cpp_have_their_ids(void **state)
         }
 }
 
-static void a_novel_comes_back_byte_for_byte(void **state)
+static void a_novel_survives_tokenize_and_detokenize(void **state)
 {
         size_t bytes;
         char *text = read_file("corpora/%s", "war-and-peace.txt", &bytes);
@@ -123,7 +123,7 @@ static void a_novel_comes_back_byte_for_byte(void **state)
         free(text);
 }
 
-static void bytes_that_are_no_text_come_back(void **state)
+static void invalid_utf8_survives_tokenize_and_detokenize(void **state)
 {
         const char *scale = getenv("SMV_TEST_SCALE"), *start = getenv("SMV_TEST_SEED");
         unsigned long texts = scale ? TEXTS * strtoul(scale, NULL, 10) : TEXTS;
@@ -146,9 +146,9 @@ static void bytes_that_are_no_text_come_back(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_pairs_of_llama_cpp_have_their_ids),
-                cmocka_unit_test(a_novel_comes_back_byte_for_byte),
-                cmocka_unit_test(bytes_that_are_no_text_come_back),
+                cmocka_unit_test(tokenizes_the_text_pairs_of_llama_cpp),
+                cmocka_unit_test(a_novel_survives_tokenize_and_detokenize),
+                cmocka_unit_test(invalid_utf8_survives_tokenize_and_detokenize),
         };
 
         if (!getenv("SAMOVAR_DATA")) {

@@ -1,8 +1,8 @@
-/* The kernel of test-device.cc.  It is in a header for the same reason as lane-kernels.h. */
+/* The kernel of test-device.cc.  It is in a header for the same reason as intrinsic-kernels.h. */
 #ifndef TESTS_CUDA_DEVICE_KERNEL_H
 #define TESTS_CUDA_DEVICE_KERNEL_H
 
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/intrinsics.h"
 
 #define NUMBERS 33u
 
@@ -21,7 +21,7 @@ KERNEL(64) step(step_args a)
 
         if (i < NUMBERS)
                 board[i] = a.numbers[i];
-        block_meets();
+        block_sync();
         if (i < NUMBERS)
                 a.numbers[i] = board[i] * a.times + a.plus;
 }

@@ -3,7 +3,7 @@
  * NaN.  Runs have contexts of any length, fill any tiles, and stand beside decodes that
  * attend() takes.
  */
-#include "tests/cuda/attend-rig.h"
+#include "tests/cuda/attend-fixture.h"
 
 #include <errno.h>
 
@@ -12,8 +12,8 @@
 #define PROCESSORS 3u
 
 struct step_of {
-        const world *w;
-        vector<seen_run> runs;
+        const fixture *w;
+        vector<view_run> runs;
         uint32_t rows_min; /* of runs that are taken as prompts; the others are attend()'s */
         uint32_t layers;   /* by one plan */
         uint32_t width, rows, tiles;
@@ -22,23 +22,25 @@ struct step_of {
 
 static void plan_and_run(step_of *step, attend_args *args, uint32_t bucket)
 {
-        attend_prompt_room prompts = {};
-        attend_bytes bytes;
+        attend_prompt_scratch prompts = {};
+        attend_scratch_bytes bytes;
         size_t list_bytes;
 
         assert_int_equal(
-                attend_room_of(&args->room, PROCESSORS, bucket, args->view.pages_max, &bytes), 0);
-        args->room.rows_below = prompts.rows_min = step->rows_min;
+                attend_scratch_of(&args->scratch, PROCESSORS, bucket, args->view.pages_max, &bytes),
+                0);
+        args->scratch.rows_below = prompts.rows_min = step->rows_min;
         assert_int_equal(
-                attend_prompt_room_of(&prompts, &args->room, PROCESSORS, bucket, &list_bytes), 0);
+                attend_prompt_scratch_of(&prompts, &args->scratch, PROCESSORS, bucket, &list_bytes),
+                0);
         vector<uint8_t> list(bytes.list, 0xff), parts(bytes.parts, 0xff), tiles(list_bytes, 0xff);
         vector<unsigned> arrived(bytes.arrived / sizeof(unsigned), 0);
-        args->room.list = (attend_list *)list.data();
-        args->room.parts = (float *)parts.data();
-        args->room.arrived = arrived.data();
+        args->scratch.list = (attend_list *)list.data();
+        args->scratch.parts = (float *)parts.data();
+        args->scratch.arrived = arrived.data();
         prompts.list = (attend_prompt_list *)tiles.data();
-        assert_int_equal(attend_plan(nullptr, &args->view, &args->room), 0);
-        assert_int_equal(attend_prompt_plan(nullptr, &args->view, &args->room, &prompts), 0);
+        assert_int_equal(attend_plan(nullptr, &args->view, &args->scratch), 0);
+        assert_int_equal(attend_prompt_plan(nullptr, &args->view, &args->scratch, &prompts), 0);
         for (uint32_t layer = 0; layer < step->layers; layer++) {
                 std::fill(args->out, args->out + (size_t)step->rows * step->width, UNTOUCHED);
                 if (step->rows_min > 1)
@@ -48,13 +50,13 @@ static void plan_and_run(step_of *step, attend_args *args, uint32_t bucket)
                 assert_int_equal(prompts.list->done, 0);
         }
         step->tiles = prompts.list->count;
-        for (uint32_t i = 0; i < args->room.list->count; i++)
-                assert_true(args->room.list->items[i].run.count < step->rows_min);
+        for (uint32_t i = 0; i < args->scratch.list->count; i++)
+                assert_true(args->scratch.list->items[i].run.count < step->rows_min);
 }
 
 static void step_run_once(step_of *step)
 {
-        const world *w = step->w;
+        const fixture *w = step->w;
         memory m = memory_new(w, step->runs);
         uint32_t bucket = step->rows + 3;
         step_counts counts = { step->rows, (uint32_t)step->runs.size(), 0 };
@@ -62,10 +64,10 @@ static void step_run_once(step_of *step)
         vector<uint16_t> out((size_t)bucket * step->width, UNTOUCHED);
         attend_args args = {};
 
-        args.room.heads = w->heads;
-        args.room.kv_heads = w->kv_heads;
-        args.room.head_dim = w->head_dim;
-        args.room.window = w->window;
+        args.scratch.heads = w->heads;
+        args.scratch.kv_heads = w->kv_heads;
+        args.scratch.head_dim = w->head_dim;
+        args.scratch.window = w->window;
         args.view.counts = &counts;
         args.view.runs = step->runs.data();
         args.view.rows_max = bucket;
@@ -79,7 +81,7 @@ static void step_run_once(step_of *step)
         step->out = out;
 }
 
-static step_of step_new(const world *w, vector<seen_run> runs, uint32_t rows_min)
+static step_of step_new(const fixture *w, vector<view_run> runs, uint32_t rows_min)
 {
         step_of step = {};
 
@@ -87,7 +89,7 @@ static step_of step_new(const world *w, vector<seen_run> runs, uint32_t rows_min
         step.rows_min = rows_min;
         step.layers = 1;
         step.width = (w->heads * w->head_dim + 63) / 64 * 64;
-        for (seen_run &run : runs) {
+        for (view_run &run : runs) {
                 run.row = step.rows;
                 step.rows += run.count;
         }
@@ -96,7 +98,7 @@ static step_of step_new(const world *w, vector<seen_run> runs, uint32_t rows_min
 }
 
 /* As the header has it; values are no larger than 1. */
-static double allowed(const world *w, uint32_t own, double largest, double number)
+static double allowed(const fixture *w, uint32_t own, double largest, double number)
 {
         double off = largest * (w->head_dim + 64) * 0x1p-24 + (w->softcap + 1) * 0x1p-20;
 
@@ -107,10 +109,10 @@ static double allowed(const world *w, uint32_t own, double largest, double numbe
 
 static void compare(const step_of *step)
 {
-        const world *w = step->w;
+        const fixture *w = step->w;
         double worst = 0;
 
-        for (const seen_run &run : step->runs) {
+        for (const view_run &run : step->runs) {
                 for (uint32_t i = 0; i < run.count * w->heads; i++) {
                         uint32_t row = i / w->heads, head = i % w->heads, own = run.position + row;
                         double largest;
@@ -139,14 +141,14 @@ static void compare(const step_of *step)
 }
 
 /* Under all schedules: the same bits, and the right ones. */
-static void check(const world *w, vector<seen_run> runs, uint32_t rows_min)
+static void check(const fixture *w, vector<view_run> runs, uint32_t rows_min)
 {
         step_of first = step_new(w, runs, rows_min);
 
         for (unsigned s = 0; s < EMU_SCHEDULES; s += SCHEDULES_STEP) {
                 step_of step = first;
 
-                emu_use(s);
+                emu_set_schedule(s);
                 step_run_once(&step);
                 if (!s)
                         first.out = step.out, first.tiles = step.tiles;
@@ -156,46 +158,46 @@ static void check(const world *w, vector<seen_run> runs, uint32_t rows_min)
 }
 
 /* Under one schedule. */
-static step_of run_plainly(const world *w, vector<seen_run> runs)
+static step_of run_plainly(const fixture *w, vector<view_run> runs)
 {
         step_of step = step_new(w, runs, 1);
 
-        emu_use(3);
+        emu_set_schedule(3);
         step_run_once(&step);
         return step;
 }
 
 /* Ends of a page, of a step, of a tile; and more steps than stages can hold at once. */
-static vector<seen_run> ragged(void)
+static vector<view_run> ragged(void)
 {
         return { { 0, 19, 0, 0 },  { 0, 1, 1, 1 },   { 0, 33, 2, 15 }, { 0, 7, 3, 16 },
                  { 0, 16, 4, 17 }, { 0, 3, 5, 255 }, { 0, 2, 6, 600 } };
 }
 
-static vector<seen_run> few(void)
+static vector<view_run> few(void)
 {
         return { { 0, 40, 1, 50 }, { 0, 5, 2, 290 } };
 }
 
 /* ---- results ---- */
 
-static void runs_of_any_length_see_any_past_and_themselves(void **)
+static void runs_of_any_length_see_their_past_and_themselves(void **)
 {
         for (uint32_t g : { 1u, 2u, 4u, 7u, 8u }) {
-                const world w = world_new(g, g == 2 ? 2 : 1, 64);
+                const fixture w = fixture_new(g, g == 2 ? 2 : 1, 64);
 
                 check(&w, ragged(), 1);
         }
 }
 
-static void every_head_dimension_that_attend_serves_works(void **)
+static void serves_every_head_dimension_that_attend_serves(void **)
 {
         for (uint32_t d = 0; d < 600; d++) {
                 assert_false(attend_prompt_serves(d, KV_F32));
                 for (kv_type type : types) {
                         assert_int_equal(attend_prompt_serves(d, type), attend_serves(d, type));
                         if (attend_serves(d, type) && (type != KV_F16 || d != 64)) {
-                                const world w = world_new(3, 1, d, CONTEXT, type);
+                                const fixture w = fixture_new(3, 1, d, CONTEXT, type);
 
                                 check(&w, few(), 1);
                         }
@@ -203,10 +205,10 @@ static void every_head_dimension_that_attend_serves_works(void **)
         }
 }
 
-static void every_type_is_read_as_page_h_has_it(void **)
+static void reads_pages_of_every_type(void **)
 {
         for (kv_type type : types) {
-                const world w = world_new(2, 2, 80, CONTEXT, type);
+                const fixture w = fixture_new(2, 2, 80, CONTEXT, type);
 
                 check(&w, ragged(), 1);
         }
@@ -216,35 +218,35 @@ static void every_type_is_read_as_page_h_has_it(void **)
  * By page.h a head's largest number has the largest exponent but one.  Readers must not rely on
  * that.
  */
-static void e4m3_of_every_exponent_is_what_it_is(void **)
+static void reads_e4m3_pages_with_every_exponent(void **)
 {
         for (uint32_t exponent = 0; exponent < 16; exponent++) {
-                const world w = world_of_exponent(exponent, exponent % 2 ? 64 : 80);
+                const fixture w = fixture_of_exponent(exponent, exponent % 2 ? 64 : 80);
 
                 check(&w, { { 0, 20, 1, 30 } }, 1);
         }
 }
 
-static void a_long_run_is_many_tiles(void **)
+static void splits_a_long_run_into_many_tiles(void **)
 {
-        const world w = world_new(4, 1, 64), wide = world_new(1, 1, 256);
+        const fixture w = fixture_new(4, 1, 64), wide = fixture_new(1, 1, 256);
 
         check(&w, { { 0, 150, 3, 0 }, { 0, 70, 1, 600 } }, 1);
         check(&wide, { { 0, 140, 3, 30 } }, 1);
 }
 
-static void a_group_of_more_heads_than_a_tile_has_is_in_several(void **)
+static void splits_a_group_with_more_heads_than_a_tile(void **)
 {
-        const world w = world_new(131, 1, 32);
+        const fixture w = fixture_new(131, 1, 32);
 
         check(&w, { { 0, 3, 0, 100 } }, 1);
 }
 
-static void a_window_hides_what_is_behind_it(void **)
+static void a_window_hides_earlier_positions(void **)
 {
         for (uint32_t window : { 1u, 16u, 63u, 64u, 65u, 250u }) {
-                world w = world_new(4, 1, window % 3 ? 64 : 128);
-                vector<seen_run> runs = few();
+                fixture w = fixture_new(4, 1, window % 3 ? 64 : 128);
+                vector<view_run> runs = few();
 
                 w.window = window;
                 runs.push_back({ 0, 9, 3, 120 }); /* of a warp, some see a step and some the next */
@@ -253,9 +255,9 @@ static void a_window_hides_what_is_behind_it(void **)
         }
 }
 
-static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
+static void applies_softcap_sinks_and_slopes(void **)
 {
-        world w = world_new(5, 2, 64);
+        fixture w = fixture_new(5, 2, 64);
 
         w.softcap = 2;
         check(&w, few(), 1);
@@ -267,10 +269,10 @@ static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
         check(&w, few(), 1);
 }
 
-static void scores_may_be_far_apart(void **)
+static void handles_scores_that_are_far_apart(void **)
 {
         for (kv_type type : types) {
-                world w = world_new(4, 1, 64, CONTEXT, type);
+                fixture w = fixture_new(4, 1, 64, CONTEXT, type);
 
                 w.scale = 300;
                 check(&w, few(), 1);
@@ -279,9 +281,9 @@ static void scores_may_be_far_apart(void **)
 
 /* ---- whose rows they are ---- */
 
-static void each_row_is_of_one_kernel_where_both_run(void **)
+static void exactly_one_attention_kernel_computes_each_row(void **)
 {
-        world w = world_new(4, 2, 64);
+        fixture w = fixture_new(4, 2, 64);
 
         with_sinks_and_slopes(&w);
         for (uint32_t rows_min : { 8u, 40u, 41u })
@@ -295,14 +297,14 @@ static void each_row_is_of_one_kernel_where_both_run(void **)
                       rows_min);
 }
 
-static void a_plan_serves_layer_after_layer(void **)
+static void one_plan_serves_several_layers(void **)
 {
-        const world w = world_new(2, 2, 32);
+        const fixture w = fixture_new(2, 2, 32);
 
         for (unsigned s = 0; s < EMU_SCHEDULES; s += SCHEDULES_STEP) {
                 step_of step = step_new(&w, few(), 1);
 
-                emu_use(s);
+                emu_set_schedule(s);
                 step.layers = 3;
                 step_run_once(&step);
                 compare(&step);
@@ -310,11 +312,11 @@ static void a_plan_serves_layer_after_layer(void **)
 }
 
 /* More runs than the warp that lists them has lanes. */
-static void every_tile_of_every_long_run_is_listed_once(void **)
+static void lists_every_tile_of_every_long_run_once(void **)
 {
-        attend_room shape = {};
-        attend_prompt_room room = {};
-        vector<seen_run> runs;
+        attend_scratch shape = {};
+        attend_prompt_scratch scratch = {};
+        vector<view_run> runs;
         step_counts counts = {};
         step_view view = {};
         uint32_t tiles = 0;
@@ -332,8 +334,8 @@ static void every_tile_of_every_long_run_is_listed_once(void **)
                 tiles += count < 20 ? 0 : (count * 7 + 127) / 128;
         }
         counts.runs = 100;
-        assert_int_equal(attend_prompt_room_of(&room, &shape, 8, counts.rows, &bytes), 0);
-        room.rows_min = 20;
+        assert_int_equal(attend_prompt_scratch_of(&scratch, &shape, 8, counts.rows, &bytes), 0);
+        scratch.rows_min = 20;
         view.counts = &counts;
         view.runs = runs.data();
         view.rows_max = counts.rows;
@@ -346,15 +348,15 @@ static void every_tile_of_every_long_run_is_listed_once(void **)
                 vector<uint32_t> next(counts.rows);
                 uint32_t before = 0;
 
-                emu_use(s);
-                room.list = (attend_prompt_list *)memory.data();
-                assert_int_equal(attend_prompt_plan(nullptr, &view, &shape, &room), 0);
-                assert_int_equal(room.list->count, tiles);
-                assert_int_equal(room.list->next, 0);
-                assert_int_equal(room.list->done, 0);
+                emu_set_schedule(s);
+                scratch.list = (attend_prompt_list *)memory.data();
+                assert_int_equal(attend_prompt_plan(nullptr, &view, &shape, &scratch), 0);
+                assert_int_equal(scratch.list->count, tiles);
+                assert_int_equal(scratch.list->next, 0);
+                assert_int_equal(scratch.list->done, 0);
                 for (uint32_t i = 0; i < tiles; i++) {
-                        const attend_prompt_item *item = &room.list->items[i];
-                        const seen_run *run = &runs[item->run.slot];
+                        const attend_prompt_item *item = &scratch.list->items[i];
+                        const view_run *run = &runs[item->run.slot];
                         uint32_t *left = &next[run->row];
 
                         assert_memory_equal(&item->run, run, sizeof(*run));
@@ -368,20 +370,20 @@ static void every_tile_of_every_long_run_is_listed_once(void **)
         }
 }
 
-static void a_bucket_of_few_rows_is_not_bothered(void **)
+static void does_nothing_for_a_bucket_of_few_rows(void **)
 {
-        attend_prompt_room room = {};
+        attend_prompt_scratch scratch = {};
         attend_args args = {};
 
         /* nothing of what would be looked at is there */
-        args.room.heads = args.room.kv_heads = 1;
-        args.room.head_dim = 64;
+        args.scratch.heads = args.scratch.kv_heads = 1;
+        args.scratch.head_dim = 64;
         args.scale = 1;
         args.view.rows_max = ATTEND_PROMPT_ROWS - 1;
-        room.rows_min = ATTEND_PROMPT_ROWS;
-        room.blocks = 1;
-        assert_int_equal(attend_prompt_plan(nullptr, &args.view, &args.room, &room), 0);
-        assert_int_equal(attend_prompt(nullptr, &args, &room), 0);
+        scratch.rows_min = ATTEND_PROMPT_ROWS;
+        scratch.blocks = 1;
+        assert_int_equal(attend_prompt_plan(nullptr, &args.view, &args.scratch, &scratch), 0);
+        assert_int_equal(attend_prompt(nullptr, &args, &scratch), 0);
 }
 
 static const uint16_t *row_at(const step_of *step, uint32_t row)
@@ -389,12 +391,12 @@ static const uint16_t *row_at(const step_of *step, uint32_t row)
         return &step->out[(size_t)row * step->width];
 }
 
-static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
+static void a_prompt_has_the_same_bits_whole_and_in_chunks(void **)
 {
         const uint32_t pieces[] = { 1, 16, 40, 2, 75, 3, 24 };
 
         for (uint32_t i = 0; i < 5; i++) {
-                world w = world_new(3, 1, 64, CONTEXT, i < 2 ? KV_F16 : types[i - 1]);
+                fixture w = fixture_new(3, 1, 64, CONTEXT, i < 2 ? KV_F16 : types[i - 1]);
                 uint32_t at = 0;
                 step_of whole;
 
@@ -414,10 +416,10 @@ static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
 
 /* ---- numbers that are none ---- */
 
-static void check_unfit(kv_type type, uint32_t d, uint32_t where, bool v, bool nan, bool minus)
+static void check_not_finite(kv_type type, uint32_t d, uint32_t where, bool v, bool nan, bool minus)
 {
-        const vector<seen_run> runs = { { 0, 20, 0, 295 } };
-        world w = world_new(4, 1, d, CONTEXT, type);
+        const vector<view_run> runs = { { 0, 20, 0, 295 } };
+        fixture w = fixture_new(4, 1, d, CONTEXT, type);
         step_of was, is;
 
         w.window = 9;
@@ -433,56 +435,57 @@ static void check_unfit(kv_type type, uint32_t d, uint32_t where, bool v, bool n
         }
 }
 
-static void a_number_that_is_not_finite_spoils_those_who_see_it(void **)
+static void a_number_that_is_not_finite_affects_only_rows_that_see_it(void **)
 {
         for (kv_type type : types)
                 for (uint32_t d : { 64u, 256u })
                         for (uint32_t x = 0; x < 4; x++) {
                                 const uint32_t v = x % 2, where = 300 + 11 * (x / 2);
 
-                                check_unfit(type, d, where, v, true, false);
-                                check_unfit(type, d, where, v, false, false);
-                                check_unfit(type, d, where, v, false, true);
+                                check_not_finite(type, d, where, v, true, false);
+                                check_not_finite(type, d, where, v, false, false);
+                                check_not_finite(type, d, where, v, false, true);
                         }
 }
 
-/* ---- room ---- */
+/* ---- scratch ---- */
 
-static void room_is_told_or_refused(void **)
+static void reports_its_scratch_size_or_an_overflow(void **)
 {
-        attend_room shape = {};
-        attend_prompt_room room = {};
+        attend_scratch shape = {};
+        attend_prompt_scratch scratch = {};
         size_t bytes;
 
         shape.heads = 32;
         shape.kv_heads = 8;
         shape.head_dim = 128;
-        assert_int_equal(attend_prompt_room_of(&room, &shape, 4, 4096, &bytes), 0);
+        assert_int_equal(attend_prompt_scratch_of(&scratch, &shape, 4, 4096, &bytes), 0);
         assert_int_equal(bytes, sizeof(attend_prompt_list) + 4096 * sizeof(attend_prompt_item));
-        assert_int_equal(attend_prompt_room_of(&room, &shape, 4, UINT32_MAX, &bytes), -EOVERFLOW);
-        assert_int_equal(attend_prompt_room_of(&room, &shape, UINT32_MAX, 4096, &bytes),
+        assert_int_equal(attend_prompt_scratch_of(&scratch, &shape, 4, UINT32_MAX, &bytes),
+                         -EOVERFLOW);
+        assert_int_equal(attend_prompt_scratch_of(&scratch, &shape, UINT32_MAX, 4096, &bytes),
                          -EOVERFLOW);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(runs_of_any_length_see_any_past_and_themselves),
-                cmocka_unit_test(every_head_dimension_that_attend_serves_works),
-                cmocka_unit_test(every_type_is_read_as_page_h_has_it),
-                cmocka_unit_test(e4m3_of_every_exponent_is_what_it_is),
-                cmocka_unit_test(a_long_run_is_many_tiles),
-                cmocka_unit_test(a_group_of_more_heads_than_a_tile_has_is_in_several),
-                cmocka_unit_test(a_window_hides_what_is_behind_it),
-                cmocka_unit_test(scores_are_capped_and_sinks_and_slopes_take_part),
-                cmocka_unit_test(scores_may_be_far_apart),
-                cmocka_unit_test(each_row_is_of_one_kernel_where_both_run),
-                cmocka_unit_test(a_plan_serves_layer_after_layer),
-                cmocka_unit_test(every_tile_of_every_long_run_is_listed_once),
-                cmocka_unit_test(a_bucket_of_few_rows_is_not_bothered),
-                cmocka_unit_test(a_prompt_is_the_same_bits_in_one_piece_and_in_many),
-                cmocka_unit_test(a_number_that_is_not_finite_spoils_those_who_see_it),
-                cmocka_unit_test(room_is_told_or_refused),
+                cmocka_unit_test(runs_of_any_length_see_their_past_and_themselves),
+                cmocka_unit_test(serves_every_head_dimension_that_attend_serves),
+                cmocka_unit_test(reads_pages_of_every_type),
+                cmocka_unit_test(reads_e4m3_pages_with_every_exponent),
+                cmocka_unit_test(splits_a_long_run_into_many_tiles),
+                cmocka_unit_test(splits_a_group_with_more_heads_than_a_tile),
+                cmocka_unit_test(a_window_hides_earlier_positions),
+                cmocka_unit_test(applies_softcap_sinks_and_slopes),
+                cmocka_unit_test(handles_scores_that_are_far_apart),
+                cmocka_unit_test(exactly_one_attention_kernel_computes_each_row),
+                cmocka_unit_test(one_plan_serves_several_layers),
+                cmocka_unit_test(lists_every_tile_of_every_long_run_once),
+                cmocka_unit_test(does_nothing_for_a_bucket_of_few_rows),
+                cmocka_unit_test(a_prompt_has_the_same_bits_whole_and_in_chunks),
+                cmocka_unit_test(a_number_that_is_not_finite_affects_only_rows_that_see_it),
+                cmocka_unit_test(reports_its_scratch_size_or_an_overflow),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

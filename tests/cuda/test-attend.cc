@@ -3,7 +3,7 @@
  * checks the promise that a row's bits are its own: they do not depend on other rows, on how a
  * prompt was cut, or on how the work was split.
  */
-#include "tests/cuda/attend-rig.h"
+#include "tests/cuda/attend-fixture.h"
 
 #include <errno.h>
 
@@ -12,8 +12,8 @@
 /* ---- a step ---- */
 
 struct step_of {
-        const world *w;
-        vector<seen_run> runs;
+        const fixture *w;
+        vector<view_run> runs;
         uint32_t layers; /* by one plan */
         bool cut;        /* where that is worth anything; else every tile is whole */
         uint32_t width, rows, items;
@@ -22,34 +22,35 @@ struct step_of {
 
 static void step_run_once(step_of *step)
 {
-        const world *w = step->w;
+        const fixture *w = step->w;
         memory m = memory_new(w, step->runs);
         uint32_t bucket = step->rows + 3, pages_max = w->context / PAGE_POSITIONS;
         step_counts counts = { step->rows, (uint32_t)step->runs.size(), 0 };
         vector<uint16_t> q = queries(w, step->runs, step->rows);
         vector<uint16_t> out((size_t)bucket * step->width, UNTOUCHED);
         attend_args args = {};
-        attend_bytes bytes;
+        attend_scratch_bytes bytes;
 
-        args.room = { w->heads, w->kv_heads, w->head_dim, w->window, 0,
-                      0,        0,           nullptr,     nullptr,   nullptr };
-        assert_int_equal(attend_room_of(&args.room, PROCESSORS, bucket, pages_max, &bytes), 0);
+        args.scratch = { w->heads, w->kv_heads, w->head_dim, w->window, 0,
+                         0,        0,           nullptr,     nullptr,   nullptr };
+        assert_int_equal(attend_scratch_of(&args.scratch, PROCESSORS, bucket, pages_max, &bytes),
+                         0);
         if (step->cut)
-                args.room.blocks *= 16;
+                args.scratch.blocks *= 16;
         else
-                args.room.cuts_max = 0;
+                args.scratch.cuts_max = 0;
         vector<uint8_t> list(bytes.list, 0xff), parts(bytes.parts, 0xff);
         vector<unsigned> arrived(bytes.arrived / sizeof(unsigned), 0);
-        args.room.list = (attend_list *)list.data();
-        args.room.parts = (float *)parts.data();
-        args.room.arrived = arrived.data();
+        args.scratch.list = (attend_list *)list.data();
+        args.scratch.parts = (float *)parts.data();
+        args.scratch.arrived = arrived.data();
         args.view.counts = &counts;
         args.view.runs = step->runs.data();
         args.view.rows_max = bucket;
         args.q = q.data();
         args.out = out.data();
         describe(&args, w, &m);
-        assert_int_equal(attend_plan(nullptr, &args.view, &args.room), 0);
+        assert_int_equal(attend_plan(nullptr, &args.view, &args.scratch), 0);
         for (uint32_t layers = 0; layers < step->layers; layers++)
                 assert_int_equal(attend(nullptr, &args), 0);
         for (unsigned n : arrived)
@@ -57,18 +58,18 @@ static void step_run_once(step_of *step)
         for (size_t i = (size_t)step->rows * step->width; i < out.size(); i++)
                 assert_int_equal(out[i], UNTOUCHED);
         out.resize((size_t)step->rows * step->width);
-        step->items = args.room.list->count;
+        step->items = args.scratch.list->count;
         step->out = out;
 }
 
-static step_of step_new(const world *w, vector<seen_run> runs)
+static step_of step_new(const fixture *w, vector<view_run> runs)
 {
         step_of step = {};
 
         step.w = w;
         step.layers = 1;
         step.width = (w->heads * w->head_dim + 63) / 64 * 64;
-        for (seen_run &run : runs) {
+        for (view_run &run : runs) {
                 run.row = step.rows;
                 step.rows += run.count;
         }
@@ -77,22 +78,22 @@ static step_of step_new(const world *w, vector<seen_run> runs)
 }
 
 /* Under one schedule. */
-static step_of run_plainly(const world *w, vector<seen_run> runs, bool cut)
+static step_of run_plainly(const fixture *w, vector<view_run> runs, bool cut)
 {
         step_of step = step_new(w, runs);
 
         step.cut = cut;
-        emu_use(cut ? 3 : 2);
+        emu_set_schedule(cut ? 3 : 2);
         step_run_once(&step);
         return step;
 }
 
 static void compare(const step_of *step)
 {
-        const world *w = step->w;
+        const fixture *w = step->w;
         double worst = 0;
 
-        for (const seen_run &run : step->runs) {
+        for (const view_run &run : step->runs) {
                 for (uint32_t i = 0; i < run.count * w->heads; i++) {
                         uint32_t row = i / w->heads, head = i % w->heads;
                         double largest;
@@ -127,14 +128,14 @@ static void compare(const step_of *step)
 }
 
 /* Under all schedules, with tiles cut and whole: the same bits, and the right ones. */
-static void check(const world *w, vector<seen_run> runs)
+static void check(const fixture *w, vector<view_run> runs)
 {
         step_of first = step_new(w, runs);
 
         for (unsigned s = 0; s < EMU_SCHEDULES; s += SCHEDULES_STEP) {
                 step_of step = first;
 
-                emu_use(s);
+                emu_set_schedule(s);
                 step.cut = s % 2;
                 step_run_once(&step);
                 if (!s)
@@ -145,9 +146,9 @@ static void check(const world *w, vector<seen_run> runs)
 }
 
 /* One row in each slot, with a given context. */
-static vector<seen_run> decodes(vector<uint32_t> contexts)
+static vector<view_run> decodes(vector<uint32_t> contexts)
 {
-        vector<seen_run> runs;
+        vector<view_run> runs;
 
         for (uint32_t s = 0; s < contexts.size(); s++)
                 runs.push_back({ 0, 1, s, contexts[s] - 1 });
@@ -155,7 +156,7 @@ static vector<seen_run> decodes(vector<uint32_t> contexts)
 }
 
 /* Decodes beside a chunk of a prompt that has a past; and less of it. */
-static vector<seen_run> mixed(void)
+static vector<view_run> mixed(void)
 {
         return { { 0, 1, 3, 30 },
                  { 0, 40, 1, 230 },
@@ -164,17 +165,17 @@ static vector<seen_run> mixed(void)
                  { 0, 1, 2, 0 } };
 }
 
-static vector<seen_run> some(void)
+static vector<view_run> some(void)
 {
         return { { 0, 1, 3, 30 }, { 0, 6, 1, 252 }, { 0, 1, 2, 0 }, { 0, 9, 6, 12 } };
 }
 
 /* ---- results ---- */
 
-static void decodes_see_their_context_of_any_length(void **)
+static void decodes_see_contexts_of_any_length(void **)
 {
         for (uint32_t g : { 1u, 4u, 7u, 8u }) {
-                const world w = world_new(g, g == 1 ? 2 : 1, 64), wide = world_new(g, 1, 128);
+                const fixture w = fixture_new(g, g == 1 ? 2 : 1, 64), wide = fixture_new(g, 1, 128);
 
                 check(&w,
                       decodes({ 1, 15, 16, 17, ATTEND_SPLIT - 1, ATTEND_SPLIT, ATTEND_SPLIT + 1 }));
@@ -182,23 +183,23 @@ static void decodes_see_their_context_of_any_length(void **)
         }
 }
 
-static void a_long_context_goes_through_many_splits(void **)
+static void splits_a_long_context(void **)
 {
         for (uint32_t d : { 128u, 256u }) {
-                const world w = world_new(4, 1, d);
+                const fixture w = fixture_new(4, 1, d);
 
                 check(&w, decodes({ 600, 17 }));
         }
 }
 
-static void more_parts_are_added_than_go_at_once(void **)
+static void adds_more_parts_than_fit_one_pass(void **)
 {
-        const world w = world_new(2, 1, 32, 2400);
+        const fixture w = fixture_new(2, 1, 32, 2400);
 
         check(&w, decodes({ 2320 }));
 }
 
-static void every_head_dimension_that_is_served_works(void **)
+static void serves_every_supported_head_dimension(void **)
 {
         for (uint32_t d = 0; d < 600; d++) {
                 bool known = d == 32 || d == 64 || d == 80 || d == 96 || d == 128 || d == 256;
@@ -207,7 +208,7 @@ static void every_head_dimension_that_is_served_works(void **)
                 for (kv_type type : types) {
                         assert_int_equal(attend_serves(d, type), known);
                         if (known && (type != KV_F16 || (d != 64 && d != 128))) {
-                                const world w = world_new(3, 1, d, CONTEXT, type);
+                                const fixture w = fixture_new(3, 1, d, CONTEXT, type);
 
                                 check(&w, { { 0, 7, 1, 20 }, { 0, 1, 4, 260 } });
                         }
@@ -217,17 +218,17 @@ static void every_head_dimension_that_is_served_works(void **)
 
 static void a_chunk_sees_its_past_and_itself_up_to_each_row(void **)
 {
-        const world four = world_new(4, 1, 64), seven = world_new(7, 2, 64);
+        const fixture four = fixture_new(4, 1, 64), seven = fixture_new(7, 2, 64);
 
         check(&four, mixed());
         check(&seven, some());
 }
 
 /* Two KV heads, splits, more slices than a ring has stages, and an end anywhere in a page. */
-static void every_type_is_read_as_page_h_has_it(void **)
+static void reads_pages_of_every_type(void **)
 {
         for (kv_type type : types) {
-                const world w = world_new(2, 2, 80, CONTEXT, type);
+                const fixture w = fixture_new(2, 2, 80, CONTEXT, type);
 
                 check(&w, some());
                 check(&w, decodes({ 1, 15, 17, ATTEND_SPLIT + 1, 799 }));
@@ -238,27 +239,27 @@ static void every_type_is_read_as_page_h_has_it(void **)
  * By page.h a head's largest number has the largest exponent but one.  Readers must not rely on
  * that.
  */
-static void e4m3_of_every_exponent_is_what_it_is(void **)
+static void reads_e4m3_pages_with_every_exponent(void **)
 {
         for (uint32_t exponent = 0; exponent < 16; exponent++) {
-                const world w = world_of_exponent(exponent, exponent % 2 ? 64 : 80);
+                const fixture w = fixture_of_exponent(exponent, exponent % 2 ? 64 : 80);
 
                 check(&w, decodes({ 1, 15, 40 }));
         }
 }
 
-static void a_group_of_more_heads_than_a_tile_has_is_in_several(void **)
+static void splits_a_group_with_more_heads_than_a_tile(void **)
 {
-        const world w = world_new(21, 1, 32);
+        const fixture w = fixture_new(21, 1, 32);
 
         check(&w, { { 0, 3, 0, 100 }, { 0, 1, 1, 258 } });
 }
 
-static void a_window_hides_what_is_behind_it(void **)
+static void a_window_hides_earlier_positions(void **)
 {
         for (uint32_t window : { 1u, 32u, 250u }) {
-                world w = world_new(4, 1, 64);
-                vector<seen_run> runs = some();
+                fixture w = fixture_new(4, 1, 64);
+                vector<view_run> runs = some();
 
                 w.window = window;
                 runs.push_back({ 0, 7, 7, 764 });
@@ -266,9 +267,9 @@ static void a_window_hides_what_is_behind_it(void **)
         }
 }
 
-static void splits_before_the_window_are_not_listed(void **)
+static void does_not_list_splits_before_the_window(void **)
 {
-        world w = world_new(2, 1, 64);
+        fixture w = fixture_new(2, 1, 64);
 
         w.window = 20;
         assert_int_equal(run_plainly(&w, { { 0, 1, 0, 799 } }, true).items, 1);
@@ -280,16 +281,15 @@ static void splits_before_the_window_are_not_listed(void **)
 }
 
 /* More tiles than the kernel that lists them has threads, and not all can be cut. */
-static void every_split_of_every_tile_is_listed_once(void **)
+static void lists_every_split_of_every_tile_once(void **)
 {
         const uint32_t group = 16, kv_heads = 2;
-        attend_room room = {
-                group * kv_heads, kv_heads, 32, 0, 0, 0, 0, nullptr, nullptr, nullptr
-        };
-        vector<seen_run> runs;
+        attend_scratch scratch = { group * kv_heads, kv_heads, 32,     0, 0, 0, 0,
+                                   nullptr,          nullptr,  nullptr };
+        vector<view_run> runs;
         step_counts counts = {};
         step_view view = {};
-        attend_bytes bytes;
+        attend_scratch_bytes bytes;
         uint32_t splits = 0, cuts = 0, listed = 0;
 
         dice = 9;
@@ -298,23 +298,23 @@ static void every_split_of_every_tile_is_listed_once(void **)
                 counts.rows += runs.back().count;
         }
         counts.runs = 300;
-        assert_int_equal(attend_room_of(&room, 8, counts.rows, 700, &bytes), 0);
+        assert_int_equal(attend_scratch_of(&scratch, 8, counts.rows, 700, &bytes), 0);
         vector<uint8_t> memory(bytes.list, 0xff);
-        room.list = (attend_list *)memory.data();
+        scratch.list = (attend_list *)memory.data();
         view.counts = &counts;
         view.runs = runs.data();
         view.rows_max = counts.rows;
         for (unsigned s = 0; s < EMU_SCHEDULES; s += SCHEDULES_STEP) {
-                vector<bool> taken(room.cuts_max);
+                vector<bool> taken(scratch.cuts_max);
                 /* for each tile, which is a row: its next split */
                 vector<uint32_t> next(counts.rows);
 
-                emu_use(s);
-                room.blocks = s % 2 ? 5000 : 1000;
-                assert_int_equal(attend_plan(nullptr, &view, &room), 0);
+                emu_set_schedule(s);
+                scratch.blocks = s % 2 ? 5000 : 1000;
+                assert_int_equal(attend_plan(nullptr, &view, &scratch), 0);
                 splits = cuts = 0;
-                for (uint32_t i = 0; i < room.list->count; i++) {
-                        const attend_item *item = &room.list->items[i];
+                for (uint32_t i = 0; i < scratch.list->count; i++) {
+                        const attend_item *item = &scratch.list->items[i];
                         uint32_t row = item->run.row + item->tile;
                         uint32_t all = (item->run.position + item->tile) / ATTEND_SPLIT + 1;
 
@@ -327,24 +327,24 @@ static void every_split_of_every_tile_is_listed_once(void **)
                                 continue;
                         }
                         assert_int_equal(item->end, item->begin + 1);
-                        assert_true(item->part + all <= room.cuts_max);
+                        assert_true(item->part + all <= scratch.cuts_max);
                         assert_false(taken[item->part + item->begin]);
                         taken[item->part + item->begin] = true;
                         cuts++;
                 }
-                for (const seen_run &run : runs)
+                for (const view_run &run : runs)
                         for (uint32_t r = 0; r < run.count; r++)
                                 assert_int_equal(next[run.row + r],
                                                  (run.position + r) / ATTEND_SPLIT + 1);
                 assert_true(cuts > 0 && cuts < splits);
-                listed = room.list->count;
+                listed = scratch.list->count;
         }
         print_message("  %u splits, %u of them of their own, %u items\n", splits, cuts, listed);
 }
 
-static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
+static void applies_softcap_sinks_and_slopes(void **)
 {
-        world w = world_new(5, 2, 64);
+        fixture w = fixture_new(5, 2, 64);
 
         w.softcap = 2;
         check(&w, some());
@@ -356,10 +356,10 @@ static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
         check(&w, some());
 }
 
-static void scores_may_be_far_apart(void **)
+static void handles_scores_that_are_far_apart(void **)
 {
         for (kv_type type : types) {
-                world w = world_new(4, 1, 64, CONTEXT, type);
+                fixture w = fixture_new(4, 1, 64, CONTEXT, type);
 
                 w.scale = 300;
                 check(&w, { { 0, 9, 1, 290 }, { 0, 1, 2, 700 } });
@@ -373,17 +373,17 @@ static const uint16_t *row_at(const step_of *step, uint32_t row)
         return &step->out[(size_t)row * step->width];
 }
 
-static void a_row_is_the_same_bits_alone_and_beside_others(void **)
+static void a_row_has_the_same_bits_alone_and_beside_others(void **)
 {
         for (uint32_t i = 0; i < 5; i++) {
                 const uint32_t window = i == 1 ? 45 : 0;
-                world w = world_new(4, 1, 64, CONTEXT, i < 2 ? KV_F16 : types[i - 1]);
+                fixture w = fixture_new(4, 1, 64, CONTEXT, i < 2 ? KV_F16 : types[i - 1]);
                 step_of all;
 
                 w.window = window;
                 with_sinks_and_slopes(&w);
                 all = run_plainly(&w, i ? some() : mixed(), true);
-                for (const seen_run &run : all.runs) {
+                for (const view_run &run : all.runs) {
                         for (uint32_t r = 0; r < run.count; r++) {
                                 const step_of one = run_plainly(
                                         &w, { { 0, 1, run.slot, run.position + r } }, r % 2);
@@ -395,12 +395,12 @@ static void a_row_is_the_same_bits_alone_and_beside_others(void **)
         }
 }
 
-static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
+static void a_prompt_has_the_same_bits_whole_and_in_chunks(void **)
 {
         const uint32_t pieces[] = { 1, 16, 40, 2, 194, 3, 24 };
 
         for (kv_type type : types) {
-                const world w = world_new(3, 1, 64, CONTEXT, type);
+                const fixture w = fixture_new(3, 1, 64, CONTEXT, type);
                 const step_of whole = run_plainly(&w, { { 0, 280, 2, 0 } }, true);
                 uint32_t at = 0;
 
@@ -416,9 +416,9 @@ static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
         }
 }
 
-static void a_plan_serves_layer_after_layer(void **)
+static void one_plan_serves_several_layers(void **)
 {
-        const world w = world_new(4, 1, 64);
+        const fixture w = fixture_new(4, 1, 64);
         step_of step = step_new(&w, decodes({ CONTEXT, 20 }));
 
         step.cut = true;
@@ -427,10 +427,10 @@ static void a_plan_serves_layer_after_layer(void **)
         compare(&step);
 }
 
-static void how_the_work_is_cut_changes_no_bit(void **)
+static void splitting_the_work_changes_no_bit(void **)
 {
-        const world w = world_new(2, 2, 128);
-        vector<seen_run> runs = decodes({ CONTEXT, 500, 20, 513 });
+        const fixture w = fixture_new(2, 2, 128);
+        vector<view_run> runs = decodes({ CONTEXT, 500, 20, 513 });
 
         assert_memory_equal(run_plainly(&w, runs, true).out.data(),
                             run_plainly(&w, runs, false).out.data(), 4 * w.heads * 128 * 2);
@@ -438,9 +438,9 @@ static void how_the_work_is_cut_changes_no_bit(void **)
 
 /* ---- numbers that are none ---- */
 
-static void check_unfit(kv_type type, bool v, bool nan, bool minus)
+static void check_not_finite(kv_type type, bool v, bool nan, bool minus)
 {
-        world w = world_new(4, 1, 64, CONTEXT, type);
+        fixture w = fixture_new(4, 1, 64, CONTEXT, type);
         const step_of was = run_plainly(&w, { { 0, 20, 0, 295 } }, true);
         step_of is;
 
@@ -455,58 +455,58 @@ static void check_unfit(kv_type type, bool v, bool nan, bool minus)
         }
 }
 
-static void a_number_that_is_not_finite_spoils_those_who_see_it(void **)
+static void a_number_that_is_not_finite_affects_only_rows_that_see_it(void **)
 {
         for (kv_type type : types)
                 for (uint32_t v = 0; v < 2; v++) {
-                        check_unfit(type, v, true, false);
-                        check_unfit(type, v, false, false);
-                        check_unfit(type, v, false, true);
+                        check_not_finite(type, v, true, false);
+                        check_not_finite(type, v, false, false);
+                        check_not_finite(type, v, false, true);
                 }
 }
 
-/* ---- room ---- */
+/* ---- scratch ---- */
 
-static void room_is_told_or_refused(void **)
+static void reports_its_scratch_size_or_an_overflow(void **)
 {
-        attend_room room = { 32, 8, 128, 0, 0, 0, 0, nullptr, nullptr, nullptr };
-        attend_bytes bytes;
+        attend_scratch scratch = { 32, 8, 128, 0, 0, 0, 0, nullptr, nullptr, nullptr };
+        attend_scratch_bytes bytes;
 
         /* 8192 pages are 512 splits: one sequence of that length, on 8 KV heads */
-        assert_int_equal(attend_room_of(&room, 4, 1, 8192, &bytes), 0);
-        assert_int_equal(room.cuts_max, 512);
+        assert_int_equal(attend_scratch_of(&scratch, 4, 1, 8192, &bytes), 0);
+        assert_int_equal(scratch.cuts_max, 512);
         assert_int_equal(bytes.parts, 512 * 8 * (16 * 128 + 32) * 4);
         assert_int_equal(bytes.arrived, 512 * 8 * 4);
-        assert_int_equal(attend_room_of(&room, 4, UINT32_MAX, 8192, &bytes), -EOVERFLOW);
-        assert_int_equal(attend_room_of(&room, 4, 4096, UINT32_MAX, &bytes), -EOVERFLOW);
-        assert_int_equal(attend_room_of(&room, UINT32_MAX, 4096, 8192, &bytes), -EOVERFLOW);
+        assert_int_equal(attend_scratch_of(&scratch, 4, UINT32_MAX, 8192, &bytes), -EOVERFLOW);
+        assert_int_equal(attend_scratch_of(&scratch, 4, 4096, UINT32_MAX, &bytes), -EOVERFLOW);
+        assert_int_equal(attend_scratch_of(&scratch, UINT32_MAX, 4096, 8192, &bytes), -EOVERFLOW);
         /* a large step needs no more than what keeps a device busy */
-        assert_int_equal(attend_room_of(&room, 132, 4096, 8192, &bytes), 0);
+        assert_int_equal(attend_scratch_of(&scratch, 132, 4096, 8192, &bytes), 0);
         assert_true(bytes.parts < 80u << 20);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(decodes_see_their_context_of_any_length),
-                cmocka_unit_test(a_long_context_goes_through_many_splits),
-                cmocka_unit_test(more_parts_are_added_than_go_at_once),
-                cmocka_unit_test(every_head_dimension_that_is_served_works),
+                cmocka_unit_test(decodes_see_contexts_of_any_length),
+                cmocka_unit_test(splits_a_long_context),
+                cmocka_unit_test(adds_more_parts_than_fit_one_pass),
+                cmocka_unit_test(serves_every_supported_head_dimension),
                 cmocka_unit_test(a_chunk_sees_its_past_and_itself_up_to_each_row),
-                cmocka_unit_test(every_type_is_read_as_page_h_has_it),
-                cmocka_unit_test(e4m3_of_every_exponent_is_what_it_is),
-                cmocka_unit_test(a_group_of_more_heads_than_a_tile_has_is_in_several),
-                cmocka_unit_test(a_window_hides_what_is_behind_it),
-                cmocka_unit_test(splits_before_the_window_are_not_listed),
-                cmocka_unit_test(every_split_of_every_tile_is_listed_once),
-                cmocka_unit_test(scores_are_capped_and_sinks_and_slopes_take_part),
-                cmocka_unit_test(scores_may_be_far_apart),
-                cmocka_unit_test(a_row_is_the_same_bits_alone_and_beside_others),
-                cmocka_unit_test(a_prompt_is_the_same_bits_in_one_piece_and_in_many),
-                cmocka_unit_test(a_plan_serves_layer_after_layer),
-                cmocka_unit_test(how_the_work_is_cut_changes_no_bit),
-                cmocka_unit_test(a_number_that_is_not_finite_spoils_those_who_see_it),
-                cmocka_unit_test(room_is_told_or_refused),
+                cmocka_unit_test(reads_pages_of_every_type),
+                cmocka_unit_test(reads_e4m3_pages_with_every_exponent),
+                cmocka_unit_test(splits_a_group_with_more_heads_than_a_tile),
+                cmocka_unit_test(a_window_hides_earlier_positions),
+                cmocka_unit_test(does_not_list_splits_before_the_window),
+                cmocka_unit_test(lists_every_split_of_every_tile_once),
+                cmocka_unit_test(applies_softcap_sinks_and_slopes),
+                cmocka_unit_test(handles_scores_that_are_far_apart),
+                cmocka_unit_test(a_row_has_the_same_bits_alone_and_beside_others),
+                cmocka_unit_test(a_prompt_has_the_same_bits_whole_and_in_chunks),
+                cmocka_unit_test(one_plan_serves_several_layers),
+                cmocka_unit_test(splitting_the_work_changes_no_bit),
+                cmocka_unit_test(a_number_that_is_not_finite_affects_only_rows_that_see_it),
+                cmocka_unit_test(reports_its_scratch_size_or_an_overflow),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

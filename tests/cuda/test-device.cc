@@ -1,9 +1,8 @@
 /*
- * The emulated device.  Work that is put on a stream is done late, and only moments bind its
- * order.  If a caller forgets one of them, or to wait, it sees a wrong result for some seed
- * among 20.
+ * The emulated device.  Work that is put on a stream is done late, and only events bind its order.
+ * If a caller forgets one of them, or to wait, it sees a wrong result for some seed among 20.
  */
-#include "tests/cuda/rig.h"
+#include "tests/cuda/fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,15 +15,15 @@
 #define BYTES (NUMBERS * sizeof(uint32_t))
 
 /* The setup of every test: two pieces of the device's memory, and two of pinned memory. */
-struct world {
+struct fixture {
         struct device *device;
         uint32_t *a, *b, *in, *out; /* NUMBERS each; a and b are the device's */
-        struct moment *moment, *other;
+        struct event *event, *other;
 };
 
-static world begin(uint64_t seed)
+static fixture begin(uint64_t seed)
 {
-        world w = {};
+        fixture w = {};
 
         if (emulated)
                 device_emu_seed(seed);
@@ -33,15 +32,15 @@ static world begin(uint64_t seed)
         assert_int_equal(device_new(w.device, BYTES, (void **)&w.b), 0);
         assert_int_equal(device_pinned_new(w.device, BYTES, (void **)&w.in), 0);
         assert_int_equal(device_pinned_new(w.device, BYTES, (void **)&w.out), 0);
-        assert_int_equal(device_moment_new(w.device, &w.moment), 0);
-        assert_int_equal(device_moment_new(w.device, &w.other), 0);
+        assert_int_equal(device_event_new(w.device, &w.event), 0);
+        assert_int_equal(device_event_new(w.device, &w.other), 0);
         return w;
 }
 
-static void end(world *w)
+static void end(fixture *w)
 {
-        device_moment_delete(w->device, w->moment);
-        device_moment_delete(w->device, w->other);
+        device_event_delete(w->device, w->event);
+        device_event_delete(w->device, w->other);
         device_delete(w->device, w->a);
         device_delete(w->device, w->b);
         device_pinned_delete(w->device, w->in);
@@ -71,7 +70,7 @@ static bool is_poison(const uint32_t *numbers)
         return true;
 }
 
-static void put_step(world *w, stream stream, uint32_t *numbers, uint32_t times, uint32_t plus)
+static void put_step(fixture *w, stream stream, uint32_t *numbers, uint32_t times, uint32_t plus)
 {
         step_args args = { numbers, times, plus };
 
@@ -81,28 +80,28 @@ static void put_step(world *w, stream stream, uint32_t *numbers, uint32_t times,
 }
 
 /* Both ends of a stream, and that the host knows that it is done. */
-static void put_in(world *w, stream stream, uint32_t *to)
+static void put_in(fixture *w, stream stream, uint32_t *to)
 {
         assert_int_equal(device_upload(w->device, stream, to, w->in, BYTES), 0);
 }
 
-static void put_out(world *w, stream stream, const uint32_t *from)
+static void put_out(fixture *w, stream stream, const uint32_t *from)
 {
         assert_int_equal(device_download(w->device, stream, w->out, from, BYTES), 0);
 }
 
-static void mark_and_wait(world *w, stream stream)
+static void mark_and_wait(fixture *w, stream stream)
 {
-        assert_int_equal(device_mark(w->device, stream, w->moment), 0);
-        assert_int_equal(device_wait(w->device, w->moment), 0);
+        assert_int_equal(device_event_record(w->device, stream, w->event), 0);
+        assert_int_equal(device_event_wait(w->device, w->event), 0);
 }
 
 /* ---- one stream ---- */
 
-static void nothing_is_done_before_somebody_waits_and_then_all_in_order(void **)
+static void work_runs_in_order_and_only_when_waited_for(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 fill(w.in, 100);
                 put_in(&w, STREAM_STEPS, w.a);
@@ -123,9 +122,9 @@ static void nothing_is_done_before_somebody_waits_and_then_all_in_order(void **)
         }
 }
 
-static void new_memory_is_poison_at_a_multiple_of_256(void **)
+static void new_memory_is_poisoned_and_aligned_to_256_bytes(void **)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         assert_int_equal((uintptr_t)w.a % 256, 0);
         assert_int_equal((uintptr_t)w.in % 256, 0);
@@ -137,24 +136,24 @@ static void new_memory_is_poison_at_a_multiple_of_256(void **)
         end(&w);
 }
 
-static void what_is_downloaded_is_seen_after_a_moment_behind_it_and_not_before(void **)
+static void a_download_is_complete_only_after_a_later_moment(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 fill(w.in, 5);
                 put_in(&w, STREAM_STEPS, w.a);
-                assert_int_equal(device_mark(w.device, STREAM_STEPS, w.other), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_STEPS, w.other), 0);
                 put_out(&w, STREAM_STEPS, w.a);
-                assert_int_equal(device_mark(w.device, STREAM_STEPS, w.moment), 0);
-                assert_int_equal(device_wait(w.device, w.other), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_STEPS, w.event), 0);
+                assert_int_equal(device_event_wait(w.device, w.other), 0);
                 assert_true(is_poison(w.out)); /* done or not */
-                assert_int_equal(device_wait(w.device, w.moment), 0);
+                assert_int_equal(device_event_wait(w.device, w.event), 0);
                 assert_true(holds(w.out, 5));
                 put_step(&w, STREAM_STEPS, w.a, 1, 1);
                 put_out(&w, STREAM_STEPS, w.a);
-                assert_true(is_poison(w.out));                        /* again */
-                assert_int_equal(device_wait(w.device, w.moment), 0); /* of the first time */
+                assert_true(is_poison(w.out));                             /* again */
+                assert_int_equal(device_event_wait(w.device, w.event), 0); /* of the first time */
                 assert_true(is_poison(w.out));
                 mark_and_wait(&w, STREAM_STEPS);
                 assert_true(holds(w.out, 6));
@@ -162,21 +161,21 @@ static void what_is_downloaded_is_seen_after_a_moment_behind_it_and_not_before(v
         }
 }
 
-static void a_moment_that_was_never_marked_is_now(void **)
+static void waiting_for_an_unmarked_moment_returns_at_once(void **)
 {
-        world w = begin(3);
+        fixture w = begin(3);
 
         put_step(&w, STREAM_STEPS, w.a, 0, 1);
-        assert_int_equal(device_wait(w.device, w.moment), 0);
-        assert_int_equal(device_follow(w.device, STREAM_LOADS, w.moment), 0);
-        assert_int_equal(device_mark(w.device, STREAM_LOADS, w.moment), 0);
-        assert_int_equal(device_wait(w.device, w.moment), 0);
+        assert_int_equal(device_event_wait(w.device, w.event), 0);
+        assert_int_equal(device_stream_wait(w.device, STREAM_LOADS, w.event), 0);
+        assert_int_equal(device_event_record(w.device, STREAM_LOADS, w.event), 0);
+        assert_int_equal(device_event_wait(w.device, w.event), 0);
         end(&w);
 }
 
-static void a_launch_without_blocks_is_nothing(void **)
+static void a_launch_without_blocks_does_nothing(void **)
 {
-        world w = begin(3);
+        fixture w = begin(3);
         step_args args = { nullptr, 0, 0 };
 
         assert_int_equal(
@@ -193,25 +192,25 @@ struct links {
 };
 
 /*
- * Loads bring numbers, steps work on them, loads take them away, five times.  True: the result
- * was right.  The host waits only for the stream of loads, which waits for steps only by
- * moments that it followed.
+ * Loads bring numbers, steps work on them, loads take them away, five times.  True: the result was
+ * right.  The host waits only for the stream of loads, which waits for steps only by events that it
+ * waited for.
  */
 static bool pass_on(uint64_t seed, links links)
 {
-        world w = begin(seed);
+        fixture w = begin(seed);
         bool good = true;
 
         for (uint32_t round = 0; round < 5; round++) {
                 fill(w.in, round * 1000);
                 put_in(&w, STREAM_LOADS, w.a);
-                assert_int_equal(device_mark(w.device, STREAM_LOADS, w.moment), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_LOADS, w.event), 0);
                 if (links.there)
-                        assert_int_equal(device_follow(w.device, STREAM_STEPS, w.moment), 0);
+                        assert_int_equal(device_stream_wait(w.device, STREAM_STEPS, w.event), 0);
                 put_step(&w, STREAM_STEPS, w.a, 1, 3);
-                assert_int_equal(device_mark(w.device, STREAM_STEPS, w.other), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_STEPS, w.other), 0);
                 if (links.back)
-                        assert_int_equal(device_follow(w.device, STREAM_LOADS, w.other), 0);
+                        assert_int_equal(device_stream_wait(w.device, STREAM_LOADS, w.other), 0);
                 put_out(&w, STREAM_LOADS, w.a);
                 mark_and_wait(&w, STREAM_LOADS);
                 good = good && holds(w.out, round * 1000 + 3);
@@ -220,7 +219,7 @@ static bool pass_on(uint64_t seed, links links)
         return good;
 }
 
-static unsigned times_right(links links)
+static unsigned count_correct_runs(links links)
 {
         unsigned right = 0;
 
@@ -229,25 +228,25 @@ static unsigned times_right(links links)
         return right;
 }
 
-static void who_follows_comes_after(void **)
+static void a_stream_that_follows_a_moment_runs_after_it(void **)
 {
-        assert_int_equal(times_right({ true, true }), SEEDS);
+        assert_int_equal(count_correct_runs({ true, true }), SEEDS);
 }
 
-static void who_forgets_to_follow_is_seen(void **)
+static void exposes_a_stream_that_does_not_follow_a_moment(void **)
 {
-        assert_true(times_right({ false, true }) < SEEDS);
-        assert_true(times_right({ true, false }) < SEEDS);
-        assert_true(times_right({ false, false }) < SEEDS);
+        assert_true(count_correct_runs({ false, true }) < SEEDS);
+        assert_true(count_correct_runs({ true, false }) < SEEDS);
+        assert_true(count_correct_runs({ false, false }) < SEEDS);
 }
 
 /* Of two streams that know nothing of each other, either may be first, and both may be half-way. */
-static void streams_run_beside_each_other_in_many_orders(void **)
+static void streams_interleave_in_many_orders(void **)
 {
         unsigned none = 0, all = 0, some = 0;
 
         for (uint64_t seed = 0; seed < 3 * SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
                 uint32_t first;
 
                 put_step(&w, STREAM_STEPS, w.a, 0, 0);
@@ -267,30 +266,30 @@ static void streams_run_beside_each_other_in_many_orders(void **)
 }
 
 /* The host waits for steps, which followed loads: so it knows of both. */
-static void who_waits_for_a_stream_waits_for_whom_that_has_followed(void **)
+static void waiting_for_a_stream_includes_the_moments_it_followed(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 fill(w.in, 50);
                 put_in(&w, STREAM_LOADS, w.a);
                 put_out(&w, STREAM_LOADS, w.a);
-                assert_int_equal(device_mark(w.device, STREAM_LOADS, w.other), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_LOADS, w.other), 0);
                 put_step(&w, STREAM_LOADS, w.a, 1, 1); /* after the mark */
-                assert_int_equal(device_follow(w.device, STREAM_STEPS, w.other), 0);
-                device_moment_delete(w.device, w.other);
+                assert_int_equal(device_stream_wait(w.device, STREAM_STEPS, w.other), 0);
+                device_event_delete(w.device, w.other);
                 mark_and_wait(&w, STREAM_STEPS);
                 assert_true(holds(w.out, 50));
-                assert_int_equal(device_moment_new(w.device, &w.other), 0);
+                assert_int_equal(device_event_new(w.device, &w.other), 0);
                 end(&w);
         }
 }
 
 struct side {
-        world *w;
+        fixture *w;
         enum stream stream;
         uint32_t *memory, *pinned;
-        struct moment *moment;
+        struct event *event;
         uint32_t first, good;
 };
 
@@ -306,20 +305,20 @@ static void *work_alone(void *arg)
                 fill(side->pinned, side->first);
                 device_upload(device, side->stream, side->memory, side->pinned, BYTES);
                 device_launch(device, side->stream, { 1, 1, 1, 64, BYTES, false }, step, args);
-                device_mark(device, side->stream, side->moment);
-                device_wait(device, side->moment);
+                device_event_record(device, side->stream, side->event);
+                device_event_wait(device, side->event);
                 device_download(device, side->stream, side->pinned, side->memory, BYTES);
-                device_mark(device, side->stream, side->moment);
-                device_wait(device, side->moment);
+                device_event_record(device, side->stream, side->event);
+                device_event_wait(device, side->event);
                 side->good += holds(side->pinned, side->first + round);
         }
         return nullptr;
 }
 
-static void each_stream_may_have_a_thread_of_its_own(void **)
+static void each_stream_may_have_its_own_thread(void **)
 {
-        world w = begin(5);
-        side sides[] = { { &w, STREAM_STEPS, w.a, w.in, w.moment, 1000, 0 },
+        fixture w = begin(5);
+        side sides[] = { { &w, STREAM_STEPS, w.a, w.in, w.event, 1000, 0 },
                          { &w, STREAM_LOADS, w.b, w.out, w.other, 2000, 0 } };
         pthread_t threads[2];
 
@@ -332,31 +331,31 @@ static void each_stream_may_have_a_thread_of_its_own(void **)
         end(&w);
 }
 
-/* ---- recordings ---- */
+/* ---- graphs ---- */
 
-static void a_recording_is_not_done_but_each_replay_is_on_memory_as_it_is_then(void **)
+static void a_recording_runs_only_when_replayed_and_reads_current_memory(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
-                recording *recording;
+                fixture w = begin(seed);
+                graph *graph;
 
                 fill(w.in, 10);
                 put_in(&w, STREAM_STEPS, w.a);
-                assert_false(device_records(w.device, STREAM_STEPS));
-                assert_int_equal(device_record(w.device, STREAM_STEPS), 0);
-                assert_true(device_records(w.device, STREAM_STEPS));
-                assert_false(device_records(w.device, STREAM_LOADS));
+                assert_false(device_is_capturing(w.device, STREAM_STEPS));
+                assert_int_equal(device_capture_begin(w.device, STREAM_STEPS), 0);
+                assert_true(device_is_capturing(w.device, STREAM_STEPS));
+                assert_false(device_is_capturing(w.device, STREAM_LOADS));
                 put_step(&w, STREAM_STEPS, w.a, 1, 100);
                 assert_int_equal(device_copy(w.device, STREAM_STEPS, w.b, w.a, BYTES), 0);
-                assert_int_equal(device_recorded(w.device, STREAM_STEPS, &recording), 0);
-                assert_false(device_records(w.device, STREAM_STEPS));
+                assert_int_equal(device_capture_end(w.device, STREAM_STEPS, &graph), 0);
+                assert_false(device_is_capturing(w.device, STREAM_STEPS));
                 put_out(&w, STREAM_STEPS, w.a);
                 mark_and_wait(&w, STREAM_STEPS);
                 assert_true(holds(w.out, 10));
-                assert_int_equal(device_replay(w.device, STREAM_STEPS, recording), 0);
+                assert_int_equal(device_graph_launch(w.device, STREAM_STEPS, graph), 0);
                 put_step(&w, STREAM_STEPS, w.a, 1, 1);
-                assert_int_equal(device_replay(w.device, STREAM_STEPS, recording), 0);
-                device_recording_delete(w.device, recording);
+                assert_int_equal(device_graph_launch(w.device, STREAM_STEPS, graph), 0);
+                device_graph_delete(w.device, graph);
                 put_out(&w, STREAM_STEPS, w.b);
                 mark_and_wait(&w, STREAM_STEPS);
                 assert_true(holds(w.out, 211));
@@ -366,45 +365,45 @@ static void a_recording_is_not_done_but_each_replay_is_on_memory_as_it_is_then(v
 
 /* ---- the end ---- */
 
-static void a_device_that_is_lost_stays_lost_and_says_so(void **)
+static void a_lost_device_stays_lost_and_reports_it(void **)
 {
         for (uint64_t operations = 0; operations < 5; operations++) {
-                world w = begin(operations);
-                recording *recording;
+                fixture w = begin(operations);
+                graph *graph;
                 void *memory;
 
-                assert_int_equal(device_record(w.device, STREAM_STEPS), 0);
-                assert_int_equal(device_recorded(w.device, STREAM_STEPS, &recording), 0);
+                assert_int_equal(device_capture_begin(w.device, STREAM_STEPS), 0);
+                assert_int_equal(device_capture_end(w.device, STREAM_STEPS, &graph), 0);
                 device_emu_lose(operations);
                 fill(w.in, 10);
                 put_in(&w, STREAM_STEPS, w.a);
                 put_step(&w, STREAM_LOADS, w.b, 0, 1);
                 put_step(&w, STREAM_STEPS, w.a, 1, 1);
-                assert_int_equal(device_mark(w.device, STREAM_LOADS, w.other), 0);
-                assert_int_equal(device_follow(w.device, STREAM_STEPS, w.other), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_LOADS, w.other), 0);
+                assert_int_equal(device_stream_wait(w.device, STREAM_STEPS, w.other), 0);
                 put_out(&w, STREAM_STEPS, w.a);
-                assert_int_equal(device_mark(w.device, STREAM_STEPS, w.moment), 0);
-                assert_int_equal(device_wait(w.device, w.moment), -EIO);
-                assert_non_null(strstr(device_why(), "lost"));
+                assert_int_equal(device_event_record(w.device, STREAM_STEPS, w.event), 0);
+                assert_int_equal(device_event_wait(w.device, w.event), -EIO);
+                assert_non_null(strstr(device_errtext(), "lost"));
                 assert_true(is_poison(w.out));
                 device_emu_lose(UINT64_MAX);
-                assert_int_equal(device_wait(w.device, w.moment), -EIO);
-                assert_int_equal(device_mark(w.device, STREAM_STEPS, w.moment), -EIO);
-                assert_int_equal(device_follow(w.device, STREAM_STEPS, w.moment), -EIO);
+                assert_int_equal(device_event_wait(w.device, w.event), -EIO);
+                assert_int_equal(device_event_record(w.device, STREAM_STEPS, w.event), -EIO);
+                assert_int_equal(device_stream_wait(w.device, STREAM_STEPS, w.event), -EIO);
                 assert_int_equal(device_new(w.device, 1, &memory), -EIO);
                 assert_int_equal(device_pinned_new(w.device, 1, &memory), -EIO);
                 assert_int_equal(device_clear(w.device, STREAM_STEPS, w.a, BYTES), -EIO);
                 assert_int_equal(device_upload(w.device, STREAM_STEPS, w.b, w.in, BYTES), -EIO);
-                assert_int_equal(device_record(w.device, STREAM_STEPS), -EIO);
-                assert_int_equal(device_replay(w.device, STREAM_STEPS, recording), -EIO);
-                device_recording_delete(w.device, recording);
+                assert_int_equal(device_capture_begin(w.device, STREAM_STEPS), -EIO);
+                assert_int_equal(device_graph_launch(w.device, STREAM_STEPS, graph), -EIO);
+                device_graph_delete(w.device, graph);
                 end(&w);
                 w = begin(1); /* another one is well */
                 end(&w);
         }
 }
 
-static void memory_runs_out_and_comes_back(void **)
+static void memory_can_run_out_and_be_freed(void **)
 {
         device *device;
         void *first, *second, *third;
@@ -415,7 +414,7 @@ static void memory_runs_out_and_comes_back(void **)
         assert_int_equal(device_new(device, 600, &first), 0);
         assert_int_equal(device_memory_left(device), 400);
         assert_int_equal(device_new(device, 401, &second), -ENOMEM);
-        assert_non_null(strstr(device_why(), "memory"));
+        assert_non_null(strstr(device_errtext(), "memory"));
         assert_int_equal(device_new(device, 400, &second), 0);
         assert_int_equal(device_memory_left(device), 0);
         device_delete(device, first);
@@ -428,12 +427,12 @@ static void memory_runs_out_and_comes_back(void **)
         device_close(nullptr);
 }
 
-static void there_is_one_device_of_four_multiprocessors(void **)
+static void emulates_one_device_with_four_multiprocessors(void **)
 {
         device *device;
 
         assert_int_equal(device_open(1, &device), -ENODEV);
-        assert_non_null(strstr(device_why(), "0"));
+        assert_non_null(strstr(device_errtext(), "0"));
         assert_int_equal(device_open(0, &device), 0);
         assert_int_equal(device_processors(device), 4);
         assert_string_equal(device_name(device), "emulated");
@@ -444,15 +443,15 @@ static void there_is_one_device_of_four_multiprocessors(void **)
  * Work that was put before the call may still use the freed memory; work that is put later may
  * not.
  */
-static void freeing_waits_for_what_was_put_before(void **)
+static void freeing_memory_waits_for_earlier_work(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 fill(w.in, 20);
                 put_in(&w, STREAM_LOADS, w.a);
-                assert_int_equal(device_mark(w.device, STREAM_LOADS, w.moment), 0);
-                assert_int_equal(device_follow(w.device, STREAM_STEPS, w.moment), 0);
+                assert_int_equal(device_event_record(w.device, STREAM_LOADS, w.event), 0);
+                assert_int_equal(device_stream_wait(w.device, STREAM_STEPS, w.event), 0);
                 assert_int_equal(device_copy(w.device, STREAM_STEPS, w.b, w.a, BYTES), 0);
                 device_delete(w.device, w.a);
                 assert_int_equal(device_new(w.device, BYTES, (void **)&w.a), 0);
@@ -465,22 +464,22 @@ static void freeing_waits_for_what_was_put_before(void **)
 
 /* ---- mistakes that must end the program ---- */
 
-static void deed_replay_on_freed_memory(void)
+static void misuse_replay_on_freed_memory(void)
 {
-        world w = begin(1);
-        recording *recording;
+        fixture w = begin(1);
+        graph *graph;
 
-        device_record(w.device, STREAM_STEPS);
+        device_capture_begin(w.device, STREAM_STEPS);
         put_step(&w, STREAM_STEPS, w.a, 1, 100);
-        device_recorded(w.device, STREAM_STEPS, &recording);
+        device_capture_end(w.device, STREAM_STEPS, &graph);
         device_delete(w.device, w.a);
-        device_replay(w.device, STREAM_STEPS, recording);
+        device_graph_launch(w.device, STREAM_STEPS, graph);
         mark_and_wait(&w, STREAM_STEPS);
 }
 
-static void deed_look_into_the_device(void)
+static void misuse_read_device_memory_on_the_host(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         put_step(&w, STREAM_STEPS, w.a, 0, 1);
         mark_and_wait(&w, STREAM_STEPS);
@@ -488,132 +487,131 @@ static void deed_look_into_the_device(void)
                 _exit(0);
 }
 
-static void deed_wrong_memory(void)
+static void misuse_wrong_memory(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         device_upload(w.device, STREAM_STEPS, w.in, w.out, BYTES);
 }
 
-static void deed_strange_memory(void)
+static void misuse_unknown_memory(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
         uint32_t mine[NUMBERS];
 
         device_download(w.device, STREAM_STEPS, mine, w.a, BYTES);
 }
 
-static void deed_past_its_end(void)
+static void misuse_past_the_end_of_memory(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         device_clear(w.device, STREAM_STEPS, w.a + 1, BYTES);
 }
 
-static void deed_upload_what_is_under_way(void)
+static void misuse_upload_memory_still_in_transfer(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         put_out(&w, STREAM_STEPS, w.a);
         device_upload(w.device, STREAM_STEPS, w.b, w.out + NUMBERS - 1, 4);
 }
 
-static void deed_upload_in_a_recording(void)
+static void misuse_upload_in_a_recording(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
-        device_record(w.device, STREAM_STEPS);
+        device_capture_begin(w.device, STREAM_STEPS);
         put_in(&w, STREAM_STEPS, w.a);
 }
 
-static void deed_make_memory_in_a_recording(void)
+static void misuse_allocate_in_a_recording(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
         void *memory;
 
-        device_record(w.device, STREAM_STEPS);
+        device_capture_begin(w.device, STREAM_STEPS);
         device_new(w.device, 1, &memory);
 }
 
-static void deed_choose_a_product_in_a_recording(void)
+static void misuse_choose_a_product_in_a_recording(void)
 {
         const blas_shape shape = { 65, 16, 64, 64, 64, 16, 0, 0 };
-        world w = begin(1);
+        fixture w = begin(1);
         blas *blas;
 
         blas_open(w.device, &blas);
-        device_record(w.device, STREAM_STEPS);
+        device_capture_begin(w.device, STREAM_STEPS);
         blas_serves(blas, &shape);
 }
 
-static void deed_multiply_before_it_is_chosen(void)
+static void misuse_multiply_before_it_is_chosen(void)
 {
         const blas_shape shape = { 1, 1, 8, 8, 8, 1, 0, 0 };
-        world w = begin(1);
+        fixture w = begin(1);
         blas *blas;
 
         blas_open(w.device, &blas);
         blas_multiply(blas, &shape, (float *)w.a, (uint16_t *)w.b, (uint16_t *)w.b, nullptr);
 }
 
-static void deed_too_much_shared_memory(void)
+static void misuse_too_much_shared_memory(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         device_launch(w.device, STREAM_STEPS, { 1, 1, 1, 64, (99 << 10) + 1, false }, step,
                       step_args{ w.a, 1, 1 });
 }
 
-static void deed_leave_memory_behind(void)
+static void misuse_leak_memory(void)
 {
-        world w = begin(1);
+        fixture w = begin(1);
 
         device_close(w.device);
 }
 
-static void what_breaks_the_contract_is_told_at_once(void **)
+static void misuse_of_the_device_aborts_at_once(void **)
 {
-        assert_true(is_deadly(deed_wrong_memory, "!memory.other == !pinned"));
-        assert_true(is_deadly(deed_strange_memory, "memory of this device"));
-        assert_true(is_deadly(deed_past_its_end, "memory of this device"));
-        assert_true(is_deadly(deed_upload_what_is_under_way, "other.fills == fills"));
-        assert_true(is_deadly(deed_upload_in_a_recording, "operation->work == LAUNCH"));
-        assert_true(is_deadly(deed_make_memory_in_a_recording, "!device->recording"));
-        assert_true(is_deadly(deed_choose_a_product_in_a_recording, "device_records("));
-        assert_true(is_deadly(deed_multiply_before_it_is_chosen, "is_chosen("));
-        assert_true(is_deadly(deed_too_much_shared_memory, "SHARED_MAX"));
-        assert_true(is_deadly(deed_leave_memory_behind, "memories.empty()"));
+        assert_true(aborts_with(misuse_wrong_memory, "!memory.other == !pinned"));
+        assert_true(aborts_with(misuse_unknown_memory, "memory of this device"));
+        assert_true(aborts_with(misuse_past_the_end_of_memory, "memory of this device"));
+        assert_true(aborts_with(misuse_upload_memory_still_in_transfer, "other.fills == fills"));
+        assert_true(aborts_with(misuse_upload_in_a_recording, "operation->work == LAUNCH"));
+        assert_true(aborts_with(misuse_allocate_in_a_recording, "!device->graph"));
+        assert_true(aborts_with(misuse_choose_a_product_in_a_recording, "device_is_capturing("));
+        assert_true(aborts_with(misuse_multiply_before_it_is_chosen, "is_chosen("));
+        assert_true(aborts_with(misuse_too_much_shared_memory, "SHARED_MAX"));
+        assert_true(aborts_with(misuse_leak_memory, "memories.empty()"));
 }
 
-static void address_sanitizer_tells_who_uses_freed_memory_or_the_devices(void **)
+static void address_sanitizer_reports_use_of_freed_or_device_memory(void **)
 {
         if (!WITH_ASAN)
                 skip();
-        assert_true(is_deadly(deed_replay_on_freed_memory, "heap-use-after-free"));
-        assert_true(is_deadly(deed_look_into_the_device, "use-after-poison"));
+        assert_true(aborts_with(misuse_replay_on_freed_memory, "heap-use-after-free"));
+        assert_true(aborts_with(misuse_read_device_memory_on_the_host, "use-after-poison"));
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                emulator_only(nothing_is_done_before_somebody_waits_and_then_all_in_order),
-                emulator_only(new_memory_is_poison_at_a_multiple_of_256),
-                emulator_only(what_is_downloaded_is_seen_after_a_moment_behind_it_and_not_before),
-                cmocka_unit_test(a_moment_that_was_never_marked_is_now),
-                cmocka_unit_test(a_launch_without_blocks_is_nothing),
-                cmocka_unit_test(who_follows_comes_after),
-                emulator_only(who_forgets_to_follow_is_seen),
-                emulator_only(streams_run_beside_each_other_in_many_orders),
-                cmocka_unit_test(who_waits_for_a_stream_waits_for_whom_that_has_followed),
-                cmocka_unit_test(each_stream_may_have_a_thread_of_its_own),
-                cmocka_unit_test(
-                        a_recording_is_not_done_but_each_replay_is_on_memory_as_it_is_then),
-                emulator_only(a_device_that_is_lost_stays_lost_and_says_so),
-                emulator_only(memory_runs_out_and_comes_back),
-                emulator_only(there_is_one_device_of_four_multiprocessors),
-                cmocka_unit_test(freeing_waits_for_what_was_put_before),
-                emulator_only(what_breaks_the_contract_is_told_at_once),
-                emulator_only(address_sanitizer_tells_who_uses_freed_memory_or_the_devices),
+                emulator_only(work_runs_in_order_and_only_when_waited_for),
+                emulator_only(new_memory_is_poisoned_and_aligned_to_256_bytes),
+                emulator_only(a_download_is_complete_only_after_a_later_moment),
+                cmocka_unit_test(waiting_for_an_unmarked_moment_returns_at_once),
+                cmocka_unit_test(a_launch_without_blocks_does_nothing),
+                cmocka_unit_test(a_stream_that_follows_a_moment_runs_after_it),
+                emulator_only(exposes_a_stream_that_does_not_follow_a_moment),
+                emulator_only(streams_interleave_in_many_orders),
+                cmocka_unit_test(waiting_for_a_stream_includes_the_moments_it_followed),
+                cmocka_unit_test(each_stream_may_have_its_own_thread),
+                cmocka_unit_test(a_recording_runs_only_when_replayed_and_reads_current_memory),
+                emulator_only(a_lost_device_stays_lost_and_reports_it),
+                emulator_only(memory_can_run_out_and_be_freed),
+                emulator_only(emulates_one_device_with_four_multiprocessors),
+                cmocka_unit_test(freeing_memory_waits_for_earlier_work),
+                emulator_only(misuse_of_the_device_aborts_at_once),
+                emulator_only(address_sanitizer_reports_use_of_freed_or_device_memory),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -2,7 +2,7 @@
  * The emulator runs every thread of every block, and exposes the typical mistakes in kernels.
  * Each mistake is tested beside the correct kernel, in which nothing must be reported.
  */
-#include "tests/cuda/rig.h"
+#include "tests/cuda/fixture.h"
 
 /* ---- what runs ---- */
 
@@ -14,7 +14,7 @@ static KERNEL(1024) where(where_args a)
 {
         unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
 
-        block_meets();
+        block_sync();
         a.seen[block * blockDim.x + threadIdx.x] += 1 + lane_number() * 1000;
 }
 
@@ -45,11 +45,11 @@ static KERNEL(64) note_order(order_args a)
 {
         for (unsigned i = 0; i < 3; i++) {
                 a.order[(*a.next)++] = blockIdx.x * 100 + threadIdx.x;
-                lanes_meet();
+                warp_sync();
         }
 }
 
-static void schedules_are_different_orders_and_the_same_one_each_time(void **)
+static void schedules_differ_and_are_reproducible(void **)
 {
         unsigned order[EMU_SCHEDULES][2][3 * 64 * 3];
 
@@ -77,15 +77,15 @@ static KERNEL(96) leave_early(where_args a)
 
         if (me / 32 == 1)
                 return;
-        lanes_meet();
+        warp_sync();
         if (me % 3)
                 return;
-        lanes_meet();
-        block_meets();
+        warp_sync();
+        block_sync();
         a.seen[me]++;
 }
 
-static void who_has_ended_is_not_waited_for(void **)
+static void barriers_do_not_wait_for_threads_that_have_ended(void **)
 {
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 unsigned seen[96] = {};
@@ -109,7 +109,7 @@ static KERNEL(32) peek(peek_args a)
         memset(shared(), 0, 100);
 }
 
-static void each_block_finds_poison_in_its_shared_memory(void **)
+static void shared_memory_starts_poisoned_in_each_block(void **)
 {
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 uint8_t out[300], poison[300];
@@ -157,10 +157,10 @@ template <mistake M> static KERNEL(THREADS) exchange(work_args a)
         for (unsigned step = 0; step < STEPS; step++) {
                 board[threadIdx.x] = a.in[step * THREADS + threadIdx.x].x;
                 if (M != FIRST_BARRIER)
-                        block_meets();
+                        block_sync();
                 sum += board[THREADS - 1 - threadIdx.x];
                 if (M != SECOND_BARRIER)
-                        block_meets();
+                        block_sync();
         }
         a.out[threadIdx.x] = sum;
 }
@@ -173,10 +173,10 @@ template <mistake M> static KERNEL(THREADS) exchange_in_warps(work_args a)
         for (unsigned step = 0; step < STEPS; step++) {
                 board[threadIdx.x] = a.in[step * THREADS + threadIdx.x].x;
                 if (M != FIRST_BARRIER)
-                        lanes_meet();
+                        warp_sync();
                 sum += board[threadIdx.x ^ 31];
                 if (M != SECOND_BARRIER)
-                        lanes_meet();
+                        warp_sync();
         }
         a.out[threadIdx.x] = sum;
 }
@@ -188,24 +188,24 @@ template <mistake M> static KERNEL(THREADS) exchange_ahead(work_args a)
         uint32_t sum = 0;
         auto begin = [&](unsigned step) {
                 if (step < STEPS)
-                        copy_begin(&stages[step % 3 * THREADS + threadIdx.x],
+                        async_copy(&stages[step % 3 * THREADS + threadIdx.x],
                                    &a.in[step * THREADS + threadIdx.x], true);
-                copies_end();
+                async_copy_commit();
         };
 
         begin(0);
         begin(1);
         for (unsigned step = 0; step < STEPS; step++) {
                 if (M == WAIT_TOO_FEW)
-                        copies_wait<2>();
+                        async_copy_wait<2>();
                 else if (M != NO_WAIT)
-                        copies_wait<1>();
+                        async_copy_wait<1>();
                 if (M != FIRST_BARRIER)
-                        block_meets();
+                        block_sync();
                 begin(step + (M == WRITTEN_UNDER_WAY ? 3 : 2));
                 sum += stages[step % 3 * THREADS + THREADS - 1 - threadIdx.x].x;
         }
-        copies_wait<0>();
+        async_copy_wait<0>();
         a.out[threadIdx.x] = sum;
 }
 
@@ -214,12 +214,12 @@ template <mistake M> static KERNEL(THREADS) overwrite(work_args a)
 {
         uint4 *mine = (uint4 *)shared() + threadIdx.x;
 
-        copy_begin(mine, &a.in[threadIdx.x], true);
-        copies_end();
+        async_copy(mine, &a.in[threadIdx.x], true);
+        async_copy_commit();
         if (M != WRITTEN_UNDER_WAY)
-                copies_wait<0>();
+                async_copy_wait<0>();
         mine->x = threadIdx.x;
-        copies_wait<0>();
+        async_copy_wait<0>();
         a.out[threadIdx.x] = mine->x;
 }
 
@@ -232,7 +232,7 @@ static void sums_across(uint32_t *right, unsigned bits)
         }
 }
 
-static void a_barrier_that_is_missing_shows(void **)
+static void exposes_a_missing_barrier(void **)
 {
         uint32_t right[THREADS];
 
@@ -242,7 +242,7 @@ static void a_barrier_that_is_missing_shows(void **)
         assert_false(is_right(exchange<SECOND_BARRIER>, THREADS * 4, right));
 }
 
-static void lanes_that_do_not_meet_show(void **)
+static void exposes_missing_warp_synchronisation(void **)
 {
         uint32_t right[THREADS];
 
@@ -252,7 +252,7 @@ static void lanes_that_do_not_meet_show(void **)
         assert_false(is_right(exchange_in_warps<SECOND_BARRIER>, THREADS * 4, right));
 }
 
-static void a_wait_for_one_batch_too_few_shows(void **)
+static void exposes_a_wait_for_too_few_copies(void **)
 {
         uint32_t right[THREADS];
 
@@ -263,7 +263,7 @@ static void a_wait_for_one_batch_too_few_shows(void **)
         assert_false(is_right(exchange_ahead<FIRST_BARRIER>, 3 * THREADS * 16, right));
 }
 
-static void what_is_written_or_read_too_early_shows(void **)
+static void exposes_a_write_or_read_before_a_copy_has_finished(void **)
 {
         uint32_t right[THREADS];
 
@@ -287,7 +287,7 @@ struct early_args {
 static KERNEL(THREADS) bring(early_args a)
 {
         memset(shared() + threadIdx.x * 4, 0, 4);
-        block_meets();
+        block_sync();
         a.brought[blockIdx.x * THREADS + threadIdx.x] = threadIdx.x + 1;
 }
 
@@ -303,7 +303,7 @@ template <bool LATE> static KERNEL(THREADS) add_brought(early_args a)
                 sum += a.brought[block * THREADS + (threadIdx.x ^ 63)];
         if (!LATE)
                 wait_for_predecessor();
-        block_meets();
+        block_sync();
         a.sums[blockIdx.x * THREADS + threadIdx.x] = sum + *mine - threadIdx.x;
 }
 
@@ -326,7 +326,7 @@ static bool adds_what_was_brought(void (*kernel)(early_args), unsigned schedule)
         return right;
 }
 
-static void a_read_before_the_predecessor_has_ended_shows(void **)
+static void exposes_a_read_before_the_predecessor_has_ended(void **)
 {
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 assert_true(adds_what_was_brought(add_brought<true>, schedule));
@@ -339,34 +339,34 @@ static void a_read_before_the_predecessor_has_ended_shows(void **)
 static KERNEL(THREADS) split_at_barrier(work_args)
 {
         if (threadIdx.x % 2)
-                block_meets();
+                block_sync();
         else
-                lanes_meet();
-        lanes_meet();
+                warp_sync();
+        warp_sync();
 }
 
 static KERNEL(THREADS) warp_without_barrier(work_args a)
 {
         if (threadIdx.x < 32)
-                block_meets();
+                block_sync();
         else if (threadIdx.x == 40)
-                block_meets();
+                block_sync();
         else
-                a.out[0] = lanes_sum(1u);
+                a.out[0] = warp_sum(1u);
 }
 
 static KERNEL(THREADS) split_lanes(work_args a)
 {
         if (threadIdx.x % 2)
-                a.out[0] = lane_across(1u, 2);
+                a.out[0] = shuffle_xor(1u, 2);
         else
-                lanes_meet();
+                warp_sync();
 }
 
 static KERNEL(THREADS) forgotten_copy(work_args a)
 {
-        copy_begin((uint4 *)shared() + threadIdx.x, &a.in[threadIdx.x], true);
-        copies_end();
+        async_copy((uint4 *)shared() + threadIdx.x, &a.in[threadIdx.x], true);
+        async_copy_commit();
 }
 
 static KERNEL(THREADS) wait_of_some(work_args)
@@ -382,81 +382,81 @@ static KERNEL(THREADS) read_past_shared(work_args a)
 
 static uint32_t some[THREADS];
 
-static void deed_split_at_barrier(void)
+static void misuse_split_at_a_barrier(void)
 {
         is_right(split_at_barrier, 0, some);
 }
 
-static void deed_warp_without_barrier(void)
+static void misuse_warp_without_barrier(void)
 {
         is_right(warp_without_barrier, 0, some);
 }
 
-static void deed_split_lanes(void)
+static void misuse_split_lanes(void)
 {
         is_right(split_lanes, 0, some);
 }
 
-static void deed_forgotten_copy(void)
+static void misuse_forget_a_copy(void)
 {
         is_right(forgotten_copy, THREADS * 16, some);
 }
 
-static void deed_wait_of_some(void)
+static void misuse_wait_in_some_threads(void)
 {
         run_now(0, { 1, 1, 1, THREADS, 0, true }, wait_of_some, work_args{ nullptr, some });
 }
 
-static void deed_read_past_shared(void)
+static void misuse_read_past_shared_memory(void)
 {
         is_right(read_past_shared, THREADS * 4, some);
 }
 
-static void a_barrier_that_some_do_not_come_to_is_told(void **)
+static void reports_a_barrier_that_some_threads_do_not_reach(void **)
 {
-        assert_true(is_deadly(deed_split_at_barrier, "are at a barrier, and none can"));
-        assert_true(is_deadly(deed_warp_without_barrier, "33 are at a barrier, and none can"));
+        assert_true(aborts_with(misuse_split_at_a_barrier, " are at a barrier"));
+        assert_true(aborts_with(misuse_warp_without_barrier, " 33 are at a barrier"));
 }
 
-static void lanes_that_meet_for_different_things_are_told(void **)
+static void reports_lanes_that_synchronise_on_different_instructions(void **)
 {
-        assert_true(is_deadly(deed_split_lanes, "last == warp->last"));
+        assert_true(aborts_with(misuse_split_lanes, "last == warp->last"));
 }
 
-static void a_copy_that_nobody_waited_for_is_told(void **)
+static void reports_a_copy_that_is_never_waited_for(void **)
 {
-        assert_true(is_deadly(deed_forgotten_copy, "batches.empty()"));
+        assert_true(aborts_with(misuse_forget_a_copy, "batches.empty()"));
 }
 
-static void a_thread_that_does_not_wait_for_the_predecessor_is_told(void **)
+static void reports_a_thread_that_does_not_wait_for_the_predecessor(void **)
 {
-        assert_true(is_deadly(deed_wait_of_some, "now->waited"));
+        assert_true(aborts_with(misuse_wait_in_some_threads, "now->waited"));
 }
 
-static void reading_past_shared_memory_is_told_by_address_sanitizer(void **)
+static void address_sanitizer_reports_reads_past_shared_memory(void **)
 {
         if (!WITH_ASAN)
                 skip();
-        assert_true(is_deadly(deed_read_past_shared, "heap-buffer-overflow"));
+        assert_true(aborts_with(misuse_read_past_shared_memory, "heap-buffer-overflow"));
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(each_thread_of_each_block_runs_once),
-                cmocka_unit_test(schedules_are_different_orders_and_the_same_one_each_time),
-                cmocka_unit_test(who_has_ended_is_not_waited_for),
-                cmocka_unit_test(each_block_finds_poison_in_its_shared_memory),
-                cmocka_unit_test(a_barrier_that_is_missing_shows),
-                cmocka_unit_test(lanes_that_do_not_meet_show),
-                cmocka_unit_test(a_wait_for_one_batch_too_few_shows),
-                cmocka_unit_test(what_is_written_or_read_too_early_shows),
-                cmocka_unit_test(a_read_before_the_predecessor_has_ended_shows),
-                cmocka_unit_test(a_barrier_that_some_do_not_come_to_is_told),
-                cmocka_unit_test(lanes_that_meet_for_different_things_are_told),
-                cmocka_unit_test(a_copy_that_nobody_waited_for_is_told),
-                cmocka_unit_test(a_thread_that_does_not_wait_for_the_predecessor_is_told),
-                cmocka_unit_test(reading_past_shared_memory_is_told_by_address_sanitizer),
+                cmocka_unit_test(schedules_differ_and_are_reproducible),
+                cmocka_unit_test(barriers_do_not_wait_for_threads_that_have_ended),
+                cmocka_unit_test(shared_memory_starts_poisoned_in_each_block),
+                cmocka_unit_test(exposes_a_missing_barrier),
+                cmocka_unit_test(exposes_missing_warp_synchronisation),
+                cmocka_unit_test(exposes_a_wait_for_too_few_copies),
+                cmocka_unit_test(exposes_a_write_or_read_before_a_copy_has_finished),
+                cmocka_unit_test(exposes_a_read_before_the_predecessor_has_ended),
+                cmocka_unit_test(reports_a_barrier_that_some_threads_do_not_reach),
+                cmocka_unit_test(reports_lanes_that_synchronise_on_different_instructions),
+                cmocka_unit_test(reports_a_copy_that_is_never_waited_for),
+                cmocka_unit_test(reports_a_thread_that_does_not_wait_for_the_predecessor),
+                cmocka_unit_test(address_sanitizer_reports_reads_past_shared_memory),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

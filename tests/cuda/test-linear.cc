@@ -2,8 +2,8 @@
  * Rows times weights, against sums in double.  The device is a stand-in that runs launches at
  * once, so the test can choose its number of multiprocessors.
  */
-#include "tests/cuda/linear-rig.h"
-#include "tests/cuda/rig.h"
+#include "tests/cuda/fixture.h"
+#include "tests/cuda/linear-fixture.h"
 
 static unsigned processors; /* 0: nothing is split */
 
@@ -22,7 +22,7 @@ int device_launch_raw(device *, stream stream, const launch *launch, const void 
 
 /* ---- a product ---- */
 
-struct world {
+struct fixture {
         linear_args a;
         row_type type;
         uint32_t columns, parts, count, y_rows;
@@ -31,30 +31,30 @@ struct world {
         size_t y_bytes;
 };
 
-static void pack(world *world)
+static void pack(fixture *fixture)
 {
-        linear_matrix *w = &world->a.w;
-        size_t bytes = linear_row_bytes(w->format, world->columns);
-        size_t scales = linear_row_scales(w->format, world->columns);
-        size_t file_bytes = row_bytes(world->type, world->columns);
+        linear_matrix *w = &fixture->a.w;
+        size_t bytes = linear_row_bytes(w->format, fixture->columns);
+        size_t scales = linear_row_scales(w->format, fixture->columns);
+        size_t file_bytes = row_bytes(fixture->type, fixture->columns);
         uint8_t *file = make<uint8_t>(file_bytes, 0), *to;
-        float *floats = make<float>(world->columns, 0);
+        float *floats = make<float>(fixture->columns, 0);
         uint16_t *scales_to;
 
-        w->columns = linear_columns(w->format, world->columns);
-        w->rows = world->parts == 2 ? (world->a.n + 7) / 8 * 16 : (world->a.n + 15) / 16 * 16;
+        w->columns = linear_columns(w->format, fixture->columns);
+        w->rows = fixture->parts == 2 ? (fixture->a.n + 7) / 8 * 16 : (fixture->a.n + 15) / 16 * 16;
         w->weights = to = make<uint8_t>(w->rows * bytes, 0);
         w->scales = scales_to = make<uint16_t>(w->rows * scales, 0);
-        world->w = make<double>((size_t)world->parts * world->a.n * world->columns, 0);
-        for (uint32_t i = 0; i < world->parts * world->a.n; i++) {
-                uint32_t part = i / world->a.n, row = i % world->a.n;
-                uint32_t at = world->parts == 2 ? linear_gate_row(part, row) : row;
+        fixture->w = make<double>((size_t)fixture->parts * fixture->a.n * fixture->columns, 0);
+        for (uint32_t i = 0; i < fixture->parts * fixture->a.n; i++) {
+                uint32_t part = i / fixture->a.n, row = i % fixture->a.n;
+                uint32_t at = fixture->parts == 2 ? linear_gate_row(part, row) : row;
 
-                roll_row(world->type, world->columns, file);
-                row_to_floats(world->type, file, world->columns, floats);
-                for (uint32_t k = 0; k < world->columns; k++)
-                        world->w[(size_t)i * world->columns + k] = floats[k];
-                linear_pack_row(w->format, world->type, file, world->columns, to + at * bytes,
+                roll_row(fixture->type, fixture->columns, file);
+                row_to_floats(fixture->type, file, fixture->columns, floats);
+                for (uint32_t k = 0; k < fixture->columns; k++)
+                        fixture->w[(size_t)i * fixture->columns + k] = floats[k];
+                linear_pack_row(w->format, fixture->type, file, fixture->columns, to + at * bytes,
                                 scales_to + at * scales);
         }
         free(file);
@@ -62,50 +62,50 @@ static void pack(world *world)
 }
 
 /* A matrix, and rows of x that are numbers as far as `rows`. */
-static void open_world(world *world, row_type type, linear_epilogue epilogue, uint32_t columns,
+static void open_world(fixture *fixture, row_type type, linear_epilogue epilogue, uint32_t columns,
                        uint32_t n, uint32_t rows, bool bias)
 {
-        linear_args *a = &world->a;
+        linear_args *a = &fixture->a;
         uint16_t *x;
         float *biases;
 
-        memset((void *)world, 0, sizeof(*world));
-        world->type = type;
-        world->columns = columns;
-        world->parts = epilogue == LINEAR_GATE ? 2 : 1;
-        world->y_rows = rows;
+        memset((void *)fixture, 0, sizeof(*fixture));
+        fixture->type = type;
+        fixture->columns = columns;
+        fixture->parts = epilogue == LINEAR_GATE ? 2 : 1;
+        fixture->y_rows = rows;
         a->epilogue = epilogue;
         a->w.format = linear_format_of(type);
         a->n = n;
         a->y_columns = n + 3; /* others are beside them */
         a->out_columns = (n + 63) / 64 * 64;
-        pack(world);
+        pack(fixture);
         a->x_columns = (columns + 63) / 64 * 64;
         a->x = x = make<uint16_t>((size_t)rows * a->x_columns, 0);
         for (uint32_t r = 0; r < rows; r++)
                 for (uint32_t k = 0; k < columns; k++)
                         x[r * a->x_columns + k] = exact_bfloat(real());
-        a->bias = biases = bias ? make<float>(world->parts * n, 0) : nullptr;
-        for (uint32_t i = 0; bias && i < world->parts * n; i++)
+        a->bias = biases = bias ? make<float>(fixture->parts * n, 0) : nullptr;
+        for (uint32_t i = 0; bias && i < fixture->parts * n; i++)
                 biases[i] = real() * (i % 5 ? 4 : 150);
-        world->was = make<float>((size_t)rows * n, 0);
+        fixture->was = make<float>((size_t)rows * n, 0);
         for (size_t i = 0; i < (size_t)rows * n; i++)
-                world->was[i] = real() * 16;
+                fixture->was[i] = real() * 16;
 }
 
-static void close_world(world *world)
+static void close_world(fixture *fixture)
 {
-        free((void *)world->a.w.weights);
-        free((void *)world->a.w.scales);
-        free((void *)world->a.x);
-        free((void *)world->a.bias);
-        free(world->w);
-        free(world->was);
+        free((void *)fixture->a.w.weights);
+        free((void *)fixture->a.w.scales);
+        free((void *)fixture->a.x);
+        free((void *)fixture->a.bias);
+        free(fixture->w);
+        free(fixture->was);
 }
 
-static void *new_y(const world *world, uint32_t count)
+static void *new_y(const fixture *fixture, uint32_t count)
 {
-        const linear_args *a = &world->a;
+        const linear_args *a = &fixture->a;
 
         if (a->epilogue == LINEAR_GATE)
                 return make<uint16_t>((size_t)a->rows_max * a->out_columns, 0xff);
@@ -113,7 +113,7 @@ static void *new_y(const world *world, uint32_t count)
         float *y = make<float>((size_t)a->rows_max * a->y_columns, 0xff);
 
         for (uint32_t r = 0; r < count && a->epilogue == LINEAR_ADD; r++)
-                memcpy(y + (size_t)r * a->y_columns, world->was + (size_t)r * a->n,
+                memcpy(y + (size_t)r * a->y_columns, fixture->was + (size_t)r * a->n,
                        a->n * sizeof(*y));
         return y;
 }
@@ -122,28 +122,28 @@ static void *new_y(const world *world, uint32_t count)
  * Multiplies the first `count` rows in a bucket of `rows_max`, under all schedules with the same
  * result: y, or out.  x ends behind these rows, so AddressSanitizer sees a kernel that reads more.
  */
-static void *run(world *world, uint32_t rows_max, uint32_t count)
+static void *run(fixture *fixture, uint32_t rows_max, uint32_t count)
 {
-        linear_args a = world->a;
+        linear_args a = fixture->a;
         size_t sums, arrived, bytes;
         uint16_t *x = make<uint16_t>((size_t)count * a.x_columns, 0xff);
         void *first = nullptr;
 
-        world->a.rows_max = a.rows_max = rows_max;
+        fixture->a.rows_max = a.rows_max = rows_max;
         bytes = a.epilogue == LINEAR_GATE ? (size_t)rows_max * a.out_columns * 2
                                           : (size_t)rows_max * a.y_columns * 4;
         memcpy(x, a.x, (size_t)count * a.x_columns * sizeof(*x));
         a.x = x;
         a.count = &count;
-        linear_room(nullptr, &a.w, rows_max, &sums, &arrived);
+        linear_scratch_size(nullptr, &a.w, rows_max, &sums, &arrived);
         a.sums = make<float>(sums, 0xff);
         a.arrived = make<unsigned>(arrived, 0);
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule += SCHEDULES_STEP) {
-                void *y = new_y(world, count);
+                void *y = new_y(fixture, count);
 
                 a.y = a.epilogue == LINEAR_GATE ? nullptr : (float *)y;
                 a.out = a.epilogue == LINEAR_GATE ? (uint16_t *)y : nullptr;
-                emu_use(schedule);
+                emu_set_schedule(schedule);
                 assert_int_equal(linear(nullptr, &a), 0);
                 for (size_t i = 0; i < arrived; i++)
                         assert_int_equal(a.arrived[i], 0);
@@ -163,14 +163,15 @@ static void *run(world *world, uint32_t rows_max, uint32_t count)
 /* ---- expected results ---- */
 
 /* ... and the sum of absolute terms, to which rounding is relative. */
-static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
+static double sum_of(const fixture *fixture, uint32_t part, uint32_t row, uint32_t n,
+                     double *ret_size)
 {
-        const linear_args *a = &world->a;
-        const double *w = world->w + ((size_t)part * a->n + n) * world->columns;
+        const linear_args *a = &fixture->a;
+        const double *w = fixture->w + ((size_t)part * a->n + n) * fixture->columns;
         double sum = a->bias ? a->bias[part * a->n + n] : 0;
 
         *ret_size = fabs(sum);
-        for (uint32_t k = 0; k < world->columns; k++) {
+        for (uint32_t k = 0; k < fixture->columns; k++) {
                 double one = w[k] * bfloat_to_float(a->x[(size_t)row * a->x_columns + k]);
 
                 sum += one;
@@ -186,14 +187,14 @@ static double act(activation which, double g)
         return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
 }
 
-static void check_number(const world *world, const void *y, uint32_t row, uint32_t n)
+static void check_number(const fixture *fixture, const void *y, uint32_t row, uint32_t n)
 {
-        const linear_args *a = &world->a;
+        const linear_args *a = &fixture->a;
         const double tiny = 2e-6;
-        double size, sum = sum_of(world, 0, row, n, &size), want = sum, got, allowed;
+        double size, sum = sum_of(fixture, 0, row, n, &size), want = sum, got, allowed;
 
         if (a->epilogue == LINEAR_GATE) {
-                double up_size, up = sum_of(world, 1, row, n, &up_size), at = act(a->act, sum);
+                double up_size, up = sum_of(fixture, 1, row, n, &up_size), at = act(a->act, sum);
 
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
@@ -202,7 +203,7 @@ static void check_number(const world *world, const void *y, uint32_t row, uint32
                           1e-30;
         } else {
                 if (a->epilogue == LINEAR_ADD)
-                        want += world->was[(size_t)row * a->n + n];
+                        want += fixture->was[(size_t)row * a->n + n];
                 got = ((const float *)y)[(size_t)row * a->y_columns + n];
                 allowed = tiny * (size + fabs(want));
         }
@@ -214,16 +215,16 @@ static void check_number(const world *world, const void *y, uint32_t row, uint32
 }
 
 /* ... and nothing elsewhere. */
-static void check(const world *world, const void *y, uint32_t count)
+static void check(const fixture *fixture, const void *y, uint32_t count)
 {
-        const linear_args *a = &world->a;
+        const linear_args *a = &fixture->a;
         bool gate = a->epilogue == LINEAR_GATE;
         size_t width = gate ? a->out_columns : a->y_columns, bytes = gate ? 2 : 4;
 
         for (uint32_t r = 0; r < a->rows_max; r++)
                 for (uint32_t n = 0; n < width; n++)
                         if (r < count && n < a->n)
-                                check_number(world, y, r, n);
+                                check_number(fixture, y, r, n);
                         else
                                 for (size_t i = 0; i < bytes; i++)
                                         assert_int_equal(
@@ -234,15 +235,15 @@ static void check(const world *world, const void *y, uint32_t count)
 static void try_one(row_type type, linear_epilogue epilogue, activation activation,
                     uint32_t columns, uint32_t n, uint32_t rows_max, uint32_t count, bool bias)
 {
-        world world;
+        fixture fixture;
         void *y;
 
-        open_world(&world, type, epilogue, columns, n, count, bias);
-        world.a.act = activation;
-        y = run(&world, rows_max, count);
-        check(&world, y, count);
+        open_world(&fixture, type, epilogue, columns, n, count, bias);
+        fixture.a.act = activation;
+        y = run(&fixture, rows_max, count);
+        check(&fixture, y, count);
         free(y);
-        close_world(&world);
+        close_world(&fixture);
 }
 
 static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_F8_E4M3,
@@ -266,7 +267,7 @@ static uint32_t whole(row_type type, uint32_t columns)
         return (columns + block - 1) / block * block;
 }
 
-static void all_epilogues_of_all_formats_are_what_they_should_be(void **)
+static void every_epilogue_of_every_format_is_correct(void **)
 {
         for (row_type type : kinds) {
                 try_one(type, LINEAR_STORE, ACT_SILU, whole(type, 192), 24, 9, 9, true);
@@ -278,14 +279,14 @@ static void all_epilogues_of_all_formats_are_what_they_should_be(void **)
         }
 }
 
-static void parts_of_other_types_are_multiplied_as_bfloats(void **)
+static void multiplies_unpacked_types_as_bfloats(void **)
 {
         try_one(ROW_F32, LINEAR_STORE, ACT_SILU, 77, 5, 3, 3, true);
         try_one(ROW_F16, LINEAR_STORE, ACT_SILU, 65, 5, 3, 3, true);
 }
 
 /* The ring of a warp has 2 to 4 steps; there are 8 warps. */
-static void rings_that_wrap_twice_are_read_in_order(void **)
+static void reads_rings_that_wrap_twice_in_order(void **)
 {
         for (row_type type : kinds) {
                 uint32_t step = step_of(type);
@@ -300,7 +301,7 @@ static void rings_that_wrap_twice_are_read_in_order(void **)
         }
 }
 
-static void k_of_any_length_is_summed(void **)
+static void sums_any_number_of_columns(void **)
 {
         for (row_type type : kinds)
                 for (uint32_t columns : { 32u, 64u, 128u, 320u, 416u, 1024u, 1056u, 2048u, 2080u })
@@ -313,17 +314,17 @@ static void compare_counts(row_type type, linear_epilogue epilogue, uint32_t col
 {
         static const uint32_t buckets[][2] = { { 1, 1 },   { 8, 7 },   { 64, 8 },  { 9, 9 },
                                                { 32, 17 }, { 64, 63 }, { 65, 65 }, { 130, 64 } };
-        world world;
+        fixture fixture;
         uint8_t *all;
         size_t row_bytes;
 
-        open_world(&world, type, epilogue, columns, n, 130, true);
-        row_bytes = epilogue == LINEAR_GATE ? (size_t)world.a.out_columns * 2
-                                            : (size_t)world.a.y_columns * 4;
-        all = (uint8_t *)run(&world, 130, 130);
-        check(&world, all, 130);
+        open_world(&fixture, type, epilogue, columns, n, 130, true);
+        row_bytes = epilogue == LINEAR_GATE ? (size_t)fixture.a.out_columns * 2
+                                            : (size_t)fixture.a.y_columns * 4;
+        all = (uint8_t *)run(&fixture, 130, 130);
+        check(&fixture, all, 130);
         for (const uint32_t *bucket : buckets) {
-                uint8_t *y = (uint8_t *)run(&world, bucket[0], bucket[1]);
+                uint8_t *y = (uint8_t *)run(&fixture, bucket[0], bucket[1]);
 
                 assert_memory_equal(y, all, bucket[1] * row_bytes);
                 for (size_t i = bucket[1] * row_bytes; i < bucket[0] * row_bytes; i++)
@@ -331,10 +332,10 @@ static void compare_counts(row_type type, linear_epilogue epilogue, uint32_t col
                 free(y);
         }
         free(all);
-        close_world(&world);
+        close_world(&fixture);
 }
 
-static void a_row_is_the_same_bits_among_any_number_of_rows(void **)
+static void a_row_has_the_same_bits_among_any_number_of_rows(void **)
 {
         compare_counts(ROW_BF16, LINEAR_STORE, 1152, 13);
         compare_counts(ROW_Q8_0, LINEAR_ADD, 224, 16);
@@ -346,43 +347,43 @@ static void a_row_is_the_same_bits_among_any_number_of_rows(void **)
 }
 
 /* ... and of no other row */
-static void a_code_that_is_no_number_makes_its_rows_sums_none(void **)
+static void a_nan_weight_affects_only_its_own_output(void **)
 {
         const uint32_t columns = 256, bad = 5;
         uint8_t file[2 * 132] = {};
         float *before, *after;
-        world world;
+        fixture fixture;
 
-        open_world(&world, ROW_F8_E4M3, LINEAR_STORE, columns, 16, 3, true);
-        before = (float *)run(&world, 8, 3);
+        open_world(&fixture, ROW_F8_E4M3, LINEAR_STORE, columns, 16, 3, true);
+        before = (float *)run(&fixture, 8, 3);
         file[132 + 4 + roll() % 128] = roll() % 2 ? 0x7f : 0xff;
-        linear_pack_row(LINEAR_E4M3, ROW_F8_E4M3, file, columns,
-                        (uint8_t *)world.a.w.weights + bad * linear_row_bytes(LINEAR_E4M3, columns),
-                        (uint16_t *)world.a.w.scales +
-                                bad * linear_row_scales(LINEAR_E4M3, columns));
-        after = (float *)run(&world, 8, 3);
+        linear_pack_row(
+                LINEAR_E4M3, ROW_F8_E4M3, file, columns,
+                (uint8_t *)fixture.a.w.weights + bad * linear_row_bytes(LINEAR_E4M3, columns),
+                (uint16_t *)fixture.a.w.scales + bad * linear_row_scales(LINEAR_E4M3, columns));
+        after = (float *)run(&fixture, 8, 3);
         for (uint32_t r = 0; r < 3; r++)
                 for (uint32_t n = 0; n < 16; n++)
                         if (n == bad)
-                                assert_true(isnan(after[r * world.a.y_columns + n]));
+                                assert_true(isnan(after[r * fixture.a.y_columns + n]));
                         else
-                                assert_memory_equal(&after[r * world.a.y_columns + n],
-                                                    &before[r * world.a.y_columns + n], 4);
+                                assert_memory_equal(&after[r * fixture.a.y_columns + n],
+                                                    &before[r * fixture.a.y_columns + n], 4);
         free(before);
         free(after);
-        close_world(&world);
+        close_world(&fixture);
 }
 
-static void where_there_are_no_rows_nothing_is_written(void **)
+static void writes_nothing_if_there_are_no_rows(void **)
 {
-        world world;
+        fixture fixture;
         void *y;
 
-        open_world(&world, ROW_BF16, LINEAR_STORE, 128, 16, 4, false);
-        y = run(&world, 8, 0);
-        check(&world, y, 0);
+        open_world(&fixture, ROW_BF16, LINEAR_STORE, 128, 16, 4, false);
+        y = run(&fixture, 8, 0);
+        check(&fixture, y, 0);
         free(y);
-        close_world(&world);
+        close_world(&fixture);
 }
 
 /* A step of `rows` rows, whose sums have `parts` parts; then steps of fewer rows. */
@@ -390,27 +391,27 @@ static void try_parts(row_type type, uint32_t steps, uint32_t parts, uint32_t ro
 {
         uint32_t tiles = rows > 32 ? 8 : 2, chunks = rows > 64 ? 2 : 1;
         size_t sums, arrived;
-        world world;
+        fixture fixture;
         uint8_t *all;
 
-        open_world(&world, type, LINEAR_ADD, steps * step_of(type), 16, rows, true);
-        linear_room(nullptr, &world.a.w, rows, &sums, &arrived);
+        open_world(&fixture, type, LINEAR_ADD, steps * step_of(type), 16, rows, true);
+        linear_scratch_size(nullptr, &fixture.a.w, rows, &sums, &arrived);
         assert_int_equal(arrived, chunks);
         assert_int_equal(sums, chunks * parts * tiles * 8 * 20);
-        all = (uint8_t *)run(&world, rows, rows);
-        check(&world, all, rows);
+        all = (uint8_t *)run(&fixture, rows, rows);
+        check(&fixture, all, rows);
         for (uint32_t count = 1; count < rows; count += 8) {
-                uint8_t *y = (uint8_t *)run(&world, count, count);
+                uint8_t *y = (uint8_t *)run(&fixture, count, count);
 
-                assert_memory_equal(y, all, count * world.a.y_columns * sizeof(float));
+                assert_memory_equal(y, all, count * fixture.a.y_columns * sizeof(float));
                 free(y);
                 count += count > 8 ? 40 : 0;
         }
         free(all);
-        close_world(&world);
+        close_world(&fixture);
 }
 
-static void k_in_parts_is_summed_in_order_whoever_comes_last(void **)
+static void sums_the_parts_of_k_in_order_whichever_ends_last(void **)
 {
         processors = 132;
         for (row_type type : kinds) {
@@ -422,25 +423,25 @@ static void k_in_parts_is_summed_in_order_whoever_comes_last(void **)
         processors = 0;
 }
 
-static void a_matrix_that_fills_the_device_is_not_split(void **)
+static void does_not_split_k_of_a_matrix_that_fills_the_device(void **)
 {
         linear_matrix w = { LINEAR_BFLOAT, 132 * 2 * 16, 4096, nullptr, nullptr };
         size_t sums, arrived;
 
         processors = 132;
-        linear_room(nullptr, &w, 64, &sums, &arrived);
+        linear_scratch_size(nullptr, &w, 64, &sums, &arrived);
         assert_int_equal(sums, 0);
         assert_int_equal(arrived, 0);
         w.rows = 132 * 16;
-        linear_room(nullptr, &w, 8, &sums, &arrived);
+        linear_scratch_size(nullptr, &w, 8, &sums, &arrived);
         assert_int_equal(arrived, 132);
         assert_int_equal(sums, 132 * 2 * 8 * 20);
         w.columns = 64 * 16; /* one step for each warp would be left */
         w.rows = 16;
-        linear_room(nullptr, &w, 8, &sums, &arrived);
+        linear_scratch_size(nullptr, &w, 8, &sums, &arrived);
         assert_int_equal(arrived, 1);
         w.columns = 64 * 15;
-        linear_room(nullptr, &w, 8, &sums, &arrived);
+        linear_scratch_size(nullptr, &w, 8, &sums, &arrived);
         assert_int_equal(arrived, 0);
         processors = 0;
 }
@@ -448,15 +449,15 @@ static void a_matrix_that_fills_the_device_is_not_split(void **)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(all_epilogues_of_all_formats_are_what_they_should_be),
-                cmocka_unit_test(parts_of_other_types_are_multiplied_as_bfloats),
-                cmocka_unit_test(k_of_any_length_is_summed),
-                cmocka_unit_test(rings_that_wrap_twice_are_read_in_order),
-                cmocka_unit_test(a_row_is_the_same_bits_among_any_number_of_rows),
-                cmocka_unit_test(a_code_that_is_no_number_makes_its_rows_sums_none),
-                cmocka_unit_test(where_there_are_no_rows_nothing_is_written),
-                cmocka_unit_test(k_in_parts_is_summed_in_order_whoever_comes_last),
-                cmocka_unit_test(a_matrix_that_fills_the_device_is_not_split),
+                cmocka_unit_test(every_epilogue_of_every_format_is_correct),
+                cmocka_unit_test(multiplies_unpacked_types_as_bfloats),
+                cmocka_unit_test(sums_any_number_of_columns),
+                cmocka_unit_test(reads_rings_that_wrap_twice_in_order),
+                cmocka_unit_test(a_row_has_the_same_bits_among_any_number_of_rows),
+                cmocka_unit_test(a_nan_weight_affects_only_its_own_output),
+                cmocka_unit_test(writes_nothing_if_there_are_no_rows),
+                cmocka_unit_test(sums_the_parts_of_k_in_order_whichever_ends_last),
+                cmocka_unit_test(does_not_split_k_of_a_matrix_that_fills_the_device),
         };
 
         roll_from_seed();

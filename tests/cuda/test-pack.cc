@@ -2,7 +2,7 @@
  * File rows as they are packed for products, compared number by number with the description in
  * linear.h.
  */
-#include "tests/cuda/linear-rig.h"
+#include "tests/cuda/linear-fixture.h"
 
 #include <vector>
 
@@ -117,7 +117,7 @@ static void try_packing(linear_format format, row_type type, uint32_t columns)
         free(floats);
 }
 
-static void packed_rows_are_what_their_file_says(void **)
+static void packed_rows_hold_the_numbers_of_the_file(void **)
 {
         for (uint32_t columns : { 32u, 64u, 96u, 128u, 160u, 1120u }) {
                 try_packing(LINEAR_INT8, ROW_Q8_0, columns);
@@ -139,7 +139,7 @@ static void packed_rows_are_what_their_file_says(void **)
                         try_packing(LINEAR_BFLOAT, type, columns);
 }
 
-static void packed_rows_are_no_larger_than_in_their_file(void **)
+static void packed_rows_are_no_larger_than_in_the_file(void **)
 {
         static const struct {
                 row_type type;
@@ -164,7 +164,7 @@ static void packed_rows_are_no_larger_than_in_their_file(void **)
 }
 
 /* In any place and with either sign.  The scales of the blocks beside it stay the same. */
-static void a_code_that_is_no_number_makes_the_scale_of_its_block_none(void **)
+static void a_nan_weight_makes_only_the_scale_of_its_block_nan(void **)
 {
         enum { COLUMNS = 384 };
         uint8_t file[COLUMNS / 128 * 132], row[COLUMNS];
@@ -186,7 +186,7 @@ static void a_code_that_is_no_number_makes_the_scale_of_its_block_none(void **)
         }
 }
 
-static void numbers_become_bfloats_by_rounding_to_the_nearest(void **)
+static void rounds_numbers_to_the_nearest_bfloat(void **)
 {
         /* 1 + 2^-8 lies between 1 and 1 + 2^-7, and 1 + 3 * 2^-8 above that: to the even one */
         static const struct {
@@ -205,7 +205,7 @@ static void numbers_become_bfloats_by_rounding_to_the_nearest(void **)
 }
 
 /* Whatever they are; behind them are zeros up to the end of a step. */
-static void bfloats_stay_as_they_are(void **)
+static void copies_bfloats_unchanged_and_pads_with_zeros(void **)
 {
         enum { COLUMNS = 65521 };
         const size_t end = linear_columns(LINEAR_BFLOAT, COLUMNS);
@@ -222,11 +222,11 @@ static void bfloats_stay_as_they_are(void **)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(packed_rows_are_what_their_file_says),
-                cmocka_unit_test(packed_rows_are_no_larger_than_in_their_file),
-                cmocka_unit_test(a_code_that_is_no_number_makes_the_scale_of_its_block_none),
-                cmocka_unit_test(numbers_become_bfloats_by_rounding_to_the_nearest),
-                cmocka_unit_test(bfloats_stay_as_they_are),
+                cmocka_unit_test(packed_rows_hold_the_numbers_of_the_file),
+                cmocka_unit_test(packed_rows_are_no_larger_than_in_the_file),
+                cmocka_unit_test(a_nan_weight_makes_only_the_scale_of_its_block_nan),
+                cmocka_unit_test(rounds_numbers_to_the_nearest_bfloat),
+                cmocka_unit_test(copies_bfloats_unchanged_and_pads_with_zeros),
         };
 
         roll_from_seed();

@@ -1,16 +1,16 @@
 /*
- * Draws on the device, compared with the ref backend's own pick, row by row, under every
- * schedule.  Where the two differ, rounding must be the cause: the definition, computed in long
- * double (line.h) with its borders moved by 1e-12, must give the same token.  Random numbers
- * come from a seed that is printed; SEED=... repeats a run.
+ * Draws on the device, compared with the ref backend's own pick, row by row, under every schedule.
+ * Where the two differ, rounding must be the cause: the definition, computed in long double
+ * (ref-sampler.h) with its borders moved by 1e-12, must give the same token.  Random numbers come
+ * from a seed that is printed; SEED=... repeats a run.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "kernels/cuda/pick.h"
-#include "tests/kernels/line.h"
 #include "tests/kernels/pick-rows.h"
+#include "tests/kernels/ref-sampler.h"
 
 #define VOCAB_MAX 128256u
 #define WANTS     16u /* of a bucket */
@@ -41,7 +41,7 @@ struct bench {
 };
 
 static bench ref;
-static line drawn; /* of the row in question */
+static ref_sampler drawn; /* of the row in question */
 
 static int bench_open(void **)
 {
@@ -56,7 +56,7 @@ static int bench_open(void **)
         conf.vocab_max = VOCAB_MAX;
         random_state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
         print_message("SEED=%llu\n", (unsigned long long)random_state);
-        line_new(&drawn, VOCAB_MAX);
+        ref_sampler_new(&drawn, VOCAB_MAX);
         assert_int_equal(kernels_open("ref", &conf, &ref.k), 0);
         assert_int_equal(ref.k->kv_new(ref.k, &shape, &ref.kv), 0);
         assert_int_equal(ref.k->floats_new(ref.k, (size_t)WANTS * VOCAB_MAX, &ref.logits), 0);
@@ -70,7 +70,7 @@ static int bench_open(void **)
 
 static int bench_close(void **)
 {
-        line_free(&drawn);
+        ref_sampler_free(&drawn);
         ref.k->floats_free(ref.k, ref.logits);
         ref.k->kv_free(ref.k, ref.kv);
         ref.k->close(ref.k);
@@ -162,7 +162,7 @@ static void device_pick(rows *r, unsigned schedule)
         args.wants_max = WANTS;
         args.tokens = r->tokens;
         args.logprobs = r->logprobs[0];
-        emu_use(schedule);
+        emu_set_schedule(schedule);
         assert_int_equal(pick_tokens(NULL, &args), 0);
 }
 
@@ -194,8 +194,8 @@ static bool rounding_decides(const float *logits, uint32_t vocab, const pick *pi
 {
         const near by = { NEAR, NEAR };
 
-        line_up(&drawn, logits, vocab);
-        return line_allows(&drawn, pick, token, &by);
+        ref_sampler_load(&drawn, logits, vocab);
+        return ref_sampler_allows(&drawn, pick, token, &by);
 }
 
 /* Compares the device's result for one row with ref's. */
@@ -278,10 +278,10 @@ static pick plain_pick(float temperature)
         return pick;
 }
 
-static void draw_at(pick *pick, uint32_t choice, uint64_t position)
+static void draw_at(pick *pick, uint32_t sample_index, uint64_t position)
 {
         pick->seed = 0;
-        pick->choice = choice;
+        pick->sample_index = sample_index;
         pick->position = position;
 }
 
@@ -301,7 +301,7 @@ static void expect_picks(const float *logits, uint32_t vocab, const pick picks[2
         rows_free(r);
 }
 
-static void temperature_zero_takes_the_lowest_id_of_the_largest(void **)
+static void temperature_0_picks_the_lowest_id_of_the_largest_logit(void **)
 {
         const float logits[] = { -1, 3, -INFINITY, 7, 2, 7, 7 }, zeros[] = { -1, -0.0f, 0, -0.0f };
         const pick greedy[] = { plain_pick(0), plain_pick(0) };
@@ -312,7 +312,7 @@ static void temperature_zero_takes_the_lowest_id_of_the_largest(void **)
         expect_picks(zeros, 4, greedy, first);
 }
 
-static void a_row_that_is_not_finite_is_never_picked_from(void **)
+static void a_row_that_is_not_finite_fails_the_pick(void **)
 {
         const float bad[][3] = { { 1, NAN, 2 },
                                  { -NAN, 1, 2 },
@@ -329,7 +329,7 @@ static void a_row_that_is_not_finite_is_never_picked_from(void **)
 }
 
 /* By 2^-41 on either side of one half. */
-static void draws_on_both_sides_of_a_border_part(void **)
+static void draws_on_both_sides_of_a_border_pick_different_tokens(void **)
 {
         const uint32_t vocabs[] = { 2, 4, 64, 1000, 3002 };
         pick picks[] = { plain_pick(1), plain_pick(1) };
@@ -349,7 +349,7 @@ static void draws_on_both_sides_of_a_border_part(void **)
 }
 
 /* The ends of the range, in rows whose first and last `off` are masked. */
-static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(void **)
+static void the_smallest_draw_picks_the_first_id_and_the_largest_the_last(void **)
 {
         const uint32_t sizes[][2] = {
                 { 1, 0 }, { 97, 0 }, { 97, 40 }, { 5000, 0 }, { 5000, 1100 }
@@ -370,7 +370,7 @@ static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(voi
 }
 
 /* Of draws that are coarser, the first would get more than its share. */
-static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **)
+static void the_lowest_id_is_drawn_as_rarely_as_its_probability(void **)
 {
         const uint32_t vocabs[] = { 2, 100, 3000 };
         pick picks[] = { plain_pick(1), plain_pick(1) };
@@ -389,7 +389,7 @@ static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **)
 }
 
 /* Of n equals a draw of d is for number floor(n d), and here that is exact. */
-static void equals_are_drawn_by_their_ids(void **)
+static void equal_logits_are_drawn_in_the_order_of_ids(void **)
 {
         const uint32_t vocabs[] = { 129, 1024, 1025, 4096, 9000 };
 
@@ -409,7 +409,7 @@ static void equals_are_drawn_by_their_ids(void **)
                         for (uint32_t i = 0; i < WANTS; i++) {
                                 const pick *pick = &r->picks[i];
                                 uint32_t kept = pick->top_k ? pick->top_k : vocab;
-                                double d = draw(pick->seed, pick->choice, pick->position);
+                                double d = draw(pick->seed, pick->sample_index, pick->position);
 
                                 assert_int_equal(r->tokens[i], (uint32_t)(d * kept));
                         }
@@ -434,7 +434,7 @@ static void expect_kept(const float *logits, uint32_t vocab, uint32_t kept, floa
         expect_picks(logits, vocab, picks, last);
 }
 
-static void where_a_cut_ends_among_equals_the_lowest_ids_are_kept(void **)
+static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **)
 {
         const uint32_t vocab = 9000, counts[] = { 2, 31, 33, 1024, 1025, 5000, vocab };
         static float logits[vocab];
@@ -462,7 +462,7 @@ static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, lo
         }
         last = expl(-8);
         do {
-                long double by = draw(pick->seed, pick->choice, ++pick->position), border = 0;
+                long double by = draw(pick->seed, pick->sample_index, ++pick->position), border = 0;
                 uint32_t i = 0;
 
                 for (sum = 0; i < vocab && sum <= by * whole; i++) {
@@ -474,7 +474,7 @@ static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, lo
         row[vocab - 1] = (float)(8 + logl(wanted));
 }
 
-static void draws_next_to_a_border_fall_on_the_right_side(void **)
+static void draws_next_to_a_border_fall_on_the_correct_side(void **)
 {
         const uint32_t vocab = 1500;
         rows *r = rows_new(vocab, WANTS);
@@ -488,19 +488,19 @@ static void draws_next_to_a_border_fall_on_the_right_side(void **)
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 device_pick(r, schedule);
                 for (uint32_t i = 0; i < WANTS; i++) {
-                        line_up(&drawn, row_of(r, i), vocab);
-                        assert_int_equal(r->tokens[i], line_pick(&drawn, &r->picks[i]));
+                        ref_sampler_load(&drawn, row_of(r, i), vocab);
+                        assert_int_equal(r->tokens[i], ref_sampler_pick(&drawn, &r->picks[i]));
                 }
         }
         rows_free(r);
 }
 
 /* By Pearson's sum, of the tokens that top_k keeps; no other ever comes. */
-static void tokens_come_as_often_as_their_chances_say(void **)
+static void tokens_are_drawn_as_often_as_their_probability(void **)
 {
         const uint32_t vocab = 40, draws = 4000, kept = 20;
         uint32_t counts[vocab] = {};
-        long double surprise = 0;
+        long double chi_square = 0;
         rows *r = rows_new(vocab, WANTS);
 
         for (uint32_t i = 0; i < WANTS * vocab; i++)
@@ -515,16 +515,16 @@ static void tokens_come_as_often_as_their_chances_say(void **)
                 for (uint32_t token : r->tokens)
                         counts[token]++;
         }
-        line_up(&drawn, row_of(r, 0), vocab);
-        assert_int_equal(line_weigh(&drawn, &r->picks[0]), kept);
+        ref_sampler_load(&drawn, row_of(r, 0), vocab);
+        assert_int_equal(ref_sampler_weigh(&drawn, &r->picks[0]), kept);
         for (uint32_t i = 0; i < vocab; i++) {
                 long double wanted = i < kept ? draws * drawn.chances[i] : 0;
                 long double off = counts[drawn.all[i].id] - wanted;
 
                 assert_true(i < kept || off == 0);
-                surprise += i < kept ? off * off / wanted : 0;
+                chi_square += i < kept ? off * off / wanted : 0;
         }
-        assert_true(surprise < kept - 1 + 4 * sqrtl(2 * kept));
+        assert_true(chi_square < kept - 1 + 4 * sqrtl(2 * kept));
         rows_free(r);
 }
 
@@ -552,11 +552,11 @@ static void put_top_p_next_to_a_border(float *row, uint32_t vocab, pick *pick, l
                 wanted = last + sum * (1 + side * 2 * NEAR) / pick->top_p - whole;
         } while (fabsl(wanted / last - 1) > 0.01L);
         row[vocab - 1] = (float)(8 + logl(wanted));
-        while (draw(pick->seed, pick->choice, pick->position) < 0.99999)
+        while (draw(pick->seed, pick->sample_index, pick->position) < 0.99999)
                 pick->position++;
 }
 
-static void a_top_p_next_to_a_border_cuts_on_the_right_side(void **)
+static void a_top_p_next_to_a_border_cuts_on_the_correct_side(void **)
 {
         const uint32_t vocab = 1500;
         rows *r = rows_new(vocab, WANTS);
@@ -569,14 +569,14 @@ static void a_top_p_next_to_a_border_cuts_on_the_right_side(void **)
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 device_pick(r, schedule);
                 for (uint32_t i = 0; i < WANTS; i++) {
-                        line_up(&drawn, row_of(r, i), vocab);
-                        assert_int_equal(r->tokens[i], line_pick(&drawn, &r->picks[i]));
+                        ref_sampler_load(&drawn, row_of(r, i), vocab);
+                        assert_int_equal(r->tokens[i], ref_sampler_pick(&drawn, &r->picks[i]));
                 }
         }
         rows_free(r);
 }
 
-static void what_a_row_gets_does_not_depend_on_the_others(void **)
+static void a_pick_does_not_depend_on_other_rows(void **)
 {
         const uint32_t vocab = 700;
         rows *many = rows_new(vocab, WANTS), *alone = rows_new(vocab, 1);
@@ -599,7 +599,7 @@ static void what_a_row_gets_does_not_depend_on_the_others(void **)
         rows_free(many);
 }
 
-static void vocabularies_that_do_not_fit_are_refused(void **)
+static void refuses_vocabularies_that_do_not_fit(void **)
 {
         const struct {
                 uint32_t vocab, stride;
@@ -630,7 +630,7 @@ static void check_all(const uint32_t (*sizes)[3], size_t count)
 }
 
 /* vocab, times, wants */
-static void random_rows_are_picked_as_ref_picks_them(void **)
+static void picks_from_random_rows_match_ref(void **)
 {
         const uint32_t sizes[][3] = { { 1, 2, WANTS },   { 3, 40, WANTS },   { 17, 60, WANTS },
                                       { 31, 10, WANTS }, { 33, 10, WANTS },  { 64, 5, WANTS },
@@ -640,7 +640,7 @@ static void random_rows_are_picked_as_ref_picks_them(void **)
         check_all(sizes, sizeof(sizes) / sizeof(sizes[0]));
 }
 
-static void random_rows_of_large_vocabularies_are_picked_as_ref_picks_them(void **)
+static void picks_from_random_rows_of_large_vocabularies_match_ref(void **)
 {
         const uint32_t sizes[][3] = { { 4097, 2, 2 }, { 32000, 1, 3 }, { VOCAB_MAX, 1, 1 } };
 
@@ -664,7 +664,7 @@ static void check_kinds(uint32_t vocab, const row_kind *kinds, uint32_t count)
         rows_free(r);
 }
 
-static void large_rows_of_all_kinds_are_picked_as_ref_picks_them(void **)
+static void picks_from_large_rows_of_all_kinds_match_ref(void **)
 {
         const row_kind large[] = { FLAT, PEAKED, TWO, EQUAL, BLOCKS };
         row_kind all[ROW_KINDS];
@@ -679,21 +679,21 @@ static void large_rows_of_all_kinds_are_picked_as_ref_picks_them(void **)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(temperature_zero_takes_the_lowest_id_of_the_largest),
-                cmocka_unit_test(a_row_that_is_not_finite_is_never_picked_from),
-                cmocka_unit_test(draws_on_both_sides_of_a_border_part),
-                cmocka_unit_test(the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest),
-                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_chance_says),
-                cmocka_unit_test(equals_are_drawn_by_their_ids),
-                cmocka_unit_test(where_a_cut_ends_among_equals_the_lowest_ids_are_kept),
-                cmocka_unit_test(draws_next_to_a_border_fall_on_the_right_side),
-                cmocka_unit_test(tokens_come_as_often_as_their_chances_say),
-                cmocka_unit_test(a_top_p_next_to_a_border_cuts_on_the_right_side),
-                cmocka_unit_test(what_a_row_gets_does_not_depend_on_the_others),
-                cmocka_unit_test(vocabularies_that_do_not_fit_are_refused),
-                cmocka_unit_test(random_rows_are_picked_as_ref_picks_them),
-                cmocka_unit_test(random_rows_of_large_vocabularies_are_picked_as_ref_picks_them),
-                cmocka_unit_test(large_rows_of_all_kinds_are_picked_as_ref_picks_them),
+                cmocka_unit_test(temperature_0_picks_the_lowest_id_of_the_largest_logit),
+                cmocka_unit_test(a_row_that_is_not_finite_fails_the_pick),
+                cmocka_unit_test(draws_on_both_sides_of_a_border_pick_different_tokens),
+                cmocka_unit_test(the_smallest_draw_picks_the_first_id_and_the_largest_the_last),
+                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_probability),
+                cmocka_unit_test(equal_logits_are_drawn_in_the_order_of_ids),
+                cmocka_unit_test(a_cut_among_equal_logits_keeps_the_lowest_ids),
+                cmocka_unit_test(draws_next_to_a_border_fall_on_the_correct_side),
+                cmocka_unit_test(tokens_are_drawn_as_often_as_their_probability),
+                cmocka_unit_test(a_top_p_next_to_a_border_cuts_on_the_correct_side),
+                cmocka_unit_test(a_pick_does_not_depend_on_other_rows),
+                cmocka_unit_test(refuses_vocabularies_that_do_not_fit),
+                cmocka_unit_test(picks_from_random_rows_match_ref),
+                cmocka_unit_test(picks_from_random_rows_of_large_vocabularies_match_ref),
+                cmocka_unit_test(picks_from_large_rows_of_all_kinds_match_ref),
         };
 
         return cmocka_run_group_tests(tests, bench_open, bench_close);

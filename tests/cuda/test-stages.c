@@ -28,7 +28,7 @@ static int set_up(void **state)
         int fd = mkstemp(path);
 
         (void)state;
-        if (fd < 0 || !getenv("BABBLE_MAKER") || !getenv("CUDA_LIBRARY"))
+        if (fd < 0 || !getenv("TOY_MODEL_MAKER") || !getenv("CUDA_LIBRARY"))
                 return -1;
         close(fd);
         for (uint32_t s = 0; s < RIG_SLOTS; s++)
@@ -50,7 +50,7 @@ static void make(const char *arguments)
         snprintf(command, sizeof(command),
                  "'%s' '%s' --layers 3 --width 64 --heads 2 --kv-heads 1 "
                  "--head-dim 32 --ffn 64 %s",
-                 getenv("BABBLE_MAKER"), path, arguments);
+                 getenv("TOY_MODEL_MAKER"), path, arguments);
         assert_int_equal(system(command), 0);
 }
 
@@ -88,7 +88,7 @@ static double distance(float (*a)[VOCAB], float (*b)[VOCAB])
         return worst;
 }
 
-static void every_split_is_as_near_to_the_definition_as_the_whole(void **state)
+static void every_split_is_as_close_to_ref_as_the_whole_model(void **state)
 {
         static const char *const kinds[] = { "", "--tied --extras" };
         static float ref[LEN][VOCAB], other[LEN][VOCAB], none[LEN][VOCAB];
@@ -117,7 +117,7 @@ static void every_split_is_as_near_to_the_definition_as_the_whole(void **state)
         }
 }
 
-static void rows_have_the_same_bits_in_any_company_and_any_cut(void **state)
+static void a_row_has_the_same_bits_in_any_batch_and_any_chunks(void **state)
 {
         static float alone[LEN][VOCAB], cut[LEN][VOCAB], together[RIG_ROWS][VOCAB];
         static const uint32_t counts[RIG_SLOTS] = { 21, 33, 7 };
@@ -146,14 +146,14 @@ static void rows_have_the_same_bits_in_any_company_and_any_cut(void **state)
 
 static uint64_t left_of(struct kernels *k)
 {
-        const struct kernels_needs none = { 0 };
+        const struct kernels_objects none = { 0 };
         struct kernels_memory memory;
 
         assert_int_equal(k->memory(k, &none, &memory), 0);
         return memory.left;
 }
 
-static void what_was_planned_is_what_is_taken(void **state)
+static void takes_exactly_the_planned_memory(void **state)
 {
         static const char *const kinds[] = { "", "--tied" };
         struct model_bytes bytes, host;
@@ -188,9 +188,9 @@ static void what_was_planned_is_what_is_taken(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_split_is_as_near_to_the_definition_as_the_whole),
-                cmocka_unit_test(rows_have_the_same_bits_in_any_company_and_any_cut),
-                cmocka_unit_test(what_was_planned_is_what_is_taken),
+                cmocka_unit_test(every_split_is_as_close_to_ref_as_the_whole_model),
+                cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_and_any_chunks),
+                cmocka_unit_test(takes_exactly_the_planned_memory),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

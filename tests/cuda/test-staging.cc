@@ -3,7 +3,7 @@
  * pieces are being sent.  The device is late, so if a thread fills a piece too early, it sends
  * wrong data for some seed among 20.
  */
-#include "tests/cuda/rig.h"
+#include "tests/cuda/fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,15 +18,15 @@
 #define ROUNDS 25u /* of a thread */
 #define CROWD  5u  /* threads: more than pieces */
 
-struct world {
+struct fixture {
         struct device *device;
         struct staging *staging;
         uint8_t *there; /* CROWD * ROUNDS pieces */
 };
 
-static world begin(uint64_t seed)
+static fixture begin(uint64_t seed)
 {
-        world w = {};
+        fixture w = {};
 
         device_emu_seed(seed);
         assert_int_equal(device_open(0, &w.device), 0);
@@ -36,7 +36,7 @@ static world begin(uint64_t seed)
         return w;
 }
 
-static void end(world *w)
+static void end(fixture *w)
 {
         staging_free(w->staging);
         device_delete(w->device, w->there);
@@ -48,7 +48,7 @@ static uint8_t number(uint32_t round, uint32_t byte)
         return (uint8_t)(round * 7 + byte * 13 + 1);
 }
 
-static int send(world *w, stream stream, uint32_t round, bool wait)
+static int send(fixture *w, stream stream, uint32_t round, bool wait)
 {
         piece *piece;
         int r = staging_take(w->staging, &piece);
@@ -64,7 +64,7 @@ static int send(world *w, stream stream, uint32_t round, bool wait)
         return r;
 }
 
-static bool arrived(const world *w, uint32_t round)
+static bool arrived(const fixture *w, uint32_t round)
 {
         uint8_t is[BYTES];
 
@@ -77,10 +77,10 @@ static bool arrived(const world *w, uint32_t round)
 
 /* ---- one thread ---- */
 
-static void who_gives_a_piece_back_need_not_wait_and_the_next_does(void **)
+static void returning_a_piece_does_not_wait_for_its_upload(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 for (uint32_t round = 0; round < ROUNDS; round++)
                         assert_int_equal(send(&w, STREAM_LOADS, round, round == ROUNDS - 1), 0);
@@ -90,10 +90,10 @@ static void who_gives_a_piece_back_need_not_wait_and_the_next_does(void **)
         }
 }
 
-static void streams_are_waited_for_whichever_a_piece_was_on(void **)
+static void waits_for_the_stream_that_last_used_a_piece(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 for (uint32_t round = 0; round < ROUNDS; round++)
                         assert_int_equal(send(&w, round % 3 ? STREAM_LOADS : STREAM_STEPS, round,
@@ -105,10 +105,10 @@ static void streams_are_waited_for_whichever_a_piece_was_on(void **)
         }
 }
 
-static void who_waits_knows_that_it_is_there(void **)
+static void data_is_on_the_device_after_the_wait(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
 
                 for (uint32_t round = 0; round < PIECES; round++) {
                         assert_int_equal(send(&w, STREAM_LOADS, round, true), 0);
@@ -118,9 +118,9 @@ static void who_waits_knows_that_it_is_there(void **)
         }
 }
 
-static void pieces_are_apart_and_as_many_as_were_asked_for(void **)
+static void pieces_do_not_overlap_and_return_in_order(void **)
 {
-        world w = begin(1);
+        fixture w = begin(1);
         piece *pieces[PIECES];
         std::set<uint8_t *> places;
 
@@ -147,10 +147,10 @@ static void pieces_are_apart_and_as_many_as_were_asked_for(void **)
         end(&w);
 }
 
-static void runs_lie_one_behind_the_other_here_and_apart_there(void **)
+static void uploads_runs_to_strided_destinations(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
                 uint8_t is[4 * 20];
                 piece *piece;
 
@@ -174,10 +174,10 @@ static void runs_lie_one_behind_the_other_here_and_apart_there(void **)
         }
 }
 
-static void what_comes_back_is_there_when_it_was_waited_for(void **)
+static void downloaded_data_is_there_after_the_wait(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
                 piece *piece;
 
                 assert_int_equal(send(&w, STREAM_STEPS, 1, false), 0);
@@ -196,7 +196,7 @@ static void what_comes_back_is_there_when_it_was_waited_for(void **)
 /* ---- several ---- */
 
 struct sender {
-        world *w;
+        fixture *w;
         uint32_t first;
         int r;
         pthread_t thread;
@@ -211,7 +211,7 @@ static void *send_all(void *arg)
         return nullptr;
 }
 
-static void run_crowd(world *w, sender *crowd)
+static void run_crowd(fixture *w, sender *crowd)
 {
         for (uint32_t i = 0; i < CROWD; i++) {
                 crowd[i] = { w, i * ROUNDS, 0, {} };
@@ -221,10 +221,10 @@ static void run_crowd(world *w, sender *crowd)
                 assert_int_equal(pthread_join(crowd[i].thread, nullptr), 0);
 }
 
-static void threads_that_are_more_than_pieces_send_all_that_is_theirs(void **)
+static void more_threads_than_pieces_send_all_their_data(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-                world w = begin(seed);
+                fixture w = begin(seed);
                 sender crowd[CROWD];
 
                 run_crowd(&w, crowd);
@@ -237,9 +237,9 @@ static void threads_that_are_more_than_pieces_send_all_that_is_theirs(void **)
 }
 
 /* The test cannot know whether the thread waits already, but mostly it does. */
-static void who_waits_for_a_piece_is_woken_by_who_gives_one_back(void **)
+static void returning_a_piece_wakes_a_waiting_thread(void **)
 {
-        world w = begin(1);
+        fixture w = begin(1);
         sender waits = { &w, 0, 0, {} };
         piece *pieces[PIECES];
 
@@ -254,10 +254,10 @@ static void who_waits_for_a_piece_is_woken_by_who_gives_one_back(void **)
         end(&w);
 }
 
-static void device_that_is_lost_holds_nobody(void **)
+static void a_lost_device_blocks_no_thread(void **)
 {
         for (uint64_t operations = 0; operations < 20; operations++) {
-                world w = begin(operations);
+                fixture w = begin(operations);
                 sender crowd[CROWD];
 
                 device_emu_lose(operations);
@@ -271,7 +271,7 @@ static void device_that_is_lost_holds_nobody(void **)
         }
 }
 
-static void no_piece_of_memory_can_be_refused_unseen(void **)
+static void reports_every_failed_allocation(void **)
 {
         struct device *device;
         struct staging *staging;
@@ -289,16 +289,16 @@ static void no_piece_of_memory_can_be_refused_unseen(void **)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(who_gives_a_piece_back_need_not_wait_and_the_next_does),
-                cmocka_unit_test(streams_are_waited_for_whichever_a_piece_was_on),
-                cmocka_unit_test(who_waits_knows_that_it_is_there),
-                cmocka_unit_test(pieces_are_apart_and_as_many_as_were_asked_for),
-                cmocka_unit_test(runs_lie_one_behind_the_other_here_and_apart_there),
-                cmocka_unit_test(what_comes_back_is_there_when_it_was_waited_for),
-                cmocka_unit_test(threads_that_are_more_than_pieces_send_all_that_is_theirs),
-                cmocka_unit_test(who_waits_for_a_piece_is_woken_by_who_gives_one_back),
-                cmocka_unit_test(device_that_is_lost_holds_nobody),
-                cmocka_unit_test(no_piece_of_memory_can_be_refused_unseen),
+                cmocka_unit_test(returning_a_piece_does_not_wait_for_its_upload),
+                cmocka_unit_test(waits_for_the_stream_that_last_used_a_piece),
+                cmocka_unit_test(data_is_on_the_device_after_the_wait),
+                cmocka_unit_test(pieces_do_not_overlap_and_return_in_order),
+                cmocka_unit_test(uploads_runs_to_strided_destinations),
+                cmocka_unit_test(downloaded_data_is_there_after_the_wait),
+                cmocka_unit_test(more_threads_than_pieces_send_all_their_data),
+                cmocka_unit_test(returning_a_piece_wakes_a_waiting_thread),
+                cmocka_unit_test(a_lost_device_blocks_no_thread),
+                cmocka_unit_test(reports_every_failed_allocation),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

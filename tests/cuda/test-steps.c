@@ -3,18 +3,18 @@
  * simple record that the host keeps of them.
  *
  * Sequences grow, are forked with their last page copied, and begin anew.  Tables change by
- * differences, some of them twice.  They change all at once when sequences change slots.
- * Tokens come from the host, and from picks of the last two steps, which have not been
- * collected yet.  Some of those picks are not finite.  All of this runs again with rehearsed
- * steps, whose operators the test does not call.
+ * differences, some of them twice.  They change all at once when sequences change slots. Tokens
+ * come from the host, and from picks of the last two steps, which have not been collected yet.
+ * Some of those picks are not finite.  All of this runs again with captured steps, whose operators
+ * the test does not call.
  */
-#include "tests/cuda/backend-rig.h"
-#include "tests/cuda/toy.h"
+#include "tests/cuda/backend-fixture.h"
+#include "tests/cuda/known-model.h"
 
 #define MY_ROWS  32u
 #define MY_WANTS 16u
 #define MY_SLOTS 32u
-#define MY_TABLE 64u /* entries: all tables are more than a letter can have (steps.cc) */
+#define MY_TABLE 64u /* entries: all tables are more than an upload can have (steps.cc) */
 #define MY_PAGES 128u
 #define LENGTH   70u /* about as long as a sequence grows */
 #define CHANGES  (3 * MY_SLOTS * MY_TABLE)
@@ -166,7 +166,7 @@ static uint32_t take_token(struct step_row *row)
         uint32_t want;
 
         row->from_row = STEP_TOKEN;
-        row->token = random_below(8) ? random_below(TOY_TOKENS) : 12; /* the broken one follows */
+        row->token = random_below(8) ? random_below(KNOWN_TOKENS) : 12; /* the broken one follows */
         if (my.step.number <= back || !past->want_count || random_below(3) == 0)
                 return row->token;
         want = random_below(past->want_count);
@@ -229,7 +229,7 @@ static void add_wants(void)
                 if (i == MY_WANTS || random_below(3) == 0)
                         continue;
                 my.want[i] = past->want[i] = row;
-                past->tokens[i] = toy_next(my.tokens[row]);
+                past->tokens[i] = known_model_next(my.tokens[row]);
                 past->logprobs[i] = random_below(2) ? random_below(LOGPROBS + 1) : 0;
                 my.picks[i] = (struct pick){ .logprobs = past->logprobs[i] };
                 my.step.want_count++;
@@ -253,21 +253,23 @@ static void make_step(uint64_t number)
 
 /* ---- what must be ---- */
 
-static void check_seen(const struct toy *toy)
+static void check_seen(const struct known_model *known_model)
 {
-        static float a[MY_ROWS * TOY_TOKENS];
+        static float a[MY_ROWS * KNOWN_TOKENS];
 
-        toy->k->get(toy->k, a, toy->a, my.step.row_count * TOY_TOKENS);
+        known_model->k->get(known_model->k, a, known_model->a, my.step.row_count * KNOWN_TOKENS);
         for (uint32_t i = 0; i < my.step.row_count; i++) {
                 uint32_t slot = my.rows[i].slot, own = my.rows[i].position;
-                uint32_t first = toy->window && own >= toy->window ? own - toy->window + 1 : 0;
-                uint32_t counts[TOY_TOKENS] = { 0 };
+                uint32_t first = known_model->window && own >= known_model->window
+                                         ? own - known_model->window + 1
+                                         : 0;
+                uint32_t counts[KNOWN_TOKENS] = { 0 };
 
                 for (uint32_t p = first; p <= own; p++)
                         counts[my.pages[my.lines[slot].pages[p / PAGE_POSITIONS]]
                                        [p % PAGE_POSITIONS]]++;
-                for (uint32_t t = 0; t < TOY_TOKENS; t++) {
-                        double is = (double)a[i * TOY_TOKENS + t] / (double)TOY_SIZE;
+                for (uint32_t t = 0; t < KNOWN_TOKENS; t++) {
+                        double is = (double)a[i * KNOWN_TOKENS + t] / (double)KNOWN_SIZE;
 
                         if (!(fabs(is * (own + 1 - first) - counts[t]) < 0.4))
                                 fail_msg("step %u: slot %u position %u sees token %u %g times, "
@@ -278,32 +280,33 @@ static void check_seen(const struct toy *toy)
         }
 }
 
-static void check_logprobs(const struct toy *toy, const struct past *past, uint32_t want)
+static void check_logprobs(const struct known_model *known_model, const struct past *past,
+                           uint32_t want)
 {
-        const double all = log(exp((double)TOY_SIZE) + TOY_TOKENS - 1);
+        const double all = log(exp((double)KNOWN_SIZE) + KNOWN_TOKENS - 1);
         uint32_t token = past->tokens[want];
         struct logprob told[LOGPROBS + 1];
 
         memset(told, 0xff, sizeof(told));
-        toy->k->logprobs(toy->k, past->number, want, told);
+        known_model->k->logprobs(known_model->k, past->number, want, told);
         for (uint32_t i = 0; i < past->logprobs[want]; i++) {
                 uint32_t other = i - 2 + (i - 2 >= token); /* equals: the lower one first */
 
                 assert_int_equal(told[i].token, i < 2 ? token : other);
-                assert_true(fabs((double)told[i].logprob - ((i < 2 ? (double)TOY_SIZE : 0) - all)) <
-                            1e-5);
+                assert_true(fabs((double)told[i].logprob -
+                                 ((i < 2 ? (double)KNOWN_SIZE : 0) - all)) < 1e-5);
         }
         assert_int_equal(told[past->logprobs[want]].token, UINT32_MAX);
 }
 
-static void collect(const struct toy *toy, struct past *past)
+static void collect(const struct known_model *known_model, struct past *past)
 {
         uint32_t tokens[MY_WANTS];
 
         if (past->collected || !past->number)
                 return;
         past->collected = true;
-        assert_int_equal(toy->k->collect(toy->k, past->number, tokens), 0);
+        assert_int_equal(known_model->k->collect(known_model->k, past->number, tokens), 0);
         for (uint32_t i = 0; i < past->want_count; i++)
                 if (tokens[i] != past->tokens[i])
                         fail_msg("step %u: row %u: token %u was picked, not %u",
@@ -314,16 +317,16 @@ static void collect(const struct toy *toy, struct past *past)
  * The oldest of the kept tokens is about to be dropped, so it is checked if it was ever
  * requested.
  */
-static void take_leave(const struct toy *toy, uint64_t number)
+static void take_leave(const struct known_model *known_model, uint64_t number)
 {
         struct past *past = past_of(number);
 
         if (!past->collected && random_below(4) == 0)
                 return;
-        collect(toy, past);
+        collect(known_model, past);
         for (uint32_t i = 0; i < past->want_count; i++)
                 if (past->tokens[i] != PICK_NOT_FINITE)
-                        check_logprobs(toy, past, i);
+                        check_logprobs(known_model, past, i);
 }
 
 static struct kernels *kernels_new(void)
@@ -334,7 +337,7 @@ static struct kernels *kernels_new(void)
         conf.wants_max = MY_WANTS;
         conf.slots_max = MY_SLOTS;
         conf.pages_max = MY_TABLE;
-        conf.vocab_max = TOY_TOKENS;
+        conf.vocab_max = KNOWN_TOKENS;
         return cuda_open(&conf);
 }
 
@@ -344,59 +347,59 @@ static bool looks(uint64_t number)
         return number / 12 % 2 == 0;
 }
 
-static void look(const struct toy *toy, uint64_t number)
+static void look(const struct known_model *known_model, uint64_t number)
 {
         /* as late as it may be, or not */
         if (number > 2 && random_below(2))
-                collect(toy, past_of(number - 2));
+                collect(known_model, past_of(number - 2));
         if (number > 1 && random_below(4) == 0)
-                collect(toy, past_of(number - 1));
+                collect(known_model, past_of(number - 1));
         if (random_below(8) == 0)
-                collect(toy, past_of(number));
+                collect(known_model, past_of(number));
 }
 
-static void hold_to_account(bool rehearsed)
+static void compare_with_host_model(bool rehearsed)
 {
         struct kernels *k = kernels_new();
         uint32_t calls;
-        struct toy toy;
+        struct known_model known_model;
 
         memset(&my, 0, sizeof(my));
-        assert_int_equal(toy_open(&toy, k, MY_ROWS, MY_WANTS, MY_PAGES), 0);
-        toy.window = random_below(2) ? 0 : WINDOW;
+        assert_int_equal(known_model_open(&known_model, k, MY_ROWS, MY_WANTS, MY_PAGES), 0);
+        known_model.window = random_below(2) ? 0 : WINDOW;
         if (rehearsed)
-                assert_int_equal(toy_rehearse(&toy), 0);
-        calls = toy.calls;
+                assert_int_equal(known_model_warm_up(&known_model), 0);
+        calls = known_model.calls;
         for (uint64_t number = 1; number <= STEPS; number++) {
                 if (!rehearsed)
-                        toy.window = random_below(2) ? 0 : WINDOW;
+                        known_model.window = random_below(2) ? 0 : WINDOW;
                 if (looks(number))
-                        take_leave(&toy, number);
+                        take_leave(&known_model, number);
                 make_step(number);
-                assert_int_equal(toy_forward(&toy, &my.step), 0);
+                assert_int_equal(known_model_forward(&known_model, &my.step), 0);
                 if (looks(number) && random_below(3) == 0)
-                        check_seen(&toy);
+                        check_seen(&known_model);
                 assert_int_equal(k->step_end(k), 0);
                 if (looks(number))
-                        look(&toy, number);
+                        look(&known_model, number);
         }
         for (uint64_t number = STEPS - STEPS_BACK; number <= STEPS; number++)
-                take_leave(&toy, number);
-        assert_int_equal(toy.calls - calls, rehearsed ? 0 : STEPS);
-        toy_close(&toy);
+                take_leave(&known_model, number);
+        assert_int_equal(known_model.calls - calls, rehearsed ? 0 : STEPS);
+        known_model_close(&known_model);
         k->close(k);
 }
 
-static void steps_do_what_an_account_of_them_says(void **state)
+static void random_steps_match_a_model_on_the_host(void **state)
 {
         (void)state;
-        hold_to_account(false);
+        compare_with_host_model(false);
 }
 
-static void steps_that_were_rehearsed_do_so_too(void **state)
+static void random_rehearsed_steps_match_a_model_on_the_host(void **state)
 {
         (void)state;
-        hold_to_account(true);
+        compare_with_host_model(true);
 }
 
 static int begin_random(void **state)
@@ -409,8 +412,8 @@ static int begin_random(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(steps_do_what_an_account_of_them_says),
-                cmocka_unit_test(steps_that_were_rehearsed_do_so_too),
+                cmocka_unit_test(random_steps_match_a_model_on_the_host),
+                cmocka_unit_test(random_rehearsed_steps_match_a_model_on_the_host),
         };
 
         return cmocka_run_group_tests(tests, begin_random, NULL);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/e2e/honest.h"
+#include "tests/e2e/honest-client.h"
 
 static const uint32_t ours[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
 
@@ -22,25 +22,25 @@ static void put_frame(struct bytes_out *to, const void *body, size_t bytes)
 }
 
 /* A client of its own sends the bytes: it gets one reply, BAD_FRAME, and the connection ends. */
-static void assert_fatal(const struct house *house, const struct bytes_out *bytes, uint64_t id,
-                         const char *words)
+static void assert_fatal(const struct daemon_fixture *fixture, const struct bytes_out *bytes,
+                         uint64_t id, const char *words)
 {
-        struct talk *talk = talk_greet(house);
+        struct raw_client *client = raw_client_greet(fixture);
         const struct reply *reply;
 
-        talk_send(talk, bytes->at, bytes->count);
-        talk_hangup(talk);
-        assert_int_equal(talk->reply_count, 2); /* the first one is hello's */
-        reply = talk->replies[1];
+        raw_client_send(client, bytes->at, bytes->count);
+        raw_client_await_hangup(client);
+        assert_int_equal(client->reply_count, 2); /* the first one is hello's */
+        reply = client->replies[1];
         if (reply->ok || reply->code != SMV_BAD_FRAME || reply->id != id ||
             !strstr(reply->message, words))
                 fail_msg("%s: the reply is %u \"%s\" \"%s\"", words, (unsigned)reply->id,
                          reply->error, reply->message);
-        assert_int_equal(talk->stream_count, 0);
-        talk_close(talk);
+        assert_int_equal(client->stream_count, 0);
+        raw_client_close(client);
 }
 
-static void what_is_no_map_ends_the_connection_after_one_reply(void **state)
+static void a_frame_that_is_not_a_map_gets_one_reply_and_ends_the_connection(void **state)
 {
         static const struct {
                 const char *body, *words;
@@ -78,77 +78,77 @@ static void what_is_no_map_ends_the_connection_after_one_reply(void **state)
                 CASE(7, "extension", "\x82" ID7 "\xa2op\xd6\xff\0\0\0\0"), /* a timestamp */
                 CASE(7, "c1", "\x82" ID7 "\xa2op\xc1"),
         };
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
                 struct bytes_out bytes = { 0 };
 
                 put_frame(&bytes, cases[i].body, cases[i].bytes);
-                assert_fatal(house, &bytes, cases[i].id, cases[i].words);
+                assert_fatal(fixture, &bytes, cases[i].id, cases[i].words);
                 free(bytes.at);
-                honest_look(&honest);
+                honest_client_check(&honest);
         }
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* The length word alone is enough; the daemon never waits for the bytes that it announces. */
-static void frame_too_long_is_refused_from_its_length_alone(void **state)
+static void a_frame_that_is_too_long_is_refused_before_its_bytes_arrive(void **state)
 {
         static const uint32_t lengths[] = { (64 << 10) + 1, 1 << 20, INT32_MAX, UINT32_MAX };
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
 
-        HOUSE(house, FAST, "--frame-bytes", "64K");
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS, "--frame-bytes", "64K");
+        honest = honest_client_start(fixture);
         for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
                 struct bytes_out bytes = { 0 };
 
                 bytes_put(&bytes, &lengths[i], 4);
-                assert_fatal(house, &bytes, 0, "65536");
+                assert_fatal(fixture, &bytes, 0, "65536");
                 free(bytes.at);
-                honest_look(&honest);
+                honest_client_check(&honest);
         }
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* A frame of exactly the limit is a frame: the prompt in it is too long. */
-static void frame_of_the_whole_limit_is_taken(void **state)
+static void accepts_a_frame_of_exactly_the_maximum_size(void **state)
 {
         static char text[64 << 10];
         struct bytes_out empty = { 0 }, frame = { 0 };
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
 
-        HOUSE(house, FAST, "--frame-bytes", "64K");
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS, "--frame-bytes", "64K");
+        client = raw_client_greet(fixture);
         memset(text, 'a', sizeof(text));
         frame_put(&empty, "op=s id=u prompt=t", "generate", 9u, text, (size_t)32768);
         frame_put(&frame, "op=s id=u prompt=t", "generate", 9u, text,
                   sizeof(text) - (empty.count - 4 - 32768));
         assert_int_equal(frame.count, sizeof(text) + 4);
-        talk_send(talk, frame.at, frame.count);
-        assert_int_equal(talk_reply(talk, 9)->code, SMV_TOO_LONG);
+        raw_client_send(client, frame.at, frame.count);
+        assert_int_equal(raw_client_await_reply(client, 9)->code, SMV_TOO_LONG);
         free(empty.at);
         free(frame.at);
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* 32 levels and 64 keys are read, and refused for their content; with one more it is no frame. */
-static void depth_and_keys_have_their_limits_to_the_one(void **state)
+static void refuses_one_level_or_one_key_more_than_allowed(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct raw_client *client;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
+        client = raw_client_greet(fixture);
         for (uint32_t levels = 31; levels <= 32; levels++) {
                 struct bytes_out nest = { 0 }, frame = { 0 };
 
@@ -157,10 +157,10 @@ static void depth_and_keys_have_their_limits_to_the_one(void **state)
                 bytes_put(&nest, "\x90", 1);
                 frame_put(&frame, "op=s id=u nest=x", "status", 5u, nest.at, nest.count);
                 if (levels == 31) { /* with the map these are 32 */
-                        talk_send(talk, frame.at, frame.count);
-                        assert_int_equal(talk_reply(talk, 5)->code, SMV_BAD_FIELD);
+                        raw_client_send(client, frame.at, frame.count);
+                        assert_int_equal(raw_client_await_reply(client, 5)->code, SMV_BAD_FIELD);
                 } else {
-                        assert_fatal(house, &frame, 5, "32");
+                        assert_fatal(fixture, &frame, 5, "32");
                 }
                 free(nest.at);
                 free(frame.at);
@@ -174,45 +174,45 @@ static void depth_and_keys_have_their_limits_to_the_one(void **state)
                         bytes_put(&map, (uint8_t[]){ 0xa2, 'k', 'A' + i, 1 }, 4);
                 put_frame(&frame, map.at, map.count);
                 if (keys == 64) {
-                        talk_send(talk, frame.at, frame.count);
-                        assert_int_equal(talk_reply(talk, 5)->code, SMV_BAD_FIELD);
+                        raw_client_send(client, frame.at, frame.count);
+                        assert_int_equal(raw_client_await_reply(client, 5)->code, SMV_BAD_FIELD);
                 } else {
-                        assert_fatal(house, &frame, 5, "64");
+                        assert_fatal(fixture, &frame, 5, "64");
                 }
                 free(map.at);
                 free(frame.at);
         }
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* A bomb: many arrays, each of which declares all the bytes that are left.  It must cost no more
  * than its bytes. */
-static void nested_claims_cost_nothing(void **state)
+static void deeply_nested_arrays_are_refused_within_seconds(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
         uint8_t *body = malloc(1 << 20);
         struct bytes_out bytes = { 0 };
         uint64_t start;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
         memset(body, 0x91, 1 << 20);
         body[0] = 0x81;
         put_frame(&bytes, body, 1 << 20);
         start = now_ms();
-        assert_fatal(house, &bytes, 0, "32");
+        assert_fatal(fixture, &bytes, 0, "32");
         assert_true(now_ms() - start < 5000);
-        honest_look(&honest);
+        honest_client_check(&honest);
         free(body);
         free(bytes.at);
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
-static void keys_that_are_no_names_are_refused_and_shown_safely(void **state)
+static void invalid_keys_are_refused_and_escaped_in_the_reply(void **state)
 {
         static const struct {
                 const char *pair, *field;
@@ -228,11 +228,11 @@ static void keys_that_are_no_names_are_refused_and_shown_safely(void **state)
                 { "\xa2\xff\x1b\1", "\\xff\\x1b", 4 },
                 { "\xa0\1", "", 2 },
         };
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
 
-        HOUSE(house, FAST);
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        client = raw_client_greet(fixture);
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
                 struct bytes_out map = { 0 }, frame = { 0 };
                 const struct reply *reply;
@@ -240,15 +240,15 @@ static void keys_that_are_no_names_are_refused_and_shown_safely(void **state)
                 bytes_put(&map, "\x83\xa2op\xa6status\xa2id\5", 15);
                 bytes_put(&map, cases[i].pair, cases[i].bytes);
                 put_frame(&frame, map.at, map.count);
-                talk_send(talk, frame.at, frame.count);
-                reply = talk_reply(talk, 5);
+                raw_client_send(client, frame.at, frame.count);
+                reply = raw_client_await_reply(client, 5);
                 assert_int_equal(reply->code, SMV_BAD_FIELD);
                 assert_string_equal(reply->field, cases[i].field);
                 free(map.at);
                 free(frame.at);
         }
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* A whole conversation, and the replies to it. */
@@ -265,119 +265,119 @@ static struct bytes_out conversation(void)
         return all;
 }
 
-static void assert_answered(struct talk *talk, const struct stream *alone)
+static void assert_answered(struct raw_client *client, const struct stream *alone)
 {
-        assert_true(talk_reply(talk, 1)->ok);
-        assert_int_equal(reply_uint(talk_reply(talk, 2), "tokens.1"), 'i');
-        assert_true(talk_reply(talk, 3)->ok);
-        assert_true(talk_reply(talk, 4)->ok);
-        assert_same_stream(talk_end(talk, 3), alone);
-        assert_int_equal(talk->reply_count, 4);
-        assert_int_equal(talk->stream_count, 1);
+        assert_true(raw_client_await_reply(client, 1)->ok);
+        assert_int_equal(reply_uint(raw_client_await_reply(client, 2), "tokens.1"), 'i');
+        assert_true(raw_client_await_reply(client, 3)->ok);
+        assert_true(raw_client_await_reply(client, 4)->ok);
+        assert_same_stream(raw_client_await_end(client, 3), alone);
+        assert_int_equal(client->reply_count, 4);
+        assert_int_equal(client->stream_count, 1);
 }
 
-static void conversation_may_be_cut_anywhere(void **state)
+static void frames_may_arrive_split_at_any_byte(void **state)
 {
         const struct want want = { .prompt = "Tea", .max_tokens = 5, .ignore_eos = true };
         struct bytes_out all = conversation();
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *alone;
-        struct honest honest;
-        struct talk *talk;
+        struct honest_client honest;
+        struct raw_client *client;
 
-        HOUSE(house, FAST);
-        talk = talk_greet(house);
-        alone = stream_copy(talk_whole(talk, &want));
-        talk_close(talk);
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        client = raw_client_greet(fixture);
+        alone = stream_copy(raw_client_complete(client, &want));
+        raw_client_close(client);
+        honest = honest_client_start(fixture);
         for (size_t cut = 0; cut < all.count; cut++) {
-                talk = talk_open(house);
-                talk_send(talk, all.at, cut);
+                client = raw_client_connect(fixture);
+                raw_client_send(client, all.at, cut);
                 sleep_ms(1); /* so that it is read as it was cut */
-                talk_send(talk, all.at + cut, all.count - cut);
-                assert_answered(talk, alone);
-                talk_close(talk);
-                honest_look(&honest);
+                raw_client_send(client, all.at + cut, all.count - cut);
+                assert_answered(client, alone);
+                raw_client_close(client);
+                honest_client_check(&honest);
         }
-        talk = talk_open(house);
+        client = raw_client_connect(fixture);
         for (size_t at = 0; at < all.count; at++) {
-                talk_send(talk, all.at + at, 1);
-                honest_look_for(&honest, 1);
+                raw_client_send(client, all.at + at, 1);
+                honest_client_check_for(&honest, 1);
         }
-        assert_answered(talk, alone);
-        talk_close(talk);
+        assert_answered(client, alone);
+        raw_client_close(client);
         printf("# cut at %zu places\n", all.count);
         stream_free(alone);
         free(all.at);
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* The same, but the client is gone after that byte. */
-static void conversation_may_end_anywhere(void **state)
+static void a_client_may_disconnect_after_any_byte(void **state)
 {
         struct bytes_out all = conversation();
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
         for (size_t cut = 0; cut <= all.count; cut++) {
-                struct talk *talk = talk_open(house);
+                struct raw_client *client = raw_client_connect(fixture);
 
-                talk_send(talk, all.at, cut);
+                raw_client_send(client, all.at, cut);
                 if (cut & 1)
-                        shutdown(talk->fd, SHUT_WR);
+                        shutdown(client->fd, SHUT_WR);
                 if (cut & 2)
                         sleep_ms(1);
-                talk_close(talk);
-                honest_look(&honest);
+                raw_client_close(client);
+                honest_client_check(&honest);
         }
         free(all.at);
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
-static void random_bytes_do_no_harm(void **state)
+static void corrupted_frames_do_not_harm_other_clients(void **state)
 {
         uint32_t times = scaled(300, 10000);
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
         for (uint32_t i = 0; i < times; i++) {
                 struct bytes_out all = conversation();
-                struct talk *talk = talk_open(house);
+                struct raw_client *client = raw_client_connect(fixture);
 
                 for (uint32_t flips = random_below(4); flips--;)
                         all.at[random_below((uint32_t)all.count)] ^= 1u << random_below(8);
-                talk_send(talk, all.at, random_below(8) ? all.count : random_below(64));
+                raw_client_send(client, all.at, random_below(8) ? all.count : random_below(64));
                 if (random_below(2))
-                        talk_turn(talk, 5);
-                talk_close(talk);
+                        raw_client_poll(client, 5);
+                raw_client_close(client);
                 free(all.at);
-                honest_look(&honest);
+                honest_client_check(&honest);
         }
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(what_is_no_map_ends_the_connection_after_one_reply),
-                STORY(frame_too_long_is_refused_from_its_length_alone),
-                STORY(frame_of_the_whole_limit_is_taken),
-                STORY(depth_and_keys_have_their_limits_to_the_one),
-                STORY(nested_claims_cost_nothing),
-                STORY(keys_that_are_no_names_are_refused_and_shown_safely),
-                STORY(conversation_may_be_cut_anywhere),
-                STORY(conversation_may_end_anywhere),
-                STORY(random_bytes_do_no_harm),
+                DAEMON_TEST(a_frame_that_is_not_a_map_gets_one_reply_and_ends_the_connection),
+                DAEMON_TEST(a_frame_that_is_too_long_is_refused_before_its_bytes_arrive),
+                DAEMON_TEST(accepts_a_frame_of_exactly_the_maximum_size),
+                DAEMON_TEST(refuses_one_level_or_one_key_more_than_allowed),
+                DAEMON_TEST(deeply_nested_arrays_are_refused_within_seconds),
+                DAEMON_TEST(invalid_keys_are_refused_and_escaped_in_the_reply),
+                DAEMON_TEST(frames_may_arrive_split_at_any_byte),
+                DAEMON_TEST(a_client_may_disconnect_after_any_byte),
+                DAEMON_TEST(corrupted_frames_do_not_harm_other_clients),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });
         random_begin();
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/e2e/honest.h"
+#include "tests/e2e/honest-client.h"
 
 static const uint32_t ours[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
 
@@ -131,10 +131,10 @@ static const struct bad_value {
 };
 
 /* The client gets one reply, of this kind; then the connection works as before. */
-static void assert_refusal(struct talk *talk, struct honest *honest, uint32_t id,
+static void assert_refusal(struct raw_client *client, struct honest_client *honest, uint32_t id,
                            enum smv_code code, const char *field, const char *limit)
 {
-        const struct reply *reply = talk_reply(talk, id);
+        const struct reply *reply = raw_client_await_reply(client, id);
         bool named = code == SMV_TOO_LONG || code == SMV_TOO_LARGE || /* in words */
                      strstr(reply->message, field);
 
@@ -142,37 +142,37 @@ static void assert_refusal(struct talk *talk, struct honest *honest, uint32_t id
             !strstr(reply->message, limit))
                 fail_msg("%s, limit %s: the reply is \"%s\" code %d field \"%s\" \"%s\"", field,
                          limit, reply->error, (int)reply->code, reply->field, reply->message);
-        assert_true(talk_ask(talk, "op=s", "status")->ok);
-        assert_null(talk_replied(talk, id));
-        honest_look(honest);
+        assert_true(raw_client_call(client, "op=s", "status")->ok);
+        assert_null(raw_client_find_reply(client, id));
+        honest_client_check(honest);
 }
 
-static void every_value_out_of_range_is_refused_by_name(void **state)
+static void refuses_each_value_out_of_range_and_names_its_field(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct raw_client *client;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
+        client = raw_client_greet(fixture);
         for (size_t i = 0; i < sizeof(bad_values) / sizeof(*bad_values); i++) {
                 const struct bad_value *bad = &bad_values[i];
-                uint32_t id = ++talk->last_id;
+                uint32_t id = ++client->last_id;
                 char format[64];
 
                 snprintf(format, sizeof(format), "op=s id=u prompt=s %s=x", bad->field);
-                talk_say(talk, format, "generate", id, "Tea", bad->raw, bad->bytes);
-                assert_refusal(talk, &honest, id, bad->code, bad->field, bad->limit);
+                raw_client_send_frame(client, format, "generate", id, "Tea", bad->raw, bad->bytes);
+                assert_refusal(client, &honest, id, bad->code, bad->field, bad->limit);
         }
-        assert_int_equal(talk->stream_count, 0);
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        assert_int_equal(client->stream_count, 0);
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* Requests in which only one field is wrong. */
-static void prompts_and_ids_that_are_none_are_refused(void **state)
+static void refuses_invalid_prompts_texts_and_ids(void **state)
 {
         static const struct {
                 const char *op, *field, *limit, *raw;
@@ -209,165 +209,169 @@ static void prompts_and_ids_that_are_none_are_refused(void **state)
                      "\xa1"
                      "1"),
         };
-        struct house *house = *state;
-        struct honest honest;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct raw_client *client;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
+        client = raw_client_greet(fixture);
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                uint32_t id = ++talk->last_id;
+                uint32_t id = ++client->last_id;
                 char format[64];
 
                 snprintf(format, sizeof(format), "op=s id=u %s=x", cases[i].field);
-                talk_say(talk, format, cases[i].op, id, cases[i].raw, cases[i].bytes);
-                assert_refusal(talk, &honest, id, SMV_BAD_VALUE, cases[i].field, cases[i].limit);
+                raw_client_send_frame(client, format, cases[i].op, id, cases[i].raw,
+                                      cases[i].bytes);
+                assert_refusal(client, &honest, id, SMV_BAD_VALUE, cases[i].field, cases[i].limit);
         }
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
-static void missing_and_clashing_fields_are_refused(void **state)
+static void refuses_missing_and_conflicting_fields(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct raw_client *client;
         uint32_t id;
 
-        HOUSE(house, FAST);
-        honest = honest_begin(house);
-        talk = talk_greet(house);
-        id = talk->last_id;
-        talk_say(talk, "op=s id=u", "generate", ++id);
-        assert_refusal(talk, &honest, id, SMV_MISSING, "prompt", "missing");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u prompt=s tokens=I", "generate", id, "a", ours, (size_t)2);
-        assert_refusal(talk, &honest, id, SMV_BAD_FIELD, "tokens", "only one");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u", "cancel", id);
-        assert_refusal(talk, &honest, id, SMV_MISSING, "stream", "missing");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u", "tokenize", id);
-        assert_refusal(talk, &honest, id, SMV_MISSING, "text", "missing");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u", "detokenize", id);
-        assert_refusal(talk, &honest, id, SMV_MISSING, "tokens", "missing");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u", "dance", id);
-        assert_refusal(talk, &honest, id, SMV_BAD_VALUE, "op", "generate");
-        id = ++talk->last_id;
-        talk_say(talk, "op=u id=u", 5u, id);
-        assert_refusal(talk, &honest, id, SMV_BAD_VALUE, "op", "text");
-        id = ++talk->last_id;
-        talk_say(talk, "id=u prompt=s", id, "a");
-        assert_refusal(talk, &honest, id, SMV_MISSING, "op", "missing");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u prompt=s", "status", id, "a");
-        assert_refusal(talk, &honest, id, SMV_BAD_FIELD, "prompt", "status");
+        START_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
+        client = raw_client_greet(fixture);
+        id = client->last_id;
+        raw_client_send_frame(client, "op=s id=u", "generate", ++id);
+        assert_refusal(client, &honest, id, SMV_MISSING, "prompt", "missing");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=s tokens=I", "generate", id, "a", ours,
+                              (size_t)2);
+        assert_refusal(client, &honest, id, SMV_BAD_FIELD, "tokens", "only one");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u", "cancel", id);
+        assert_refusal(client, &honest, id, SMV_MISSING, "stream", "missing");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u", "tokenize", id);
+        assert_refusal(client, &honest, id, SMV_MISSING, "text", "missing");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u", "detokenize", id);
+        assert_refusal(client, &honest, id, SMV_MISSING, "tokens", "missing");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u", "dance", id);
+        assert_refusal(client, &honest, id, SMV_BAD_VALUE, "op", "generate");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=u id=u", 5u, id);
+        assert_refusal(client, &honest, id, SMV_BAD_VALUE, "op", "text");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "id=u prompt=s", id, "a");
+        assert_refusal(client, &honest, id, SMV_MISSING, "op", "missing");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=s", "status", id, "a");
+        assert_refusal(client, &honest, id, SMV_BAD_FIELD, "prompt", "status");
 
         /* A refusal of a request without an id has the id 0. */
-        talk_say(talk, "op=s", "status");
-        assert_refusal(talk, &honest, 0, SMV_MISSING, "id", "missing");
-        talk_say(talk, "op=s id=u", "status", 0u);
-        assert_refusal(talk, &honest, 0, SMV_BAD_VALUE, "id", "4294967295");
-        talk_say(talk, "op=s id=i", "status", -1);
-        assert_refusal(talk, &honest, 0, SMV_BAD_VALUE, "id", "4294967295");
-        talk_say(talk, "op=s id=q", "status", UINT64_C(1) << 32);
-        assert_refusal(talk, &honest, 0, SMV_BAD_VALUE, "id", "4294967295");
-        talk_say(talk, "op=s id=s", "status", "7");
-        assert_refusal(talk, &honest, 0, SMV_BAD_VALUE, "id", "integer");
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        raw_client_send_frame(client, "op=s", "status");
+        assert_refusal(client, &honest, 0, SMV_MISSING, "id", "missing");
+        raw_client_send_frame(client, "op=s id=u", "status", 0u);
+        assert_refusal(client, &honest, 0, SMV_BAD_VALUE, "id", "4294967295");
+        raw_client_send_frame(client, "op=s id=i", "status", -1);
+        assert_refusal(client, &honest, 0, SMV_BAD_VALUE, "id", "4294967295");
+        raw_client_send_frame(client, "op=s id=q", "status", UINT64_C(1) << 32);
+        assert_refusal(client, &honest, 0, SMV_BAD_VALUE, "id", "4294967295");
+        raw_client_send_frame(client, "op=s id=s", "status", "7");
+        assert_refusal(client, &honest, 0, SMV_BAD_VALUE, "id", "integer");
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* Each side of a limit of the daemon, with both numbers in the message. */
-static void what_can_never_fit_is_refused_with_the_numbers(void **state)
+static void refuses_a_request_that_can_never_fit_and_states_the_limit(void **state)
 {
         static char prompt[2048];
-        struct house *house = *state;
-        struct honest honest;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct raw_client *client;
         uint32_t id;
 
         /* 1 MiB is 64 blocks of 16 positions; the last token of all needs none. */
-        HOUSE(house, FAST, "--ctx", "1536", "--kv-bytes", "1M", "--frame-bytes", "64K");
-        honest = honest_begin(house);
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS, "--ctx", "1536", "--kv-bytes", "1M", "--frame-bytes",
+                     "64K");
+        honest = honest_client_start(fixture);
+        client = raw_client_greet(fixture);
         memset(prompt, 'a', sizeof(prompt));
 
-        id = ++talk->last_id; /* bos is put before it */
-        talk_say(talk, "op=s id=u prompt=t", "generate", id, prompt, (size_t)1535);
-        assert_refusal(talk, &honest, id, SMV_TOO_LONG, "prompt", "1536");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt, (size_t)535,
-                 1001u);
-        assert_refusal(talk, &honest, id, SMV_TOO_LONG, "max_tokens", "1001");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt, (size_t)535,
-                 1000u);
-        assert_refusal(talk, &honest, id, SMV_TOO_LARGE, "max_tokens", "1024");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt, (size_t)535,
-                 490u);
-        assert_refusal(talk, &honest, id, SMV_TOO_LARGE, "max_tokens", "1024");
-        id = ++talk->last_id;
-        talk_say(talk, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt, (size_t)535,
-                 489u);
-        assert_true(talk_reply(talk, id)->ok);
-        talk_ask(talk, "op=s stream=u", "cancel", id);
-        talk_end(talk, id);
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        id = ++client->last_id; /* bos is put before it */
+        raw_client_send_frame(client, "op=s id=u prompt=t", "generate", id, prompt, (size_t)1535);
+        assert_refusal(client, &honest, id, SMV_TOO_LONG, "prompt", "1536");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt,
+                              (size_t)535, 1001u);
+        assert_refusal(client, &honest, id, SMV_TOO_LONG, "max_tokens", "1001");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt,
+                              (size_t)535, 1000u);
+        assert_refusal(client, &honest, id, SMV_TOO_LARGE, "max_tokens", "1024");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt,
+                              (size_t)535, 490u);
+        assert_refusal(client, &honest, id, SMV_TOO_LARGE, "max_tokens", "1024");
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=t max_tokens=u", "generate", id, prompt,
+                              (size_t)535, 489u);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        raw_client_call(client, "op=s stream=u", "cancel", id);
+        raw_client_await_end(client, id);
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
-static void an_id_is_taken_until_its_end_was_read(void **state)
+static void an_id_can_be_reused_only_after_its_stream_has_ended(void **state)
 {
         struct want want = { .prompt = "Tea", .max_tokens = ENDLESS, .ignore_eos = true };
-        struct house *house = *state;
-        struct honest honest;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct raw_client *client;
         uint32_t id;
 
-        ENDLESS_HOUSE(house, FAST);
-        honest = honest_begin(house);
-        talk = talk_greet(house);
-        id = talk_generate(talk, &want);
-        assert_true(talk_reply(talk, id)->ok);
-        talk_say(talk, "op=s id=u prompt=s", "generate", id, "Tea");
-        assert_refusal(talk, &honest, id, SMV_DUP_ID, "id", "alive");
-        talk_say(talk, "op=s id=u text=s", "tokenize", id, "Tea");
-        assert_refusal(talk, &honest, id, SMV_DUP_ID, "id", "alive");
-        talk_ask(talk, "op=s stream=u", "cancel", id);
-        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
+        START_ENDLESS_DAEMON(fixture, MANY_CONNECTS);
+        honest = honest_client_start(fixture);
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &want);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        raw_client_send_frame(client, "op=s id=u prompt=s", "generate", id, "Tea");
+        assert_refusal(client, &honest, id, SMV_DUP_ID, "id", "alive");
+        raw_client_send_frame(client, "op=s id=u text=s", "tokenize", id, "Tea");
+        assert_refusal(client, &honest, id, SMV_DUP_ID, "id", "alive");
+        raw_client_call(client, "op=s stream=u", "cancel", id);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
         want.max_tokens = 3;
         for (uint32_t i = 0; i < 20; i++) {
-                talk->last_id = id - 1; /* the same again */
-                assert_int_equal(talk_generate(talk, &want), id);
-                assert_true(talk_reply(talk, id)->ok);
-                while (talk->stream_count < i + 2)
-                        assert_true(talk_turn(talk, 10000));
-                assert_int_equal(talk_end(talk, id)->token_count, 3);
+                client->last_id = id - 1; /* the same again */
+                assert_int_equal(raw_client_generate(client, &want), id);
+                assert_true(raw_client_await_reply(client, id)->ok);
+                while (client->stream_count < i + 2)
+                        assert_true(raw_client_poll(client, 10000));
+                assert_int_equal(raw_client_await_end(client, id)->token_count, 3);
         }
-        assert_int_equal(talk->stream_count, 21);
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        assert_int_equal(client->stream_count, 21);
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(every_value_out_of_range_is_refused_by_name),
-                STORY(prompts_and_ids_that_are_none_are_refused),
-                STORY(missing_and_clashing_fields_are_refused),
-                STORY(what_can_never_fit_is_refused_with_the_numbers),
-                STORY(an_id_is_taken_until_its_end_was_read),
+                DAEMON_TEST(refuses_each_value_out_of_range_and_names_its_field),
+                DAEMON_TEST(refuses_invalid_prompts_texts_and_ids),
+                DAEMON_TEST(refuses_missing_and_conflicting_fields),
+                DAEMON_TEST(refuses_a_request_that_can_never_fit_and_states_the_limit),
+                DAEMON_TEST(an_id_can_be_reused_only_after_its_stream_has_ended),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
+        require_env_paths(
+                (const char *const[]){ "SAMOVARD", "TOY_MODEL", "TOY_MODEL_MAKER", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

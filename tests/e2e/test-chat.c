@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
-#define SAMOVAR given("SAMOVAR")
+#define SAMOVAR env_path("SAMOVAR")
 #define START   256u
 #define END     257u
 #define CALL    258u
@@ -42,12 +42,12 @@ static size_t put_vocabulary(char *to)
         return n + (size_t)sprintf(to + n, "},\"merges\":[]}}");
 }
 
-static void write_file(const struct house *house, const char *name, const char *text,
+static void write_file(const struct daemon_fixture *fixture, const char *name, const char *text,
                        char path[128])
 {
         FILE *out;
 
-        snprintf(path, 128, "%s/%s", house->directory, name);
+        snprintf(path, 128, "%s/%s", fixture->directory, name);
         out = fopen(path, "w");
         assert_non_null(out);
         assert_int_equal(fwrite(text, 1, strlen(text), out), strlen(text));
@@ -55,63 +55,63 @@ static void write_file(const struct house *house, const char *name, const char *
 }
 
 /* Starts the daemon with a model that has this template; NULL: none. */
-static void start(struct house *house, const char *chat_template)
+static void start(struct daemon_fixture *fixture, const char *chat_template)
 {
         char model[128], vocabulary[128], text[16384];
-        struct ran ran;
+        struct run_result ran;
 
         put_vocabulary(text);
-        write_file(house, "tokenizer.json", text, vocabulary);
-        snprintf(model, sizeof(model), "%s/chat.gguf", house->directory);
-        ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--layers", "1", "--vocab", "300",
-                  chat_template ? "--template" : "--tied", chat_template);
+        write_file(fixture, "tokenizer.json", text, vocabulary);
+        snprintf(model, sizeof(model), "%s/chat.gguf", fixture->directory);
+        ran = RUN(fixture, NULL, env_path("TOY_MODEL_MAKER"), model, "--layers", "1", "--vocab",
+                  "300", chat_template ? "--template" : "--tied", chat_template);
         assert_int_equal(ran.status, 0);
-        ran_free(&ran);
-        HOUSE(house, "--model", model, "--tokenizer", vocabulary, "--threads", "1");
+        run_result_free(&ran);
+        START_DAEMON(fixture, "--model", model, "--tokenizer", vocabulary, "--threads", "1");
 }
 
 /* ---- conversations ---- */
 
-struct said {
+struct messages {
         msgpack_sbuffer buffer;
         msgpack_packer packer;
 };
 
-static void put_text(struct said *said, const char *text)
+static void put_text(struct messages *messages, const char *text)
 {
-        msgpack_pack_str_with_body(&said->packer, text, strlen(text));
+        msgpack_pack_str_with_body(&messages->packer, text, strlen(text));
 }
 
 /* An array of messages: role, content, ..., NULL. */
-static void say(struct said *said, ...)
+static void put_messages(struct messages *messages, ...)
 {
         const char *role;
         va_list all;
         size_t count = 0;
 
-        msgpack_sbuffer_init(&said->buffer);
-        msgpack_packer_init(&said->packer, &said->buffer, msgpack_sbuffer_write);
-        va_start(all, said);
+        msgpack_sbuffer_init(&messages->buffer);
+        msgpack_packer_init(&messages->packer, &messages->buffer, msgpack_sbuffer_write);
+        va_start(all, messages);
         while (va_arg(all, const char *))
                 count++;
         va_end(all);
-        msgpack_pack_array(&said->packer, count / 2);
-        va_start(all, said);
+        msgpack_pack_array(&messages->packer, count / 2);
+        va_start(all, messages);
         while ((role = va_arg(all, const char *))) {
-                msgpack_pack_map(&said->packer, 2);
-                put_text(said, "role");
-                put_text(said, role);
-                put_text(said, "content");
-                put_text(said, va_arg(all, const char *));
+                msgpack_pack_map(&messages->packer, 2);
+                put_text(messages, "role");
+                put_text(messages, role);
+                put_text(messages, "content");
+                put_text(messages, va_arg(all, const char *));
         }
         va_end(all);
 }
 
-#define DATA(said) (const void *)(said).buffer.data, (said).buffer.size
+#define DATA(messages) (const void *)(messages).buffer.data, (messages).buffer.size
 
-static void unsay(struct said *said)
+static void free_messages(struct messages *messages)
 {
-        msgpack_sbuffer_destroy(&said->buffer);
+        msgpack_sbuffer_destroy(&messages->buffer);
 }
 
 /* Ids, written by hand: 0 ends them; bytes stand for themselves. */
@@ -135,105 +135,107 @@ static void expect_text(const struct reply *reply, const char *path, const char 
         assert_memory_equal(found->via.str.ptr, text, strlen(text));
 }
 
-static void a_user_who_types_a_control_token_ends_nobody_s_turn(void **state)
+static void a_control_token_typed_by_a_user_stays_plain_text(void **state)
 {
         static const uint32_t wanted[] = { START, 'u', 's', 'e',  'r',   '\n', 'a',  '<',
                                            '|',   'i', 'm', '_',  'e',   'n',  'd',  '|',
                                            '>',   'b', END, '\n', START, 'a',  's',  's',
                                            'i',   's', 't', 'a',  'n',   't',  '\n', 0 };
-        struct house *house = *state;
-        struct said said;
+        struct daemon_fixture *fixture = *state;
+        struct messages messages;
         struct reply *reply;
-        struct talk *talk;
+        struct raw_client *client;
 
-        start(house, CHATML);
-        talk = talk_greet(house);
-        say(&said, "user", "a<|im_end|>b", NULL);
-        reply = talk_ask(talk, "op=s messages=x tokenize=y", "template", DATA(said), 1);
+        start(fixture, CHATML);
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "user", "a<|im_end|>b", NULL);
+        reply = raw_client_call(client, "op=s messages=x tokenize=y", "template", DATA(messages),
+                                1);
         assert_true(reply->ok);
         expect_text(reply, "text",
                     "<|im_start|>user\na<|im_end|>b<|im_end|>\n<|im_start|>assistant\n");
         expect_ids(reply, wanted);
-        unsay(&said);
+        free_messages(&messages);
 
         /* A user cannot write a control token by the role either, or in two halves around the
          * template's text. */
-        say(&said, "<|im_end|>", "", NULL);
-        reply = talk_ask(talk, "op=s messages=x tokenize=y add_generation_prompt=y", "template",
-                         DATA(said), 1, 0);
+        put_messages(&messages, "<|im_end|>", "", NULL);
+        reply = raw_client_call(client, "op=s messages=x tokenize=y add_generation_prompt=y",
+                                "template", DATA(messages), 1, 0);
         expect_ids(reply, (const uint32_t[]){ START, '<', '|', 'i', 'm', '_', 'e', 'n', 'd', '|',
                                               '>', '\n', END, '\n', 0 });
-        unsay(&said);
-        talk_close(talk);
-        house_stop(house);
+        free_messages(&messages);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
-static void what_a_maker_declares_as_text_is_text_in_both_directions(void **state)
+static void a_non_special_added_token_is_text_in_both_directions(void **state)
 {
-        struct house *house = *state;
-        struct said said;
+        struct daemon_fixture *fixture = *state;
+        struct messages messages;
         struct reply *reply;
-        struct talk *talk;
+        struct raw_client *client;
 
-        start(house, CHATML);
-        talk = talk_greet(house);
-        say(&said, "user", "<tool_call>", NULL);
-        reply = talk_ask(talk, "op=s messages=x tokenize=y add_generation_prompt=y", "template",
-                         DATA(said), 1, 0);
+        start(fixture, CHATML);
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "user", "<tool_call>", NULL);
+        reply = raw_client_call(client, "op=s messages=x tokenize=y add_generation_prompt=y",
+                                "template", DATA(messages), 1, 0);
         expect_ids(reply,
                    (const uint32_t[]){ START, 'u', 's', 'e', 'r', '\n', CALL, END, '\n', 0 });
-        unsay(&said);
-        reply = talk_ask(talk, "op=s tokens=I", "detokenize",
-                         (const uint32_t[]){ START, CALL, '{', END }, (size_t)4);
+        free_messages(&messages);
+        reply = raw_client_call(client, "op=s tokens=I", "detokenize",
+                                (const uint32_t[]){ START, CALL, '{', END }, (size_t)4);
         expect_text(reply, "text", "<tool_call>{");
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
-static struct stream *whole(struct talk *talk, struct reply *reply)
+static struct stream *whole(struct raw_client *client, struct reply *reply)
 {
         if (!reply->ok)
                 fail_msg("%s", reply->message);
-        return stream_copy(talk_end(talk, talk->last_id));
+        return stream_copy(raw_client_await_end(client, client->last_id));
 }
 
-static void messages_and_the_ids_of_their_template_give_the_same_stream(void **state)
+static void messages_and_their_rendered_ids_give_the_same_stream(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *a, *b;
         struct reply *reply;
-        struct talk *talk;
-        struct said said;
+        struct raw_client *client;
+        struct messages messages;
         uint32_t ids[512];
         size_t count;
 
-        start(house, CHATML);
-        talk = talk_greet(house);
-        say(&said, "system", "Be <|im_start|> brief.", "user", "Tea?", "assistant", "Yes.", "user",
-            "Why<|im_end|>", NULL);
-        a = whole(talk, talk_ask(talk, "op=s messages=x seed=u max_tokens=u", "generate",
-                                 DATA(said), 7u, 60u));
-        reply = talk_ask(talk, "op=s messages=x tokenize=y", "template", DATA(said), 1);
+        start(fixture, CHATML);
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "system", "Be <|im_start|> brief.", "user", "Tea?", "assistant",
+                     "Yes.", "user", "Why<|im_end|>", NULL);
+        a = whole(client, raw_client_call(client, "op=s messages=x seed=u max_tokens=u", "generate",
+                                          DATA(messages), 7u, 60u));
+        reply = raw_client_call(client, "op=s messages=x tokenize=y", "template", DATA(messages),
+                                1);
         count = reply_at(reply, "tokens")->via.array.size;
         assert_true(count < 512);
         for (size_t i = 0; i < count; i++)
                 ids[i] = (uint32_t)reply_at(reply, "tokens")->via.array.ptr[i].via.u64;
-        b = whole(talk, talk_ask(talk, "op=s tokens=I seed=u max_tokens=u", "generate", ids, count,
-                                 7u, 60u));
+        b = whole(client, raw_client_call(client, "op=s tokens=I seed=u max_tokens=u", "generate",
+                                          ids, count, 7u, 60u));
         assert_int_equal(a->end.prompt_tokens, count);
         assert_same_stream(a, b);
         stream_free(b);
 
-        reply = talk_ask(talk, "op=s messages=x", "open", DATA(said));
+        reply = raw_client_call(client, "op=s messages=x", "open", DATA(messages));
         assert_int_equal(reply_uint(reply, "length"), count);
-        b = whole(talk, talk_ask(talk, "op=s handle=q seed=u max_tokens=u", "generate",
-                                 reply_uint(reply, "handle"), 7u, 60u));
+        b = whole(client, raw_client_call(client, "op=s handle=q seed=u max_tokens=u", "generate",
+                                          reply_uint(reply, "handle"), 7u, 60u));
         assert_same_stream(a, b);
         stream_free(a);
         stream_free(b);
-        unsay(&said);
-        talk_close(talk);
-        house_stop(house);
+        free_messages(&messages);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 static void expect_refusal(const struct reply *reply, enum smv_code code, const char *field,
@@ -245,7 +247,7 @@ static void expect_refusal(const struct reply *reply, enum smv_code code, const 
 }
 
 /* One message with this in it, beside its role. */
-static struct reply *say_raw(struct talk *talk, const void *bytes, size_t count)
+static struct reply *call_raw(struct raw_client *client, const void *bytes, size_t count)
 {
         struct bytes_out raw = { 0 };
         struct reply *reply;
@@ -255,57 +257,59 @@ static struct reply *say_raw(struct talk *talk, const void *bytes, size_t count)
                   "content",
                   20);
         bytes_put(&raw, bytes, count);
-        reply = talk_ask(talk, "op=s messages=x", "generate", raw.at, raw.count);
+        reply = raw_client_call(client, "op=s messages=x", "generate", raw.at, raw.count);
         free(raw.at);
         return reply;
 }
-#define SAY_RAW(talk, literal) say_raw(talk, literal, sizeof(literal) - 1)
+#define CALL_RAW(client, literal) call_raw(client, literal, sizeof(literal) - 1)
 
-static void hostile_messages_are_refused_by_name_and_hurt_nobody(void **state)
+static void refuses_hostile_messages_and_leaves_other_streams_unchanged(void **state)
 {
         const struct want honest = { .prompt = "Once upon", .max_tokens = 40, .seed = 3 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *before, *after;
         struct bytes_out many = { 0 }, nested = { 0 };
-        struct talk *talk, *deep;
-        struct said said;
+        struct raw_client *client, *deep;
+        struct messages messages;
 
-        start(house, CHATML);
-        talk = talk_greet(house);
-        before = stream_copy(talk_whole(talk, &honest));
-        expect_refusal(SAY_RAW(talk, "\xc4\1x"), SMV_BAD_VALUE, "messages", "binary at index 0");
-        expect_refusal(SAY_RAW(talk, "\xa1\xff"), SMV_BAD_VALUE, "messages", "UTF-8 at index 0");
-        expect_refusal(SAY_RAW(talk, "\x81\1\1"), SMV_BAD_VALUE, "messages", "a key that is not");
-        expect_refusal(SAY_RAW(talk, "\xcb\x7f\xf0\0\0\0\0\0\0"), SMV_BAD_VALUE, "messages",
+        start(fixture, CHATML);
+        client = raw_client_greet(fixture);
+        before = stream_copy(raw_client_complete(client, &honest));
+        expect_refusal(CALL_RAW(client, "\xc4\1x"), SMV_BAD_VALUE, "messages", "binary at index 0");
+        expect_refusal(CALL_RAW(client, "\xa1\xff"), SMV_BAD_VALUE, "messages", "UTF-8 at index 0");
+        expect_refusal(CALL_RAW(client, "\x81\1\1"), SMV_BAD_VALUE, "messages",
+                       "a key that is not");
+        expect_refusal(CALL_RAW(client, "\xcb\x7f\xf0\0\0\0\0\0\0"), SMV_BAD_VALUE, "messages",
                        "not finite");
-        expect_refusal(SAY_RAW(talk, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"), SMV_BAD_VALUE,
+        expect_refusal(CALL_RAW(client, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"), SMV_BAD_VALUE,
                        "messages", "above 9223372036854775807");
-        expect_refusal(SAY_RAW(talk, "\x82\xa1"
-                                     "a\1\xa1"
-                                     "a\2"),
+        expect_refusal(CALL_RAW(client, "\x82\xa1"
+                                        "a\1\xa1"
+                                        "a\2"),
                        SMV_BAD_VALUE, "messages", "a key twice");
-        expect_refusal(
-                talk_ask(talk, "op=s messages=x", "generate", "\x91\x81\xa4role\1", (size_t)8),
-                SMV_BAD_VALUE, "messages", "no role");
-        expect_refusal(talk_ask(talk, "op=s messages=x", "generate", "\x90", (size_t)1),
+        expect_refusal(raw_client_call(client, "op=s messages=x", "generate", "\x91\x81\xa4role\1",
+                                       (size_t)8),
+                       SMV_BAD_VALUE, "messages", "no role");
+        expect_refusal(raw_client_call(client, "op=s messages=x", "generate", "\x90", (size_t)1),
                        SMV_BAD_VALUE, "messages", "0 elements");
-        expect_refusal(talk_ask(talk, "op=s messages=s", "generate", "hello"), SMV_BAD_VALUE,
-                       "messages", "is a text; it must be an array");
-        say(&said, "user", "hello", NULL);
-        expect_refusal(talk_ask(talk, "op=s messages=x prompt=s", "generate", DATA(said), "hello"),
+        expect_refusal(raw_client_call(client, "op=s messages=s", "generate", "hello"),
+                       SMV_BAD_VALUE, "messages", "is a text; it must be an array");
+        put_messages(&messages, "user", "hello", NULL);
+        expect_refusal(raw_client_call(client, "op=s messages=x prompt=s", "generate",
+                                       DATA(messages), "hello"),
                        SMV_BAD_FIELD, "messages", "only one of them");
-        expect_refusal(talk_ask(talk, "op=s messages=x template_vars=x", "generate", DATA(said),
-                                "\x81\xa8messages\xc0", (size_t)11),
+        expect_refusal(raw_client_call(client, "op=s messages=x template_vars=x", "generate",
+                                       DATA(messages), "\x81\xa8messages\xc0", (size_t)11),
                        SMV_BAD_VALUE, "template_vars", "may not set messages");
-        unsay(&said);
+        free_messages(&messages);
 
         bytes_put(&many, "\xdd\0\1\0\0", 5);
         for (uint32_t i = 0; i < 1u << 16; i++)
                 bytes_put(&many, "\xc0", 1);
-        expect_refusal(say_raw(talk, many.at, many.count), SMV_BAD_VALUE, "messages",
+        expect_refusal(call_raw(client, many.at, many.count), SMV_BAD_VALUE, "messages",
                        "more than 65536 values");
         free(many.at);
-        after = stream_copy(talk_whole(talk, &honest));
+        after = stream_copy(raw_client_complete(client, &honest));
         assert_same_stream(before, after);
 
         /* Too deep a frame is no frame: that ends the connection, and no other. */
@@ -313,230 +317,233 @@ static void hostile_messages_are_refused_by_name_and_hurt_nobody(void **state)
         for (int i = 0; i < 30; i++)
                 bytes_put(&nested, "\x91", 1);
         bytes_put(&nested, "\1", 1);
-        deep = talk_greet(house);
-        talk_say(deep, "op=s id=u messages=x", "generate", 9u, nested.at, nested.count);
-        expect_refusal(talk_reply(deep, 9), SMV_BAD_FRAME, "", "nested deeper than 32");
+        deep = raw_client_greet(fixture);
+        raw_client_send_frame(deep, "op=s id=u messages=x", "generate", 9u, nested.at,
+                              nested.count);
+        expect_refusal(raw_client_await_reply(deep, 9), SMV_BAD_FRAME, "", "nested deeper than 32");
         free(nested.at);
-        talk_hangup(deep);
-        talk_close(deep);
-        assert_true(talk_ask(talk, "op=s", "status")->ok);
+        raw_client_await_hangup(deep);
+        raw_client_close(deep);
+        assert_true(raw_client_call(client, "op=s", "status")->ok);
         stream_free(before);
         stream_free(after);
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* Each conversation is as much work as a template is allowed to do; the test does not wait for the
  * last one. */
-static void who_cancels_while_conversations_are_rendered_waits_for_none(void **state)
+static void cancels_do_not_wait_for_templates_being_rendered(void **state)
 {
         enum { MANY = 12 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct bytes_out frames = { 0 };
-        struct talk *talk;
-        struct said said;
+        struct raw_client *client;
+        struct messages messages;
 
-        start(house, "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}"
-                     "{% endfor %}");
-        talk = talk_greet(house);
-        say(&said, "user", "hello", NULL);
+        start(fixture, "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}"
+                       "{% endfor %}");
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "user", "hello", NULL);
         for (unsigned i = 0; i < MANY; i++)
-                frame_put(&frames, "op=s id=u messages=x", "generate", 100 + i, DATA(said));
+                frame_put(&frames, "op=s id=u messages=x", "generate", 100 + i, DATA(messages));
         for (unsigned i = 0; i < MANY; i++)
                 frame_put(&frames, "op=s id=u stream=u", "cancel", 200 + i, 100 + i);
-        talk_send(talk, frames.at, frames.count);
+        raw_client_send(client, frames.at, frames.count);
         for (unsigned i = 0; i < MANY; i++)
-                assert_true(talk_reply(talk, 200 + i)->ok);
+                assert_true(raw_client_await_reply(client, 200 + i)->ok);
         for (unsigned i = 0; i < MANY; i++)
-                assert_int_equal(talk_reply(talk, 100 + i)->code, SMV_CANCELLED);
-        assert_false(talk_ask(talk, "op=s messages=x", "generate", DATA(said))->ok); /* as it is */
+                assert_int_equal(raw_client_await_reply(client, 100 + i)->code, SMV_CANCELLED);
+        assert_false(raw_client_call(client, "op=s messages=x", "generate", DATA(messages))->ok);
         free(frames.at);
-        unsay(&said);
-        talk_close(talk);
-        house_stop(house);
+        free_messages(&messages);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
-static void a_template_with_a_fault_is_told_and_the_model_served_all_the_same(void **state)
+static void a_broken_template_is_reported_and_the_model_is_still_served(void **state)
 {
         const struct want honest = { .prompt = "Once", .max_tokens = 5 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct reply *reply;
-        struct talk *talk;
-        struct said said;
-        struct ran ran;
+        struct raw_client *client;
+        struct messages messages;
+        struct run_result ran;
         char model[128];
 
-        start(house, "{% bad %}");
-        assert_true(house_said(house,
-                               "warn no_template model=chat why=\"this model's chat template "
-                               "cannot be used: "));
-        talk = talk_greet(house);
-        assert_true(talk_whole(talk, &honest)->ended);
-        say(&said, "user", "hello", NULL);
-        reply = talk_ask(talk, "op=s messages=x", "generate", DATA(said));
+        start(fixture, "{% bad %}");
+        assert_true(fixture_logged(fixture,
+                                   "warn no_template model=chat why=\"this model's chat template "
+                                   "cannot be used: "));
+        client = raw_client_greet(fixture);
+        assert_true(raw_client_complete(client, &honest)->ended);
+        put_messages(&messages, "user", "hello", NULL);
+        reply = raw_client_call(client, "op=s messages=x", "generate", DATA(messages));
         expect_refusal(reply, SMV_NO_TEMPLATE, "messages",
                        "this model's chat template cannot be used: ");
-        reply = talk_ask(talk, "op=s messages=x", "template", DATA(said));
+        reply = raw_client_call(client, "op=s messages=x", "template", DATA(messages));
         expect_refusal(reply, SMV_NO_TEMPLATE, "messages", "cannot be used: ");
-        reply = talk_ask(talk, "op=s", "status");
+        reply = raw_client_call(client, "op=s", "status");
         assert_int_equal(reply_at(reply, "status.model.chat")->type, MSGPACK_OBJECT_BOOLEAN);
         assert_false(reply_at(reply, "status.model.chat")->via.boolean);
-        unsay(&said);
-        talk_close(talk);
-        snprintf(model, sizeof(model), "%s/chat.gguf", house->directory);
-        ran = RUN(house, NULL, SAMOVAR, "inspect", model);
+        free_messages(&messages);
+        raw_client_close(client);
+        snprintf(model, sizeof(model), "%s/chat.gguf", fixture->directory);
+        ran = RUN(fixture, NULL, SAMOVAR, "inspect", model);
         assert_non_null(strstr(ran.out, "\nchat        no: this model's chat template cannot"));
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
-static void a_model_without_a_template_says_so(void **state)
+static void refuses_messages_if_the_model_has_no_template(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk;
-        struct said said;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct messages messages;
+        struct run_result ran;
 
-        start(house, NULL);
-        talk = talk_greet(house);
-        say(&said, "user", "hello", NULL);
-        expect_refusal(talk_ask(talk, "op=s messages=x", "generate", DATA(said)), SMV_NO_TEMPLATE,
-                       "messages", "this model has no chat template");
-        unsay(&said);
-        talk_close(talk);
-        ran = RUN(house, NULL, SAMOVAR, "ask", "Once upon", "--max", "20", "--temp", "0");
+        start(fixture, NULL);
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "user", "hello", NULL);
+        expect_refusal(raw_client_call(client, "op=s messages=x", "generate", DATA(messages)),
+                       SMV_NO_TEMPLATE, "messages", "this model has no chat template");
+        free_messages(&messages);
+        raw_client_close(client);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "Once upon", "--max-tokens", "20", "--temp", "0");
         assert_int_equal(ran.status, 0);
         assert_string_equal(ran.err, "samovar: this model has no chat template: it continues the "
                                      "text\n");
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "ask", "--system", "Be brief.", "Once upon");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--system", "Be brief.", "Once upon");
         assert_int_equal(ran.status, 1);
         assert_non_null(strstr(ran.err, "no chat template"));
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
 /* ---- the command ---- */
 
-static void expect_out(struct ran ran, const char *out)
+static void expect_out(struct run_result ran, const char *out)
 {
         assert_string_equal(ran.err, "");
         assert_string_equal(ran.out, out);
         assert_int_equal(ran.status, 0);
-        ran_free(&ran);
+        run_result_free(&ran);
 }
 
-static void the_command_asks_by_the_template(void **state)
+static void the_ask_command_uses_the_chat_template(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *stream;
-        struct talk *talk;
-        struct said said;
-        struct ran ran;
+        struct raw_client *client;
+        struct messages messages;
+        struct run_result ran;
 
-        start(house, CHATML);
-        expect_out(RUN(house, NULL, SAMOVAR, "template", "--system", "Be brief.", "Is it", "tea?"),
-                   "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nIs it tea?"
-                   "<|im_end|>\n<|im_start|>assistant\n");
-        ran = RUN(house, NULL, SAMOVAR, "template", "--json", "a");
+        start(fixture, CHATML);
+        expect_out(
+                RUN(fixture, NULL, SAMOVAR, "template", "--system", "Be brief.", "Is it", "tea?"),
+                "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nIs it tea?"
+                "<|im_end|>\n<|im_start|>assistant\n");
+        ran = RUN(fixture, NULL, SAMOVAR, "template", "--json", "a");
         assert_string_equal(ran.out, "{\"text\":\"<|im_start|>user\\na<|im_end|>\\n<|im_start|>"
                                      "assistant\\n\",\"tokens\":[256,117,115,101,114,10,97,257,10,"
                                      "256,97,115,115,105,115,116,97,110,116,10]}\n");
-        ran_free(&ran);
+        run_result_free(&ran);
 
-        talk = talk_greet(house);
-        say(&said, "system", "Be brief.", "user", "Tea?", NULL);
-        stream = whole(talk, talk_ask(talk, "op=s messages=x temperature=i max_tokens=u",
-                                      "generate", DATA(said), 0, 30u));
-        unsay(&said);
-        talk_close(talk);
-        ran = RUN(house, NULL, SAMOVAR, "ask", "--system", "Be brief.", "--temp", "0", "--max",
-                  "30", "Tea?");
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "system", "Be brief.", "user", "Tea?", NULL);
+        stream = whole(client, raw_client_call(client, "op=s messages=x temperature=i max_tokens=u",
+                                               "generate", DATA(messages), 0, 30u));
+        free_messages(&messages);
+        raw_client_close(client);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--system", "Be brief.", "--temp", "0",
+                  "--max-tokens", "30", "Tea?");
         assert_int_equal(ran.status, 0);
         assert_string_equal(ran.err, "");
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
-        ran_free(&ran);
+        run_result_free(&ran);
         stream_free(stream);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void a_conversation_in_a_file_is_sent_as_it_is(void **state)
+static void the_command_sends_a_conversation_file_unchanged(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char path[128];
 
-        start(house, "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
-                     "{% if tools %}{{ tools[0].function.name }}{% endif %}"
-                     "{% if deep %}{{ n }}{{ deep[0].x[1] }}{% endif %}");
-        write_file(house, "talk.json",
+        start(fixture, "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
+                       "{% if tools %}{{ tools[0].function.name }}{% endif %}"
+                       "{% if deep %}{{ n }}{{ deep[0].x[1] }}{% endif %}");
+        write_file(fixture, "talk.json",
                    " [ {\"role\": \"user\", \"content\": \"a\\\"\\n\\u00e9\\ud83d\\ude00\"} ] ",
                    path);
-        expect_out(RUN(house, NULL, SAMOVAR, "template", "--messages", path),
+        expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--messages", path),
                    "user:a\"\n\xc3\xa9\xf0\x9f\x98\x80;");
-        write_file(house, "talk.json",
+        write_file(fixture, "talk.json",
                    "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\"}}],\n"
                    "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
                    "{\"role\":\"tool\",\"content\":\"b\",\"tool_calls\":[]}],"
                    "\"template_vars\":{\"n\":-7,\"deep\":[{\"x\":[1.5,true,null,{}]}]}}\n",
                    path);
-        expect_out(RUN(house, NULL, SAMOVAR, "template", "--messages", path),
+        expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--messages", path),
                    "user:a;tool:b;weather-7True");
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void a_file_with_a_fault_is_refused_with_its_place(void **state)
+static void refuses_an_invalid_conversation_file_and_names_the_byte(void **state)
 {
         static const struct {
-                const char *text, *said;
+                const char *text, *reason;
         } cases[] = {
-                { "", "it has something that is no value, at byte 0" },
+                { "", "it has something that is not a JSON value, at byte 0" },
                 { "{}", "it has something else where a text must be, at byte 1" },
                 { "[{\"role\":\"user\"", "it lacks a comma, or a bracket, at byte 15" },
                 { "[1 2]", "it lacks a comma, or a bracket, at byte 3" },
                 { "[\"a", "it ends within a text, at byte 3" },
                 { "[\"\\ud800\"]", "it has half of a surrogate pair, at byte 8" },
-                { "[1e999]", "it has something that is no value, at byte 6" },
+                { "[1e999]", "it has something that is not a JSON value, at byte 6" },
                 { "[99999999999999999999]",
                   "it has an integer that does not fit 64 bits, at byte 21" },
-                { "[] x", "it has something behind its end, at byte 3" },
+                { "[] x", "it has something after its end, at byte 3" },
                 { "{\"tools\":[]}", "it has no messages, at byte 12" },
                 { "{\"tools\":[],\"other\":1}",
                   "it has more than messages, tools and template_vars,"
                   " or one of them twice, at byte 20" },
                 { "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "it is nested too deep, at byte 31" },
         };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char path[128], wanted[256];
 
-        start(house, CHATML);
+        start(fixture, CHATML);
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                struct ran ran;
+                struct run_result ran;
 
-                write_file(house, "talk.json", cases[i].text, path);
-                ran = RUN(house, NULL, SAMOVAR, "ask", "--messages", path);
-                snprintf(wanted, sizeof(wanted), "samovar: %s: %s\n", path, cases[i].said);
+                write_file(fixture, "talk.json", cases[i].text, path);
+                ran = RUN(fixture, NULL, SAMOVAR, "ask", "--messages", path);
+                snprintf(wanted, sizeof(wanted), "samovar: %s: %s\n", path, cases[i].reason);
                 assert_string_equal(ran.err, wanted);
                 assert_int_equal(ran.status, 1);
-                ran_free(&ran);
+                run_result_free(&ran);
         }
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(a_user_who_types_a_control_token_ends_nobody_s_turn),
-                STORY(what_a_maker_declares_as_text_is_text_in_both_directions),
-                STORY(messages_and_the_ids_of_their_template_give_the_same_stream),
-                STORY(hostile_messages_are_refused_by_name_and_hurt_nobody),
-                STORY(who_cancels_while_conversations_are_rendered_waits_for_none),
-                STORY(a_template_with_a_fault_is_told_and_the_model_served_all_the_same),
-                STORY(a_model_without_a_template_says_so),
-                STORY(the_command_asks_by_the_template),
-                STORY(a_conversation_in_a_file_is_sent_as_it_is),
-                STORY(a_file_with_a_fault_is_refused_with_its_place),
+                DAEMON_TEST(a_control_token_typed_by_a_user_stays_plain_text),
+                DAEMON_TEST(a_non_special_added_token_is_text_in_both_directions),
+                DAEMON_TEST(messages_and_their_rendered_ids_give_the_same_stream),
+                DAEMON_TEST(refuses_hostile_messages_and_leaves_other_streams_unchanged),
+                DAEMON_TEST(cancels_do_not_wait_for_templates_being_rendered),
+                DAEMON_TEST(a_broken_template_is_reported_and_the_model_is_still_served),
+                DAEMON_TEST(refuses_messages_if_the_model_has_no_template),
+                DAEMON_TEST(the_ask_command_uses_the_chat_template),
+                DAEMON_TEST(the_command_sends_a_conversation_file_unchanged),
+                DAEMON_TEST(refuses_an_invalid_conversation_file_and_names_the_byte),
         };
 
-        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", "BABBLE_MAKER", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL",
+                                                 "TOY_MODEL_MAKER", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

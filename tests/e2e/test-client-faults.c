@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/e2e/faults.h"
-#include "tests/e2e/harness.h"
+#include "tests/e2e/fault-injection.h"
+#include "tests/e2e/daemon-fixture.h"
 
 #define PERSISTENT 20
 #define BEYOND     3
@@ -30,7 +30,7 @@ struct seen {
         bool ended, lost;
 };
 
-struct visit {
+struct library_run {
         struct smv_client *client;
         enum smv_transport transport;
         struct seen streams[STREAMS];
@@ -43,81 +43,79 @@ static struct seen alone;        /* the stream's content when nothing fails */
 static uint32_t no_memory, lost; /* calls that returned -ENOMEM, connections that were lost */
 
 /* The result of a call: true: it is done; false: the connection is lost. */
-static bool is_done(struct visit *visit, int r)
+static bool is_done(struct library_run *run, int r)
 {
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
 
         if (r >= 0)
                 return true;
         if (r != -ENOTCONN) {
-                smv_error(visit->client, &problem);
+                smv_error(run->client, &problem);
                 fail_msg("a call says %d: %s", r, problem.message);
         }
         assert_true(faults_failed() > 0);
-        visit->lost = true;
+        run->lost = true;
         return false;
 }
 
 /* Repeats the call while it returns -ENOMEM, each time for another failure, until it returns
  * another result. */
-#define PERSIST(visit, call)                                                                       \
+#define PERSIST(run, call)                                                                         \
         ({                                                                                         \
                 int persist_r;                                                                     \
                                                                                                    \
                 while ((persist_r = (call)) == -ENOMEM)                                            \
-                        assert_true(++(visit)->no_memory <= faults_failed());                      \
+                        assert_true(++(run)->no_memory <= faults_failed());                        \
                 persist_r;                                                                         \
         })
 
-static bool arrive(struct visit *visit, const struct house *house)
+static bool connect_library(struct library_run *run, const struct daemon_fixture *fixture)
 {
         char why[200] = "";
         struct smv_connect options = {
-                SMV_SIZE(smv_connect), .socket = house->socket,      .transport = visit->transport,
+                SMV_SIZE(smv_connect), .socket = fixture->socket,    .transport = run->transport,
                 .message = why,        .message_bytes = sizeof(why),
         };
-        int r = PERSIST(visit, smv_connect(&options, &visit->client));
+        int r = PERSIST(run, smv_connect(&options, &run->client));
 
         if (r)
                 fail_msg("smv_connect says %d: %s", r, why);
-        assert_int_equal(smv_transport_used(visit->client), visit->transport);
+        assert_int_equal(smv_transport_used(run->client), run->transport);
         return true;
 }
 
 static char large[LARGE];
 
-static bool ask(struct visit *visit)
+static bool ask(struct library_run *run)
 {
         const char *json, *text;
         const uint32_t *tokens;
         size_t count;
 
-        if (!is_done(visit,
-                     PERSIST(visit, smv_tokenize(visit->client, NULL, "hi", 2, &tokens, &count))))
+        if (!is_done(run, PERSIST(run, smv_tokenize(run->client, NULL, "hi", 2, &tokens, &count))))
                 return false;
         assert_int_equal(count, 2);
         assert_int_equal(tokens[0], 'h');
-        if (!is_done(visit, PERSIST(visit, smv_tokenize(visit->client, NULL, large, LARGE, &tokens,
-                                                        &count))))
+        if (!is_done(run,
+                     PERSIST(run, smv_tokenize(run->client, NULL, large, LARGE, &tokens, &count))))
                 return false;
         assert_int_equal(count, LARGE);
-        if (!is_done(visit, PERSIST(visit, smv_detokenize(visit->client, NULL, tokens, count, &text,
-                                                          &count))))
+        if (!is_done(run,
+                     PERSIST(run, smv_detokenize(run->client, NULL, tokens, count, &text, &count))))
                 return false;
         assert_int_equal(count, LARGE);
-        if (!is_done(visit,
-                     PERSIST(visit, smv_detokenize(visit->client, NULL, (uint32_t[]){ 'h', 'o' }, 2,
-                                                   &text, &count))))
+        if (!is_done(run, PERSIST(run, smv_detokenize(run->client, NULL, (uint32_t[]){ 'h', 'o' },
+                                                      2, &text, &count))))
                 return false;
         assert_int_equal(count, 2);
         assert_memory_equal(text, "ho", 2);
-        if (!is_done(visit, PERSIST(visit, smv_status(visit->client, &json))))
+        if (!is_done(run, PERSIST(run, smv_status(run->client, &json))))
                 return false;
         assert_int_equal(json[0], '{');
         return true;
 }
 
-static bool begin(struct visit *visit)
+static bool begin(struct library_run *run)
 {
         static const char *const stops[] = { "zzzz", "qqqq" };
         static const uint32_t stop_ids[] = { 1, 2 };
@@ -126,21 +124,21 @@ static bool begin(struct visit *visit)
                 .set = SMV_SET_TEMPERATURE, .stops = stops,        .stop_count = 2,
                 .stop_tokens = stop_ids,    .stop_token_count = 2, .ignore_eos = 1,
         };
-        struct seen *seen = &visit->streams[visit->stream_count];
+        struct seen *seen = &run->streams[run->stream_count];
 
-        if (!is_done(visit, PERSIST(visit, smv_generate(visit->client, &options, &seen->id))))
+        if (!is_done(run, PERSIST(run, smv_generate(run->client, &options, &seen->id))))
                 return false;
-        visit->stream_count++;
+        run->stream_count++;
         return true;
 }
 
-static void take_event(struct visit *visit, const struct smv_event *event)
+static void take_event(struct library_run *run, const struct smv_event *event)
 {
-        struct seen *seen = visit->streams;
+        struct seen *seen = run->streams;
 
-        while (seen < visit->streams + visit->stream_count && seen->id != event->stream)
+        while (seen < run->streams + run->stream_count && seen->id != event->stream)
                 seen++;
-        assert_true(seen < visit->streams + visit->stream_count);
+        assert_true(seen < run->streams + run->stream_count);
         assert_false(seen->ended);
         if (event->kind == SMV_EVENT_TOKENS) {
                 assert_true(event->token_count <= TOKENS - seen->token_count);
@@ -157,69 +155,69 @@ static void take_event(struct visit *visit, const struct smv_event *event)
 }
 
 /* Reads to the last END; a lost connection also ends its streams first. */
-static void read_all(struct visit *visit)
+static void read_all(struct library_run *run)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
         int r;
 
         for (;;) {
-                r = PERSIST(visit, smv_next(visit->client, &event, PATIENCE_MS));
+                r = PERSIST(run, smv_next(run->client, &event, TIMEOUT_MS));
                 if (r == 0)
                         fail_msg("%s", "a hang: no event");
                 if (r < 0)
                         break;
-                take_event(visit, &event);
+                take_event(run, &event);
         }
-        if (r != -ENODATA && is_done(visit, r))
+        if (r != -ENODATA && is_done(run, r))
                 fail_msg("smv_next says %d", r);
 }
 
-static void judge(const struct visit *visit)
+static void check_streams(const struct library_run *run)
 {
-        for (size_t i = 0; i < visit->stream_count; i++) {
-                const struct seen *seen = &visit->streams[i];
+        for (size_t i = 0; i < run->stream_count; i++) {
+                const struct seen *seen = &run->streams[i];
 
                 assert_true(seen->ended);
-                assert_true(!seen->lost || visit->lost);
+                assert_true(!seen->lost || run->lost);
                 if (i != 1 && !seen->lost)
                         assert_int_equal(seen->token_count, TOKENS);
                 assert_memory_equal(seen->tokens, alone.tokens,
                                     seen->token_count * sizeof(uint32_t));
         }
-        if (!visit->lost)
-                assert_int_equal(visit->stream_count, STREAMS);
+        if (!run->lost)
+                assert_int_equal(run->stream_count, STREAMS);
 }
 
 /* Uses every call; the second stream is cancelled. */
-static void act(struct visit *visit, const struct house *house)
+static void act(struct library_run *run, const struct daemon_fixture *fixture)
 {
-        bool open = arrive(visit, house) && ask(visit);
+        bool open = connect_library(run, fixture) && ask(run);
 
-        while (open && visit->stream_count < STREAMS)
-                open = begin(visit);
+        while (open && run->stream_count < STREAMS)
+                open = begin(run);
         if (open)
-                is_done(visit, PERSIST(visit, smv_cancel(visit->client, visit->streams[1].id)));
-        read_all(visit);
-        visit->client = smv_close(visit->client);
+                is_done(run, PERSIST(run, smv_cancel(run->client, run->streams[1].id)));
+        read_all(run);
+        run->client = smv_close(run->client);
 }
 
-static void visit_with(const struct house *house, enum smv_transport transport,
-                       const struct fault_plan *plan)
+static void run_with_faults(const struct daemon_fixture *fixture, enum smv_transport transport,
+                            const struct fault_plan *plan)
 {
-        struct visit visit = { .transport = transport };
+        struct library_run run = { .transport = transport };
 
         faults_arm(plan);
-        act(&visit, house);
+        act(&run, fixture);
         faults_disarm();
         if (!alone.token_count)
-                alone = visit.streams[0];
-        judge(&visit);
-        no_memory += visit.no_memory;
-        lost += visit.lost;
-        assert_true(!faults_failed() || visit.no_memory || visit.lost);
+                alone = run.streams[0];
+        check_streams(&run);
+        no_memory += run.no_memory;
+        lost += run.lost;
+        assert_true(!faults_failed() || run.no_memory || run.lost);
 }
 
-static void sweep(struct house *house, enum smv_transport transport, uint32_t count)
+static void sweep(struct daemon_fixture *fixture, enum smv_transport transport, uint32_t count)
 {
         struct fault_plan plan = { .kind = FAULT_ALLOC, .count = count };
         uint64_t failed_before = faults_sum().failed;
@@ -227,73 +225,73 @@ static void sweep(struct house *house, enum smv_transport transport, uint32_t co
 
         plan.first = begin % faults_stride();
         for (uint32_t beyond = 0; beyond < BEYOND; plan.first += faults_stride()) {
-                visit_with(house, transport, &plan);
+                run_with_faults(fixture, transport, &plan);
                 beyond = faults_failed() ? 0 : beyond + 1;
         }
         printf("# %u at a time: up to number %u\n", count, plan.first);
         assert_true(faults_sum().failed > failed_before);
 }
 
-static void guest(void **state, enum smv_transport transport, uint32_t count)
+static void sweep_allocations(void **state, enum smv_transport transport, uint32_t count)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
-        HOUSE(house, "--isa", "c", "--uid-connects-burst", "65536");
-        visit_with(house, transport, &(struct fault_plan){ .kind = FAULT_ALLOC });
-        sweep(house, transport, count);
-        house_stop(house);
+        START_DAEMON(fixture, "--isa", "c", "--uid-connects-burst", "65536");
+        run_with_faults(fixture, transport, &(struct fault_plan){ .kind = FAULT_ALLOC });
+        sweep(fixture, transport, count);
+        fixture_stop(fixture);
 }
 
-static void an_allocation_of_the_client_fails(void **state)
+static void survives_one_failed_allocation_over_a_socket(void **state)
 {
-        guest(state, SMV_TRANSPORT_SOCKET, 1);
+        sweep_allocations(state, SMV_TRANSPORT_SOCKET, 1);
 }
 
-static void allocations_of_the_client_fail_for_a_while(void **state)
+static void survives_twenty_failed_allocations_over_a_socket(void **state)
 {
-        guest(state, SMV_TRANSPORT_SOCKET, PERSISTENT);
+        sweep_allocations(state, SMV_TRANSPORT_SOCKET, PERSISTENT);
 }
 
-static void an_allocation_fails_of_a_client_with_a_ring(void **state)
+static void survives_one_failed_allocation_over_a_ring(void **state)
 {
-        guest(state, SMV_TRANSPORT_RING, 1);
+        sweep_allocations(state, SMV_TRANSPORT_RING, 1);
 }
 
-static void allocations_fail_for_a_while_of_a_client_with_a_ring(void **state)
+static void survives_twenty_failed_allocations_over_a_ring(void **state)
 {
-        guest(state, SMV_TRANSPORT_RING, PERSISTENT);
+        sweep_allocations(state, SMV_TRANSPORT_RING, PERSISTENT);
 }
 
-/* When a story fails in the middle, the armed faults must not fail the others. */
+/* When a test fails in the middle, the armed faults must not fail the others. */
 static int tear_down(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         faults_disarm();
-        if (house->pid)
-                faults_tell(stdout);
-        return house_tear_down(state);
+        if (fixture->pid)
+                faults_print(stdout);
+        return fixture_tear_down(state);
 }
 
-#define VISIT(name) cmocka_unit_test_setup_teardown(name, house_set_up, tear_down)
+#define FAULT_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_set_up, tear_down)
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                VISIT(an_allocation_of_the_client_fails),
-                VISIT(allocations_of_the_client_fail_for_a_while),
-                VISIT(an_allocation_fails_of_a_client_with_a_ring),
-                VISIT(allocations_fail_for_a_while_of_a_client_with_a_ring),
+                FAULT_TEST(survives_one_failed_allocation_over_a_socket),
+                FAULT_TEST(survives_twenty_failed_allocations_over_a_socket),
+                FAULT_TEST(survives_one_failed_allocation_over_a_ring),
+                FAULT_TEST(survives_twenty_failed_allocations_over_a_ring),
         };
         struct faults_sum faults;
         int r;
 
         memset(large, 'x', LARGE);
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });
         faults_begin();
         r = cmocka_run_group_tests(tests, NULL, NULL);
         faults = faults_sum();
-        faults_tell_missed(stdout);
+        faults_print_missed(stdout);
         printf("# %" PRIu64 " faults injected, %u calls said -ENOMEM, %u connections were lost, "
                "%u of %u allocation sites\n",
                faults.failed, no_memory, lost, faults.sites_failed[FAULT_ALLOC],

@@ -3,70 +3,72 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
-#define SAMOVAR given("SAMOVAR")
+#define SAMOVAR env_path("SAMOVAR")
 
-/* The daemon's stream for this choice, as a raw client gets it. */
-static struct stream *chosen(const struct house *house, uint32_t choice)
+/* The daemon's stream for this sample index, as a raw client gets it. */
+static struct stream *chosen(const struct daemon_fixture *fixture, uint32_t sample_index)
 {
-        struct talk *talk = talk_greet(house);
-        uint32_t id = ++talk->last_id;
+        struct raw_client *client = raw_client_greet(fixture);
+        uint32_t id = ++client->last_id;
         struct stream *stream;
 
-        talk_say(talk, "op=s id=u prompt=s max_tokens=u temperature=f seed=u choice=u", "generate",
-                 id, "Tea", 40u, 1.0, 9u, choice);
-        stream = stream_copy(talk_end(talk, id));
-        talk_close(talk);
+        raw_client_send_frame(client,
+                              "op=s id=u prompt=s max_tokens=u temperature=f seed=u sample_index=u",
+                              "generate", id, "Tea", 40u, 1.0, 9u, sample_index);
+        stream = stream_copy(raw_client_await_end(client, id));
+        raw_client_close(client);
         return stream;
 }
 
-static void many_are_printed_one_below_the_other(void **state)
+static void several_samples_are_printed_one_below_the_other(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char wanted[512];
         size_t used = 0;
-        struct ran ran;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
+        START_DAEMON(fixture, "--threads", "1");
         for (uint32_t i = 0; i < 3; i++) {
-                struct stream *stream = chosen(house, i);
+                struct stream *stream = chosen(fixture, i);
 
                 used += (size_t)snprintf(wanted + used, sizeof(wanted) - used,
                                          "%s-- %u of 3 --\n%.*s\n", i ? "\n" : "", i + 1,
                                          (int)stream->text_bytes, stream->text);
                 stream_free(stream);
         }
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Tea", "--max", "40", "--temp", "1", "--seed",
-                  "9", "-n", "3");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "40", "--temp", "1",
+                  "--seed", "9", "-n", "3");
         assert_int_equal(ran.status, 0);
         assert_string_equal(ran.out, wanted);
         assert_string_equal(ran.err, "");
-        ran_free(&ran);
+        run_result_free(&ran);
 
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Tea", "--max", "2", "-n", "2", "--json");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "2", "-n", "2",
+                  "--json");
         assert_int_equal(ran.status, 0);
         assert_non_null(strstr(ran.out, "{\"number\":1,\"tokens\":["));
         assert_non_null(strstr(ran.out, "{\"number\":2,\"end\":"));
-        ran_free(&ran);
+        run_result_free(&ran);
 
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Tea", "-n", "65");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "-n", "65");
         assert_int_equal(ran.status, 1);
         assert_string_equal(ran.out, "");
         assert_string_equal(ran.err, "samovar: n is 65; it may be up to 64\n");
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
 /* Three columns, each with something in it, and what it cost. */
-static void fork_demo_tells_one_story_in_three_ways(void **state)
+static void fork_demo_prints_three_endings_of_one_story(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         const char *fork;
-        struct ran ran;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        ran = RUN(house, NULL, SAMOVAR, "fork-demo", "--max", "400", "--seed", "3");
+        START_DAEMON(fixture, "--threads", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "fork-demo", "--max-tokens", "400", "--seed", "3");
         if (ran.status)
                 fail_msg("%s", ran.err);
         assert_memory_equal(ran.out, "Once upon a time", 16);
@@ -84,17 +86,17 @@ static void fork_demo_tells_one_story_in_three_ways(void **state)
                         cells += ((unsigned char)*at & 0xc0) != 0x80;
                 assert_true(cells < 80);
         }
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
-        const struct CMUnitTest stories[] = {
-                STORY(many_are_printed_one_below_the_other),
-                STORY(fork_demo_tells_one_story_in_three_ways),
+        const struct CMUnitTest tests[] = {
+                DAEMON_TEST(several_samples_are_printed_one_below_the_other),
+                DAEMON_TEST(fork_demo_prints_three_endings_of_one_story),
         };
 
-        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", NULL });
-        return cmocka_run_group_tests(stories, NULL, NULL);
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,48 +10,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
-#define SAMOVAR given("SAMOVAR")
+#define SAMOVAR env_path("SAMOVAR")
 
-static struct stream *streamed(const struct house *house, const struct want *want)
+static struct stream *streamed(const struct daemon_fixture *fixture, const struct want *want)
 {
-        struct talk *talk = talk_greet(house);
-        struct stream *stream = stream_copy(talk_whole(talk, want));
+        struct raw_client *client = raw_client_greet(fixture);
+        struct stream *stream = stream_copy(raw_client_complete(client, want));
 
-        talk_close(talk);
+        raw_client_close(client);
         return stream;
 }
 
 static void complete_prints_the_continuation_and_nothing_else(void **state)
 {
         const struct want want = { .prompt = "Once upon", .max_tokens = 60 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *stream;
-        struct ran ran;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        stream = streamed(house, &want);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon", "--max", "60", "--temp", "0");
+        START_DAEMON(fixture, "--threads", "1");
+        stream = streamed(fixture, &want);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                  "0");
         assert_int_equal(ran.status, 0);
         assert_int_equal(ran.out_bytes, stream->text_bytes);
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
         assert_string_equal(ran.err, "");
-        ran_free(&ran);
+        run_result_free(&ran);
 
         /* The prompt comes by stdin, and as words; flags come before it and after it. */
-        ran = RUN(house, "Once upon", SAMOVAR, "complete", "--max=60", "--temp=0");
+        ran = RUN(fixture, "Once upon", SAMOVAR, "complete", "--max-tokens=60", "--temp=0");
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "--temp", "0", "--max", "60", "--socket",
-                  house->socket, "Once", "upon");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "--temp", "0", "--max-tokens", "60",
+                  "--socket", fixture->socket, "Once", "upon");
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
-        ran_free(&ran);
+        run_result_free(&ran);
         stream_free(stream);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void sampling_flags_are_the_daemon_s(void **state)
+static void sampling_flags_reach_the_daemon(void **state)
 {
         const struct want want = { .prompt = "Tea",
                                    .max_tokens = 80,
@@ -61,21 +62,21 @@ static void sampling_flags_are_the_daemon_s(void **state)
                                    .min_p = 0.02,
                                    .seed = 42,
                                    .stop = "e" };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *stream;
-        struct ran ran;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        stream = streamed(house, &want);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Tea", "--max", "80", "--temp", "0.9",
+        START_DAEMON(fixture, "--threads", "1");
+        stream = streamed(fixture, &want);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "80", "--temp", "0.9",
                   "--top-k", "7", "--top-p", "0.9", "--min-p", "0.02", "--seed", "42", "--stop",
                   "e");
         assert_int_equal(ran.status, 0);
         assert_int_equal(ran.out_bytes, stream->text_bytes);
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
-        ran_free(&ran);
+        run_result_free(&ran);
         stream_free(stream);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
 /* Parses a line of JSON far enough to see that it is valid: a value, and the text after it. */
@@ -112,19 +113,19 @@ static const char *skip_json(const char *at)
         }
 }
 
-static void json_is_one_object_a_token(void **state)
+static void json_output_has_one_object_for_each_token(void **state)
 {
         const struct want want = { .prompt = "Once upon", .max_tokens = 30 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *stream;
-        struct ran ran;
+        struct run_result ran;
         size_t lines = 0, bytes = 0;
         char *at;
 
-        HOUSE(house, "--threads", "1");
-        stream = streamed(house, &want);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon", "--max", "30", "--temp", "0",
-                  "--json");
+        START_DAEMON(fixture, "--threads", "1");
+        stream = streamed(fixture, &want);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "30", "--temp",
+                  "0", "--json");
         assert_int_equal(ran.status, 0);
         for (at = ran.out; *at; at++, lines++) {
                 const char *text = strstr(at, "\"text\":\"");
@@ -144,13 +145,13 @@ static void json_is_one_object_a_token(void **state)
                 assert_int_equal(*at, '\n');
         }
         assert_int_equal(lines, stream->token_count + 1);
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "status", "--json");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "status", "--json");
         assert_int_equal(ran.status, 0);
         assert_string_equal(skip_json(ran.out), "\n");
-        ran_free(&ran);
+        run_result_free(&ran);
         stream_free(stream);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
 /* The text between these quotes.  It has no escapes but those of bytes that are not UTF-8. */
@@ -175,24 +176,25 @@ static double field_number(const char *line, const char *name)
         return strtod(at + strlen(name), NULL);
 }
 
-static void the_best_of_many_is_the_likeliest_on_average(void **state)
+static void best_of_prints_the_sample_with_the_highest_mean_logprob(void **state)
 {
         double sums[6] = { 0 }, best = -1e9;
         char texts[6][400] = { { 0 } };
         size_t counts[6] = { 0 }, which = 0;
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         const char *line, *said;
-        struct ran ran;
+        struct run_result ran;
 
-        char *babble = strdup(given("BABBLE")), shipped[512];
+        char *toy_model = strdup(env_path("TOY_MODEL")), shipped[512];
 
-        snprintf(shipped, sizeof(shipped), "%s/models/teaspoon-q8_0.gguf", given("SOURCES"));
-        setenv("BABBLE", shipped, 1); /* babble has no word that is likelier than others */
-        HOUSE(house, NULL);
-        setenv("BABBLE", babble, 1);
-        free(babble);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp",
-                  "1.2", "--seed", "3", "--best-of", "5", "--json");
+        snprintf(shipped, sizeof(shipped), "%s/models/teaspoon-q8_0.gguf", env_path("SOURCES"));
+        /* The toy model has no word that is likelier than others. */
+        setenv("TOY_MODEL", shipped, 1);
+        START_DAEMON(fixture, NULL);
+        setenv("TOY_MODEL", toy_model, 1);
+        free(toy_model);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon a time", "--max-tokens", "12",
+                  "--temp", "1.2", "--seed", "3", "--best-of", "5", "--json");
         assert_int_equal(ran.status, 0);
         for (line = ran.out; !strncmp(line, "{\"number\":", 10); line = strchr(line, '\n') + 1) {
                 size_t n = (size_t)field_number(line, "{\"number\":");
@@ -214,365 +216,372 @@ static void the_best_of_many_is_the_likeliest_on_average(void **state)
         assert_memory_equal(line, "{\"best\":", 8);
         assert_int_equal(field_number(line, "{\"best\":"), which);
         assert_true(fabs(field_number(line, "\"score\":") - best) < 1e-6);
-        ran_free(&ran);
+        run_result_free(&ran);
 
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp",
-                  "1.2", "--seed", "3", "--best-of", "5");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon a time", "--max-tokens", "12",
+                  "--temp", "1.2", "--seed", "3", "--best-of", "5");
         assert_int_equal(ran.status, 0);
         said = ran.out;
         assert_string_equal(said, texts[which]);
-        ran_free(&ran);
+        run_result_free(&ran);
 
-        ran = RUN(house, NULL, SAMOVAR, "ask", "hi", "--best-of", "3", "--beams", "2");
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "hi", "--best-of", "3", "--beams", "2");
         assert_int_equal(ran.status, 2);
-        assert_string_equal(
-                ran.err,
-                "samovar: --beams finds what is likeliest: there is no --best-of beside it\n");
-        ran_free(&ran);
-        house_stop(house);
+        assert_string_equal(ran.err, "samovar: --beams prints one answer and excludes --best-of: "
+                                     "leave one of them out\n");
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
-static void tokenize_and_detokenize_are_a_pipe_to_themselves(void **state)
+static void detokenize_restores_the_text_from_tokenize(void **state)
 {
         static const char *const texts[] = { "hello", "two words\nand a line",
                                              "\xc3\xa4 \xe2\x82\xac", "\"quoted\" \\ \t" };
-        struct house *house = *state;
-        struct ran ids, text;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ids, text;
 
-        HOUSE(house, "--threads", "1");
+        START_DAEMON(fixture, "--threads", "1");
         for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-                ids = RUN(house, texts[i], SAMOVAR, "tokenize");
+                ids = RUN(fixture, texts[i], SAMOVAR, "tokenize");
                 assert_int_equal(ids.status, 0);
-                text = RUN(house, ids.out, SAMOVAR, "detokenize");
+                text = RUN(fixture, ids.out, SAMOVAR, "detokenize");
                 assert_int_equal(text.status, 0);
                 assert_string_equal(text.out, texts[i]);
-                ran_free(&ids);
-                ran_free(&text);
+                run_result_free(&ids);
+                run_result_free(&text);
         }
-        ids = RUN(house, NULL, SAMOVAR, "tokenize", "hi", "--json");
+        ids = RUN(fixture, NULL, SAMOVAR, "tokenize", "hi", "--json");
         assert_string_equal(ids.out, "{\"tokens\":[104,105]}\n");
-        ran_free(&ids);
-        text = RUN(house, NULL, SAMOVAR, "detokenize", "104", "105", "10", "--json");
+        run_result_free(&ids);
+        text = RUN(fixture, NULL, SAMOVAR, "detokenize", "104", "105", "10", "--json");
         assert_string_equal(text.out, "{\"text\":\"hi\\n\"}\n");
-        ran_free(&text);
-        house_stop(house);
+        run_result_free(&text);
+        fixture_stop(fixture);
 }
 
 /* A float64 forward pass continues these words so, greedily (goldens-stories260K.json). */
-static void a_trained_model_goes_on_in_words(void **state)
+static void a_trained_model_continues_a_story_as_computed(void **state)
 {
         static const char story[] = ", there was a little girl named Lily. She loved to play "
                                     "outside in the park. One day, she saw a big, red ball. She "
                                     "wanted to play with it, but it was too high.\nLily's mom";
         const char *data = getenv("SAMOVAR_DATA");
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char path[1024];
-        struct ran ran;
+        struct run_result ran;
 
         if (!data)
                 skip();
         snprintf(path, sizeof(path), "%s/models/stories260K/stories260K.gguf", data);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "--model", path, "Once upon a time", "--max",
-                  "90", "--temp", "0");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "--model", path, "Once upon a time",
+                  "--max-tokens", "90", "--temp", "0");
         assert_int_equal(ran.status, 0);
         assert_true(ran.out_bytes > strlen(story));
         assert_memory_equal(ran.out, story, strlen(story));
-        ran_free(&ran);
+        run_result_free(&ran);
         assert_no_process_left();
 }
 
 /* The ids are SentencePiece's own.  The first blank of a text is not the user's. */
-static void a_tokenizer_from_another_file_takes_the_place_of_the_model_s(void **state)
+static void tokenizer_flag_replaces_the_tokenizer_of_the_model(void **state)
 {
-        struct house *house = *state;
-        struct ran ids, text;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ids, text;
         char path[1024];
 
-        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model", given("SOURCES"));
-        HOUSE(house, "--threads", "1", "--tokenizer", path);
-        ids = RUN(house, NULL, SAMOVAR, "tokenize", "the house on water", "--json");
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model",
+                 env_path("SOURCES"));
+        START_DAEMON(fixture, "--threads", "1", "--tokenizer", path);
+        ids = RUN(fixture, NULL, SAMOVAR, "tokenize", "the house on water", "--json");
         assert_string_equal(ids.out, "{\"tokens\":[53,117,4,86,19]}\n");
-        ran_free(&ids);
-        text = RUN(house, NULL, SAMOVAR, "detokenize", "53", "117", "4", "86", "19");
+        run_result_free(&ids);
+        text = RUN(fixture, NULL, SAMOVAR, "detokenize", "53", "117", "4", "86", "19");
         assert_string_equal(text.out, "the house on water");
-        ran_free(&text);
-        text = RUN(house, NULL, SAMOVAR, "complete", "the house", "--max", "9", "--temp", "0");
+        run_result_free(&text);
+        text = RUN(fixture, NULL, SAMOVAR, "complete", "the house", "--max-tokens", "9", "--temp",
+                   "0");
         assert_int_equal(text.status, 0);
-        ran_free(&text);
-        house_stop(house);
+        run_result_free(&text);
+        fixture_stop(fixture);
 }
 
-static void ask_says_that_there_is_no_template(void **state)
+static void ask_warns_that_the_model_has_no_template(void **state)
 {
-        struct house *house = *state;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        ran = RUN(house, NULL, SAMOVAR, "ask", "Once upon", "--max", "20", "--temp", "0");
+        START_DAEMON(fixture, "--threads", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "Once upon", "--max-tokens", "20", "--temp", "0");
         assert_int_equal(ran.status, 0);
         assert_non_null(strstr(ran.err, "no chat template"));
         assert_int_equal(ran.out_bytes, 21);
         assert_int_equal(ran.out[20], '\n');
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
-/* Babble's tokens are bytes, and a bos stands before each text: "Quite f" takes 8 positions. */
-static void stats_say_why_the_cache_missed(void **state)
+/* The toy model's tokens are bytes, and each text begins with bos: "Quite f" takes 8 positions. */
+static void stats_show_where_the_prompt_left_the_cache(void **state)
 {
-        struct house *house = *state;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite far away", "--max", "4", "--temp", "0",
-                  "--stats");
+        START_DAEMON(fixture, "--threads", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Quite far away", "--max-tokens", "4",
+                  "--temp", "0", "--stats");
         assert_int_equal(ran.status, 0);
         assert_non_null(strstr(ran.err, " of 15 tokens"));
         assert_non_null(strstr(ran.err, "\nsamovar: time: "));
         assert_non_null(strstr(ran.err, " ms waiting, "));
         assert_non_null(strstr(ran.err, " of 4\n"));
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite far away", "--max", "4", "--stats");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Quite far away", "--max-tokens", "4",
+                  "--stats");
         assert_non_null(strstr(ran.err, "cache: 14 of 15 tokens\n"));
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite f\"r away", "--max", "4", "--stats");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Quite f\"r away", "--max-tokens", "4",
+                  "--stats");
         assert_non_null(
                 strstr(ran.err, "cache: 8 of 15 tokens; position 8 was \"a\", now \"\\\"\"\n"));
-        ran_free(&ran);
+        run_result_free(&ran);
         /* A part of a character is not printed as text. */
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite \xc3\xa4", "--max", "4", "--stats");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Quite \xc3\xa4", "--max-tokens", "4",
+                  "--stats");
         assert_non_null(
                 strstr(ran.err, "cache: 7 of 9 tokens; position 7 was \"f\", now token 195\n"));
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite Far", "--max", "4", "--json");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Quite Far", "--max-tokens", "4", "--json");
         assert_string_equal(ran.err, "");
-        assert_non_null(strstr(ran.out, ",\"diverged_at\":7,\"known_token\":195,"
-                                        "\"asked_token\":70}\n"));
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite", "--max", "4", "--json");
+        assert_non_null(strstr(ran.out, ",\"diverged_at\":7,\"diverged_cached_token\":195,"
+                                        "\"diverged_prompt_token\":70}\n"));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Quite", "--max-tokens", "4", "--json");
         assert_null(strstr(ran.out, "diverged_at"));
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
 /* The first blank of a text is not part of it, but that of a word is; here it is a token. */
-static void stats_have_the_blanks_of_words(void **state)
+static void stats_show_the_leading_blank_of_a_token(void **state)
 {
-        struct house *house = *state;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
         char path[1024];
 
-        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model", given("SOURCES"));
-        HOUSE(house, "--threads", "1", "--tokenizer", path);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "the house on water", "--max", "1");
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model",
+                 env_path("SOURCES"));
+        START_DAEMON(fixture, "--threads", "1", "--tokenizer", path);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "the house on water", "--max-tokens", "1");
         assert_int_equal(ran.status, 0);
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "the water", "--max", "1", "--stats");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "the water", "--max-tokens", "1", "--stats");
         assert_non_null(strstr(ran.err, " was \" \", now \" water\"\n"));
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
-static void status_is_a_table_for_people(void **state)
+static void status_prints_a_table(void **state)
 {
-        struct house *house = *state;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        ran = RUN(house, NULL, SAMOVAR, "status");
+        START_DAEMON(fixture, "--threads", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "status");
         assert_int_equal(ran.status, 0);
-        assert_non_null(strstr(ran.out, "blocks.held"));
-        assert_non_null(strstr(ran.out, "charges.0.connections"));
-        ran_free(&ran);
-        house_stop(house);
+        assert_non_null(strstr(ran.out, "blocks.in_use"));
+        assert_non_null(strstr(ran.out, "users.0.connections"));
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
-static void a_private_daemon_is_gone_with_its_command(void **state)
+static void a_private_daemon_ends_with_its_command(void **state)
 {
         const struct want want = { .prompt = "Once upon", .max_tokens = 20 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *stream;
-        struct ran ran;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        stream = streamed(house, &want);
-        house_stop(house);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "--model", given("BABBLE"), "Once upon",
-                  "--max", "20", "--temp", "0");
+        START_DAEMON(fixture, "--threads", "1");
+        stream = streamed(fixture, &want);
+        fixture_stop(fixture);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "--model", env_path("TOY_MODEL"), "Once upon",
+                  "--max-tokens", "20", "--temp", "0");
         assert_int_equal(ran.status, 0);
         assert_int_equal(ran.out_bytes, stream->text_bytes);
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
         assert_no_process_left();
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", given("BABBLE"), "Once", "--max", "20");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--model", env_path("TOY_MODEL"), "Once",
+                  "--max-tokens", "20");
         assert_int_equal(ran.status, 0);
         assert_no_process_left();
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", "./no-such.gguf", "Once");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--model", "./no-such.gguf", "Once");
         assert_true(ran.status == 1 || ran.status == 3);
         assert_non_null(strstr(ran.err, "no-such.gguf"));
         assert_string_equal(ran.out, "");
         assert_no_process_left();
-        ran_free(&ran);
+        run_result_free(&ran);
         /* samovard is no model */
-        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", given("SAMOVARD"), "Once");
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--model", env_path("SAMOVARD"), "Once");
         assert_int_equal(ran.status, 3);
         assert_non_null(strstr(ran.err, "samovard"));
         assert_no_process_left();
-        ran_free(&ran);
+        run_result_free(&ran);
         stream_free(stream);
 }
 
-static void no_daemon_is_said_with_what_helps(void **state)
+static void without_a_daemon_the_command_says_how_to_start_it(void **state)
 {
-        struct house *house = *state;
-        struct ran ran = RUN(house, NULL, SAMOVAR, "complete", "Once");
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once");
 
         assert_int_equal(ran.status, 3);
-        assert_non_null(strstr(ran.err, house->socket));
+        assert_non_null(strstr(ran.err, fixture->socket));
         assert_non_null(strstr(ran.err, "start one with  samovard  or give --model FILE"));
         assert_string_equal(ran.out, "");
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "status");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "status");
         assert_int_equal(ran.status, 3);
-        ran_free(&ran);
+        run_result_free(&ran);
 }
 
-static void what_was_typed_wrong_is_said(void **state)
+static void refuses_wrong_arguments_with_status_2(void **state)
 {
         static const char *const cases[][5] = {
                 { "" },
                 { "dance" },
                 { "complete", "x", "--maxx", "3" },
-                { "complete", "x", "--max" },
-                { "complete", "x", "--max", "three" },
-                { "complete", "x", "--max", "-1" },
+                { "complete", "x", "--max-tokens" },
+                { "complete", "x", "--max-tokens", "three" },
+                { "complete", "x", "--max-tokens", "-1" },
                 { "complete", "x", "--temp", "nan" },
                 { "complete", "x", "--json=1" },
                 { "status", "x" },
-                { "status", "--max", "3" },
+                { "status", "--max-tokens", "3" },
                 { "detokenize", "1x" },
                 { "detokenize", "4294967296" },
         };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
-        HOUSE(house, "--threads", "1");
+        START_DAEMON(fixture, "--threads", "1");
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
                 const char *argv[8] = { SAMOVAR };
-                struct ran ran;
+                struct run_result ran;
 
                 for (size_t j = 0; j < 5 && cases[i][j] && *cases[i][j]; j++)
                         argv[1 + j] = cases[i][j];
-                ran = run(house, NULL, argv);
+                ran = run(fixture, NULL, argv);
                 if (ran.status != 2 || !*ran.err || *ran.out)
                         fail_msg("samovar %s %s: %d \"%s\" \"%s\"", argv[1] ? argv[1] : "",
                                  argv[2] ? argv[2] : "", ran.status, ran.out, ran.err);
-                ran_free(&ran);
+                run_result_free(&ran);
         }
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void refusal_of_the_daemon_is_told_and_fails(void **state)
+static void prints_the_refusal_of_the_daemon_and_exits_with_1(void **state)
 {
-        struct house *house = *state;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        ran = RUN(house, NULL, SAMOVAR, "complete", "x", "--max", "100000");
+        START_DAEMON(fixture, "--threads", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "x", "--max-tokens", "100000");
         assert_int_equal(ran.status, 1);
         assert_non_null(strstr(ran.err, "max_tokens"));
         assert_non_null(strstr(ran.err, "2048"));
         assert_string_equal(ran.out, "");
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "x", "--model", "nope");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "x", "--model", "nope");
         assert_int_equal(ran.status, 1);
         assert_non_null(strstr(ran.err, "no_model"));
-        ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "detokenize", "258");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "detokenize", "258");
         assert_int_equal(ran.status, 1);
         assert_non_null(strstr(ran.err, "257"));
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
 /* A long stream, whose text goes to a file, is interrupted when some of the text is there. */
-static void interrupt_cancels_the_stream(void **state)
+static void an_interrupt_cancels_the_stream(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char model[96], out[96];
         struct stat file = { 0 };
-        struct ran ran;
+        struct run_result ran;
         pid_t pid;
 
-        snprintf(model, sizeof(model), "%s/long.gguf", house->directory);
-        snprintf(out, sizeof(out), "%s/out", house->directory);
-        ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--context", "262144", "--layers",
-                  "1");
+        snprintf(model, sizeof(model), "%s/long.gguf", fixture->directory);
+        snprintf(out, sizeof(out), "%s/out", fixture->directory);
+        ran = RUN(fixture, NULL, env_path("TOY_MODEL_MAKER"), model, "--context", "262144",
+                  "--layers", "1");
         assert_int_equal(ran.status, 0);
-        ran_free(&ran);
-        HOUSE(house, "--model", model, "--kv-bytes", "1G");
+        run_result_free(&ran);
+        START_DAEMON(fixture, "--model", model, "--kv-bytes", "1G");
         for (int i = 0; i < 3; i++) {
                 unlink(out);
                 pid = fork();
                 if (!pid) {
                         prctl(PR_SET_PDEATHSIG, SIGKILL);
                         dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-                        dup2(open(house->log, O_WRONLY | O_APPEND), 2);
-                        execl(SAMOVAR, SAMOVAR, "complete", "Once", "--temp", "0", "--max",
-                              "200000", "--socket", house->socket, (char *)NULL);
+                        dup2(open(fixture->log, O_WRONLY | O_APPEND), 2);
+                        execl(SAMOVAR, SAMOVAR, "complete", "Once", "--temp", "0", "--max-tokens",
+                              "200000", "--socket", fixture->socket, (char *)NULL);
                         _exit(126);
                 }
                 for (file.st_size = 0; file.st_size < 10; stat(out, &file))
                         sleep_ms(2);
-                assert_int_equal(house_status(house, "requests.alive"), 1);
+                assert_int_equal(fixture_status(fixture, "requests.open"), 1);
                 kill(pid, SIGINT);
-                assert_int_equal(process_wait(pid), 130);
+                assert_int_equal(await_process(pid), 130);
                 stat(out, &file);
                 assert_true(file.st_size < 200000);
         }
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
 /* As in `samovar complete ... | head -c 5`. */
-static void reader_that_has_enough_ends_it(void **state)
+static void the_command_ends_when_its_output_pipe_is_closed(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char command[300];
-        struct ran ran;
+        struct run_result ran;
 
-        HOUSE(house, "--threads", "1");
-        snprintf(command, sizeof(command), "%s complete Once --temp 0 --max 2000 | head -c 5",
-                 SAMOVAR);
-        ran = RUN(house, NULL, "/bin/sh", "-c", command);
+        START_DAEMON(fixture, "--threads", "1");
+        snprintf(command, sizeof(command),
+                 "%s complete Once --temp 0 --max-tokens 2000 | head -c 5", SAMOVAR);
+        ran = RUN(fixture, NULL, "/bin/sh", "-c", command);
         assert_int_equal(ran.status, 0);
         assert_int_equal(ran.out_bytes, 5);
         assert_string_equal(ran.err, "");
-        ran_free(&ran);
-        house_stop(house);
+        run_result_free(&ran);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(complete_prints_the_continuation_and_nothing_else),
-                STORY(sampling_flags_are_the_daemon_s),
-                STORY(json_is_one_object_a_token),
-                STORY(the_best_of_many_is_the_likeliest_on_average),
-                STORY(tokenize_and_detokenize_are_a_pipe_to_themselves),
-                STORY(a_trained_model_goes_on_in_words),
-                STORY(a_tokenizer_from_another_file_takes_the_place_of_the_model_s),
-                STORY(ask_says_that_there_is_no_template),
-                STORY(stats_say_why_the_cache_missed),
-                STORY(stats_have_the_blanks_of_words),
-                STORY(status_is_a_table_for_people),
-                STORY(a_private_daemon_is_gone_with_its_command),
-                STORY(no_daemon_is_said_with_what_helps),
-                STORY(what_was_typed_wrong_is_said),
-                STORY(refusal_of_the_daemon_is_told_and_fails),
-                STORY(interrupt_cancels_the_stream),
-                STORY(reader_that_has_enough_ends_it),
+                DAEMON_TEST(complete_prints_the_continuation_and_nothing_else),
+                DAEMON_TEST(sampling_flags_reach_the_daemon),
+                DAEMON_TEST(json_output_has_one_object_for_each_token),
+                DAEMON_TEST(best_of_prints_the_sample_with_the_highest_mean_logprob),
+                DAEMON_TEST(detokenize_restores_the_text_from_tokenize),
+                DAEMON_TEST(a_trained_model_continues_a_story_as_computed),
+                DAEMON_TEST(tokenizer_flag_replaces_the_tokenizer_of_the_model),
+                DAEMON_TEST(ask_warns_that_the_model_has_no_template),
+                DAEMON_TEST(stats_show_where_the_prompt_left_the_cache),
+                DAEMON_TEST(stats_show_the_leading_blank_of_a_token),
+                DAEMON_TEST(status_prints_a_table),
+                DAEMON_TEST(a_private_daemon_ends_with_its_command),
+                DAEMON_TEST(without_a_daemon_the_command_says_how_to_start_it),
+                DAEMON_TEST(refuses_wrong_arguments_with_status_2),
+                DAEMON_TEST(prints_the_refusal_of_the_daemon_and_exits_with_1),
+                DAEMON_TEST(an_interrupt_cancels_the_stream),
+                DAEMON_TEST(the_command_ends_when_its_output_pipe_is_closed),
         };
 
-        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", "BABBLE_MAKER", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL",
+                                                 "TOY_MODEL_MAKER", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "daemon/files/checkpoint.h"
-#include "daemon/sys.h"
-#include "tests/e2e/faults.h"
+#include "daemon/base/sys.h"
+#include "tests/e2e/fault-injection.h"
 #include "tests/unit/safetensors-maker.h"
 
 #define FILES 4u
@@ -77,12 +77,12 @@ static int tear_down(void **state)
 /* True: the call that was to fail was reached. */
 static bool open_once(const struct fault_plan *plan)
 {
-        struct sys_holds before, after;
+        struct sys_resources before, after;
         struct checkpoint *c = NULL;
         char why[256] = "";
         int r;
 
-        assert_int_equal(sys_holds(&before), 0);
+        assert_int_equal(sys_resources(&before), 0);
         faults_arm(plan);
         r = checkpoint_open(folder, &c, why, sizeof(why));
         faults_disarm();
@@ -91,7 +91,7 @@ static bool open_once(const struct fault_plan *plan)
         if (!r)
                 assert_int_equal(checkpoint_tensors(c)->count, 2);
         checkpoint_close(c);
-        assert_int_equal(sys_holds(&after), 0);
+        assert_int_equal(sys_resources(&after), 0);
         assert_int_equal(after.descriptors, before.descriptors);
         return faults_failed();
 }
@@ -111,13 +111,13 @@ static void each_may_fail(enum fault_kind kind)
         assert_true(first > 10);
 }
 
-static void every_allocation_may_fail(void **state)
+static void opening_a_checkpoint_survives_each_failed_allocation(void **state)
 {
         (void)state;
         each_may_fail(FAULT_ALLOC);
 }
 
-static void every_system_call_may_fail(void **state)
+static void opening_a_checkpoint_survives_each_failed_system_call(void **state)
 {
         (void)state;
         each_may_fail(FAULT_CALL);
@@ -126,8 +126,8 @@ static void every_system_call_may_fail(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_allocation_may_fail),
-                cmocka_unit_test(every_system_call_may_fail),
+                cmocka_unit_test(opening_a_checkpoint_survives_each_failed_allocation),
+                cmocka_unit_test(opening_a_checkpoint_survives_each_failed_system_call),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,6 +1,6 @@
 /*
  * Clients that come and go at the wrong moment, send too much of a thing that is allowed, or send
- * descriptors that the daemon did not ask for.  docs/ipc.md has the table of attacks.
+ * descriptors that the daemon did not ask for.  docs/reference/ring.md has the table of attacks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/e2e/honest.h"
-#include "tests/e2e/probe.h"
-#include "tests/e2e/raw-ring.h"
+#include "tests/e2e/honest-client.h"
+#include "tests/e2e/latency-probe.h"
+#include "tests/e2e/manual-ring.h"
 
 /* ---- clients that come and go ---- */
 
@@ -32,91 +32,95 @@ enum step {
         STEPS
 };
 
-/* A frame for the scribe, which is read, worked on or answered when no client waits any more. */
-static void say_large(struct talk *talk)
+/* A frame for the text worker.  It is read, decoded or answered when its client is already gone. */
+static void say_large(struct raw_client *client)
 {
         static char text[512 << 10];
         size_t bytes = 9000 + random_below(sizeof(text) - 9000);
 
         memset(text, 'x', bytes);
-        talk_say(talk, "op=s id=u text=t", "tokenize", 77u, text, bytes);
+        raw_client_send_frame(client, "op=s id=u text=t", "tokenize", 77u, text, bytes);
         if (random_below(2))
-                talk_say(talk, "op=s id=u prompt=t", "generate", 78u, text, bytes);
+                raw_client_send_frame(client, "op=s id=u prompt=t", "generate", 78u, text, bytes);
 }
 
 /* Runs as far as this step, then the client is gone. */
-static void vanish(const struct house *house, enum step step, const char *doorbell)
+static void disconnect_at(const struct daemon_fixture *fixture, enum step step,
+                          const char *doorbell)
 {
         const struct want want = { .prompt = "Gone", .max_tokens = 200, .ignore_eos = true };
-        struct talk *talk = talk_open(house);
+        struct raw_client *client = raw_client_connect(fixture);
         int fds[2] = { -1, -1 };
 
         if (step == CLOSE_READING)
-                shutdown(talk->fd, SHUT_RD);
+                shutdown(client->fd, SHUT_RD);
         if (step == HALF_HELLO)
-                talk_send(talk, "\x40\0\0\0\x83\xa2op\xa5hel", 13);
+                raw_client_send(client, "\x40\0\0\0\x83\xa2op\xa5hel", 13);
         if (step >= HELLO_UNREAD)
-                raw_hello(talk, random_below(2) ? "ring" : "auto", doorbell, RAW_RING_BYTES);
+                manual_ring_send_hello(client, random_below(2) ? "ring" : "auto", doorbell,
+                                       MANUAL_RING_BYTES);
         if (step == HELLO_AND_GENERATE || step == RUN_AND_GO)
-                talk_generate(talk, &want);
+                raw_client_generate(client, &want);
         if (step == CLOSE_WRITING)
-                shutdown(talk->fd, SHUT_WR);
+                shutdown(client->fd, SHUT_WR);
         if (step == TAKE_AND_GO || step == RUN_AND_GO)
-                raw_take(talk, fds);
+                manual_ring_take_fds(client, fds);
         if (step == LARGE_AND_GO)
-                say_large(talk);
+                say_large(client);
         if (step == RUN_AND_GO || step == LARGE_AND_GO)
                 sleep_ms(random_below(4));
-        talk_close(talk);
+        raw_client_close(client);
         for (size_t i = 0; i < 2 && fds[i] >= 0; i++)
                 close(fds[i]);
 }
 
-static void clients_that_vanish_at_any_step_leave_nothing(void **state)
+static void frees_everything_when_clients_disconnect_at_any_step(void **state)
 {
         static const char *const doorbells[] = { "kick", "futex", "none" };
         uint32_t times = scaled(500, 20000);
-        struct house *house = *state;
-        struct honest honest;
-        struct probe *probe;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
+        struct latency_probe *probe;
 
-        HOUSE(house, FAST, "--depth", "2");
-        honest = honest_begin(house);
-        probe_rest(house, 300);
-        probe = probe_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS, "--pipeline-depth", "2");
+        honest = honest_client_start(fixture);
+        latency_probe_baseline(fixture, 300);
+        probe = latency_probe_start(fixture);
         for (uint32_t i = 0; i < times; i++) {
-                vanish(house, i % STEPS, doorbells[i % 3]);
-                honest_look(&honest);
+                disconnect_at(fixture, i % STEPS, doorbells[i % 3]);
+                honest_client_check(&honest);
         }
-        probe_end(probe, "clients that vanish");
-        honest_end(&honest);
-        house_stop(house);
+        latency_probe_stop(probe, "clients that vanish");
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* Descriptors in flight count as the daemon's; the daemon has some left for others. */
-static void hello_that_is_never_received_takes_no_ring_from_others(void **state)
+static void unread_replies_to_hello_do_not_prevent_rings_of_other_clients(void **state)
 {
         enum { SILENT = 60 };
         const struct want want = { .prompt = "Here", .max_tokens = 50, .ignore_eos = true };
-        struct house *house = *state;
-        struct talk *silent[SILENT];
-        struct honest honest;
-        struct raw_ring *ring;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *silent[SILENT];
+        struct honest_client honest;
+        struct manual_ring *ring;
 
-        HOUSE(house, FAST, "--uid-connections", "80");
-        honest = honest_begin(house);
+        START_DAEMON(fixture, MANY_CONNECTS, "--uid-connections", "80");
+        honest = honest_client_start(fixture);
         for (uint32_t i = 0; i < SILENT; i++) {
-                silent[i] = talk_open(house);
-                raw_hello(silent[i], "ring", "kick", RAW_RING_BYTES);
+                silent[i] = raw_client_connect(fixture);
+                manual_ring_send_hello(silent[i], "ring", "kick", MANUAL_RING_BYTES);
         }
-        wait_status(house, "channels.made", SILENT + 1);
-        ring = raw_open(house, "kick", RAW_RING_BYTES);
-        assert_int_equal(raw_end(ring, talk_generate(ring->talk, &want))->token_count, 50);
-        raw_close(ring);
+        fixture_await_status(fixture, "channels.allocated", SILENT + 1);
+        ring = manual_ring_open(fixture, "kick", MANUAL_RING_BYTES);
+        assert_int_equal(
+                manual_ring_await_end(ring, raw_client_generate(ring->client, &want))->token_count,
+                50);
+        manual_ring_close(ring);
         for (uint32_t i = 0; i < SILENT; i++)
-                talk_close(silent[i]);
-        honest_end(&honest);
-        house_stop(house);
+                raw_client_close(silent[i]);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 /* A process of the daemon's own uid, with a higher limit, leaves descriptors unread in a socket. */
@@ -129,112 +133,113 @@ static void fill_sockets_as(uint32_t uid, const char *ready, uint32_t count)
         assert_int_equal(setresuid(uid, uid, uid), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
         for (uint32_t i = 0; i < count; i += 200)
-                assert_int_equal(send_with(pair[0], "x", 1, fds, 200), 1);
+                assert_int_equal(send_with_fds(pair[0], "x", 1, fds, 200), 1);
         unlink(ready);
         for (;;)
                 pause();
 }
 
-static void daemon_that_may_pass_no_descriptors_says_so(void **state)
+static void replies_busy_when_no_more_descriptors_can_be_passed(void **state)
 {
         enum { OTHER = 65534, FEW = 256, MANY = 2000 };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct rlimit before;
-        struct talk *talk;
+        struct raw_client *client;
         char ready[128];
         pid_t pid;
 
         /* This limit does not hold for root, and only root can become another user. */
         if (geteuid())
                 skip();
-        assert_int_equal(chown(house->directory, OTHER, (gid_t)-1), 0);
+        assert_int_equal(chown(fixture->directory, OTHER, (gid_t)-1), 0);
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FEW, before.rlim_max }), 0);
         assert_int_equal(setresuid(OTHER, OTHER, 0), 0);
-        HOUSE(house, FAST);
+        START_DAEMON(fixture, MANY_CONNECTS);
         assert_int_equal(setresuid(0, 0, 0), 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-        raw_close(raw_open(house, "kick", RAW_RING_BYTES));
+        manual_ring_close(manual_ring_open(fixture, "kick", MANUAL_RING_BYTES));
 
-        snprintf(ready, sizeof(ready), "%s/ready", house->directory);
+        snprintf(ready, sizeof(ready), "%s/ready", fixture->directory);
         close(open(ready, O_CREAT | O_WRONLY, 0600));
         chown(ready, OTHER, (gid_t)-1);
-        pid = child();
+        pid = fork_child();
         if (!pid)
                 fill_sockets_as(OTHER, ready, MANY);
-        for (uint64_t end = now_ms() + PATIENCE_MS; !access(ready, F_OK); sleep_ms(2))
+        for (uint64_t end = now_ms() + TIMEOUT_MS; !access(ready, F_OK); sleep_ms(2))
                 assert_true(now_ms() < end);
-        talk = talk_open(house);
-        raw_hello(talk, "ring", "kick", RAW_RING_BYTES);
-        assert_int_equal(talk_reply(talk, talk->last_id)->code, SMV_BUSY);
-        raw_hello(talk, "auto", "kick", RAW_RING_BYTES);
-        assert_null(reply_at(talk_reply(talk, talk->last_id), "segments.0"));
-        talk_close(talk);
-        child_kill(pid);
-        raw_close(raw_open(house, "kick", RAW_RING_BYTES));
-        house_stop(house);
+        client = raw_client_connect(fixture);
+        manual_ring_send_hello(client, "ring", "kick", MANUAL_RING_BYTES);
+        assert_int_equal(raw_client_await_reply(client, client->last_id)->code, SMV_BUSY);
+        manual_ring_send_hello(client, "auto", "kick", MANUAL_RING_BYTES);
+        assert_null(reply_at(raw_client_await_reply(client, client->last_id), "segments.0"));
+        raw_client_close(client);
+        kill_child(pid);
+        manual_ring_close(manual_ring_open(fixture, "kick", MANUAL_RING_BYTES));
+        fixture_stop(fixture);
 }
 
 /* ---- descriptors that the daemon did not ask for ---- */
 
-static void send_parts(struct talk *talk, const struct bytes_out *frame, const int *fds, size_t n)
+static void send_parts(struct raw_client *client, const struct bytes_out *frame, const int *fds,
+                       size_t n)
 {
         size_t half = frame->count / 2;
-        ssize_t sent = send_with(talk->fd, frame->at, half, fds, n);
+        ssize_t sent = send_with_fds(client->fd, frame->at, half, fds, n);
 
         /* The kernel may refuse them. */
         if (sent < 0 && errno == EPERM)
-                sent = send(talk->fd, frame->at, half, MSG_NOSIGNAL);
+                sent = send(client->fd, frame->at, half, MSG_NOSIGNAL);
         assert_int_equal(sent, half);
-        send_with(talk->fd, "", 0, fds, n); /* with no bytes nothing is sent */
-        sent = send_with(talk->fd, frame->at + half, frame->count - half, fds, 1);
+        send_with_fds(client->fd, "", 0, fds, n); /* with no bytes nothing is sent */
+        sent = send_with_fds(client->fd, frame->at + half, frame->count - half, fds, 1);
         if (sent < 0 && errno == EPERM)
-                sent = send(talk->fd, frame->at + half, frame->count - half, MSG_NOSIGNAL);
+                sent = send(client->fd, frame->at + half, frame->count - half, MSG_NOSIGNAL);
         assert_int_equal(sent, frame->count - half);
 }
 
-static void descriptors_that_nobody_asked_for_are_dropped(void **state)
+static void closes_unrequested_descriptors_from_a_client(void **state)
 {
         static const size_t counts[] = { 1, 2, 16, 64, 253 };
-        struct house *house = *state;
-        struct talk *talk, *asking;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *asking;
         struct bytes_out frame = { 0 };
         uint64_t before;
         int fds[253];
 
-        HOUSE(house, FAST);
-        asking = talk_greet(house);
-        talk = talk_greet(house);
-        before = talk_status(asking, "descriptors");
+        START_DAEMON(fixture, MANY_CONNECTS);
+        asking = raw_client_greet(fixture);
+        client = raw_client_greet(fixture);
+        before = raw_client_status(asking, "descriptors");
         frame_put(&frame, "op=s id=u text=s", "tokenize", 7u, "with a present");
         /* the daemon's own peer sockets */
         for (size_t i = 0; i < 253; i++)
-                fds[i] = i % 3 ? talk->fd : asking->fd;
+                fds[i] = i % 3 ? client->fd : asking->fd;
         for (uint32_t i = 0; i < scaled(200, 20000); i++) {
                 size_t n = counts[i % 5];
 
-                send_parts(talk, &frame, fds, n);
-                assert_true(talk_reply(talk, 7)->ok);
-                send_with(talk->fd, "\0\0\0\0", 4, fds, n);
-                assert_int_equal(talk_status(asking, "descriptors"), before);
+                send_parts(client, &frame, fds, n);
+                assert_true(raw_client_await_reply(client, 7)->ok);
+                send_with_fds(client->fd, "\0\0\0\0", 4, fds, n);
+                assert_int_equal(raw_client_status(asking, "descriptors"), before);
         }
-        send_with(talk->fd, frame.at, frame.count - 3, fds, 253); /* the rest is never sent */
-        talk_close(talk);
-        talk = talk_open(house);
-        send_with(talk->fd, frame.at, 6, fds, 253); /* not even a whole hello */
-        wait_status(house, "connections.open", 3);
-        assert_true(talk_status(asking, "descriptors") <= before);
-        talk_close(talk);
-        talk_close(asking);
+        send_with_fds(client->fd, frame.at, frame.count - 3, fds, 253); /* the rest is never sent */
+        raw_client_close(client);
+        client = raw_client_connect(fixture);
+        send_with_fds(client->fd, frame.at, 6, fds, 253); /* not even a whole hello */
+        fixture_await_status(fixture, "connections.open", 3);
+        assert_true(raw_client_status(asking, "descriptors") <= before);
+        raw_client_close(client);
+        raw_client_close(asking);
         free(frame.at);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
 /* A byte out of band is not part of a frame, and must not make the loop turn for ever. */
-static void urgent_bytes_are_nothing(void **state)
+static void ignores_out_of_band_bytes(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
         int pair[2];
         bool known;
 
@@ -245,15 +250,15 @@ static void urgent_bytes_are_nothing(void **state)
         /* Such sockets of this kernel have no urgent bytes. */
         if (!known)
                 skip();
-        HOUSE(house, FAST);
-        talk = talk_greet(house);
+        START_DAEMON(fixture, MANY_CONNECTS);
+        client = raw_client_greet(fixture);
         for (int i = 0; i < 100; i++) {
-                assert_int_equal(send(talk->fd, "!", 1, MSG_OOB | MSG_NOSIGNAL), 1);
+                assert_int_equal(send(client->fd, "!", 1, MSG_OOB | MSG_NOSIGNAL), 1);
                 sleep_ms(i % 3);
-                assert_true(talk_ask(talk, "op=s", "status")->ok);
+                assert_true(raw_client_call(client, "op=s", "status")->ok);
         }
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* ---- too much of a thing that is allowed ---- */
@@ -311,7 +316,7 @@ static void put_flood(struct bytes_out *to, enum flood flood, uint32_t first)
 
 /* Sends all bytes and drops what comes back.  False: the daemon hung up, because this client reads
  * too slowly. */
-static bool pour(int fd, const struct bytes_out *all)
+static bool send_and_discard(int fd, const struct bytes_out *all)
 {
         static char waste[65536];
 
@@ -331,30 +336,30 @@ static bool pour(int fd, const struct bytes_out *all)
 }
 
 /* Opens a connection with a large ring and leaves it; the pages are made and given back. */
-static void ask_for_much(const struct house *house)
+static void request_large_ring(const struct daemon_fixture *fixture)
 {
-        struct talk *talk = talk_open(house);
+        struct raw_client *client = raw_client_connect(fixture);
 
-        raw_hello(talk, "auto", "kick", SMV_RING_BYTES_MAX);
-        talk_reply(talk, talk->last_id);
-        talk_close(talk);
+        manual_ring_send_hello(client, "auto", "kick", SMV_RING_BYTES_MAX);
+        raw_client_await_reply(client, client->last_id);
+        raw_client_close(client);
 }
 
 /* Runs in a child: floods as fast as it can. */
-static void flood_on(const struct house *house, enum flood flood)
+static void flood_on(const struct daemon_fixture *fixture, enum flood flood)
 {
-        struct raw_ring *ring = raw_open(house, "kick", RAW_RING_BYTES);
+        struct manual_ring *ring = manual_ring_open(fixture, "kick", MANUAL_RING_BYTES);
 
         while (flood == RINGS)
-                ask_for_much(house);
+                request_large_ring(fixture);
         for (uint32_t first = 2;; first += 400) {
                 struct bytes_out all = { 0 };
                 uint64_t tail;
 
                 put_flood(&all, flood, first);
-                if (!pour(ring->talk->fd, &all)) {
-                        raw_close(ring);
-                        ring = raw_open(house, "kick", RAW_RING_BYTES);
+                if (!send_and_discard(ring->client->fd, &all)) {
+                        manual_ring_close(ring);
+                        ring = manual_ring_open(fixture, "kick", MANUAL_RING_BYTES);
                 }
                 free(all.at);
                 tail = __atomic_load_n(&ring->page->tail, __ATOMIC_ACQUIRE);
@@ -363,71 +368,72 @@ static void flood_on(const struct house *house, enum flood flood)
 }
 
 /* A user that fills its own quota harms only itself, so the flood comes from another user. */
-static bool become_another(struct house *house)
+static bool open_socket_to_other_users(struct daemon_fixture *fixture)
 {
         char inner[96];
 
-        snprintf(inner, sizeof(inner), "%s/in", house->directory);
-        return !geteuid() && !chmod(house->directory, 0755) && !chmod(inner, 0755) &&
-               !chmod(house->socket, 0666);
+        snprintf(inner, sizeof(inner), "%s/in", fixture->directory);
+        return !geteuid() && !chmod(fixture->directory, 0755) && !chmod(inner, 0755) &&
+               !chmod(fixture->socket, 0666);
 }
 
-static void wait_alone(const struct house *house)
+static void await_only_user(const struct daemon_fixture *fixture)
 {
-        uint64_t end = now_ms() + PATIENCE_MS;
-        struct talk *talk = talk_greet(house);
+        uint64_t end = now_ms() + TIMEOUT_MS;
+        struct raw_client *client = raw_client_greet(fixture);
 
-        while (reply_shows_others(talk_ask(talk, "op=s", "status"))) {
+        while (reply_shows_others(raw_client_call(client, "op=s", "status"))) {
                 assert_true(now_ms() < end);
                 sleep_ms(10);
         }
-        talk_close(talk);
+        raw_client_close(client);
 }
 
-static void floods_wash_nobody_away(void **state)
+static void floods_do_not_disturb_other_clients(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
 
-        HOUSE(house, FAST, "--depth", "2", "--uid-requests", "60", "--uid-ring-bytes", "1G");
-        honest = honest_begin(house);
-        probe_rest(house, 500);
+        START_DAEMON(fixture, MANY_CONNECTS, "--pipeline-depth", "2", "--uid-requests", "60",
+                     "--uid-ring-bytes", "1G");
+        honest = honest_client_start(fixture);
+        latency_probe_baseline(fixture, 500);
         for (enum flood flood = 0; flood < FLOODS; flood++) {
-                bool alien = flood == GENERATES || flood == TEXTS;
-                bool other = alien && become_another(house);
-                struct probe *probe;
+                bool from_other_user = flood == GENERATES || flood == TEXTS;
+                bool other = from_other_user && open_socket_to_other_users(fixture);
+                struct latency_probe *probe;
                 pid_t pid;
 
                 /* Only root has two users. */
-                if (alien && !other)
+                if (from_other_user && !other)
                         continue;
-                probe = probe_begin(house);
-                pid = child();
+                probe = latency_probe_start(fixture);
+                pid = fork_child();
                 if (!pid && other)
                         assert_int_equal(setresuid(65534, 65534, 65534), 0);
                 if (!pid)
-                        flood_on(house, flood);
-                honest_look_for(&honest, scaled(1000, 20000));
-                probe_end(probe, floods[flood]);
-                child_kill(pid);
-                wait_alone(house);
+                        flood_on(fixture, flood);
+                honest_client_check_for(&honest, scaled(1000, 20000));
+                latency_probe_stop(probe, floods[flood]);
+                kill_child(pid);
+                await_only_user(fixture);
         }
-        honest_end(&honest);
-        house_stop(house);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(clients_that_vanish_at_any_step_leave_nothing),
-                STORY(hello_that_is_never_received_takes_no_ring_from_others),
-                STORY(daemon_that_may_pass_no_descriptors_says_so),
-                STORY(descriptors_that_nobody_asked_for_are_dropped),
-                STORY(urgent_bytes_are_nothing),
-                STORY(floods_wash_nobody_away),
+                DAEMON_TEST(frees_everything_when_clients_disconnect_at_any_step),
+                DAEMON_TEST(unread_replies_to_hello_do_not_prevent_rings_of_other_clients),
+                DAEMON_TEST(replies_busy_when_no_more_descriptors_can_be_passed),
+                DAEMON_TEST(closes_unrequested_descriptors_from_a_client),
+                DAEMON_TEST(ignores_out_of_band_bytes),
+                DAEMON_TEST(floods_do_not_disturb_other_clients),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });
         random_begin();
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

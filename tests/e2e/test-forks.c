@@ -1,13 +1,13 @@
 /*
  * Forks of live streams, and several streams of one prompt, by clients that can verify them.  A
  * stream that was forked, wherever and however often, must bring what its tokens bring when they
- * are sent as a whole, with the same seed and choice.  The text that its parents had shown until it
- * branched, and the text that it shows, are one text.
+ * are sent as a whole, with the same seed and sample index.  The text that its parents had shown
+ * until it branched, and the text that it shows, are one text.
  *
  * A party is several families that live at once.  Random streams of them are forked at random
  * moments, deeper and deeper, while some are cancelled.  When all have ended each is replayed from
- * scratch.  Babble's tokens are bytes, so the test can make its texts from them, and cut them at a
- * stop string with code of its own.
+ * scratch.  The toy model's tokens are bytes, so the test can make its texts from them, and cut
+ * them at a stop string with code of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 
 #include <samovar/client.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
-#define FAMILIES 3
-#define MEMBERS  40 /* streams of one family, at most */
-#define TALKS    2
-#define CONTEXT  512
-#define BOS      256u
-#define REST     " n=u choice=u max_tokens=u temperature=f seed=q class=s ignore_eos=y"
+#define FAMILIES    3
+#define MEMBERS     40 /* streams of one family, at most */
+#define CONNECTIONS 2
+#define CONTEXT     512
+#define BOS         256u
+#define REST        " n=u sample_index=u max_tokens=u temperature=f seed=q priority=s ignore_eos=y"
 
 static const char prompt_words[] = "once upon a time there was a samovar and all the guests ";
 
@@ -36,7 +36,7 @@ struct member {
         uint32_t id;
         struct member *parent; /* NULL: it was begun by the generate */
         struct drawing drawing;
-        uint32_t choice;
+        uint32_t sample_index;
         uint32_t max_tokens; /* its own; 0: the number that its parent had left */
         bool cancelled;
         struct stream *stream; /* set once the stream has ended */
@@ -50,12 +50,12 @@ struct member {
 };
 
 struct family {
-        struct talk *talk;
+        struct raw_client *client;
         uint32_t prompt[CONTEXT], prompt_count;
-        const char *stop, *class;
+        const char *stop, *priority;
         bool ignore_eos;
         struct member members[MEMBERS];
-        uint32_t count, choices; /* that were used */
+        uint32_t count, sample_indices; /* that were used */
         uint32_t forks_left;
 };
 
@@ -65,7 +65,7 @@ static struct counts {
 
 /* ---- life ---- */
 
-static struct member *add_member(struct family *family, uint32_t id)
+static struct member *add_stream(struct family *family, uint32_t id)
 {
         struct member *member = &family->members[family->count++];
 
@@ -75,20 +75,21 @@ static struct member *add_member(struct family *family, uint32_t id)
         return member;
 }
 
-static void begin_family(struct family *family, struct talk *talk)
+static void begin_family(struct family *family, struct raw_client *client)
 {
         static const char *const stops[] = { NULL, NULL, NULL, "a", "aa", "oo ", "ee", ". " };
-        static const char *const classes[] = { "interactive", "normal", "normal", "background" };
+        static const char *const priorities[] = { "interactive", "normal", "normal", "background" };
         struct drawing drawing = { .temperature = random_below(4) ? 1.2 : 0,
                                    .seed = random_below(1000) };
-        uint32_t n = random_below(3) ? 1 : 1 + random_below(4), id = talk->last_id + 1;
-        uint32_t max_tokens = 1 + random_below(120), choice = random_below(3) ? 0 : random_below(9);
+        uint32_t n = random_below(3) ? 1 : 1 + random_below(4), id = client->last_id + 1;
+        uint32_t max_tokens = 1 + random_below(120),
+                 sample_index = random_below(3) ? 0 : random_below(9);
         char text[CONTEXT] = "";
 
-        *family = (struct family){ .talk = talk,
+        *family = (struct family){ .client = client,
                                    .prompt_count = 1 + random_below(200),
                                    .stop = stops[random_below(8)],
-                                   .class = classes[random_below(4)],
+                                   .priority = priorities[random_below(4)],
                                    .ignore_eos = random_below(2),
                                    .forks_left = random_below(6) };
         family->prompt[0] = BOS;
@@ -96,112 +97,117 @@ static void begin_family(struct family *family, struct talk *talk)
                 family->prompt[i] = (uint8_t)prompt_words[i % (sizeof(prompt_words) - 1)];
         for (uint32_t i = 1; i < family->prompt_count; i++)
                 text[i - 1] = (char)family->prompt[i];
-        talk->last_id += n;
+        client->last_id += n;
         if (random_below(2))
-                talk_say(talk,
-                         family->stop ? "op=s id=u tokens=I" REST " stop=s"
-                                      : "op=s id=u tokens=I" REST,
-                         "generate", id, family->prompt, (size_t)family->prompt_count, n, choice,
-                         max_tokens, drawing.temperature, drawing.seed, family->class,
-                         family->ignore_eos, family->stop);
+                raw_client_send_frame(client,
+                                      family->stop ? "op=s id=u tokens=I" REST " stop=s"
+                                                   : "op=s id=u tokens=I" REST,
+                                      "generate", id, family->prompt, (size_t)family->prompt_count,
+                                      n, sample_index, max_tokens, drawing.temperature,
+                                      drawing.seed, family->priority, family->ignore_eos,
+                                      family->stop);
         else
-                talk_say(talk,
-                         family->stop ? "op=s id=u prompt=s" REST " stop=s"
-                                      : "op=s id=u prompt=s" REST,
-                         "generate", id, text, n, choice, max_tokens, drawing.temperature,
-                         drawing.seed, family->class, family->ignore_eos, family->stop);
+                raw_client_send_frame(client,
+                                      family->stop ? "op=s id=u prompt=s" REST " stop=s"
+                                                   : "op=s id=u prompt=s" REST,
+                                      "generate", id, text, n, sample_index, max_tokens,
+                                      drawing.temperature, drawing.seed, family->priority,
+                                      family->ignore_eos, family->stop);
         for (uint32_t i = 0; i < n; i++) {
-                struct member *member = add_member(family, id + i);
+                struct member *member = add_stream(family, id + i);
 
                 member->drawing = drawing;
-                member->choice = choice + i;
+                member->sample_index = sample_index + i;
                 member->max_tokens = max_tokens;
         }
-        family->choices = choice + n;
+        family->sample_indices = sample_index + n;
         counts.families++;
 }
 
 static bool has_ended(const struct family *family, const struct member *member)
 {
-        const struct stream *stream = talk_stream(family->talk, member->id);
+        const struct stream *stream = raw_client_stream(family->client, member->id);
 
         return stream && stream->ended;
 }
 
 static void cancel(const struct family *family, struct member *member)
 {
-        struct talk *talk = family->talk;
+        struct raw_client *client = family->client;
 
         member->cancelled = true;
-        talk_say(talk, "op=s id=u stream=u", "cancel", ++talk->last_id, member->id);
+        raw_client_send_frame(client, "op=s id=u stream=u", "cancel", ++client->last_id,
+                              member->id);
 }
 
-static void say_fork(struct talk *talk, uint32_t id, uint32_t stream, uint32_t count,
-                     const struct drawing *drawing, uint32_t max_tokens)
+static void send_fork(struct raw_client *client, uint32_t id, uint32_t stream, uint32_t count,
+                      const struct drawing *drawing, uint32_t max_tokens)
 {
         if (drawing && max_tokens)
-                talk_say(talk, "op=s id=u stream=u count=u temperature=f seed=q max_tokens=u",
-                         "fork", id, stream, count, drawing->temperature, drawing->seed,
-                         max_tokens);
+                raw_client_send_frame(
+                        client, "op=s id=u stream=u count=u temperature=f seed=q max_tokens=u",
+                        "fork", id, stream, count, drawing->temperature, drawing->seed, max_tokens);
         else if (drawing)
-                talk_say(talk, "op=s id=u stream=u count=u temperature=f seed=q", "fork", id,
-                         stream, count, drawing->temperature, drawing->seed);
+                raw_client_send_frame(client, "op=s id=u stream=u count=u temperature=f seed=q",
+                                      "fork", id, stream, count, drawing->temperature,
+                                      drawing->seed);
         else if (max_tokens)
-                talk_say(talk, "op=s id=u stream=u count=u max_tokens=u", "fork", id, stream, count,
-                         max_tokens);
+                raw_client_send_frame(client, "op=s id=u stream=u count=u max_tokens=u", "fork", id,
+                                      stream, count, max_tokens);
         else
-                talk_say(talk, "op=s id=u stream=u count=u", "fork", id, stream, count);
+                raw_client_send_frame(client, "op=s id=u stream=u count=u", "fork", id, stream,
+                                      count);
 }
 
 /* The parent may be cancelled right after; it may also have ended without our knowing it. */
-static void fork_member(struct family *family, struct member *parent)
+static void fork_stream(struct family *family, struct member *parent)
 {
-        struct talk *talk = family->talk;
+        struct raw_client *client = family->client;
         struct drawing drawing = parent->drawing;
         bool other = !random_below(3), over = parent->cancelled || has_ended(family, parent);
         uint32_t count = 1 + random_below(3),
                  max_tokens = random_below(2) ? 1 + random_below(60) : 0;
-        uint32_t id = talk->last_id + 1;
+        uint32_t id = client->last_id + 1;
         struct reply *reply;
 
         if (family->count + count > MEMBERS)
                 return;
         if (other)
                 drawing = (struct drawing){ .temperature = 0.9, .seed = random_below(1000) };
-        talk->last_id += count;
-        say_fork(talk, id, parent->id, count, other ? &drawing : NULL, max_tokens);
+        client->last_id += count;
+        send_fork(client, id, parent->id, count, other ? &drawing : NULL, max_tokens);
         if (!parent->cancelled && !random_below(4))
                 cancel(family, parent);
-        reply = talk_reply(talk, id);
+        reply = raw_client_await_reply(client, id);
         counts.forks++;
         if (!reply->ok) {
                 if (reply->code != SMV_NO_STREAM)
                         fail_msg("%s", reply->message);
                 assert_string_equal(reply->field, "stream");
                 if (!parent->cancelled) /* it had ended, and its END is on its way */
-                        assert_int_not_equal(talk_end(talk, parent->id)->end.reason,
+                        assert_int_not_equal(raw_client_await_end(client, parent->id)->end.reason,
                                              SMV_END_CANCELLED);
                 counts.late++;
                 return;
         }
         assert_false(over);
-        assert_int_equal(reply_uint(reply, "choice"), family->choices);
+        assert_int_equal(reply_uint(reply, "sample_index"), family->sample_indices);
         for (uint32_t i = 0; i < count; i++) {
-                struct member *member = add_member(family, id + i);
+                struct member *member = add_stream(family, id + i);
 
                 member->parent = parent;
                 member->drawing = drawing;
-                member->choice = family->choices + i;
+                member->sample_index = family->sample_indices + i;
                 member->max_tokens = max_tokens;
         }
-        family->choices += count;
+        family->sample_indices += count;
 }
 
 /* Perhaps forks or cancels one of the streams now. */
 static bool act(struct family *family)
 {
         struct member *member = &family->members[random_below(family->count)];
-        const struct stream *stream = talk_stream(family->talk, member->id);
+        const struct stream *stream = raw_client_stream(family->client, member->id);
         uint32_t moment = random_below(40);
 
         if (!family->forks_left)
@@ -212,7 +218,7 @@ static bool act(struct family *family)
         if (!random_below(8) && !member->cancelled)
                 cancel(family, member);
         else
-                fork_member(family, member);
+                fork_stream(family, member);
         return true;
 }
 
@@ -227,7 +233,7 @@ static uint32_t add_text(uint32_t token, char *text, uint32_t bytes)
 }
 
 /* The text that its parents had shown when it branched, and then its own. */
-static void join_text(struct member *member, uint32_t prompt_count)
+static void join_texts(struct member *member, uint32_t prompt_count)
 {
         const struct member *parent = member->parent;
         const struct stream *stream = member->stream;
@@ -249,9 +255,10 @@ static void join_text(struct member *member, uint32_t prompt_count)
 }
 
 /* Computes all tokens and text of a stream, and the room it had: its parents come before it. */
-static void tell(struct family *family, struct member *member)
+static void compute_tokens(struct family *family, struct member *member)
 {
-        const struct stream *stream = member->stream = talk_end(family->talk, member->id);
+        const struct stream *stream = member->stream =
+                raw_client_await_end(family->client, member->id);
         const uint32_t *from = family->prompt;
         uint32_t most = family->prompt_count + family->members[0].max_tokens;
 
@@ -274,26 +281,28 @@ static void tell(struct family *family, struct member *member)
                 memcpy(member->tokens + member->branched, stream->tokens,
                        stream->token_count * sizeof(*from));
         member->count = member->branched + (uint32_t)stream->token_count;
-        join_text(member, family->prompt_count);
+        join_texts(member, family->prompt_count);
 }
 
-static void say_replay(struct family *family, struct talk *other, struct member *member)
+static void send_replay(struct family *family, struct raw_client *other, struct member *member)
 {
         if (member->stream->end.code == SMV_NO_STREAM)
                 return;
         member->replay = ++other->last_id;
-        talk_say(other,
-                 "op=s id=u tokens=I max_tokens=u temperature=f seed=q choice=u ignore_eos=y",
-                 "generate", member->replay, member->tokens, (size_t)member->branched,
-                 member->most - member->branched, member->drawing.temperature, member->drawing.seed,
-                 member->choice, family->ignore_eos);
+        raw_client_send_frame(
+                other,
+                "op=s id=u tokens=I max_tokens=u temperature=f seed=q sample_index=u ignore_eos=y",
+                "generate", member->replay, member->tokens, (size_t)member->branched,
+                member->most - member->branched, member->drawing.temperature, member->drawing.seed,
+                member->sample_index, family->ignore_eos);
 }
 
 /*
  * Its tokens are the replay's, which has no stop string.  So the test makes the text of the tokens
  * after the prompt, and the text ends where a stop string is complete.
  */
-static void judge(const struct family *family, struct talk *other, const struct member *member)
+static void check_against_replay(const struct family *family, struct raw_client *other,
+                                 const struct member *member)
 {
         const struct stream *stream = member->stream, *whole;
         char text[CONTEXT + 1];
@@ -303,7 +312,7 @@ static void judge(const struct family *family, struct talk *other, const struct 
 
         if (!member->replay)
                 return;
-        whole = talk_end(other, member->replay);
+        whole = raw_client_await_end(other, member->replay);
         reason = (enum smv_reason)whole->end.reason;
         for (i = family->prompt_count; i < member->branched; i++)
                 bytes = add_text(member->tokens[i], text, bytes);
@@ -328,31 +337,33 @@ static void judge(const struct family *family, struct talk *other, const struct 
         assert_memory_equal(member->text, text, bytes);
 }
 
-static void check(struct family *family, struct talk *other)
+static void check(struct family *family, struct raw_client *other)
 {
         for (uint32_t i = 0; i < family->count; i++) {
-                tell(family, &family->members[i]);
-                say_replay(family, other, &family->members[i]);
+                compute_tokens(family, &family->members[i]);
+                send_replay(family, other, &family->members[i]);
         }
         for (uint32_t i = 0; i < family->count; i++)
-                judge(family, other, &family->members[i]);
+                check_against_replay(family, other, &family->members[i]);
 }
 
-static void party(struct talk **talks, struct talk *other, struct family *families)
+static void run_families(struct raw_client **clients, struct raw_client *other,
+                         struct family *families)
 {
         uint32_t count = 1 + random_below(FAMILIES);
         bool more = true;
 
         for (uint32_t i = 0; i < count; i++)
-                begin_family(&families[i], talks[random_below(TALKS)]);
+                begin_family(&families[i], clients[random_below(CONNECTIONS)]);
         for (uint32_t i = 0; i < count; i++)
-                assert_true(talk_reply(families[i].talk, families[i].members[0].id)->ok);
+                assert_true(
+                        raw_client_await_reply(families[i].client, families[i].members[0].id)->ok);
         while (more) {
                 more = false;
                 for (uint32_t i = 0; i < count; i++)
                         more |= act(&families[i]);
                 if (random_below(10)) /* otherwise the clients are slow to read */
-                        talks_turn(talks, TALKS, 1);
+                        raw_clients_poll(clients, CONNECTIONS, 1);
                 else
                         sleep_ms(random_below(5));
         }
@@ -360,83 +371,84 @@ static void party(struct talk **talks, struct talk *other, struct family *famili
                 check(&families[i], other);
 }
 
-static void parties(struct house *house, uint32_t times)
+static void run_random_forks(struct daemon_fixture *fixture, uint32_t times)
 {
         struct family *families = calloc(FAMILIES, sizeof(*families));
-        uint64_t parked, evicted, copied;
+        uint64_t preempted, evicted, copied;
 
         counts = (struct counts){ 0 };
-        times = house->sanitized ? (times + 3) / 4 : times; /* rows are expensive then */
+        times = fixture->sanitized ? (times + 3) / 4 : times; /* rows are expensive then */
         for (uint32_t i = 0; i < times;) {
-                struct talk *talks[TALKS], *other = talk_greet(house);
+                struct raw_client *clients[CONNECTIONS], *other = raw_client_greet(fixture);
 
-                for (uint32_t j = 0; j < TALKS; j++)
-                        talks[j] = talk_greet(house);
-                /* A talk keeps everything that it has read. */
+                for (uint32_t j = 0; j < CONNECTIONS; j++)
+                        clients[j] = raw_client_greet(fixture);
+                /* A raw client stores everything that it has read. */
                 for (uint32_t j = 0; j < 25 && i < times; j++, i++)
-                        party(talks, other, families);
-                for (uint32_t j = 0; j < TALKS; j++)
-                        talk_close(talks[j]);
-                talk_close(other);
+                        run_families(clients, other, families);
+                for (uint32_t j = 0; j < CONNECTIONS; j++)
+                        raw_client_close(clients[j]);
+                raw_client_close(other);
         }
-        parked = house_status(house, "requests.parked");
-        evicted = house_status(house, "blocks.evicted");
-        copied = house_status(house, "blocks.copied");
+        preempted = fixture_status(fixture, "requests.preemptions");
+        evicted = fixture_status(fixture, "blocks.evicted");
+        copied = fixture_status(fixture, "blocks.copied");
         printf("# %u parties: %u families, %u streams, %u forks, %u late, %u orphans; %u stops, %u "
                "held; "
-               "%u parked, %u blocks evicted, %u copied\n",
+               "%u preempted, %u blocks evicted, %u copied\n",
                times, counts.families, counts.members, counts.forks, counts.late, counts.orphans,
-               counts.stops, counts.held, (unsigned)parked, (unsigned)evicted, (unsigned)copied);
+               counts.stops, counts.held, (unsigned)preempted, (unsigned)evicted, (unsigned)copied);
         if (times >= 10) /* in fewer, perhaps none has happened */
                 assert_true(counts.forks > counts.late && copied > 0);
         free(families);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void a_fork_is_as_its_tokens_sent_as_a_whole(void **state)
+static void forks_match_a_replay_of_their_tokens(void **state)
 {
-        HOUSE(*state, "--uid-requests", "512");
-        parties(*state, scaled(20, 4000));
+        START_DAEMON(*state, "--uid-requests", "512");
+        run_random_forks(*state, scaled(20, 4000));
 }
 
-static void with_two_plans_in_flight_it_is_the_same(void **state)
+static void forks_match_a_replay_with_two_plans_in_flight(void **state)
 {
-        HOUSE(*state, "--uid-requests", "512", "--depth", "2", "--threads", "1");
-        parties(*state, scaled(15, 3000));
+        START_DAEMON(*state, "--uid-requests", "512", "--pipeline-depth", "2", "--threads", "1");
+        run_random_forks(*state, scaled(15, 3000));
 }
 
-static void where_few_have_place_it_is_the_same(void **state)
+static void forks_match_a_replay_with_two_slots(void **state)
 {
-        HOUSE(*state, "--uid-requests", "512", "--max-seqs", "2", "--step-tokens", "16", "--ctx",
-              "512", "--kv-bytes", "1048576", "--threads", "1");
-        parties(*state, scaled(10, 2000));
+        START_DAEMON(*state, "--uid-requests", "512", "--max-seqs", "2", "--step-tokens", "16",
+                     "--ctx", "512", "--kv-bytes", "1048576", "--threads", "1");
+        run_random_forks(*state, scaled(10, 2000));
 }
 
-static void where_few_have_place_with_two_plans_it_is_the_same(void **state)
+static void forks_match_a_replay_with_three_slots_and_two_plans_in_flight(void **state)
 {
-        HOUSE(*state, "--uid-requests", "512", "--max-seqs", "3", "--step-tokens", "7", "--ctx",
-              "512", "--kv-bytes", "720896", "--threads", "1", "--depth", "2");
-        parties(*state, scaled(10, 2000));
+        START_DAEMON(*state, "--uid-requests", "512", "--max-seqs", "3", "--step-tokens", "7",
+                     "--ctx", "512", "--kv-bytes", "720896", "--threads", "1", "--pipeline-depth",
+                     "2");
+        run_random_forks(*state, scaled(10, 2000));
 }
 
-static void with_keys_and_values_of_integers_it_is_the_same(void **state)
+static void forks_match_a_replay_with_an_int8_cache(void **state)
 {
-        HOUSE(*state, "--uid-requests", "512", "--kv", "int8", "--max-seqs", "3", "--step-tokens",
-              "16", "--threads", "1");
-        parties(*state, scaled(10, 2000));
+        START_DAEMON(*state, "--uid-requests", "512", "--kv", "int8", "--max-seqs", "3",
+                     "--step-tokens", "16", "--threads", "1");
+        run_random_forks(*state, scaled(10, 2000));
 }
 
 int main(void)
 {
-        const struct CMUnitTest stories[] = {
-                STORY(a_fork_is_as_its_tokens_sent_as_a_whole),
-                STORY(with_two_plans_in_flight_it_is_the_same),
-                STORY(where_few_have_place_it_is_the_same),
-                STORY(where_few_have_place_with_two_plans_it_is_the_same),
-                STORY(with_keys_and_values_of_integers_it_is_the_same),
+        const struct CMUnitTest tests[] = {
+                DAEMON_TEST(forks_match_a_replay_of_their_tokens),
+                DAEMON_TEST(forks_match_a_replay_with_two_plans_in_flight),
+                DAEMON_TEST(forks_match_a_replay_with_two_slots),
+                DAEMON_TEST(forks_match_a_replay_with_three_slots_and_two_plans_in_flight),
+                DAEMON_TEST(forks_match_a_replay_with_an_int8_cache),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });
         random_begin();
-        return cmocka_run_group_tests(stories, NULL, NULL);
+        return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,21 +13,22 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "daemon/sys.h"
-#include "tests/e2e/notes.h"
+#include "daemon/base/sys.h"
+#include "tests/e2e/stream-log.h"
 
 #define STARTS_MAX 400u
 #define EACH       6u
 #define LONG       1900u
-#define KEPT       3u
+#define RESUMABLE  3u
 
 int samovard_main(int argc, char **argv);
 
-static _Atomic bool *held; /* shared with the child: true while reads of weights have to wait */
-static char sign[96];      /* once this file exists, the GPU is lost */
+/* Shared with the child: true while reads of weights have to wait. */
+static _Atomic bool *reads_paused;
+static char lost_file[96]; /* once this file exists, the GPU is lost */
 
 static const struct want longest = { .prompt = "Once", .max_tokens = LONG, .ignore_eos = true };
-static const char said[] = "samovard: the GPU failed: the emulated device was lost";
+static const char lost_message[] = "samovard: the GPU failed: the emulated device was lost";
 
 /* The layers that the GPU has; as for daemons that the harness starts. */
 static const char *layers(void)
@@ -37,27 +38,27 @@ static const char *layers(void)
         return asked ? asked : "all";
 }
 
-static void plan_loss(const struct house *house)
+static void prepare_loss(const struct daemon_fixture *fixture)
 {
-        snprintf(sign, sizeof(sign), "%s/lost", house->directory);
-        setenv("SMV_DEVICE_LOSE", sign, 1);
+        snprintf(lost_file, sizeof(lost_file), "%s/lost", fixture->directory);
+        setenv("SMV_DEVICE_LOSE", lost_file, 1);
 }
 
-static void lose(void)
+static void lose_gpu(void)
 {
-        close(open(sign, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        close(open(lost_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
 
 /* The daemon tells the supervisor: with one line for people and one exit status for the program. */
-static void assert_gives_up(struct house *house)
+static void assert_exits_for_restart(struct daemon_fixture *fixture)
 {
-        assert_int_equal(house_wait(house), EX_TEMPFAIL);
-        assert_true(house_said(house, said));
+        assert_int_equal(fixture_await_exit(fixture), EX_TEMPFAIL);
+        assert_true(fixture_logged(fixture, lost_message));
 }
 
-static const struct stream *assert_lost(struct talk *talk, uint32_t id)
+static const struct stream *assert_lost(struct raw_client *client, uint32_t id)
 {
-        const struct stream *stream = talk_end(talk, id);
+        const struct stream *stream = raw_client_await_end(client, id);
 
         assert_int_equal(stream->end.reason, SMV_END_ERROR);
         assert_int_equal(stream->end.code, SMV_BACKEND);
@@ -66,13 +67,13 @@ static const struct stream *assert_lost(struct talk *talk, uint32_t id)
 
 /* The GPU is lost after every number of device operations, from none to all that the start
  * needs. */
-static void at_any_moment_of_the_start_it_says_so_and_ends(void **state)
+static void a_gpu_lost_at_any_moment_of_the_start_ends_the_daemon_with_75(void **state)
 {
-        struct house *house = *state;
-        const char *const flags[] = { "--model",           given("BABBLE"),
-                                      "--socket",          house->socket,
+        struct daemon_fixture *fixture = *state;
+        const char *const flags[] = { "--model",           env_path("TOY_MODEL"),
+                                      "--socket",          fixture->socket,
                                       "--backend",         "cuda",
-                                      "--backend-library", given("SMV_TEST_CUDA_LIBRARY"),
+                                      "--backend-library", env_path("SMV_TEST_CUDA_LIBRARY"),
                                       "--gpu-layers",      layers(),
                                       "--check",           NULL };
         uint32_t n = 0;
@@ -83,11 +84,11 @@ static void at_any_moment_of_the_start_it_says_so_and_ends(void **state)
 
                 snprintf(operations, sizeof(operations), "%u", n);
                 setenv("SMV_DEVICE_LOSE", operations, 1);
-                truncate(house->log, 0);
-                house->pid = house_spawn(house, flags, -1);
-                status = house_wait(house);
+                truncate(fixture->log, 0);
+                fixture->pid = fixture_spawn(fixture, flags, -1);
+                status = fixture_await_exit(fixture);
                 assert_true(!status || status == EX_TEMPFAIL);
-                assert_int_equal(house_said(house, said), status != 0);
+                assert_int_equal(fixture_logged(fixture, lost_message), status != 0);
         } while (status && ++n < STARTS_MAX);
         assert_int_equal(status, 0);
         assert_true(n > 20);
@@ -100,29 +101,29 @@ static void at_any_moment_of_the_start_it_says_so_and_ends(void **state)
 static int on_call(const char *call, void *arg)
 {
         (void)arg;
-        while (gettid() != getpid() && !strcmp(call, "pread") && atomic_load(held))
+        while (gettid() != getpid() && !strcmp(call, "pread") && atomic_load(reads_paused))
                 usleep(1000);
         return 0;
 }
 
-static void be_daemon(const struct house *house)
+static void be_daemon(const struct daemon_fixture *fixture)
 {
         static const int crashes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
         char *argv[] = { "samovard",
                          "--model",
-                         (char *)given("BABBLE"),
+                         (char *)env_path("TOY_MODEL"),
                          "--socket",
-                         (char *)house->socket,
+                         (char *)fixture->socket,
                          "--load",
                          "plain",
                          "--backend",
                          "cuda",
                          "--backend-library",
-                         (char *)given("SMV_TEST_CUDA_LIBRARY"),
+                         (char *)env_path("SMV_TEST_CUDA_LIBRARY"),
                          "--gpu-layers",
                          (char *)layers(),
                          NULL };
-        int log = open(house->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int log = open(fixture->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
@@ -134,113 +135,114 @@ static void be_daemon(const struct house *house)
         exit(samovard_main((int)(sizeof(argv) / sizeof(*argv)) - 1, argv));
 }
 
-static void while_weights_are_read_who_waits_has_his_end(void **state)
+static void a_gpu_lost_while_loading_ends_each_waiting_stream(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
         uint32_t id;
         int fd;
 
-        plan_loss(house);
-        atomic_store(held, true);
+        prepare_loss(fixture);
+        atomic_store(reads_paused, true);
         fflush(NULL);
-        house->pid = fork();
-        assert_true(house->pid >= 0);
-        if (!house->pid)
-                be_daemon(house);
-        while ((fd = connect_raw(house)) < 0)
+        fixture->pid = fork();
+        assert_true(fixture->pid >= 0);
+        if (!fixture->pid)
+                be_daemon(fixture);
+        while ((fd = fixture_connect(fixture)) < 0)
                 sleep_ms(2);
         close(fd);
-        talk = talk_greet(house);
-        id = talk_generate(talk, &longest);
-        assert_true(talk_reply(talk, id)->ok);
-        assert_int_equal(talk_status(talk, "loading.bytes"), 0);
-        lose();
-        atomic_store(held, false);
-        assert_lost(talk, id);
-        talk_close(talk);
-        assert_gives_up(house);
-        assert_false(house_said(house, "loaded "));
-        assert_true(house_said(house,
-                               "engine_failed error=\"Input/output error\" why=\"the GPU failed"));
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &longest);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        assert_int_equal(raw_client_status(client, "loading.bytes"), 0);
+        lose_gpu();
+        atomic_store(reads_paused, false);
+        assert_lost(client, id);
+        raw_client_close(client);
+        assert_exits_for_restart(fixture);
+        assert_false(fixture_logged(fixture, "loaded "));
+        assert_true(fixture_logged(
+                fixture, "engine_failed error=\"Input/output error\" why=\"the GPU failed"));
 }
 
 /* ---- while it serves ---- */
 
-static void begin(struct house *house)
+static void begin(struct daemon_fixture *fixture)
 {
-        truncate(house->log, 0);
-        unlink(sign);
-        HOUSE(house, "--max-seqs", "4", "--step-tokens", "32", "--kv-bytes", "2M");
+        truncate(fixture->log, 0);
+        unlink(lost_file);
+        START_DAEMON(fixture, "--max-seqs", "4", "--step-tokens", "32", "--kv-bytes", "2M");
 }
 
 /* True if any stream has a record; which streams run is chance. */
-static bool has_begun(struct talk *const *talks, size_t count)
+static bool has_begun(struct raw_client *const *clients, size_t count)
 {
         for (size_t t = 0; t < count; t++)
-                if (talks[t]->stream_count && talks[t]->streams[0]->token_count)
+                if (clients[t]->stream_count && clients[t]->streams[0]->token_count)
                         return true;
         return false;
 }
 
 /* Waits until the daemon is full: four run, all others wait. */
-static void await_work(struct talk *const *talks, size_t count)
+static void await_work(struct raw_client *const *clients, size_t count)
 {
-        while (talk_status(talks[0], "requests.running") < 4 || !has_begun(talks, count))
-                talks_turn(talks, count, 10);
-        assert_true(talk_status(talks[0], "requests.waiting") > 0);
+        while (raw_client_status(clients[0], "requests.running") < 4 || !has_begun(clients, count))
+                raw_clients_poll(clients, count, 10);
+        assert_true(raw_client_status(clients[0], "requests.waiting") > 0);
 }
 
-static void each_stream_has_its_end(void **state)
+static void a_gpu_lost_while_serving_ends_each_stream(void **state)
 {
-        static const enum talk_transport transports[] = { TALK_SOCKET, TALK_KICK, TALK_FUTEX };
-        struct house *house = *state;
-        struct talk *talks[3];
+        static const enum raw_client_transport transports[] = { RAW_CLIENT_SOCKET, RAW_CLIENT_KICK,
+                                                                RAW_CLIENT_FUTEX };
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *clients[3];
         uint32_t ids[3][EACH], begun = 0;
 
-        plan_loss(house);
-        begin(house);
+        prepare_loss(fixture);
+        begin(fixture);
         for (size_t t = 0; t < 3; t++)
-                talks[t] = talk_greet_by(house, transports[t]);
+                clients[t] = raw_client_greet_over(fixture, transports[t]);
         for (uint32_t i = 0; i < EACH; i++)
                 for (size_t t = 0; t < 3; t++)
-                        ids[t][i] = talk_generate(talks[t], &longest);
+                        ids[t][i] = raw_client_generate(clients[t], &longest);
         for (uint32_t i = 0; i < EACH; i++)
                 for (size_t t = 0; t < 3; t++)
-                        assert_true(talk_reply(talks[t], ids[t][i])->ok);
-        await_work(talks, 3);
-        lose();
+                        assert_true(raw_client_await_reply(clients[t], ids[t][i])->ok);
+        await_work(clients, 3);
+        lose_gpu();
         for (size_t t = 0; t < 3; t++) {
                 for (uint32_t i = 0; i < EACH; i++)
-                        begun += assert_lost(talks[t], ids[t][i])->token_count > 0;
-                talk_hangup(talks[t]);
-                talk_close(talks[t]);
+                        begun += assert_lost(clients[t], ids[t][i])->token_count > 0;
+                raw_client_await_hangup(clients[t]);
+                raw_client_close(clients[t]);
         }
         assert_in_range(begun, 1, 4);
-        assert_gives_up(house);
+        assert_exits_for_restart(fixture);
         assert_no_process_left();
 }
 
-static void kept_streams_have_theirs(void **state)
+static void a_gpu_lost_while_serving_ends_each_resumable_stream(void **state)
 {
         struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .max_tokens = LONG,
                                     .ignore_eos = 1, .keep_ms = 3600000 };
         struct smv_event event = { SMV_SIZE(smv_event) };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct smv_client *client, *other;
 
-        plan_loss(house);
-        begin(house);
-        client = kept_connect(house);
-        other = kept_connect(house);
-        for (uint32_t i = 0; i < 2 * KEPT; i++)
-                kept_begin(i % 2 ? client : other, &ask);
+        prepare_loss(fixture);
+        begin(fixture);
+        client = resumable_connect(fixture);
+        other = resumable_connect(fixture);
+        for (uint32_t i = 0; i < 2 * RESUMABLE; i++)
+                resumable_stream_begin(i % 2 ? client : other, &ask);
         smv_close(other);
         do
                 assert_int_equal(smv_next(client, &event, 10000), 1);
         while (event.kind != SMV_EVENT_TOKENS);
-        lose();
-        for (uint32_t ends = 0; ends < KEPT;) {
+        lose_gpu();
+        for (uint32_t ends = 0; ends < RESUMABLE;) {
                 assert_int_equal(smv_next(client, &event, 10000), 1);
                 if (event.kind != SMV_EVENT_END)
                         continue;
@@ -249,50 +251,52 @@ static void kept_streams_have_theirs(void **state)
                 ends++;
         }
         smv_close(client);
-        assert_gives_up(house);
+        assert_exits_for_restart(fixture);
         assert_no_process_left();
 }
 
-static void who_has_nothing_under_way_is_let_go_and_the_next_daemon_serves(void **state)
+static void a_lost_gpu_disconnects_idle_clients_and_the_next_daemon_serves(void **state)
 {
         static const struct want short_one = { .prompt = "Once", .max_tokens = 3 };
-        struct house *house = *state;
-        struct talk *idle, *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *idle, *client;
         struct stream *before;
 
-        plan_loss(house);
-        begin(house);
-        idle = talk_greet(house);
-        talk = talk_greet(house);
-        before = stream_copy(talk_whole(talk, &short_one));
-        lose();
-        assert_lost(talk, talk_generate(talk, &longest));
-        talk_hangup(idle);
-        talk_close(idle);
-        talk_close(talk);
-        assert_gives_up(house);
+        prepare_loss(fixture);
+        begin(fixture);
+        idle = raw_client_greet(fixture);
+        client = raw_client_greet(fixture);
+        before = stream_copy(raw_client_complete(client, &short_one));
+        lose_gpu();
+        assert_lost(client, raw_client_generate(client, &longest));
+        raw_client_await_hangup(idle);
+        raw_client_close(idle);
+        raw_client_close(client);
+        assert_exits_for_restart(fixture);
 
-        begin(house);
-        talk = talk_greet(house);
-        assert_same_stream(talk_whole(talk, &short_one), before);
+        begin(fixture);
+        client = raw_client_greet(fixture);
+        assert_same_stream(raw_client_complete(client, &short_one), before);
         stream_free(before);
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(at_any_moment_of_the_start_it_says_so_and_ends),
-                STORY(while_weights_are_read_who_waits_has_his_end),
-                STORY(each_stream_has_its_end),
-                STORY(kept_streams_have_theirs),
-                STORY(who_has_nothing_under_way_is_let_go_and_the_next_daemon_serves),
+                DAEMON_TEST(a_gpu_lost_at_any_moment_of_the_start_ends_the_daemon_with_75),
+                DAEMON_TEST(a_gpu_lost_while_loading_ends_each_waiting_stream),
+                DAEMON_TEST(a_gpu_lost_while_serving_ends_each_stream),
+                DAEMON_TEST(a_gpu_lost_while_serving_ends_each_resumable_stream),
+                DAEMON_TEST(a_lost_gpu_disconnects_idle_clients_and_the_next_daemon_serves),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", "SMV_TEST_CUDA_LIBRARY", NULL });
-        held = mmap(NULL, sizeof(*held), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (held == MAP_FAILED)
+        require_env_paths(
+                (const char *const[]){ "SAMOVARD", "TOY_MODEL", "SMV_TEST_CUDA_LIBRARY", NULL });
+        reads_paused = mmap(NULL, sizeof(*reads_paused), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (reads_paused == MAP_FAILED)
                 return 1;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/e2e/honest.h"
+#include "tests/e2e/honest-client.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -18,7 +18,7 @@ struct sums {
         unsigned long long block;
 };
 
-static void give_device(uint64_t bytes)
+static void set_device_memory(uint64_t bytes)
 {
         char text[32];
 
@@ -26,18 +26,20 @@ static void give_device(uint64_t bytes)
         setenv("SMV_DEVICE_MEMORY", text, 1);
 }
 
-static struct ran check(const struct house *house, const char *type, const char *kv_bytes)
+static struct run_result check(const struct daemon_fixture *fixture, const char *type,
+                               const char *kv_bytes)
 {
-        return RUN(house, NULL, given("SAMOVARD"), "--model", given("BABBLE"), "--check",
+        return RUN(fixture, NULL, env_path("SAMOVARD"), "--model", env_path("TOY_MODEL"), "--check",
                    "--deterministic", "--backend", "cuda", "--backend-library",
-                   given("SMV_TEST_CUDA_LIBRARY"), "--gpu-layers", "all", "--max-seqs", "40",
+                   env_path("SMV_TEST_CUDA_LIBRARY"), "--gpu-layers", "all", "--max-seqs", "40",
                    "--kv", type, "--kv-bytes", kv_bytes);
 }
 
 /* The daemon's plan of its memory, printed before it takes any. */
-static struct sums plan_of(const struct house *house, const char *type, const char *kv_bytes)
+static struct sums plan_of(const struct daemon_fixture *fixture, const char *type,
+                           const char *kv_bytes)
 {
-        struct ran ran = check(house, type, kv_bytes);
+        struct run_result ran = check(fixture, type, kv_bytes);
         const char *line = strstr(ran.out, "weights ");
         struct sums sums;
 
@@ -51,42 +53,42 @@ static struct sums plan_of(const struct house *house, const char *type, const ch
                        &sums.weights, &sums.activations, &sums.kv, &sums.blocks, &sums.block,
                        &sums.scratch, &sums.left),
                 7);
-        ran_free(&ran);
+        run_result_free(&ran);
         return sums;
 }
 
-static struct sums plan(const struct house *house, const char *kv_bytes)
+static struct sums plan(const struct daemon_fixture *fixture, const char *kv_bytes)
 {
-        return plan_of(house, "f16", kv_bytes);
+        return plan_of(fixture, "f16", kv_bytes);
 }
 
-static void refuses_of(const struct house *house, const char *type, const char *kv_bytes,
+static void refuses_of(const struct daemon_fixture *fixture, const char *type, const char *kv_bytes,
                        const char *words)
 {
-        struct ran ran = check(house, type, kv_bytes);
+        struct run_result ran = check(fixture, type, kv_bytes);
 
         assert_int_equal(ran.status, 1);
         if (!strstr(ran.err, words) || strchr(ran.err, '\n') != ran.err + strlen(ran.err) - 1)
                 fail_msg("%s", ran.err);
         assert_string_equal(ran.out, ""); /* no plan was made */
-        ran_free(&ran);
+        run_result_free(&ran);
 }
 
-static void refuses(const struct house *house, const char *kv_bytes, const char *words)
+static void refuses(const struct daemon_fixture *fixture, const char *kv_bytes, const char *words)
 {
-        refuses_of(house, "f16", kv_bytes, words);
+        refuses_of(fixture, "f16", kv_bytes, words);
 }
 
-static void pool_follows_the_memory_of_the_gpu(void **state)
+static void the_pool_gets_the_gpu_memory_that_the_model_leaves(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct sums small, large, all;
         double more;
 
-        give_device(5 * MIB);
-        small = plan(house, "0");
-        give_device(9 * MIB);
-        large = plan(house, "0");
+        set_device_memory(5 * MIB);
+        small = plan(fixture, "0");
+        set_device_memory(9 * MIB);
+        large = plan(fixture, "0");
         more = ((double)large.blocks - small.blocks) * (double)large.block;
         if (more < 3.7 * MIB || more > 3.8 * MIB) /* 4, less a sixteenth that stays free */
                 fail_msg("%u blocks, then %u of %llu bytes", small.blocks, large.blocks,
@@ -96,76 +98,77 @@ static void pool_follows_the_memory_of_the_gpu(void **state)
         more = large.left - large.weights - large.activations - large.scratch - large.left / 16;
         if (large.kv > more + 0.3 || large.kv < more - 0.3)
                 fail_msg("%.1f MiB of KV, and room for %.1f", large.kv, more);
-        give_device(UINT64_C(1) << 40);
-        all = plan(house, "0");
+        set_device_memory(UINT64_C(1) << 40);
+        all = plan(fixture, "0");
         assert_int_equal(all.blocks % 40, 0); /* all sequences at full length */
         assert_true(all.blocks > large.blocks);
 }
 
-static void model_that_does_not_fit_is_refused_in_a_line(void **state)
+static void refuses_a_model_larger_than_the_gpu_memory(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
-        give_device(2 * MIB);
-        refuses(house, "0", "the model and a block of KV do not fit backend cuda: of 1.");
-        refuses(house, "1M", "the model and a block of KV do not fit");
+        set_device_memory(2 * MIB);
+        refuses(fixture, "0", "the model and a block of KV do not fit backend cuda: of 1.");
+        refuses(fixture, "1M", "the model and a block of KV do not fit");
 }
 
-static void pool_that_was_asked_for_is_made_or_refused(void **state)
+static void makes_a_pool_of_the_given_size_or_refuses_it(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct sums sums;
 
-        give_device(9 * MIB);
-        sums = plan(house, "4M");
+        set_device_memory(9 * MIB);
+        sums = plan(fixture, "4M");
         assert_int_equal(sums.blocks, 4 * MIB / sums.block);
-        refuses(house, "60M", "--kv-bytes: 60.0 MiB do not fit backend cuda: of 8.");
+        refuses(fixture, "60M", "--kv-bytes: 60.0 MiB do not fit backend cuda: of 8.");
 }
 
-static void blocks_are_counted_as_their_type_has_them(void **state)
+static void the_block_size_follows_the_kv_type(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct sums halves, integers;
 
-        give_device(9 * MIB);
-        halves = plan(house, "4M");
-        integers = plan_of(house, "int8", "4M");
-        assert_int_equal(plan_of(house, "bf16", "4M").block, halves.block);
-        assert_int_equal(plan_of(house, "fp8", "4M").block, integers.block);
+        set_device_memory(9 * MIB);
+        halves = plan(fixture, "4M");
+        integers = plan_of(fixture, "int8", "4M");
+        assert_int_equal(plan_of(fixture, "bf16", "4M").block, halves.block);
+        assert_int_equal(plan_of(fixture, "fp8", "4M").block, integers.block);
         /* 16 positions of a head: 32 bytes for each number, or 16, and 64 for the scales */
         assert_true(integers.block > halves.block / 2 && integers.block < halves.block);
         assert_int_equal((integers.block - halves.block / 2) % 128, 0);
         assert_int_equal(integers.blocks, 4 * MIB / integers.block);
-        refuses_of(house, "f32", "4M", "backend cuda has no keys and values of type f32 (--kv)");
+        refuses_of(fixture, "f32", "4M", "backend cuda has no keys and values of type f32 (--kv)");
 }
 
 /* The daemon can take everything that was planned, and what a first step takes besides. */
-static void full_gpu_serves(void **state)
+static void serves_with_the_gpu_memory_full(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct sums sums;
-        struct talk *talk;
+        struct raw_client *client;
 
-        give_device(5 * MIB);
-        sums = plan(house, "0");
-        HOUSE(house, "--gpu-layers", "all", "--max-seqs", "40", "--threads", "1");
-        talk = talk_greet(house);
-        assert_int_equal(talk_status(talk, "blocks.total"), sums.blocks);
-        talk_close(talk);
-        house_stop(house);
+        set_device_memory(5 * MIB);
+        sums = plan(fixture, "0");
+        START_DAEMON(fixture, "--gpu-layers", "all", "--max-seqs", "40", "--threads", "1");
+        client = raw_client_greet(fixture);
+        assert_int_equal(raw_client_status(client, "blocks.total"), sums.blocks);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(pool_follows_the_memory_of_the_gpu),
-                STORY(model_that_does_not_fit_is_refused_in_a_line),
-                STORY(pool_that_was_asked_for_is_made_or_refused),
-                STORY(blocks_are_counted_as_their_type_has_them),
-                STORY(full_gpu_serves),
+                DAEMON_TEST(the_pool_gets_the_gpu_memory_that_the_model_leaves),
+                DAEMON_TEST(refuses_a_model_larger_than_the_gpu_memory),
+                DAEMON_TEST(makes_a_pool_of_the_given_size_or_refuses_it),
+                DAEMON_TEST(the_block_size_follows_the_kv_type),
+                DAEMON_TEST(serves_with_the_gpu_memory_full),
         };
 
         unsetenv("SMV_DEVICE_SEED"); /* it is mentioned on stderr */
-        need((const char *const[]){ "SAMOVARD", "BABBLE", "SMV_TEST_CUDA_LIBRARY", NULL });
+        require_env_paths(
+                (const char *const[]){ "SAMOVARD", "TOY_MODEL", "SMV_TEST_CUDA_LIBRARY", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 #include "tests/unit/good-folder.h"
 
 #define EXTRA_KIB (64l << 10) /* more than a good model takes */
@@ -123,7 +123,7 @@ static void refuse_all(const struct edit *edits, size_t count)
         }
 }
 
-static void a_config_at_its_edges_is_refused_by_the_key(void **state)
+static void refuses_extreme_values_in_the_config_and_names_the_key(void **state)
 {
 #define CASE(from, to, said)                                                                       \
         {                                                                                          \
@@ -146,7 +146,7 @@ static void a_config_at_its_edges_is_refused_by_the_key(void **state)
                 CASE("eps\":1e-5", "eps\":0", "'rms_norm_eps' is 0"),
                 CASE("eps\":1e-5", "eps\":-1e-5", "'rms_norm_eps' is -1e-05"),
                 CASE("ings\":64", "ings\":16777217", "'max_position_embeddings' is 16777217"),
-                CASE("hidden_size\":32", "hidden_size\":1048576", "makes no head"),
+                CASE("hidden_size\":32", "hidden_size\":1048576", "do not give heads"),
                 CASE("te_size\":32", "te_size\":1048576", "is 32 x 32, not 1048576 x 32"),
                 CASE("token_id\":2", "token_id\":264", "'eos_token_id' is 264"),
                 CASE("LlamaFor", "\\u001b[31mevil\\n", "architecture '?[31mevil?"),
@@ -161,7 +161,7 @@ static void a_config_at_its_edges_is_refused_by_the_key(void **state)
                 CASE("{",
                      "{\"quantization_config\":{\"quant_method\":\"fp8\","
                      "\"weight_block_size\":[4294967296,0]},",
-                     "weight_block_size' is not two sizes"),
+                     "weight_block_size' is not a list of two sizes"),
                 CASE("{", "{\"vocab_size\":7,", "config.json"),
                 CASE(NULL, "", "config.json"),
                 CASE(NULL, "[]", "names no architecture"),
@@ -174,7 +174,7 @@ static void a_config_at_its_edges_is_refused_by_the_key(void **state)
         refuse_all(edits, sizeof(edits) / sizeof(*edits));
 }
 
-static void tokens_and_ids_at_their_edges_are_refused(void **state)
+static void refuses_extreme_tokens_and_ids_in_the_tokenizer(void **state)
 {
 #define CASE(from, to, said)                                                                       \
         {                                                                                          \
@@ -188,7 +188,7 @@ static void tokens_and_ids_at_their_edges_are_refused(void **state)
                 CASE("\"he\":1", "\"he\":4194303", "largest id is 4194303"),
                 CASE("\"id\":0", "\"id\":4194303", "largest id is 4194303"),
                 CASE("\"id\":0", "\"id\":-1", "without 'content' or 'id'"),
-                CASE("\"id\":0", "\"id\":1", "token id 1 is there twice"),
+                CASE("\"id\":0", "\"id\":1", "token id 1 occurs twice"),
                 CASE("\"he\":1", "\"he\":264", "a vocabulary of 265 tokens for a model of 264"),
                 CASE("\"he\":1", "\"\\u001b[31m\\n\":-1", "the id of token '?[31m?'"),
                 CASE("\"h e\"", "\"h \\u001b\"", "merge 0"),
@@ -205,18 +205,18 @@ static void tokens_and_ids_at_their_edges_are_refused(void **state)
 }
 
 /* Every tensor is in the file that `text` names, in JSON's spelling. */
-static void an_index_names_plain_files_with_its_tensors_alone(void **state)
+static void refuses_an_index_that_names_other_paths_than_plain_files(void **state)
 {
         static const struct {
                 const char *text, *said;
         } cases[] = {
                 { "\"" INDEX "\"", INDEX },
                 { "\"config.json\"", "config.json: a header of" },
-                { "\"../x\"", "no plain file name" },
-                { "\"..\"", "no plain file name" },
-                { "\".\"", "no plain file name" },
-                { "\"\"", "no plain file name" },
-                { "\"/etc/passwd\"", "no plain file name" },
+                { "\"../x\"", "not a plain file name" },
+                { "\"..\"", "not a plain file name" },
+                { "\".\"", "not a plain file name" },
+                { "\"\"", "not a plain file name" },
+                { "\"/etc/passwd\"", "not a plain file name" },
                 { "\"a\\u0000b\"", "is in no file" },
                 { "7", "is in no file" },
                 { "\"\\u001b[31m\\na\"", "?[31m?a" },
@@ -248,7 +248,7 @@ static void an_index_names_plain_files_with_its_tensors_alone(void **state)
 
 /* ---- kinds of files ---- */
 
-static void what_is_no_regular_file_is_not_read(void **state)
+static void refuses_model_files_that_are_not_regular_files(void **state)
 {
         static const char *const names[] = { CONFIG, WEIGHTS, TOKENS };
         static const char *const links[] = { "/dev/zero", "/dev/tty", "/proc/self", "itself" };
@@ -302,7 +302,7 @@ static void grow(const char *name, off_t bytes)
                 skip();
 }
 
-static void a_file_of_a_tebibyte_is_not_read_into_memory(void **state)
+static void refuses_a_file_of_a_tebibyte_without_reading_it_into_memory(void **state)
 {
         static const char *const names[] = { CONFIG, WEIGHTS, TOKENS, INDEX };
 
@@ -317,20 +317,20 @@ static void a_file_of_a_tebibyte_is_not_read_into_memory(void **state)
         mend();
 }
 
-static void counts_in_a_gguf_file_are_held_against_its_bytes(void **state)
+static void refuses_gguf_counts_that_its_bytes_cannot_contain(void **state)
 {
         static const struct {
                 uint64_t tensors, pairs;
                 off_t bytes;
                 const char *said;
         } cases[] = {
-                { 4000000, 0, 1024, "4000000 tensors cannot be in" },
-                { 0, 4000000, 1024, "4000000 metadata pairs cannot be in" },
-                { UINT64_C(1) << 63, 0, 1024, "cannot be in" },
+                { 4000000, 0, 1024, "4000000 tensors do not fit in" },
+                { 0, 4000000, 1024, "4000000 metadata pairs do not fit in" },
+                { UINT64_C(1) << 63, 0, 1024, "do not fit in" },
                 { 4000000, 0, (off_t)1 << 40, "4000000 tensors, more than" },
                 { 65536, 65536, (off_t)1 << 40, "an empty key" },
                 { 0, 0, 1024, "'general.architecture' is missing" },
-                { 0, 0, 20, "bytes are wanted" },
+                { 0, 0, 20, "bytes are needed" },
         };
 
         (void)state;
@@ -349,7 +349,7 @@ static void counts_in_a_gguf_file_are_held_against_its_bytes(void **state)
 }
 
 /* The daemon must not hold tables for a long context that its pool cannot fill. */
-static void a_context_of_16_million_takes_no_more_than_its_pool(void **state)
+static void a_context_of_16_million_needs_no_memory_beyond_its_pool(void **state)
 {
         const struct edit longest = { CONFIG, "ings\":64", "ings\":16777216", "" };
         struct ending e;
@@ -398,13 +398,13 @@ static int tear_down(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_config_at_its_edges_is_refused_by_the_key),
-                cmocka_unit_test(tokens_and_ids_at_their_edges_are_refused),
-                cmocka_unit_test(an_index_names_plain_files_with_its_tensors_alone),
-                cmocka_unit_test(what_is_no_regular_file_is_not_read),
-                cmocka_unit_test(a_file_of_a_tebibyte_is_not_read_into_memory),
-                cmocka_unit_test(counts_in_a_gguf_file_are_held_against_its_bytes),
-                cmocka_unit_test(a_context_of_16_million_takes_no_more_than_its_pool),
+                cmocka_unit_test(refuses_extreme_values_in_the_config_and_names_the_key),
+                cmocka_unit_test(refuses_extreme_tokens_and_ids_in_the_tokenizer),
+                cmocka_unit_test(refuses_an_index_that_names_other_paths_than_plain_files),
+                cmocka_unit_test(refuses_model_files_that_are_not_regular_files),
+                cmocka_unit_test(refuses_a_file_of_a_tebibyte_without_reading_it_into_memory),
+                cmocka_unit_test(refuses_gguf_counts_that_its_bytes_cannot_contain),
+                cmocka_unit_test(a_context_of_16_million_needs_no_memory_beyond_its_pool),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

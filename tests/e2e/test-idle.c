@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
 #define CLIENTS 8
 
@@ -65,11 +65,12 @@ static struct cost cost_of(pid_t pid)
 }
 
 /*
- * A thread that still had work to do, the crew's last spin or the last reply, may have been
+ * A thread that still had work to do, the thread pool's last spin or the last reply, may have been
  * delayed. Then the test measures again.  A timer that ticks or a thread that spins shows at every
  * measurement.
  */
-static void expect_quiet(const struct house *house, uint32_t seconds, const char *words)
+static void assert_no_activity(const struct daemon_fixture *fixture, uint32_t seconds,
+                               const char *words)
 {
         struct cost before, after;
         uint32_t looks = 0;
@@ -77,9 +78,9 @@ static void expect_quiet(const struct house *house, uint32_t seconds, const char
 
         sleep_ms(500);
         do {
-                before = cost_of(house->pid);
+                before = cost_of(fixture->pid);
                 sleep_ms(seconds * 1000);
-                after = cost_of(house->pid);
+                after = cost_of(fixture->pid);
                 printf("# %u s %s, %u threads: %u ticks of CPU, %u context switches\n", seconds,
                        words, after.threads, (unsigned)(after.ticks - before.ticks),
                        (unsigned)(after.switches - before.switches));
@@ -89,58 +90,58 @@ static void expect_quiet(const struct house *house, uint32_t seconds, const char
         assert_true(quiet);
 }
 
-static void idle_with_eight_clients_it_sleeps(void **state)
+static void an_idle_daemon_with_eight_clients_sleeps(void **state)
 {
         const struct want want = { .prompt = "Once", .max_tokens = 100, .ignore_eos = true };
-        struct house *house = *state;
-        struct talk *talks[CLIENTS];
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *clients[CLIENTS];
 
-        HOUSE(house, "--threads", "2");
+        START_DAEMON(fixture, "--threads", "2");
         for (size_t i = 0; i < CLIENTS; i++) {
-                talks[i] = talk_greet(house);
+                clients[i] = raw_client_greet(fixture);
                 if (i & 1)
-                        talk_whole(talks[i], &want);
+                        raw_client_complete(clients[i], &want);
         }
-        expect_quiet(house, scaled(3, 60), "idle");
+        assert_no_activity(fixture, scaled(3, 60), "idle");
         for (size_t i = 0; i < CLIENTS; i++)
-                talk_close(talks[i]);
-        house_stop(house);
+                raw_client_close(clients[i]);
+        fixture_stop(fixture);
 }
 
 /* A daemon whose only streams wait for a reader is idle too, but for the deadline that ends
  * them. */
-static void stalled_it_sleeps_too(void **state)
+static void a_daemon_with_only_stalled_streams_sleeps(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
         uint64_t end;
 
-        HOUSE(house, "--ring-bytes", "64K");
-        talk = talk_greet(house);
+        START_DAEMON(fixture, "--ring-bytes", "64K");
+        client = raw_client_greet(fixture);
         for (uint32_t i = 0; i < 2; i++) {
                 const struct want want = { .prompt = "Once",
-                                           .max_tokens = LONG_TOLD,
-                                           .told = TOLD_MOST,
+                                           .max_tokens = LONG_LOGPROBS,
+                                           .logprobs = LOGPROBS_MOST,
                                            .seed = i,
                                            .ignore_eos = true };
 
-                talk_generate(talk, &want);
+                raw_client_generate(client, &want);
         }
-        for (end = now_ms() + PATIENCE_MS; house_status(house, "requests.stalled") < 2;
+        for (end = now_ms() + TIMEOUT_MS; fixture_status(fixture, "requests.stalled") < 2;
              sleep_ms(100))
                 assert_true(now_ms() < end);
-        expect_quiet(house, scaled(2, 20), "stalled");
-        talk_close(talk);
-        house_stop(house);
+        assert_no_activity(fixture, scaled(2, 20), "stalled");
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(idle_with_eight_clients_it_sleeps),
-                STORY(stalled_it_sleeps_too),
+                DAEMON_TEST(an_idle_daemon_with_eight_clients_sleeps),
+                DAEMON_TEST(a_daemon_with_only_stalled_streams_sleeps),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,341 +11,348 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/e2e/talk.h"
+#include "tests/e2e/raw-client.h"
 
 static const struct want longest = { .prompt = "Once", .max_tokens = 2000, .ignore_eos = true };
 
 /* With a small ring this stream runs for as long as it is not read. */
 static const struct want unread = {
-        .prompt = "Once", .max_tokens = LONG_TOLD, .told = TOLD_MOST, .ignore_eos = true
+        .prompt = "Once", .max_tokens = LONG_LOGPROBS, .logprobs = LOGPROBS_MOST, .ignore_eos = true
 };
 
 /* A daemon that is to refuse: it ends with 1, and its output contains `words`. */
-static void assert_refuses(struct house *house, const char *const *flags, const char *words,
-                           const char *more)
+static void assert_refuses(struct daemon_fixture *fixture, const char *const *flags,
+                           const char *words, const char *more)
 {
         char *log;
         int status;
 
-        truncate(house->log, 0);
-        status = process_wait(house_spawn(house, flags, -1));
-        log = file_text(house->log);
+        truncate(fixture->log, 0);
+        status = await_process(fixture_spawn(fixture, flags, -1));
+        log = file_text(fixture->log);
         if (status != 1 || !strstr(log, words) || !strstr(log, more))
                 fail_msg("status %d; wanted \"%s\" and \"%s\" in: %s", status, words, more, log);
         free(log);
 }
 
-#define REFUSES(house, words, more, ...)                                                           \
-        assert_refuses(house, (const char *const[]){ __VA_ARGS__, NULL }, words, more)
+#define REFUSES(fixture, words, more, ...)                                                         \
+        assert_refuses(fixture, (const char *const[]){ __VA_ARGS__, NULL }, words, more)
 
-static void directory_and_socket_are_for_their_user_alone(void **state)
+static void only_the_owner_can_reach_directory_and_socket(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stat directory, sock;
         char path[96];
 
         umask(0);
-        HOUSE(house, "--threads", "1");
+        START_DAEMON(fixture, "--threads", "1");
         umask(022);
-        snprintf(path, sizeof(path), "%s/in", house->directory);
+        snprintf(path, sizeof(path), "%s/in", fixture->directory);
         assert_int_equal(stat(path, &directory), 0);
-        assert_int_equal(stat(house->socket, &sock), 0);
+        assert_int_equal(stat(fixture->socket, &sock), 0);
         assert_int_equal(directory.st_mode & 07777, 0700);
         assert_int_equal(sock.st_mode & 07777, 0600);
         assert_true(S_ISSOCK(sock.st_mode));
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void socket_is_found_in_the_runtime_directory(void **state)
+static void the_default_socket_is_in_the_runtime_directory(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         pid_t pid;
         int fd;
 
-        setenv("XDG_RUNTIME_DIR", house->directory, 1);
-        pid = house_spawn(house, (const char *const[]){ "--model", given("BABBLE"), NULL }, -1);
+        setenv("XDG_RUNTIME_DIR", fixture->directory, 1);
+        pid = fixture_spawn(fixture,
+                            (const char *const[]){ "--model", env_path("TOY_MODEL"), NULL }, -1);
         unsetenv("XDG_RUNTIME_DIR");
-        house->pid = pid;
-        snprintf(house->socket, sizeof(house->socket), "%s/samovar/sock", house->directory);
-        while ((fd = connect_raw(house)) < 0 && !waitpid(pid, NULL, WNOHANG))
+        fixture->pid = pid;
+        snprintf(fixture->socket, sizeof(fixture->socket), "%s/samovar/sock", fixture->directory);
+        while ((fd = fixture_connect(fixture)) < 0 && !waitpid(pid, NULL, WNOHANG))
                 sleep_ms(5);
         assert_true(fd >= 0);
         close(fd);
         kill(pid, SIGTERM);
-        assert_int_equal(house_wait(house), 0);
+        assert_int_equal(fixture_await_exit(fixture), 0);
 }
 
-static void stale_socket_is_reclaimed(void **state)
+static void replaces_the_socket_of_a_killed_daemon(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         for (int i = 0; i < 3; i++) {
-                HOUSE(house, "--threads", "1");
-                kill(house->pid, SIGKILL);
-                assert_int_equal(house_wait(house), -SIGKILL);
-                assert_int_equal(access(house->socket, F_OK), 0);
+                START_DAEMON(fixture, "--threads", "1");
+                kill(fixture->pid, SIGKILL);
+                assert_int_equal(fixture_await_exit(fixture), -SIGKILL);
+                assert_int_equal(access(fixture->socket, F_OK), 0);
         }
-        HOUSE(house, "--threads", "1");
-        house_stop(house);
+        START_DAEMON(fixture, "--threads", "1");
+        fixture_stop(fixture);
 }
 
-static void second_daemon_says_who_is_there_and_disturbs_nobody(void **state)
+static void a_second_daemon_reports_the_pid_of_the_first_and_ends(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct stream *alone, *stream;
-        struct talk *talk;
+        struct raw_client *client;
         char pid[16];
         uint32_t id;
 
-        HOUSE(house, "--threads", "1");
-        talk = talk_greet(house);
-        alone = stream_copy(talk_whole(talk, &longest));
-        id = talk_generate(talk, &longest);
-        snprintf(pid, sizeof(pid), "%d", (int)house->pid);
+        START_DAEMON(fixture, "--threads", "1");
+        client = raw_client_greet(fixture);
+        alone = stream_copy(raw_client_complete(client, &longest));
+        id = raw_client_generate(client, &longest);
+        snprintf(pid, sizeof(pid), "%d", (int)fixture->pid);
         for (int i = 0; i < 3; i++)
-                REFUSES(house, house->socket, pid, "--model", given("BABBLE"), "--socket",
-                        house->socket);
-        stream = talk_end(talk, id);
+                REFUSES(fixture, fixture->socket, pid, "--model", env_path("TOY_MODEL"), "--socket",
+                        fixture->socket);
+        stream = raw_client_await_end(client, id);
         assert_same_stream(stream, alone);
         stream_free(alone);
-        talk_close(talk);
-        house_stop(house);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* A file at the socket's path that is not a socket stays as it is. */
-static void file_in_the_way_is_not_touched(void **state)
+static void does_not_replace_a_file_at_the_path_of_the_socket(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char path[96], *text;
         FILE *file;
 
-        snprintf(path, sizeof(path), "%s/in", house->directory);
+        snprintf(path, sizeof(path), "%s/in", fixture->directory);
         mkdir(path, 0700);
-        file = fopen(house->socket, "w");
+        file = fopen(fixture->socket, "w");
         fputs("mine", file);
         fclose(file);
-        REFUSES(house, "samovard:", house->socket, "--model", given("BABBLE"), "--socket",
-                house->socket);
-        text = file_text(house->socket);
+        REFUSES(fixture, "samovard:", fixture->socket, "--model", env_path("TOY_MODEL"), "--socket",
+                fixture->socket);
+        text = file_text(fixture->socket);
         assert_string_equal(text, "mine");
         free(text);
 }
 
 static void check_prints_the_plan_and_ends(void **state)
 {
-        struct house *house = *state;
-        struct ran ran = RUN(house, NULL, given("SAMOVARD"), "--model", given("BABBLE"), "--check",
-                             "--ctx", "1024", "--kv-bytes", "16M", "--socket", house->socket);
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran =
+                RUN(fixture, NULL, env_path("SAMOVARD"), "--model", env_path("TOY_MODEL"),
+                    "--check", "--ctx", "1024", "--kv-bytes", "16M", "--socket", fixture->socket);
 
         assert_int_equal(ran.status, 0);
-        assert_non_null(strstr(ran.out, "babble"));
+        assert_non_null(strstr(ran.out, "toy-model"));
         assert_non_null(strstr(ran.out, "context 1024"));
         assert_non_null(strstr(ran.out, "16.0 MiB"));
         assert_non_null(strstr(ran.out, "1024 blocks"));
-        assert_int_equal(access(house->socket, F_OK), -1);
-        ran_free(&ran);
+        assert_int_equal(access(fixture->socket, F_OK), -1);
+        run_result_free(&ran);
         assert_no_process_left();
 }
 
-static void flag_that_is_wrong_is_named(void **state)
+static void refuses_a_wrong_flag_and_names_it(void **state)
 {
-        struct house *house = *state;
-        const char *model = given("BABBLE");
+        struct daemon_fixture *fixture = *state;
+        const char *model = env_path("TOY_MODEL");
         char large[1024];
 
-        snprintf(large, sizeof(large), "%s/tests/golden/tokenizers/bytes.model", given("SOURCES"));
-        REFUSES(house, "/no/x.json", "No such file", "--model", model, "--tokenizer", "/no/x.json");
-        REFUSES(house, "bytes.model", "tokens for a model of", "--model", model, "--tokenizer",
+        snprintf(large, sizeof(large), "%s/tests/golden/tokenizers/bytes.model",
+                 env_path("SOURCES"));
+        REFUSES(fixture, "/no/x.json", "No such file", "--model", model, "--tokenizer",
+                "/no/x.json");
+        REFUSES(fixture, "bytes.model", "tokens for a model of", "--model", model, "--tokenizer",
                 large);
-        REFUSES(house, "--no-such-thing", "samovard:", "--model", model, "--no-such-thing", "1");
-        REFUSES(house, "--max-seqs", "1024", "--model", model, "--max-seqs", "0");
-        REFUSES(house, "--max-seqs", "1024", "--model", model, "--max-seqs", "1025");
-        REFUSES(house, "--kv", "f32", "--model", model, "--kv", "f64");
-        REFUSES(house, "--kv-bytes", "12Q", "--model", model, "--kv-bytes=12Q");
-        REFUSES(house, "--threads", "no value", "--model", model, "--threads");
-        REFUSES(house, "--max-seqs", "meant", "--model", model, "--max-seq", "4");
-        REFUSES(house, "--ctx", "2048", "--model", model, "--ctx", "4096");
-        REFUSES(house, "step_tokens", "max_seqs", "--model", model, "--step-tokens", "8");
-        REFUSES(house, "ring_bytes", "power of two", "--model", model, "--ring-bytes", "100000");
-        REFUSES(house, "/no/such/file", "samovard:", "--config", "/no/such/file");
-        REFUSES(house, "--isa", "avx", "--model", model, "--isa", "avx1");
-        REFUSES(house, "--kv-bytes", "block", "--model", model, "--kv-bytes", "1K");
+        REFUSES(fixture, "--no-such-thing", "samovard:", "--model", model, "--no-such-thing", "1");
+        REFUSES(fixture, "--max-seqs", "1024", "--model", model, "--max-seqs", "0");
+        REFUSES(fixture, "--max-seqs", "1024", "--model", model, "--max-seqs", "1025");
+        REFUSES(fixture, "--kv", "f32", "--model", model, "--kv", "f64");
+        REFUSES(fixture, "--kv-bytes", "12Q", "--model", model, "--kv-bytes=12Q");
+        REFUSES(fixture, "--threads", "no value", "--model", model, "--threads");
+        REFUSES(fixture, "--max-seqs", "meant", "--model", model, "--max-seq", "4");
+        REFUSES(fixture, "--ctx", "2048", "--model", model, "--ctx", "4096");
+        REFUSES(fixture, "step_tokens", "max_seqs", "--model", model, "--step-tokens", "8");
+        REFUSES(fixture, "ring_bytes", "power of two", "--model", model, "--ring-bytes", "100000");
+        REFUSES(fixture, "/no/such/file", "samovard:", "--config", "/no/such/file");
+        REFUSES(fixture, "--isa", "avx", "--model", model, "--isa", "avx1");
+        REFUSES(fixture, "--kv-bytes", "block", "--model", model, "--kv-bytes", "1K");
         assert_no_process_left();
 }
 
-static void config_file_is_read_and_flags_win(void **state)
+static void flags_override_the_config_file(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char path[96], model[300];
         FILE *file;
 
-        snprintf(path, sizeof(path), "%s/conf", house->directory);
+        snprintf(path, sizeof(path), "%s/conf", fixture->directory);
         file = fopen(path, "w");
-        fprintf(file, "# a house\nmax_seqs = 5\nctx = 512\nthreads=1\nmodel = /no/such/model\n");
+        fprintf(file, "# settings\nmax_seqs = 5\nctx = 512\nthreads=1\nmodel = /no/such/model\n");
         fclose(file);
-        snprintf(model, sizeof(model), "%s=urn", given("BABBLE"));
-        HOUSE(house, "--config", path, "--ctx", "256", "--model", model);
-        assert_int_equal(house_status(house, "limits.max_seqs"), 5);
-        assert_int_equal(house_status(house, "model.context"), 256);
-        house_stop(house);
+        snprintf(model, sizeof(model), "%s=urn", env_path("TOY_MODEL"));
+        START_DAEMON(fixture, "--config", path, "--ctx", "256", "--model", model);
+        assert_int_equal(fixture_status(fixture, "limits.max_seqs"), 5);
+        assert_int_equal(fixture_status(fixture, "model.context"), 256);
+        fixture_stop(fixture);
 
         file = fopen(path, "a");
         fprintf(file, "max_seks = 3\n");
         fclose(file);
-        REFUSES(house, "conf:6", "max_seqs", "--config", path, "--model", model);
+        REFUSES(fixture, "conf:6", "max_seqs", "--config", path, "--model", model);
 }
 
 /* A file cut short, empty, or of another kind: one line that names the file; never a crash. */
-static void model_that_is_none_is_refused_by_name(void **state)
+static void refuses_an_invalid_model_file_and_names_it(void **state)
 {
         static const long cuts[] = { 0, 3, 4, 24, 100, 700, 5000, 1000000 };
-        struct house *house = *state;
-        char *whole = file_text(given("BABBLE")), path[96];
+        struct daemon_fixture *fixture = *state;
+        char *whole = file_text(env_path("TOY_MODEL")), path[96];
         FILE *file;
 
-        snprintf(path, sizeof(path), "%s/bad.gguf", house->directory);
-        REFUSES(house, "bad.gguf", "samovard:", "--model", path);
+        snprintf(path, sizeof(path), "%s/bad.gguf", fixture->directory);
+        REFUSES(fixture, "bad.gguf", "samovard:", "--model", path);
         for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
                 file = fopen(path, "w");
                 fwrite(whole, 1, (size_t)cuts[i], file);
                 fclose(file);
-                REFUSES(house, "bad.gguf", "samovard:", "--model", path);
+                REFUSES(fixture, "bad.gguf", "samovard:", "--model", path);
         }
         file = fopen(path, "w");
         for (int i = 0; i < 1000; i++)
                 fputs("this is no model at all\n", file);
         fclose(file);
-        REFUSES(house, "bad.gguf", "samovard:", "--model", path);
-        REFUSES(house, house->directory, "config.json is missing", "--model", house->directory);
-        snprintf(path, sizeof(path), "%s/config.json", house->directory);
+        REFUSES(fixture, "bad.gguf", "samovard:", "--model", path);
+        REFUSES(fixture, fixture->directory, "config.json is missing", "--model",
+                fixture->directory);
+        snprintf(path, sizeof(path), "%s/config.json", fixture->directory);
         file = fopen(path, "w");
         fputs("{}", file);
         fclose(file);
-        REFUSES(house, house->directory, "neither model.safetensors nor", "--model",
-                house->directory);
-        snprintf(path, sizeof(path), "%s/bad.safetensors", house->directory);
+        REFUSES(fixture, fixture->directory, "neither model.safetensors nor", "--model",
+                fixture->directory);
+        snprintf(path, sizeof(path), "%s/bad.safetensors", fixture->directory);
         file = fopen(path, "w");
         fwrite(whole, 1, 1000000, file);
         fclose(file);
-        REFUSES(house, path, "bad.safetensors: a header of", "--model", path);
+        REFUSES(fixture, path, "bad.safetensors: a header of", "--model", path);
         free(whole);
         assert_no_process_left();
 }
 
 /* "v1.5" is a version and no suffix. */
-static void a_model_is_called_what_its_file_is(void **state)
+static void a_model_is_named_after_its_file(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         char path[96];
 
-        snprintf(path, sizeof(path), "%s/babble-v1.5", house->directory);
-        assert_int_equal(symlink(given("BABBLE"), path), 0);
-        HOUSE(house, "--threads", "1", "--model", path);
-        assert_true(house_said(house, "model babble-v1.5, "));
-        house_stop(house);
-        HOUSE(house, "--threads", "1", "--model", given("BABBLE"));
-        assert_true(house_said(house, "model babble, "));
-        house_stop(house);
+        snprintf(path, sizeof(path), "%s/toy-model-v1.5", fixture->directory);
+        assert_int_equal(symlink(env_path("TOY_MODEL"), path), 0);
+        START_DAEMON(fixture, "--threads", "1", "--model", path);
+        assert_true(fixture_logged(fixture, "model toy-model-v1.5, "));
+        fixture_stop(fixture);
+        START_DAEMON(fixture, "--threads", "1", "--model", env_path("TOY_MODEL"));
+        assert_true(fixture_logged(fixture, "model toy-model, "));
+        fixture_stop(fixture);
 }
 
-static void sigterm_lets_what_runs_finish(void **state)
+static void sigterm_lets_running_streams_finish(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk, *idle;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *idle;
         uint32_t id;
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
-        idle = talk_greet(house);
-        talk = talk_greet(house);
-        id = talk_generate(talk, &unread);
-        assert_true(talk_reply(talk, id)->ok);
-        kill(house->pid, SIGTERM);
-        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
-        talk_hangup(talk);
-        talk_hangup(idle);
-        talk_close(talk);
-        talk_close(idle);
-        assert_int_equal(house_wait(house), 0);
-        assert_int_equal(access(house->socket, F_OK), -1);
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K");
+        idle = raw_client_greet(fixture);
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        kill(fixture->pid, SIGTERM);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
+        raw_client_await_hangup(client);
+        raw_client_await_hangup(idle);
+        raw_client_close(client);
+        raw_client_close(idle);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        assert_int_equal(access(fixture->socket, F_OK), -1);
 }
 
 /* The daemon drains as long as one client does not read; another client asks meanwhile. */
-static void while_it_drains_nothing_new_is_begun(void **state)
+static void a_draining_daemon_refuses_new_requests(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk, *other;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *other;
         uint32_t id;
 
-        QUICK_HOUSE(house, "--threads", "1", "--drain-ms", "120000", "--ring-bytes", "64K");
-        talk = talk_greet(house);
-        other = talk_greet(house);
-        id = talk_generate(talk, &unread);
-        assert_true(talk_reply(talk, id)->ok);
-        kill(house->pid, SIGTERM);
-        while (!house_said(house, "draining"))
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "120000",
+                           "--ring-bytes", "64K");
+        client = raw_client_greet(fixture);
+        other = raw_client_greet(fixture);
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        kill(fixture->pid, SIGTERM);
+        while (!fixture_logged(fixture, "draining"))
                 sleep_ms(1);
-        assert_int_equal(talk_reply(other, talk_generate(other, &unread))->code, SMV_SHUTTING_DOWN);
-        assert_int_equal(connect_raw(house), -1);
-        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
-        talk_close(talk);
-        talk_close(other);
-        assert_int_equal(house_wait(house), 0);
+        assert_int_equal(raw_client_await_reply(other, raw_client_generate(other, &unread))->code,
+                         SMV_SHUTTING_DOWN);
+        assert_int_equal(fixture_connect(fixture), -1);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
+        raw_client_close(client);
+        raw_client_close(other);
+        assert_int_equal(fixture_await_exit(fixture), 0);
 }
 
 /* With no time to drain, and with a second signal, each stream still has its END, though none of
  * the streams ends by itself. */
-static void stop_in_haste_ends_every_stream_with_its_reason(void **state)
+static void a_second_sigterm_or_no_drain_time_ends_every_stream(void **state)
 {
         enum { STREAMS = 14 };
         const struct want endless = { .prompt = "Once", .max_tokens = ENDLESS, .ignore_eos = true };
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         for (int second = 0; second < 2; second++) {
-                struct talk *talk;
+                struct raw_client *client;
                 uint32_t ids[STREAMS];
 
-                truncate(house->log, 0);
-                ENDLESS_HOUSE(house, "--threads", "1", "--max-seqs", "4", "--drain-ms",
-                              second ? "3600000" : "0");
-                talk = talk_greet(house);
+                truncate(fixture->log, 0);
+                START_ENDLESS_DAEMON(fixture, "--threads", "1", "--max-seqs", "4",
+                                     "--drain-timeout-ms", second ? "3600000" : "0");
+                client = raw_client_greet(fixture);
                 for (size_t i = 0; i < STREAMS; i++)
-                        ids[i] = talk_generate(talk, &endless);
+                        ids[i] = raw_client_generate(client, &endless);
                 for (size_t i = 0; i < STREAMS; i++)
-                        assert_true(talk_reply(talk, ids[i])->ok);
-                kill(house->pid, SIGTERM);
-                while (second && !house_said(house, "draining"))
+                        assert_true(raw_client_await_reply(client, ids[i])->ok);
+                kill(fixture->pid, SIGTERM);
+                while (second && !fixture_logged(fixture, "draining"))
                         sleep_ms(1);
                 if (second)
-                        kill(house->pid, SIGTERM);
+                        kill(fixture->pid, SIGTERM);
                 for (size_t i = 0; i < STREAMS; i++) {
-                        const struct stream *stream = talk_end(talk, ids[i]);
+                        const struct stream *stream = raw_client_await_end(client, ids[i]);
 
                         assert_int_equal(stream->end.reason, SMV_END_ERROR);
                         assert_int_equal(stream->end.code, SMV_SHUTTING_DOWN);
                 }
-                talk_hangup(talk);
-                talk_close(talk);
-                assert_int_equal(house_wait(house), 0);
+                raw_client_await_hangup(client);
+                raw_client_close(client);
+                assert_int_equal(fixture_await_exit(fixture), 0);
         }
 }
 
 /* Every request was answered, and every accepted one has its END; returns how many. */
-static uint32_t judge(struct talk *talk, uint32_t *refused)
+static uint32_t check_every_answer(struct raw_client *client, uint32_t *refused)
 {
         uint32_t accepted = 0;
 
-        talk_hangup(talk);
-        for (size_t i = 0; i < talk->reply_count; i++) {
-                const struct reply *reply = talk->replies[i];
+        raw_client_await_hangup(client);
+        for (size_t i = 0; i < client->reply_count; i++) {
+                const struct reply *reply = client->replies[i];
 
                 accepted += reply->ok && !reply->taken; /* hello's is taken */
                 if (!reply->ok)
                         assert_int_equal(reply->code, SMV_SHUTTING_DOWN);
                 *refused += !reply->ok;
         }
-        assert_int_equal(talk->stream_count, accepted);
-        for (size_t i = 0; i < talk->stream_count; i++) {
-                const struct stream *stream = talk->streams[i];
+        assert_int_equal(client->stream_count, accepted);
+        for (size_t i = 0; i < client->stream_count; i++) {
+                const struct stream *stream = client->streams[i];
 
                 assert_true(stream->ended);
                 if (stream->end.reason == SMV_END_ERROR)
@@ -357,134 +364,137 @@ static uint32_t judge(struct talk *talk, uint32_t *refused)
 }
 
 /* Some clients have asked before the signal, some ask after it: when the signal comes is chance. */
-static void ask_and_stop(struct house *house, struct talk **talks)
+static void request_and_terminate(struct daemon_fixture *fixture, struct raw_client **clients)
 {
         struct want want = { .ignore_eos = true, .prompt = "Once" };
         uint32_t asked = 10 + random_below(20);
 
         for (uint32_t n = 0; n < asked; n++) {
                 want.max_tokens = 1 + random_below(1900);
-                talk_generate(talks[n % 3], &want);
+                raw_client_generate(clients[n % 3], &want);
                 if (n == asked / 2) {
                         sleep_ms(random_below(60));
-                        kill(house->pid, SIGTERM);
+                        kill(fixture->pid, SIGTERM);
                         sleep_ms(random_below(3));
                 }
         }
 }
 
-static bool have_hung_up(struct talk *const *talks)
+static bool have_hung_up(struct raw_client *const *clients)
 {
-        return talks[0]->hung_up && talks[1]->hung_up && talks[2]->hung_up;
+        return clients[0]->hung_up && clients[1]->hung_up && clients[2]->hung_up;
 }
 
-static void sigterm_under_load_leaves_nobody_without_an_end(void **state)
+static void sigterm_under_load_ends_every_accepted_stream(void **state)
 {
         uint32_t times = scaled(10, 200), ended = 0, refused = 0;
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         uint64_t end;
 
         for (uint32_t i = 0; i < times; i++) {
-                struct talk *talks[3];
+                struct raw_client *clients[3];
 
-                QUICK_HOUSE(house, "--max-seqs", "6", "--drain-ms",
-                            random_below(2) ? "30000" : "20", "--depth",
-                            random_below(2) ? "1" : "2");
+                START_QUICK_DAEMON(fixture, "--max-seqs", "6", "--drain-timeout-ms",
+                                   random_below(2) ? "30000" : "20", "--pipeline-depth",
+                                   random_below(2) ? "1" : "2");
                 for (size_t t = 0; t < 3; t++)
-                        talks[t] = talk_greet(house);
-                ask_and_stop(house, talks);
+                        clients[t] = raw_client_greet(fixture);
+                request_and_terminate(fixture, clients);
                 /* the daemon waits for clients that have not read */
-                for (end = now_ms() + PATIENCE_MS; !have_hung_up(talks); talks_turn(talks, 3, 100))
+                for (end = now_ms() + TIMEOUT_MS; !have_hung_up(clients);
+                     raw_clients_poll(clients, 3, 100))
                         assert_true(now_ms() < end);
                 for (size_t t = 0; t < 3; t++) {
-                        ended += judge(talks[t], &refused);
-                        talk_close(talks[t]);
+                        ended += check_every_answer(clients[t], &refused);
+                        raw_client_close(clients[t]);
                 }
-                assert_int_equal(house_wait(house), 0);
+                assert_int_equal(fixture_await_exit(fixture), 0);
         }
         printf("# %u SIGTERMs under load: %u streams ended, %u were refused\n", times, ended,
                refused);
         assert_no_process_left();
 }
 
-static void daemon_on_a_given_socket_ends_with_it(void **state)
+static void a_daemon_started_with_fd_ends_when_its_client_disconnects(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         int pair[2];
 
         for (int busy = 0; busy < 2; busy++) {
-                struct talk *talk;
+                struct raw_client *client;
 
                 socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
-                house->pid = house_spawn(
-                        house,
-                        (const char *const[]){ "--model", given("BABBLE"), "--fd", "3", NULL },
-                        pair[1]);
+                fixture->pid =
+                        fixture_spawn(fixture,
+                                      (const char *const[]){ "--model", env_path("TOY_MODEL"),
+                                                             "--fd", "3", NULL },
+                                      pair[1]);
                 close(pair[1]);
-                talk = talk_take(pair[0]);
-                assert_true(talk_hello(talk, talk_transport())->ok);
-                talk_generate(talk, &longest);
+                client = raw_client_adopt(pair[0]);
+                assert_true(raw_client_hello(client, raw_client_transport())->ok);
+                raw_client_generate(client, &longest);
                 if (!busy)
-                        talk_end(talk, talk->last_id);
-                talk_close(talk);
-                assert_int_equal(house_wait(house), 0);
+                        raw_client_await_end(client, client->last_id);
+                raw_client_close(client);
+                assert_int_equal(fixture_await_exit(fixture), 0);
         }
         assert_no_process_left();
 }
 
 /* As after `nohup samovard &` in a terminal that is closed. */
-static void closed_terminal_leaves_it_serving(void **state)
+static void an_ignored_sighup_leaves_the_daemon_serving(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
         uint32_t id;
 
         signal(SIGHUP, SIG_IGN);
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K");
         signal(SIGHUP, SIG_DFL);
-        talk = talk_greet(house);
-        id = talk_generate(talk, &unread);
-        assert_true(talk_reply(talk, id)->ok);
-        kill(house->pid, SIGHUP);
-        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
-        talk_close(talk);
-        house_stop(house);
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        kill(fixture->pid, SIGHUP);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(directory_and_socket_are_for_their_user_alone),
-                STORY(socket_is_found_in_the_runtime_directory),
-                STORY(stale_socket_is_reclaimed),
-                STORY(second_daemon_says_who_is_there_and_disturbs_nobody),
-                STORY(file_in_the_way_is_not_touched),
-                STORY(check_prints_the_plan_and_ends),
-                STORY(flag_that_is_wrong_is_named),
-                STORY(config_file_is_read_and_flags_win),
-                STORY(model_that_is_none_is_refused_by_name),
-                STORY(a_model_is_called_what_its_file_is),
-                STORY(sigterm_lets_what_runs_finish),
-                STORY(while_it_drains_nothing_new_is_begun),
-                STORY(stop_in_haste_ends_every_stream_with_its_reason),
-                STORY(sigterm_under_load_leaves_nobody_without_an_end),
-                STORY(daemon_on_a_given_socket_ends_with_it),
-                STORY(closed_terminal_leaves_it_serving),
+                DAEMON_TEST(only_the_owner_can_reach_directory_and_socket),
+                DAEMON_TEST(the_default_socket_is_in_the_runtime_directory),
+                DAEMON_TEST(replaces_the_socket_of_a_killed_daemon),
+                DAEMON_TEST(a_second_daemon_reports_the_pid_of_the_first_and_ends),
+                DAEMON_TEST(does_not_replace_a_file_at_the_path_of_the_socket),
+                DAEMON_TEST(check_prints_the_plan_and_ends),
+                DAEMON_TEST(refuses_a_wrong_flag_and_names_it),
+                DAEMON_TEST(flags_override_the_config_file),
+                DAEMON_TEST(refuses_an_invalid_model_file_and_names_it),
+                DAEMON_TEST(a_model_is_named_after_its_file),
+                DAEMON_TEST(sigterm_lets_running_streams_finish),
+                DAEMON_TEST(a_draining_daemon_refuses_new_requests),
+                DAEMON_TEST(a_second_sigterm_or_no_drain_time_ends_every_stream),
+                DAEMON_TEST(sigterm_under_load_ends_every_accepted_stream),
+                DAEMON_TEST(a_daemon_started_with_fd_ends_when_its_client_disconnects),
+                DAEMON_TEST(an_ignored_sighup_leaves_the_daemon_serving),
         };
         /* How a daemon starts does not depend on the transport of its clients, so only these run
          * with a ring. */
         const struct CMUnitTest with_a_ring[] = {
-                STORY(second_daemon_says_who_is_there_and_disturbs_nobody),
-                STORY(sigterm_lets_what_runs_finish),
-                STORY(while_it_drains_nothing_new_is_begun),
-                STORY(stop_in_haste_ends_every_stream_with_its_reason),
-                STORY(sigterm_under_load_leaves_nobody_without_an_end),
-                STORY(daemon_on_a_given_socket_ends_with_it),
+                DAEMON_TEST(a_second_daemon_reports_the_pid_of_the_first_and_ends),
+                DAEMON_TEST(sigterm_lets_running_streams_finish),
+                DAEMON_TEST(a_draining_daemon_refuses_new_requests),
+                DAEMON_TEST(a_second_sigterm_or_no_drain_time_ends_every_stream),
+                DAEMON_TEST(sigterm_under_load_ends_every_accepted_stream),
+                DAEMON_TEST(a_daemon_started_with_fd_ends_when_its_client_disconnects),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
+        require_env_paths(
+                (const char *const[]){ "SAMOVARD", "TOY_MODEL", "TOY_MODEL_MAKER", NULL });
         random_begin();
-        if (talk_transport() != TALK_SOCKET)
+        if (raw_client_transport() != RAW_CLIENT_SOCKET)
                 return cmocka_run_group_tests(with_a_ring, NULL, NULL);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "daemon/engine/weights-reader.h"
-#include "daemon/sys.h"
-#include "tests/e2e/talk.h"
+#include "daemon/base/sys.h"
+#include "tests/e2e/raw-client.h"
 
 #define SLOW_US 100000
 
@@ -27,7 +27,7 @@ int samovard_main(int argc, char **argv);
 /* Shared with the child.  `passes` of the reads that are held are let through. */
 enum { READ_ON, READ_SLOWLY, READ_HELD, READ_FAILS };
 static struct {
-        _Atomic int mood, passes;
+        _Atomic int read_mode, reads_let_through;
 } * reads;
 static char model[96];
 
@@ -36,13 +36,13 @@ static const char *const ways[] = { "cached", "uring", "plain" };
 
 static const struct want want = { .prompt = "Once", .max_tokens = 20, .ignore_eos = true };
 
-static bool is_held(void)
+static bool must_wait(void)
 {
-        if (atomic_load(&reads->mood) != READ_HELD)
+        if (atomic_load(&reads->read_mode) != READ_HELD)
                 return false;
-        if (atomic_fetch_sub(&reads->passes, 1) > 0)
+        if (atomic_fetch_sub(&reads->reads_let_through, 1) > 0)
                 return false;
-        atomic_fetch_add(&reads->passes, 1);
+        atomic_fetch_add(&reads->reads_let_through, 1);
         return true;
 }
 
@@ -55,22 +55,22 @@ static int on_call(const char *call, void *arg)
         if (gettid() == getpid())
                 return 0;
         if (!strcmp(call, "pread") || !strcmp(call, "io_uring_read"))
-                if (atomic_load(&reads->mood) == READ_FAILS)
+                if (atomic_load(&reads->read_mode) == READ_FAILS)
                         return -EIO;
-        if (is_read && atomic_load(&reads->mood) == READ_SLOWLY)
+        if (is_read && atomic_load(&reads->read_mode) == READ_SLOWLY)
                 usleep(SLOW_US);
-        while (is_read && is_held())
+        while (is_read && must_wait())
                 usleep(1000);
         return 0;
 }
 
 /* The signal handlers are cmocka's: with them a crash would continue as more tests. */
-static void be_daemon(const struct house *house, const char *way)
+static void run_daemon(const struct daemon_fixture *fixture, const char *way)
 {
         static const int crashes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
-        char *argv[] = { "samovard", "--model",   model, "--socket", (char *)house->socket,
+        char *argv[] = { "samovard", "--model",   model, "--socket", (char *)fixture->socket,
                          "--load",   (char *)way, NULL };
-        int log = open(house->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int log = open(fixture->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
@@ -83,28 +83,29 @@ static void be_daemon(const struct house *house, const char *way)
 }
 
 /* Returns when the daemon listens. */
-static void begin(struct house *house, const char *way, int in_mood)
+static void begin(struct daemon_fixture *fixture, const char *way, int mode)
 {
         int fd, status;
 
-        snprintf(model, sizeof(model), "%s/babble.gguf", house->directory);
+        snprintf(model, sizeof(model), "%s/toy-model.gguf", fixture->directory);
         if (access(model, F_OK)) {
-                struct ran ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--tied");
+                struct run_result ran =
+                        RUN(fixture, NULL, env_path("TOY_MODEL_MAKER"), model, "--tied");
 
                 assert_int_equal(ran.status, 0);
-                ran_free(&ran);
+                run_result_free(&ran);
         }
-        atomic_store(&reads->mood, in_mood);
-        atomic_store(&reads->passes, 0);
-        unlink(house->log);
+        atomic_store(&reads->read_mode, mode);
+        atomic_store(&reads->reads_let_through, 0);
+        unlink(fixture->log);
         fflush(NULL);
-        house->pid = fork();
-        assert_true(house->pid >= 0);
-        if (!house->pid)
-                be_daemon(house, way);
-        while ((fd = connect_raw(house)) < 0) {
-                if (waitpid(house->pid, &status, WNOHANG)) {
-                        house->pid = 0;
+        fixture->pid = fork();
+        assert_true(fixture->pid >= 0);
+        if (!fixture->pid)
+                run_daemon(fixture, way);
+        while ((fd = fixture_connect(fixture)) < 0) {
+                if (waitpid(fixture->pid, &status, WNOHANG)) {
+                        fixture->pid = 0;
                         fail_msg("samovard did not start: %x", (unsigned)status);
                 }
                 sleep_ms(2);
@@ -112,10 +113,10 @@ static void begin(struct house *house, const char *way, int in_mood)
         close(fd);
 }
 
-static void end(struct house *house)
+static void end(struct daemon_fixture *fixture)
 {
-        kill(house->pid, SIGTERM);
-        assert_int_equal(house_wait(house), 0);
+        kill(fixture->pid, SIGTERM);
+        assert_int_equal(fixture_await_exit(fixture), 0);
 }
 
 static bool has_way(const char *way)
@@ -132,169 +133,172 @@ static bool has_way(const char *way)
         return true;
 }
 
-static void await_loaded(struct talk *talk)
+static void await_loaded(struct raw_client *client)
 {
-        while (talk_status(talk, "loading.bytes") < talk_status(talk, "loading.total"))
+        while (raw_client_status(client, "loading.bytes") <
+               raw_client_status(client, "loading.total"))
                 sleep_ms(2);
 }
 
-static void status_tells_how_far_it_is(void **state)
+static void status_shows_the_progress_of_loading(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
         uint64_t total, bytes, before = 0;
 
-        begin(house, "plain", READ_HELD);
-        talk = talk_greet(house);
-        total = talk_status(talk, "loading.total");
+        begin(fixture, "plain", READ_HELD);
+        client = raw_client_greet(fixture);
+        total = raw_client_status(client, "loading.total");
         assert_true(total > 1000000);
-        assert_int_equal(talk_status(talk, "loading.bytes"), 0);
-        assert_true(talk_ask(talk, "op=s text=s", "tokenize", "at once")->ok);
-        atomic_store(&reads->passes, 1);
-        while ((bytes = talk_status(talk, "loading.bytes")) == 0)
+        assert_int_equal(raw_client_status(client, "loading.bytes"), 0);
+        assert_true(raw_client_call(client, "op=s text=s", "tokenize", "at once")->ok);
+        atomic_store(&reads->reads_let_through, 1);
+        while ((bytes = raw_client_status(client, "loading.bytes")) == 0)
                 sleep_ms(2);
         assert_true(bytes < total);
-        atomic_store(&reads->mood, READ_ON);
-        for (; bytes < total; bytes = talk_status(talk, "loading.bytes")) {
+        atomic_store(&reads->read_mode, READ_ON);
+        for (; bytes < total; bytes = raw_client_status(client, "loading.bytes")) {
                 assert_true(bytes >= before);
                 before = bytes;
         }
         assert_int_equal(bytes, total);
-        talk_close(talk);
-        assert_true(house_said(house, "loading bytes="));
-        assert_true(house_said(house, "way=plain"));
-        end(house);
+        raw_client_close(client);
+        assert_true(fixture_logged(fixture, "loading bytes="));
+        assert_true(fixture_logged(fixture, "method=plain"));
+        end(fixture);
 }
 
-static void who_asks_meanwhile_gets_the_same_tokens_as_later(void **state)
+static void a_request_sent_while_loading_gets_the_same_tokens_as_later(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         for (size_t i = 0; i < WAYS; i++) {
-                struct talk *talk;
+                struct raw_client *client;
                 uint32_t id;
 
                 if (!has_way(ways[i]))
                         continue;
-                begin(house, ways[i], READ_HELD);
-                talk = talk_greet(house);
-                id = talk_generate(talk, &want);
-                assert_true(talk_reply(talk, id)->ok);
-                talk_turn(talk, 100);
-                assert_null(talk_stream(talk, id));
-                atomic_store(&reads->mood, READ_ON);
-                assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
-                assert_same_stream(talk_stream(talk, id), talk_whole(talk, &want));
-                talk_close(talk);
-                end(house);
+                begin(fixture, ways[i], READ_HELD);
+                client = raw_client_greet(fixture);
+                id = raw_client_generate(client, &want);
+                assert_true(raw_client_await_reply(client, id)->ok);
+                raw_client_poll(client, 100);
+                assert_null(raw_client_stream(client, id));
+                atomic_store(&reads->read_mode, READ_ON);
+                assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
+                assert_same_stream(raw_client_stream(client, id),
+                                   raw_client_complete(client, &want));
+                raw_client_close(client);
+                end(fixture);
         }
 }
 
-static void who_cancels_or_hangs_up_meanwhile_is_gone_at_once(void **state)
+static void a_request_cancelled_while_loading_ends_at_once(void **state)
 {
-        struct house *house = *state;
-        struct talk *talk, *other;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *other;
         uint32_t id;
 
-        begin(house, "plain", READ_HELD);
-        talk = talk_greet(house);
-        other = talk_greet(house);
-        id = talk_generate(other, &want);
-        assert_true(talk_reply(other, id)->ok);
-        id = talk_generate(talk, &want);
-        assert_true(talk_reply(talk, id)->ok);
-        assert_int_equal(talk_status(talk, "requests.alive"), 2);
-        talk_say(talk, "op=s id=u stream=u", "cancel", 77, id);
-        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
-        talk_close(other);
-        while (talk_status(talk, "requests.alive") || talk_status(talk, "connections.open") != 1)
+        begin(fixture, "plain", READ_HELD);
+        client = raw_client_greet(fixture);
+        other = raw_client_greet(fixture);
+        id = raw_client_generate(other, &want);
+        assert_true(raw_client_await_reply(other, id)->ok);
+        id = raw_client_generate(client, &want);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        assert_int_equal(raw_client_status(client, "requests.open"), 2);
+        raw_client_send_frame(client, "op=s id=u stream=u", "cancel", 77, id);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
+        raw_client_close(other);
+        while (raw_client_status(client, "requests.open") ||
+               raw_client_status(client, "connections.open") != 1)
                 sleep_ms(2);
-        assert_int_equal(talk_status(talk, "loading.bytes"), 0);
-        atomic_store(&reads->mood, READ_ON);
-        assert_int_equal(talk_whole(talk, &want)->end.reason, SMV_END_LENGTH);
-        talk_close(talk);
-        end(house);
+        assert_int_equal(raw_client_status(client, "loading.bytes"), 0);
+        atomic_store(&reads->read_mode, READ_ON);
+        assert_int_equal(raw_client_complete(client, &want)->end.reason, SMV_END_LENGTH);
+        raw_client_close(client);
+        end(fixture);
 }
 
 /* The daemon waits for no more than the piece that is being read.  Before it ends, waiting requests
  * get their END. */
-static void sigterm_meanwhile_ends_it_within_a_moment(void **state)
+static void sigterm_while_loading_ends_waiting_streams_and_the_daemon(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         for (size_t i = 0; i < WAYS; i++) {
-                struct talk *talk;
+                struct raw_client *client;
                 uint32_t id;
 
                 if (!has_way(ways[i]))
                         continue;
-                begin(house, ways[i], READ_HELD);
-                talk = talk_greet(house);
-                id = talk_generate(talk, &want);
-                assert_true(talk_reply(talk, id)->ok);
-                kill(house->pid, SIGTERM);
-                assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_ERROR);
-                assert_int_equal(talk_stream(talk, id)->end.code, SMV_SHUTTING_DOWN);
-                atomic_store(&reads->mood, READ_SLOWLY);
-                talk_hangup(talk);
-                talk_close(talk);
-                assert_int_equal(house_wait(house), 0);
-                assert_false(house_said(house, "loaded "));
+                begin(fixture, ways[i], READ_HELD);
+                client = raw_client_greet(fixture);
+                id = raw_client_generate(client, &want);
+                assert_true(raw_client_await_reply(client, id)->ok);
+                kill(fixture->pid, SIGTERM);
+                assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_ERROR);
+                assert_int_equal(raw_client_stream(client, id)->end.code, SMV_SHUTTING_DOWN);
+                atomic_store(&reads->read_mode, READ_SLOWLY);
+                raw_client_await_hangup(client);
+                raw_client_close(client);
+                assert_int_equal(fixture_await_exit(fixture), 0);
+                assert_false(fixture_logged(fixture, "loaded "));
         }
 }
 
 /* The daemon had said hello.  Waiting requests get their END, it prints the reason in one line, and
  * exits with 1. */
-static void assert_gives_up(struct house *house, int next_mood, const char *words)
+static void assert_refuses_file(struct daemon_fixture *fixture, int next_mode, const char *words)
 {
-        struct talk *talk = talk_greet(house);
-        uint32_t id = talk_generate(talk, &want);
+        struct raw_client *client = raw_client_greet(fixture);
+        uint32_t id = raw_client_generate(client, &want);
 
-        assert_true(talk_reply(talk, id)->ok);
-        atomic_store(&reads->mood, next_mood);
-        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_ERROR);
-        assert_int_equal(talk_stream(talk, id)->end.code, SMV_INTERNAL);
-        talk_close(talk);
-        assert_int_equal(house_wait(house), 1);
-        if (!house_said(house, words) || !house_said(house, "babble.gguf: ")) {
-                char *log = file_text(house->log);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        atomic_store(&reads->read_mode, next_mode);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_ERROR);
+        assert_int_equal(raw_client_stream(client, id)->end.code, SMV_INTERNAL);
+        raw_client_close(client);
+        assert_int_equal(fixture_await_exit(fixture), 1);
+        if (!fixture_logged(fixture, words) || !fixture_logged(fixture, "toy-model.gguf: ")) {
+                char *log = file_text(fixture->log);
 
                 fail_msg("not \"%s\" in: %s", words, log);
         }
 }
 
-static void weights_that_cannot_be_read_are_told_with_their_place(void **state)
+static void a_read_error_of_the_weights_names_tensor_and_offset(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         for (size_t i = 0; i < WAYS; i++) {
                 if (!has_way(ways[i]))
                         continue;
-                begin(house, ways[i], READ_HELD);
-                assert_gives_up(house, READ_FAILS, "weight': reading it at byte ");
-                assert_true(house_said(house, "Input/output error"));
+                begin(fixture, ways[i], READ_HELD);
+                assert_refuses_file(fixture, READ_FAILS, "weight': reading it at byte ");
+                assert_true(fixture_logged(fixture, "Input/output error"));
         }
 }
 
-static void file_that_is_cut_short_or_written_to_meanwhile_is_refused(void **state)
+static void refuses_a_model_file_changed_while_loading(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
         for (size_t i = 0; i < WAYS; i++) {
                 int fd;
 
                 if (!has_way(ways[i]))
                         continue;
-                begin(house, ways[i], READ_HELD);
+                begin(fixture, ways[i], READ_HELD);
                 assert_int_equal(truncate(model, 40000), 0);
-                assert_gives_up(house, READ_ON, "became shorter while it was read");
+                assert_refuses_file(fixture, READ_ON, "became shorter while it was read");
                 unlink(model);
 
-                begin(house, ways[i], READ_HELD);
+                begin(fixture, ways[i], READ_HELD);
                 fd = open(model, O_WRONLY);
                 assert_int_equal(pwrite(fd, "x", 1, 400000), 1);
                 close(fd);
-                assert_gives_up(house, READ_ON, "was changed while it was read");
+                assert_refuses_file(fixture, READ_ON, "was changed while it was read");
                 unlink(model);
         }
 }
@@ -314,7 +318,7 @@ static size_t read_terminal(int master, char *to, size_t bytes, const char *word
         return at;
 }
 
-static pid_t ask_at_terminal(const struct house *house, int *ret_master)
+static pid_t ask_at_terminal(const struct daemon_fixture *fixture, int *ret_master)
 {
         int slave, out = open("/dev/null", O_WRONLY | O_CLOEXEC);
         pid_t pid;
@@ -325,8 +329,8 @@ static pid_t ask_at_terminal(const struct house *house, int *ret_master)
                 dup2(out, 1);
                 dup2(slave, 2);
                 close(*ret_master);
-                execl(given("SAMOVAR"), "samovar", "complete", "--socket", house->socket, "--max",
-                      "3", "Once", (char *)NULL);
+                execl(env_path("SAMOVAR"), "samovar", "complete", "--socket", fixture->socket,
+                      "--max-tokens", "3", "Once", (char *)NULL);
                 _exit(126);
         }
         close(slave);
@@ -334,59 +338,59 @@ static pid_t ask_at_terminal(const struct house *house, int *ret_master)
         return pid;
 }
 
-static void at_a_terminal_the_command_shows_how_far_it_is(void **state)
+static void the_command_shows_a_progress_bar_at_a_terminal_only(void **state)
 {
         static char seen[65536];
-        struct house *house = *state;
-        struct talk *talk;
-        struct ran ran;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct run_result ran;
         size_t count;
         int master;
         pid_t pid;
 
-        begin(house, "plain", READ_HELD);
-        pid = ask_at_terminal(house, &master);
+        begin(fixture, "plain", READ_HELD);
+        pid = ask_at_terminal(fixture, &master);
         count = read_terminal(master, seen, sizeof(seen), "% of 0.0 GB");
-        atomic_store(&reads->mood, READ_SLOWLY);
+        atomic_store(&reads->read_mode, READ_SLOWLY);
         read_terminal(master, seen + count, sizeof(seen) - count, NULL);
         close(master);
-        assert_int_equal(process_wait(pid), 0);
+        assert_int_equal(await_process(pid), 0);
         assert_non_null(strstr(seen, "\rloading [#"));
         assert_non_null(strstr(seen, "% of 0.0 GB"));
         assert_string_equal(seen + strlen(seen) - 4, "\r\x1b[K");
 
-        pid = ask_at_terminal(house, &master);
+        pid = ask_at_terminal(fixture, &master);
         assert_int_equal(read_terminal(master, seen, sizeof(seen), NULL), 0);
         close(master);
-        assert_int_equal(process_wait(pid), 0);
-        end(house);
+        assert_int_equal(await_process(pid), 0);
+        end(fixture);
 
-        begin(house, "plain", READ_HELD);
-        talk = talk_greet(house);
-        atomic_store(&reads->mood, READ_SLOWLY);
-        ran = RUN(house, NULL, given("SAMOVAR"), "complete", "--socket", house->socket, "--max",
-                  "3", "Once");
+        begin(fixture, "plain", READ_HELD);
+        client = raw_client_greet(fixture);
+        atomic_store(&reads->read_mode, READ_SLOWLY);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "complete", "--socket", fixture->socket,
+                  "--max-tokens", "3", "Once");
         assert_int_equal(ran.status, 0);
         assert_string_equal(ran.err, "");
-        ran_free(&ran);
-        await_loaded(talk);
-        talk_close(talk);
-        end(house);
+        run_result_free(&ran);
+        await_loaded(client);
+        raw_client_close(client);
+        end(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(status_tells_how_far_it_is),
-                STORY(who_asks_meanwhile_gets_the_same_tokens_as_later),
-                STORY(who_cancels_or_hangs_up_meanwhile_is_gone_at_once),
-                STORY(sigterm_meanwhile_ends_it_within_a_moment),
-                STORY(weights_that_cannot_be_read_are_told_with_their_place),
-                STORY(file_that_is_cut_short_or_written_to_meanwhile_is_refused),
-                STORY(at_a_terminal_the_command_shows_how_far_it_is),
+                DAEMON_TEST(status_shows_the_progress_of_loading),
+                DAEMON_TEST(a_request_sent_while_loading_gets_the_same_tokens_as_later),
+                DAEMON_TEST(a_request_cancelled_while_loading_ends_at_once),
+                DAEMON_TEST(sigterm_while_loading_ends_waiting_streams_and_the_daemon),
+                DAEMON_TEST(a_read_error_of_the_weights_names_tensor_and_offset),
+                DAEMON_TEST(refuses_a_model_file_changed_while_loading),
+                DAEMON_TEST(the_command_shows_a_progress_bar_at_a_terminal_only),
         };
 
-        need((const char *const[]){ "SAMOVAR", "BABBLE_MAKER", NULL });
+        require_env_paths((const char *const[]){ "SAMOVAR", "TOY_MODEL_MAKER", NULL });
         reads = mmap(NULL, sizeof(*reads), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                      0);
         if (reads == MAP_FAILED)

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/e2e/guest.h"
-#include "tests/e2e/honest.h"
+#include "tests/e2e/other-user.h"
+#include "tests/e2e/honest-client.h"
 
 #define ALICE 65533u
 #define BOB   65534u
 
 /* A pool of 128 blocks of 16 KiB. */
-#define SMALL FAST, "--threads", "1", "--ctx", "2048", "--kv-bytes", "2M"
+#define SMALL MANY_CONNECTS, "--threads", "1", "--ctx", "2048", "--kv-bytes", "2M"
 
 static void fill(uint32_t *tokens, uint32_t count)
 {
@@ -28,25 +28,25 @@ static uint32_t blocks_of(uint32_t positions)
         return (positions + 15) / 16;
 }
 
-static void wait_until(struct talk *talk, const char *path, uint64_t number)
+static void wait_until(struct raw_client *client, const char *path, uint64_t number)
 {
-        uint64_t end = now_ms() + PATIENCE_MS;
+        uint64_t end = now_ms() + TIMEOUT_MS;
 
-        while (talk_status(talk, path) != number) {
+        while (raw_client_status(client, path) != number) {
                 assert_true(now_ms() < end);
                 sleep_ms(2);
         }
 }
 
 /* Begins `streams` streams of it, with many log-probabilities; returns the first one's id. */
-static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uint32_t most,
+static uint32_t ask(struct raw_client *client, const uint32_t *tokens, size_t count, uint32_t most,
                     uint32_t streams)
 {
-        uint32_t id = talk->last_id + 1;
+        uint32_t id = client->last_id + 1;
 
-        talk->last_id += streams;
-        talk_say(talk, "op=s id=u tokens=I max_tokens=u ignore_eos=y n=u logprobs=u", "generate",
-                 id, tokens, count, most, 1, streams, TOLD_MOST - 1);
+        client->last_id += streams;
+        raw_client_send_frame(client, "op=s id=u tokens=I max_tokens=u ignore_eos=y n=u logprobs=u",
+                              "generate", id, tokens, count, most, 1, streams, LOGPROBS_MOST - 1);
         return id;
 }
 
@@ -54,83 +54,83 @@ static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uin
  * Sends a request and does not read, so that all of its streams stall before any of them ends.
  * Then its user must have `blocks` blocks.  Then the streams are cancelled.
  */
-static void expect_while_it_runs(const struct house *house, struct talk *witness, uint32_t prompt,
-                                 uint32_t most, uint32_t streams, uint64_t blocks)
+static void expect_while_it_runs(const struct daemon_fixture *fixture, struct raw_client *witness,
+                                 uint32_t prompt, uint32_t most, uint32_t streams, uint64_t blocks)
 {
-        struct talk *talk = talk_greet_by(house, TALK_KICK);
-        uint32_t tokens[GUEST_PROMPT_MAX], id;
+        struct raw_client *client = raw_client_greet_over(fixture, RAW_CLIENT_KICK);
+        uint32_t tokens[OTHER_USER_PROMPT_MAX], id;
 
         fill(tokens, prompt);
-        id = ask(talk, tokens, prompt, most, streams);
+        id = ask(client, tokens, prompt, most, streams);
         wait_until(witness, "requests.stalled", streams);
-        assert_int_equal(talk_status(witness, "charges.0.blocks"), blocks);
-        assert_true(talk_reply(talk, id)->ok);
+        assert_int_equal(raw_client_status(witness, "users.0.blocks"), blocks);
+        assert_true(raw_client_await_reply(client, id)->ok);
         for (uint32_t s = id; s < id + streams; s++)
-                assert_true(talk_ask(talk, "op=s stream=u", "cancel", s)->ok);
+                assert_true(raw_client_call(client, "op=s stream=u", "cancel", s)->ok);
         for (uint32_t s = id; s < id + streams; s++)
-                talk_end(talk, s);
-        talk_close(talk);
+                raw_client_await_end(client, s);
+        raw_client_close(client);
 }
 
 /* If there is only one user, every cached block is charged to it. */
-static void a_prompt_is_charged_while_it_runs_and_then_no_more(void **state)
+static void blocks_are_charged_only_while_a_request_runs(void **state)
 {
-        struct house *house = *state;
-        struct talk *witness;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *witness;
         uint64_t cached;
 
-        HOUSE(house, SMALL, "--ring-bytes", "64K");
-        witness = talk_greet(house);
-        assert_int_equal(talk_status(witness, "charges.0.blocks"), 0);
-        cached = talk_status(witness, "charges.0.cached_blocks");
-        assert_int_equal(cached, talk_status(witness, "blocks.cached"));
+        START_DAEMON(fixture, SMALL, "--ring-bytes", "64K");
+        witness = raw_client_greet(fixture);
+        assert_int_equal(raw_client_status(witness, "users.0.blocks"), 0);
+        cached = raw_client_status(witness, "users.0.cached_blocks");
+        assert_int_equal(cached, raw_client_status(witness, "blocks.cached"));
 
         /* The stream's worst case: all tokens but its last. */
-        expect_while_it_runs(house, witness, 100, 1100, 1, blocks_of(100 + 1100 - 1));
-        wait_until(witness, "charges.0.blocks", 0);
-        assert_true(talk_status(witness, "charges.0.cached_blocks") >= cached + 100 / 16);
-        assert_int_equal(talk_status(witness, "charges.0.cached_blocks"),
-                         talk_status(witness, "blocks.cached"));
-        talk_close(witness);
-        house_stop(house);
+        expect_while_it_runs(fixture, witness, 100, 1100, 1, blocks_of(100 + 1100 - 1));
+        wait_until(witness, "users.0.blocks", 0);
+        assert_true(raw_client_status(witness, "users.0.cached_blocks") >= cached + 100 / 16);
+        assert_int_equal(raw_client_status(witness, "users.0.cached_blocks"),
+                         raw_client_status(witness, "blocks.cached"));
+        raw_client_close(witness);
+        fixture_stop(fixture);
 }
 
 /*
  * 640 tokens are 40 blocks, and each stream needs 10 of its own for 160 more.  Without sharing each
  * stream would need 50, and the pool has not so many.
  */
-static void eight_streams_of_a_long_prompt_are_charged_once_for_it(void **state)
+static void streams_with_a_common_prompt_are_charged_once_for_it(void **state)
 {
-        struct house *house = *state;
-        struct talk *witness;
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *witness;
 
-        HOUSE(house, SMALL, "--ring-bytes", "64K");
-        witness = talk_greet(house);
-        assert_in_range(talk_status(witness, "blocks.total"), 40 + 8 * 10, 8 * 50 - 1);
-        expect_while_it_runs(house, witness, 640, 161, 8, 40 + 8 * 10);
-        wait_until(witness, "charges.0.blocks", 0);
-        talk_close(witness);
-        house_stop(house);
+        START_DAEMON(fixture, SMALL, "--ring-bytes", "64K");
+        witness = raw_client_greet(fixture);
+        assert_in_range(raw_client_status(witness, "blocks.total"), 40 + 8 * 10, 8 * 50 - 1);
+        expect_while_it_runs(fixture, witness, 640, 161, 8, 40 + 8 * 10);
+        wait_until(witness, "users.0.blocks", 0);
+        raw_client_close(witness);
+        fixture_stop(fixture);
 }
 
-static void what_one_user_may_not_have_is_refused_with_the_numbers(void **state)
+static void refuses_a_request_over_the_block_quota_and_states_the_limit(void **state)
 {
-        uint32_t tokens[GUEST_PROMPT_MAX], id, own, most;
-        struct house *house = *state;
+        uint32_t tokens[OTHER_USER_PROMPT_MAX], id, own, most;
+        struct daemon_fixture *fixture = *state;
         struct reply *reply;
-        struct talk *talk;
+        struct raw_client *client;
         char said[160];
 
-        HOUSE(house, SMALL, "--uid-blocks-percent", "25");
-        talk = talk_greet(house);
-        assert_int_equal(talk_status(talk, "limits.uid_blocks_percent"), 25);
-        own = (uint32_t)talk_status(talk, "blocks.total") / 4;
-        assert_in_range(own, 2, GUEST_PROMPT_MAX / 16);
+        START_DAEMON(fixture, SMALL, "--uid-blocks-percent", "25");
+        client = raw_client_greet(fixture);
+        assert_int_equal(raw_client_status(client, "limits.uid_blocks_percent"), 25);
+        own = (uint32_t)raw_client_status(client, "blocks.total") / 4;
+        assert_in_range(own, 2, OTHER_USER_PROMPT_MAX / 16);
         most = 16 * own - 10 + 1; /* after 10 tokens; the last one is not read */
-        fill(tokens, GUEST_PROMPT_MAX);
+        fill(tokens, OTHER_USER_PROMPT_MAX);
 
-        id = ask(talk, tokens, 10, most + 1, 1);
-        reply = talk_reply(talk, id);
+        id = ask(client, tokens, 10, most + 1, 1);
+        reply = raw_client_await_reply(client, id);
         assert_false(reply->ok);
         assert_string_equal(reply->error, "quota");
         assert_string_equal(reply->field, "max_tokens");
@@ -140,87 +140,88 @@ static void what_one_user_may_not_have_is_refused_with_the_numbers(void **state)
                  most + 1, own + 1, own);
         assert_string_equal(reply->message, said);
 
-        id = ask(talk, tokens, 10, most, 1);
-        assert_true(talk_reply(talk, id)->ok);
-        assert_int_equal(talk_end(talk, id)->token_count, most);
+        id = ask(client, tokens, 10, most, 1);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        assert_int_equal(raw_client_await_end(client, id)->token_count, most);
 
         /* A request without a limit gets as many tokens as fit. */
-        reply = talk_ask(talk, "op=s tokens=I", "generate", tokens, (size_t)(16 * own - 7));
+        reply = raw_client_call(client, "op=s tokens=I", "generate", tokens,
+                                (size_t)(16 * own - 7));
         assert_true(reply->ok);
         assert_int_equal(reply_uint(reply, "max_tokens"), 7);
-        talk_end(talk, talk->last_id);
-        talk_close(talk);
-        house_stop(house);
+        raw_client_await_end(client, client->last_id);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* ---- two users ---- */
 
-static struct house *open_to_all(void **state)
+static struct daemon_fixture *open_to_all(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
 
-        assert_int_equal(chmod(house->directory, 0711), 0);
-        return house;
+        assert_int_equal(chmod(fixture->directory, 0711), 0);
+        return fixture;
 }
 
-static uint32_t ask_as(const struct guest *guest, const struct question *question)
+static uint32_t ask_as(const struct other_user *other_user, const struct question *question)
 {
-        guest_ask(guest, question);
-        return guest_hear(guest).cached_tokens;
+        other_user_send(other_user, question);
+        return other_user_receive(other_user).cached_tokens;
 }
 
 /* Runs until everything in the pool could have been evicted twice. */
-static void flood(struct talk *talk, const struct guest *guest)
+static void flood(struct raw_client *client, const struct other_user *other_user)
 {
-        uint64_t blocks = talk_status(talk, "blocks.total");
-        uint64_t until = talk_status(talk, "blocks.evicted") + 2 * blocks;
+        uint64_t blocks = raw_client_status(client, "blocks.total");
+        uint64_t until = raw_client_status(client, "blocks.evicted") + 2 * blocks;
         struct question question = { .count = 400, .max_tokens = 1 };
 
-        while (talk_status(talk, "blocks.evicted") < until) {
+        while (raw_client_status(client, "blocks.evicted") < until) {
                 fill(question.tokens, question.count);
-                ask_as(guest, &question);
+                ask_as(other_user, &question);
         }
 }
 
 /* How much of a short prompt its user finds after another user's prompts have gone through the
  * pool. */
-static uint32_t found_after_a_flood(struct house *house)
+static uint32_t found_after_a_flood(struct daemon_fixture *fixture)
 {
         struct question question = { .count = 100, .max_tokens = 1 };
-        struct talk *talk = talk_greet_by(house, TALK_SOCKET);
-        struct guest alice, bob;
+        struct raw_client *client = raw_client_greet_over(fixture, RAW_CLIENT_SOCKET);
+        struct other_user alice, bob;
         uint32_t found;
 
         fill(question.tokens, question.count);
-        alice = guest_begin(house, ALICE, 0);
-        bob = guest_begin(house, BOB, 0);
+        alice = other_user_start(fixture, ALICE, 0);
+        bob = other_user_start(fixture, BOB, 0);
         assert_int_equal(ask_as(&alice, &question), 0);
         assert_int_equal(ask_as(&alice, &question), 99); /* the last one is read again */
-        flood(talk, &bob);
+        flood(client, &bob);
         found = ask_as(&alice, &question);
-        guest_end(&alice);
-        guest_end(&bob);
-        talk_close(talk);
-        guests_are_gone(house);
-        house_stop(house);
+        other_user_stop(&alice);
+        other_user_stop(&bob);
+        raw_client_close(client);
+        await_other_users_gone(fixture);
+        fixture_stop(fixture);
         return found;
 }
 
-static void who_keeps_much_does_not_drive_out_who_keeps_little(void **state)
+static void a_user_that_caches_much_does_not_evict_one_that_caches_little(void **state)
 {
-        struct house *house = open_to_all(state);
+        struct daemon_fixture *fixture = open_to_all(state);
 
-        HOUSE(house, SMALL, "--socket-mode", "0666");
-        assert_int_equal(found_after_a_flood(house), 99);
+        START_DAEMON(fixture, SMALL, "--socket-mode", "0666");
+        assert_int_equal(found_after_a_flood(fixture), 99);
 }
 
 /* If every user may cache all of the pool, the oldest blocks are evicted first, as for one user. */
-static void but_where_everybody_may_keep_all_it_does(void **state)
+static void without_a_cache_limit_the_oldest_blocks_are_evicted_first(void **state)
 {
-        struct house *house = open_to_all(state);
+        struct daemon_fixture *fixture = open_to_all(state);
 
-        HOUSE(house, SMALL, "--socket-mode", "0666", "--uid-cached-percent", "100");
-        assert_int_equal(found_after_a_flood(house), 0);
+        START_DAEMON(fixture, SMALL, "--socket-mode", "0666", "--uid-cached-percent", "100");
+        assert_int_equal(found_after_a_flood(fixture), 0);
 }
 
 /* The index of this user in `charges`; fails if it is not there. */
@@ -229,73 +230,73 @@ static uint32_t row_of(const struct reply *reply, uint32_t uid)
         char path[48];
 
         for (uint32_t i = 0;; i++) {
-                snprintf(path, sizeof(path), "status.charges.%u.uid", i);
+                snprintf(path, sizeof(path), "status.users.%u.uid", i);
                 if (reply_uint(reply, path) == uid)
                         return i;
         }
 }
 
-static uint64_t charge(struct talk *talk, uint32_t uid, const char *what)
+static uint64_t charge(struct raw_client *client, uint32_t uid, const char *what)
 {
-        struct reply *reply = talk_ask(talk, "op=s", "status");
+        struct reply *reply = raw_client_call(client, "op=s", "status");
         char path[64];
 
-        snprintf(path, sizeof(path), "status.charges.%u.%s", row_of(reply, uid), what);
+        snprintf(path, sizeof(path), "status.users.%u.%s", row_of(reply, uid), what);
         return reply_uint(reply, path);
 }
 
 /* Root sees all rows.  Another user sees only its own row, as always. */
-static void what_is_cached_of_one_who_has_gone_is_shown_to_root(void **state)
+static void root_sees_the_cached_blocks_of_disconnected_users(void **state)
 {
-        const struct question look = { .wish = GUEST_LOOKS, .count = 1 };
+        const struct question look = { .action = USER_READS_STATUS, .count = 1 };
         struct question question = { .count = 100, .max_tokens = 1 };
-        struct house *house = open_to_all(state);
-        struct guest alice, bob;
+        struct daemon_fixture *fixture = open_to_all(state);
+        struct other_user alice, bob;
         struct answer answer;
-        struct talk *talk;
+        struct raw_client *client;
         const char *row;
 
-        HOUSE(house, SMALL, "--socket-mode", "0666");
-        talk = talk_greet_by(house, TALK_SOCKET);
+        START_DAEMON(fixture, SMALL, "--socket-mode", "0666");
+        client = raw_client_greet_over(fixture, RAW_CLIENT_SOCKET);
         fill(question.tokens, question.count);
-        alice = guest_begin(house, ALICE, 0);
+        alice = other_user_start(fixture, ALICE, 0);
         ask_as(&alice, &question);
-        guest_end(&alice);
-        guests_are_gone(house);
-        assert_int_equal(charge(talk, ALICE, "connections"), 0);
-        assert_int_equal(charge(talk, ALICE, "blocks"), 0);
-        assert_int_equal(charge(talk, ALICE, "cached_blocks"), blocks_of(100));
+        other_user_stop(&alice);
+        await_other_users_gone(fixture);
+        assert_int_equal(charge(client, ALICE, "connections"), 0);
+        assert_int_equal(charge(client, ALICE, "blocks"), 0);
+        assert_int_equal(charge(client, ALICE, "cached_blocks"), blocks_of(100));
 
-        bob = guest_begin(house, BOB, 0);
-        guest_ask(&bob, &look);
-        answer = guest_hear(&bob);
+        bob = other_user_start(fixture, BOB, 0);
+        other_user_send(&bob, &look);
+        answer = other_user_receive(&bob);
         row = strstr(answer.status, "\"cached_blocks\":0");
         assert_non_null(row);
         assert_null(strstr(row + 1, "\"cached_blocks\""));
-        guest_end(&bob);
-        talk_close(talk);
-        guests_are_gone(house);
-        house_stop(house);
+        other_user_stop(&bob);
+        raw_client_close(client);
+        await_other_users_gone(fixture);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(a_prompt_is_charged_while_it_runs_and_then_no_more),
-                STORY(eight_streams_of_a_long_prompt_are_charged_once_for_it),
-                STORY(what_one_user_may_not_have_is_refused_with_the_numbers),
+                DAEMON_TEST(blocks_are_charged_only_while_a_request_runs),
+                DAEMON_TEST(streams_with_a_common_prompt_are_charged_once_for_it),
+                DAEMON_TEST(refuses_a_request_over_the_block_quota_and_states_the_limit),
         };
         const struct CMUnitTest of_two_users[] = {
-                STORY(who_keeps_much_does_not_drive_out_who_keeps_little),
-                STORY(but_where_everybody_may_keep_all_it_does),
-                STORY(what_is_cached_of_one_who_has_gone_is_shown_to_root),
+                DAEMON_TEST(a_user_that_caches_much_does_not_evict_one_that_caches_little),
+                DAEMON_TEST(without_a_cache_limit_the_oldest_blocks_are_evicted_first),
+                DAEMON_TEST(root_sees_the_cached_blocks_of_disconnected_users),
         };
         int failed;
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });
         random_begin();
         failed = cmocka_run_group_tests(tests, NULL, NULL);
-        if (there_are_users())
+        if (can_become_another_user())
                 failed += cmocka_run_group_tests(of_two_users, NULL, NULL);
         return failed;
 }

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/e2e/honest.h"
+#include "tests/e2e/honest-client.h"
 
 #define QUIET_MS 200
 #define STREAMS  2 /* each by itself is more than a ring and a socket take without a reader */
@@ -15,8 +15,8 @@
 static struct want lengthy(uint32_t number)
 {
         return (struct want){ .prompt = "Once upon a time",
-                              .max_tokens = LONG_TOLD,
-                              .told = TOLD_MOST,
+                              .max_tokens = LONG_LOGPROBS,
+                              .logprobs = LOGPROBS_MOST,
                               .temperature = 1,
                               .seed = 100 + number,
                               .ignore_eos = true };
@@ -24,95 +24,97 @@ static struct want lengthy(uint32_t number)
 
 static struct stream *alone[STREAMS];
 
-/* Records the streams one by one, read as they come; once for all stories, because the daemons
+/* Records the streams one by one, read as they come; once for all tests, because the daemons
  * answer the same. */
-static void record_alone(const struct house *house)
+static void record_reference(const struct daemon_fixture *fixture)
 {
-        struct talk *talk;
+        struct raw_client *client;
 
         if (alone[0])
                 return;
-        talk = talk_greet(house);
+        client = raw_client_greet(fixture);
         for (uint32_t i = 0; i < STREAMS; i++) {
                 const struct want want = lengthy(i);
 
-                alone[i] = stream_copy(talk_whole(talk, &want));
+                alone[i] = stream_copy(raw_client_complete(client, &want));
         }
-        talk_close(talk);
+        raw_client_close(client);
 }
 
-static void forget_alone(void)
+static void free_reference(void)
 {
         for (uint32_t i = 0; i < STREAMS; i++)
                 stream_free(alone[i]);
 }
 
 /* Begins all streams, and reads nothing. */
-static struct talk *ask_all(const struct house *house, uint32_t *ids)
+static struct raw_client *ask_all(const struct daemon_fixture *fixture, uint32_t *ids)
 {
-        struct talk *talk = talk_greet(house);
+        struct raw_client *client = raw_client_greet(fixture);
 
         for (uint32_t i = 0; i < STREAMS; i++) {
                 const struct want want = lengthy(i);
 
-                ids[i] = talk_generate(talk, &want);
+                ids[i] = raw_client_generate(client, &want);
         }
-        return talk;
+        return client;
 }
 
 /* Waits until status reports that all of them stall, and nothing is computed any more. */
-static struct talk *fall_asleep(const struct house *house, uint32_t *ids)
+static struct raw_client *stall_streams(const struct daemon_fixture *fixture, uint32_t *ids)
 {
-        struct talk *talk = ask_all(house, ids), *asking = talk_greet_by(house, TALK_SOCKET);
-        uint64_t end = now_ms() + PATIENCE_MS, steps = 0, before;
+        struct raw_client *client = ask_all(fixture, ids),
+                          *asking = raw_client_greet_over(fixture, RAW_CLIENT_SOCKET);
+        uint64_t end = now_ms() + TIMEOUT_MS, steps = 0, before;
 
         do {
                 assert_true(now_ms() < end);
                 before = steps;
                 sleep_ms(QUIET_MS);
-                steps = talk_status(asking, "steps");
-        } while (talk_status(asking, "requests.stalled") < STREAMS || steps != before);
-        talk_close(asking);
-        return talk;
+                steps = raw_client_status(asking, "steps");
+        } while (raw_client_status(asking, "requests.stalled") < STREAMS || steps != before);
+        raw_client_close(asking);
+        return client;
 }
 
-static void reader_that_wakes_finds_every_token_in_order(void **state)
+static void a_stalled_reader_finds_every_token_in_order(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         uint32_t ids[STREAMS];
-        struct talk *talk;
+        struct raw_client *client;
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
-        record_alone(house);
-        talk = fall_asleep(house, ids);
-        assert_int_equal(house_status(house, "requests.running"), STREAMS);
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K");
+        record_reference(fixture);
+        client = stall_streams(fixture, ids);
+        assert_int_equal(fixture_status(fixture, "requests.running"), STREAMS);
         for (uint32_t i = 0; i < STREAMS; i++) {
-                assert_same_stream(talk_end(talk, ids[i]), alone[i]);
-                assert_true(talk_reply(talk, ids[i])->ok);
+                assert_same_stream(raw_client_await_end(client, ids[i]), alone[i]);
+                assert_true(raw_client_await_reply(client, ids[i])->ok);
         }
-        assert_int_equal(talk->stream_count, STREAMS);
-        talk_close(talk);
-        house_stop(house);
+        assert_int_equal(client->stream_count, STREAMS);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* The client reads bit by bit, with pauses: it stalls and wakes many times. */
-static void reader_that_sips_gets_all_of_it(void **state)
+static void a_reader_that_stalls_often_loses_no_token(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         uint32_t ids[STREAMS];
-        struct talk *talk;
+        struct raw_client *client;
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K", "--depth", "2");
-        record_alone(house);
-        talk = fall_asleep(house, ids);
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K", "--pipeline-depth",
+                           "2");
+        record_reference(fixture);
+        client = stall_streams(fixture, ids);
         for (uint32_t i = 0; i < 40; i++) {
-                talk_turn(talk, 10);
+                raw_client_poll(client, 10);
                 sleep_ms(5);
         }
         for (uint32_t i = 0; i < STREAMS; i++)
-                assert_same_stream(talk_end(talk, ids[i]), alone[i]);
-        talk_close(talk);
-        house_stop(house);
+                assert_same_stream(raw_client_await_end(client, ids[i]), alone[i]);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
 /* The work of the daemon for a stream whose prompt it has in the cache. */
@@ -120,91 +122,94 @@ struct cost {
         uint64_t ms, steps, rows;
 };
 
-static struct cost cost_of(struct talk *talk, const struct want *want, const struct stream *same)
+static struct cost cost_of(struct raw_client *client, const struct want *want,
+                           const struct stream *same)
 {
-        uint64_t start = now_ms(), steps = talk_status(talk, "steps"),
-                 rows = talk_status(talk, "rows");
+        uint64_t start = now_ms(), steps = raw_client_status(client, "steps"),
+                 rows = raw_client_status(client, "rows");
 
-        assert_same_stream(talk_whole(talk, want), same);
-        return (struct cost){ now_ms() - start, talk_status(talk, "steps") - steps,
-                              talk_status(talk, "rows") - rows };
+        assert_same_stream(raw_client_complete(client, want), same);
+        return (struct cost){ now_ms() - start, raw_client_status(client, "steps") - steps,
+                              raw_client_status(client, "rows") - rows };
 }
 
-static void others_run_as_if_it_were_not_there(void **state)
+static void stalled_streams_add_no_steps_to_other_streams(void **state)
 {
         const struct want want = lengthy(1);
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         struct cost before, beside;
-        struct talk *sleeper, *talk;
+        struct raw_client *sleeper, *client;
         struct stream *first;
         uint32_t ids[STREAMS];
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
-        talk = talk_greet(house);
-        first = stream_copy(talk_whole(talk, &want));
-        before = cost_of(talk, &want, first);
-        sleeper = fall_asleep(house, ids);
-        beside = cost_of(talk, &want, first);
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K");
+        client = raw_client_greet(fixture);
+        first = stream_copy(raw_client_complete(client, &want));
+        before = cost_of(client, &want, first);
+        sleeper = stall_streams(fixture, ids);
+        beside = cost_of(client, &want, first);
         printf("# a stream takes %u ms alone, %u ms beside %u stalled ones\n", (unsigned)before.ms,
                (unsigned)beside.ms, STREAMS);
-        assert_int_equal(talk_status(talk, "requests.stalled"), STREAMS);
+        assert_int_equal(raw_client_status(client, "requests.stalled"), STREAMS);
         assert_int_equal(beside.steps, before.steps);
         assert_int_equal(beside.rows, before.rows);
-        talk_close(sleeper);
-        talk_close(talk);
+        raw_client_close(sleeper);
+        raw_client_close(client);
         stream_free(first);
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
-static void reader_that_never_wakes_is_ended_as_stalled(void **state)
+static void ends_a_stream_that_stalls_for_too_long(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
         uint32_t ids[STREAMS];
-        struct talk *talk;
+        struct raw_client *client;
         uint64_t end;
         size_t count = 0;
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K", "--stall-ms", "300");
-        record_alone(house);
-        honest = honest_begin(house);
-        talk = ask_all(house, ids);
-        honest_look_for(&honest, 400);
-        honest_end(&honest);
-        for (end = now_ms() + PATIENCE_MS; house_status(house, "requests.live"); sleep_ms(100))
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K", "--stall-timeout-ms",
+                           "300");
+        record_reference(fixture);
+        honest = honest_client_start(fixture);
+        client = ask_all(fixture, ids);
+        honest_client_check_for(&honest, 400);
+        honest_client_stop(&honest);
+        for (end = now_ms() + TIMEOUT_MS; fixture_status(fixture, "requests.submitted");
+             sleep_ms(100))
                 assert_true(now_ms() < end);
         for (uint32_t i = 0; i < STREAMS; i++) {
-                const struct stream *stream = talk_end(talk, ids[i]);
+                const struct stream *stream = raw_client_await_end(client, ids[i]);
 
                 assert_int_equal(stream->end.reason, SMV_END_STALLED);
                 assert_prefix_stream(stream, alone[i]);
                 count += stream->token_count;
         }
         assert_true(count > 100);
-        assert_int_equal(
-                talk_whole(talk,
-                           &(struct want){ .prompt = "a", .max_tokens = 3, .ignore_eos = true })
-                        ->token_count,
-                3);
-        talk_close(talk);
-        house_stop(house);
+        assert_int_equal(raw_client_complete(client, &(struct want){ .prompt = "a",
+                                                                     .max_tokens = 3,
+                                                                     .ignore_eos = true })
+                                 ->token_count,
+                         3);
+        raw_client_close(client);
+        fixture_stop(fixture);
 }
 
-static void reader_that_goes_while_it_stalls_leaves_nothing(void **state)
+static void frees_everything_when_a_stalled_client_disconnects(void **state)
 {
-        struct house *house = *state;
+        struct daemon_fixture *fixture = *state;
         uint32_t ids[STREAMS];
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K");
         for (uint32_t i = 0; i < 3; i++) {
-                talk_close(fall_asleep(house, ids));
-                house_rest(house);
+                raw_client_close(stall_streams(fixture, ids));
+                fixture_await_rest(fixture);
         }
-        house_stop(house);
+        fixture_stop(fixture);
 }
 
 /* Drops the bytes that can not be sent at once; true while the daemon listens. */
-static bool shout(int fd, const struct bytes_out *bytes)
+static bool send_until_refused(int fd, const struct bytes_out *bytes)
 {
         struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
         size_t at = 0;
@@ -236,19 +241,19 @@ static uint64_t resident_kib(pid_t pid)
         return kib;
 }
 
-static void asking_for_ever_without_reading_is_bounded(void **state)
+static void disconnects_a_client_that_asks_and_never_reads(void **state)
 {
-        struct house *house = *state;
-        struct honest honest;
+        struct daemon_fixture *fixture = *state;
+        struct honest_client honest;
         uint64_t before, after, most = 0;
-        struct talk *talk;
+        struct raw_client *client;
         uint32_t pairs = 0;
         bool listens = true;
 
-        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
-        honest = honest_begin(house);
-        before = resident_kib(house->pid);
-        talk = talk_greet(house);
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--ring-bytes", "64K");
+        honest = honest_client_start(fixture);
+        before = resident_kib(fixture->pid);
+        client = raw_client_greet(fixture);
         while (listens && pairs < 1000000) {
                 struct bytes_out all = { 0 };
 
@@ -257,36 +262,37 @@ static void asking_for_ever_without_reading_is_bounded(void **state)
                         frame_put(&all, "op=s id=u stream=u", "cancel", 11 + 2 * pairs,
                                   10 + 2 * pairs);
                 }
-                listens = shout(talk->fd, &all);
+                listens = send_until_refused(client->fd, &all);
                 free(all.at);
-                honest_look(&honest);
-                after = resident_kib(house->pid);
+                honest_client_check(&honest);
+                after = resident_kib(fixture->pid);
                 most = after > most ? after : most;
         }
         printf("# hung up after %u pairs; %u MiB more at most\n", pairs,
                (unsigned)((most > before ? most - before : 0) >> 10));
         assert_false(listens);
-        talk_hangup(talk); /* everything sent before is whole frames, as always */
-        talk_close(talk);
-        honest_end(&honest);
-        house_stop(house);
+        raw_client_await_hangup(client); /* everything sent before is whole frames, as always */
+        raw_client_close(client);
+        honest_client_stop(&honest);
+        fixture_stop(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                STORY(reader_that_wakes_finds_every_token_in_order),
-                STORY(reader_that_sips_gets_all_of_it),
-                STORY(others_run_as_if_it_were_not_there),
-                STORY(reader_that_never_wakes_is_ended_as_stalled),
-                STORY(reader_that_goes_while_it_stalls_leaves_nothing),
-                STORY(asking_for_ever_without_reading_is_bounded),
+                DAEMON_TEST(a_stalled_reader_finds_every_token_in_order),
+                DAEMON_TEST(a_reader_that_stalls_often_loses_no_token),
+                DAEMON_TEST(stalled_streams_add_no_steps_to_other_streams),
+                DAEMON_TEST(ends_a_stream_that_stalls_for_too_long),
+                DAEMON_TEST(frees_everything_when_a_stalled_client_disconnects),
+                DAEMON_TEST(disconnects_a_client_that_asks_and_never_reads),
         };
 
         int failed;
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
+        require_env_paths(
+                (const char *const[]){ "SAMOVARD", "TOY_MODEL", "TOY_MODEL_MAKER", NULL });
         failed = cmocka_run_group_tests(tests, NULL, NULL);
-        forget_alone();
+        free_reference();
         return failed;
 }

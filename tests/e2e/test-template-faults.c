@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "daemon/text/template.h"
-#include "tests/e2e/faults.h"
-#include "tests/e2e/harness.h"
+#include "tests/e2e/fault-injection.h"
+#include "tests/e2e/daemon-fixture.h"
 
 #define TEMPLATE                                                                                   \
         "{% macro m(a, b=1) %}{{ a|upper }}{{ caller() if caller else b }}{% endmacro %}"          \
@@ -27,7 +27,7 @@ static int go(void)
         struct template *template = NULL;
         struct rendered rendered = { .text = NULL };
         struct arena *arena = NULL;
-        struct json *json = NULL;
+        struct json_document *json = NULL;
         struct value globals;
         char why[256] = "";
         int r = template_open(TEMPLATE, strlen(TEMPLATE), &template, why, sizeof(why));
@@ -50,7 +50,7 @@ static int go(void)
         return r;
 }
 
-static void whatever_fails_is_said_and_nothing_is_left(void **state)
+static void rendering_a_template_survives_each_failed_allocation(void **state)
 {
         uint32_t n;
 
@@ -76,7 +76,7 @@ static void whatever_fails_is_said_and_nothing_is_left(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(whatever_fails_is_said_and_nothing_is_left),
+                cmocka_unit_test(rendering_a_template_survives_each_failed_allocation),
         };
 
         faults_begin();

@@ -9,8 +9,8 @@
 
 #include "daemon/files/vocabulary.h"
 #include "daemon/text/tokenizer.h"
-#include "tests/e2e/faults.h"
-#include "tests/e2e/harness.h"
+#include "tests/e2e/fault-injection.h"
+#include "tests/e2e/daemon-fixture.h"
 
 #define TEXT  "Ho\xCC\x88lzer <|end|> it's 1234 \xE2\x96\x81 tea\n\n"
 #define MOST  5000u /* allocations and calls of one run; far fewer are reached */
@@ -54,7 +54,7 @@ static void check_file(const char *name, enum fault_kind kind)
         uint32_t failed, n;
         bool spare;
 
-        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/%s", given("SOURCES"), name);
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/%s", env_path("SOURCES"), name);
         for (n = 0; n < MOST; n++) {
                 const struct fault_plan plan = { .kind = kind, .first = n, .count = 1 };
                 int r;
@@ -78,7 +78,7 @@ static void check_file(const char *name, enum fault_kind kind)
         assert_in_range(n, 3, MOST - 1);
 }
 
-static void whatever_fails_is_said_and_nothing_is_left(void **state)
+static void opening_a_vocabulary_survives_each_failed_allocation_or_call(void **state)
 {
         static const char *const names[] = { "llama3.json", "qwen2.json",    "gpt2.json",
                                              "llama2.json", "unknown.model", "bytes.model" };
@@ -93,10 +93,10 @@ static void whatever_fails_is_said_and_nothing_is_left(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(whatever_fails_is_said_and_nothing_is_left),
+                cmocka_unit_test(opening_a_vocabulary_survives_each_failed_allocation_or_call),
         };
 
-        need((const char *const[]){ "SOURCES", NULL });
+        require_env_paths((const char *const[]){ "SOURCES", NULL });
         faults_begin();
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

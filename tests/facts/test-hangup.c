@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "daemon/edge/loop.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 struct pair {
         struct loop *loop;
@@ -107,7 +107,7 @@ static void a_half_closed_socket_reads_zero_and_still_takes_bytes(void **state)
         assert_int_equal(read(pair->theirs, &byte, 1), 1);
 }
 
-static void a_closed_socket_reads_zero_and_a_send_of_nothing_says_so(void **state)
+static void an_empty_send_to_a_closed_socket_fails(void **state)
 {
         struct pair *pair = *state;
         char byte;
@@ -117,7 +117,7 @@ static void a_closed_socket_reads_zero_and_a_send_of_nothing_says_so(void **stat
         assert_int_equal(sys_send(pair->ours, "", 0), -EPIPE);
 }
 
-static void a_send_of_nothing_says_so_with_bytes_unread_on_either_side_too(void **state)
+static void an_empty_send_to_a_closed_socket_fails_with_bytes_unread(void **state)
 {
         struct pair *pair = *state;
 
@@ -127,7 +127,7 @@ static void a_send_of_nothing_says_so_with_bytes_unread_on_either_side_too(void 
         assert_int_equal(sys_send(pair->ours, "", 0), -EPIPE);
 }
 
-static void a_full_socket_takes_a_send_of_nothing(void **state)
+static void an_empty_send_to_a_full_socket_succeeds(void **state)
 {
         struct pair *pair = *state;
         static char bytes[65536];
@@ -138,7 +138,7 @@ static void a_full_socket_takes_a_send_of_nothing(void **state)
         assert_int_equal(sys_send(pair->ours, "", 0), 0);
 }
 
-static void after_the_end_read_fires_for_ever(void **state)
+static void read_events_repeat_after_end_of_file(void **state)
 {
         struct pair *pair = *state;
 
@@ -147,7 +147,7 @@ static void after_the_end_read_fires_for_ever(void **state)
         assert_true(pair->calls > 100);
 }
 
-static void hup_fires_once_for_a_half_close_and_does_not_spin(void **state)
+static void hup_fires_once_for_a_half_close(void **state)
 {
         struct pair *pair = *state;
 
@@ -167,7 +167,7 @@ static void hup_fires_again_when_a_half_closed_socket_is_closed(void **state)
         assert_true(pair->calls >= 1 && pair->calls < 5);
 }
 
-static void hup_fires_when_it_is_closed_with_bytes_unread(void **state)
+static void hup_fires_when_a_socket_is_closed_with_bytes_unread(void **state)
 {
         struct pair *pair = *state;
 
@@ -196,13 +196,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         const struct CMUnitTest tests[] = {
                 TEST(a_half_closed_socket_reads_zero_and_still_takes_bytes),
-                TEST(a_closed_socket_reads_zero_and_a_send_of_nothing_says_so),
-                TEST(a_send_of_nothing_says_so_with_bytes_unread_on_either_side_too),
-                TEST(a_full_socket_takes_a_send_of_nothing),
-                TEST(after_the_end_read_fires_for_ever),
-                TEST(hup_fires_once_for_a_half_close_and_does_not_spin),
+                TEST(an_empty_send_to_a_closed_socket_fails),
+                TEST(an_empty_send_to_a_closed_socket_fails_with_bytes_unread),
+                TEST(an_empty_send_to_a_full_socket_succeeds),
+                TEST(read_events_repeat_after_end_of_file),
+                TEST(hup_fires_once_for_a_half_close),
                 TEST(hup_fires_again_when_a_half_closed_socket_is_closed),
-                TEST(hup_fires_when_it_is_closed_with_bytes_unread),
+                TEST(hup_fires_when_a_socket_is_closed_with_bytes_unread),
                 TEST(write_alone_fires_when_the_other_side_closes_a_full_socket),
         };
 

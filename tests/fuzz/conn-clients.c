@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "daemon/edge/wire.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 /* ---- frames a client may send ---- */
 
@@ -254,8 +254,8 @@ static void make_publish(uint32_t id, uint64_t handle)
 static void make_hold_frames(void)
 {
         for (uint64_t handle = 1; handle < 4; handle++) {
-                make_held("hold", (uint32_t)handle + 3, handle, "ms", 60000);
-                make_held("hold", 20, handle, "ms", 0);
+                make_held("pin", (uint32_t)handle + 3, handle, "pin_ms", 60000);
+                make_held("pin", 20, handle, "pin_ms", 0);
                 make_publish((uint32_t)handle + 6, handle);
                 make_held("revoke", 22, handle, NULL, 0);
         }
@@ -297,9 +297,9 @@ static void make_kept_frames(void)
         for (uint32_t id = STREAMS; id < STREAMS + 3; id++)
                 make_kept(id);
         for (uint64_t kept = 1; kept < 4; kept++) {
-                make_two("attach", STREAMS + 2, "kept", kept, NULL, 0);
-                make_two("attach", STREAMS + 3, "kept", kept, "from", kept);
-                make_two("drop", 120, "kept", kept, NULL, 0);
+                make_two("attach", STREAMS + 2, "resume_id", kept, NULL, 0);
+                make_two("attach", STREAMS + 3, "resume_id", kept, "from", kept);
+                make_two("drop", 120, "resume_id", kept, NULL, 0);
         }
         for (uint32_t id = STREAMS; id < STREAMS + 4; id++)
                 make_two("detach", 121, "stream", id, NULL, 0);
@@ -356,7 +356,7 @@ void connect_client(struct client *client)
         buffer_init(&client->out, PENDING_MAX);
         buffer_init(&client->in, 1u << 20);
         memset(client->sequences, 0, sizeof(client->sequences));
-        edge_arrive(world.edge, fds[1]);
+        accept_peer(world.edge, fds[1]);
 }
 
 void close_client(struct client *client)

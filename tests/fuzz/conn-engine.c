@@ -1,6 +1,6 @@
 /*
- * Short versions of the scribe, the engine and the waker: they keep the daemon's rules without a
- * thread, and act when the script lets them.
+ * Short versions of the text worker, the engine and the waker: they keep the daemon's rules without
+ * a thread, and act when the script lets them.
  */
 #include "tests/fuzz/conn-rig.h"
 
@@ -8,24 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/channel.h"
-#include "daemon/text/scribe.h"
+#include "daemon/ipc/channel.h"
+#include "daemon/text/worker.h"
 
-/* ---- the scribe ---- */
+/* ---- the text worker ---- */
 
-bool scribe(void)
+bool text_worker(void)
 {
-        struct scribe_job *job;
+        struct text_job *job;
         struct mail mail;
 
-        if (!mailbox_take(world.to_scribe, &mail, 1, 0))
+        if (!mailbox_take(world.to_text_worker, &mail, 1, 0))
                 return false;
         if (mail.kind == MAIL_STOP)
                 return true;
         assert(mail.kind == MAIL_JOB);
         job = mail.what;
         job->result = job->work(job);
-        mailbox_post(world.from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+        mailbox_post(world.from_text_worker, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
         return true;
 }
 
@@ -47,7 +47,7 @@ static void end_so(struct request *request, enum smv_reason reason, enum smv_cod
 
 static void post_retired(struct request *request)
 {
-        publish_call(world.publish, request->channel);
+        publish_call_loop(world.publish, request->channel);
         mailbox_post(world.from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
 }
 
@@ -103,9 +103,9 @@ static void branch(struct request *request, const struct request *parent)
         if (!request->max_tokens)
                 request->max_tokens = parent->max_tokens - outputs;
         assert(request->prompt_count + request->max_tokens <= request->tokens_max);
-        assert(request->known <= request->prompt_count);
-        memset(request->sequence.tokens + request->known, 0,
-               (request->prompt_count - request->known) * sizeof(uint32_t));
+        assert(request->submitted_count <= request->prompt_count);
+        memset(request->sequence.tokens + request->submitted_count, 0,
+               (request->prompt_count - request->submitted_count) * sizeof(uint32_t));
         publish_fork(world.publish, request, parent);
 }
 
@@ -164,7 +164,7 @@ static void on_cancel(const struct mail *mail)
 
 static void on_room(struct channel *channel)
 {
-        channel_lower(&channel->nudging);
+        channel_lower(&channel->resume_sent);
         channel_resume(channel);
 }
 
@@ -186,9 +186,9 @@ bool engine(void)
                 on_submit(mail.what);
         else if (mail.kind == MAIL_CANCEL)
                 on_cancel(&mail);
-        else if (mail.kind == MAIL_ROOM)
+        else if (mail.kind == MAIL_SPACE)
                 on_room(mail.what);
-        else if (mail.kind == MAIL_LIFT)
+        else if (mail.kind == MAIL_UNPIN)
                 assert(mail.number && mail.number <= ANCHORS);
         else if (mail.kind == MAIL_HANGUP)
                 on_hangup(mail.what);
@@ -216,7 +216,7 @@ static bool has_room(const struct request *request)
 
         if (channel->shut)
                 return true;
-        r = publish_room(channel, &room);
+        r = publish_free_bytes(channel, &room);
         assert(!r);
         if (room >= request->record_bytes_max)
                 return true;
@@ -229,22 +229,22 @@ void emit(uint32_t n, uint32_t token, uint32_t times)
 {
         static const struct logprob no_logprobs[PICK_LOGPROBS_MAX];
         struct request *request = nth_live(n);
-        enum sched_verdict verdict = SCHED_GO_ON;
+        enum sched_verdict verdict = SCHED_CONTINUE;
 
         if (!request || request->state == REQUEST_ENDING)
                 return;
         if (!request->max_tokens) {
-                request->anchored = times > 1;
+                request->pinned = times > 1;
                 end_so(request, SMV_END_LENGTH, SMV_OK);
                 return;
         }
-        while (times-- && verdict == SCHED_GO_ON && world.tokens < TOKENS_MAX &&
+        while (times-- && verdict == SCHED_CONTINUE && world.tokens < TOKENS_MAX &&
                has_room(request)) {
                 world.tokens++;
                 uint32_t *outputs = &world.outputs[request->number];
 
                 verdict = publish_token(world.publish, request, token, no_logprobs,
-                                        request->prompt_count + *outputs, SCHED_GO_ON);
+                                        request->prompt_count + *outputs, SCHED_CONTINUE);
                 if (++*outputs == request->max_tokens)
                         break;
         }
@@ -292,7 +292,7 @@ bool waker(void)
         channel_lower(&channel->waking);
         if (channel_lower(&channel->calling) || !channel_is_shared(channel))
                 call_loop(channel);
-        /* There is one thread, so no other thread holds the line. */
+        /* There is one thread, so no other thread holds the send lock. */
         if (channel_is_shared(channel) && channel_is_due(channel))
                 assert(!channel_ring(channel));
         return true;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/edge/accept.h"
 #include "daemon/edge/edge.h"
 #include "daemon/engine/publish.h"
 
@@ -43,14 +44,15 @@ struct world {
         /* for all scripts */
         struct config config;
         struct stats stats;
-        struct board *board;
+        struct usage_snapshot *usage_snapshot;
         struct served served;
         int bell;
         struct loop *loop;
         struct loop_timer *tick;
         struct publish *publish; /* the engine's */
-        struct mailbox *to_engine, *from_engine, *to_waker, *from_waker, *to_scribe, *from_scribe;
-        /* where the frames about handles and about kept streams begin */
+        struct mailbox *to_engine, *from_engine, *to_waker, *from_waker, *to_text_worker,
+                *from_text_worker;
+        /* where the frames about handles and about resumable streams begin */
         uint32_t handle_frames, kept_frames;
         struct buffer frames[FRAMES_MAX];
         const struct buffer *flood; /* one of the frames */
@@ -81,7 +83,7 @@ void push(struct client *client, size_t most);
 void listen_to_edge(struct client *client, size_t most);
 
 /* Each takes one mail; false: there is none. */
-bool scribe(void);
+bool text_worker(void);
 bool engine(void);
 bool waker(void);
 

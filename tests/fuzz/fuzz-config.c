@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/files/config-traits.h"
-#include "tests/fuzz/traits-hold.h"
+#include "tests/fuzz/check-traits.h"
 
 #define NODES_MAX 4096u
 
@@ -11,13 +11,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct traits traits;
-        struct json *json;
+        struct json_document *json;
         char why[256] = "";
 
         if (json_parse((const char *)data, size, NODES_MAX, &json, why, sizeof(why)))
                 return 0;
         if (!config_traits(json, &traits, why, sizeof(why)))
-                traits_hold(&traits);
+                check_traits(&traits);
         else
                 assert(why[0] && strlen(why) < sizeof(why));
         json_free(json);

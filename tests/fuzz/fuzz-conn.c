@@ -3,10 +3,10 @@
  *
  * An input is a script: a byte chooses an action, and the next byte says which client or request
  * and how much.  Clients connect, send frames cut anywhere, read or do not, shut and close.  The
- * loop, the scribe, the engine and the waker each act when the script lets them, so every order in
- * which their mail may cross can occur.  The edge, the mailboxes, publish and the rings are the
- * daemon's own.  The scribe, the engine and the waker are short versions that keep the same rules
- * without a thread.
+ * loop, the text worker, the engine and the waker each act when the script lets them, so every
+ * order in which their mail may cross can occur.  The edge, the mailboxes, publish and the rings
+ * are the daemon's own.  The text worker, the engine and the waker are short versions that keep the
+ * same rules without a thread.
  *
  * A script runs inside the loop: the handler of a timer takes actions until it is to let the loop
  * turn.  Each script has an edge of its own, which is checked at the end:
@@ -26,11 +26,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/edge/keeper.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
+#include "daemon/edge/admission.h"
+#include "daemon/edge/edge.h"
 #include "daemon/edge/peer.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
+#include "daemon/edge/quota.h"
+#include "daemon/edge/resumable.h"
 #include "daemon/text/chat.h"
+#include "daemon/text/tokenizer.h"
 
 struct world world;
 
@@ -78,7 +82,7 @@ static bool others_move(void)
 {
         bool moved = false;
 
-        while (scribe() || engine() || waker())
+        while (text_worker() || engine() || waker())
                 moved = true;
         return moved;
 }
@@ -92,7 +96,7 @@ enum action {
         SHUT,
         CLOSE,
         TURN,
-        SCRIBE,
+        TEXT_WORKER,
         ENGINE,
         WAKER,
         TOKEN,
@@ -130,8 +134,8 @@ static bool act(enum action action, uint8_t how)
                 return close_client(client), true;
         case TURN:
                 return false;
-        case SCRIBE:
-                return scribe(), true;
+        case TEXT_WORKER:
+                return text_worker(), true;
         case ENGINE:
                 return engine(), true;
         case WAKER:
@@ -171,27 +175,28 @@ static void check_nothing_left(void)
         const struct edge *edge = world.edge;
         uint32_t index = 0;
 
-        assert(!edge->peers && !edge->peer_count && !edge->channels_open);
+        assert(list_is_empty(&edge->peers) && !edge->peer_count && !edge->channels_open);
         assert(!edge->live_count && !edge->jobs_out);
-        assert(!admit_alive(edge->admit) && !admit_jobs(edge->admit));
+        assert(!admission_alive(edge->admission) && !admission_jobs(edge->admission));
         assert(!quota_next(edge->quota, &index));
         assert(!world.served.holds && !nth_live(0));
         for (uint32_t i = 0; i < edge->channel_count; i++)
                 assert(!edge->channels[i]);
 }
 
-/* Drops the streams that a script kept: they would end only after a time that a run does not
+/* Drops the resumable streams of a script: they would end only after a time that a run does not
  * have. */
-static bool drop_kept(void)
+static bool drop_resumable(void)
 {
         bool some = false;
 
         for (uint64_t number = 1; number <= SCRIPT_MAX; number++) {
-                struct kept *kept = keeper_find(world.edge->keeper, getuid(), number);
+                struct resumable *resumable =
+                        resumables_find(world.edge->resumables, getuid(), number);
 
-                if (kept)
-                        keeper_drop(kept);
-                some |= kept != NULL;
+                if (resumable)
+                        resumable_drop(resumable);
+                some |= resumable != NULL;
         }
         return some;
 }
@@ -204,7 +209,7 @@ static void clean_up(void)
 
         while ((request = nth_live(0)) && retire(request, SMV_END_CANCELLED, SMV_OK))
                 moved = true;
-        moved |= drop_kept() || world.edge->peers || world.edge->gone;
+        moved |= drop_resumable() || !list_is_empty(&world.edge->peers) || world.edge->gone;
         world.quiet = moved ? 0 : world.quiet + 1;
         assert(++world.turns < TURNS_MAX);
         if (world.quiet < QUIET_TURNS || world.drained)
@@ -274,28 +279,28 @@ static struct edge_conf edge_conf(void)
         return (struct edge_conf){
                 .config = &world.config,
                 .loop = world.loop,
-                .admit = { .sched = { .blocks = 64,
-                                      .user_blocks = 60,
-                                      .slots = 8,
-                                      .rows = 64,
-                                      .context = 2048,
-                                      .depth = 1,
-                                      .requests_max = REQUESTS,
-                                      .channels = CHANNELS,
-                                      .prefix.anchors = ANCHORS },
-                           .max_tokens = 1024,
-                           .requests_max = REQUESTS,
-                           .record_bytes_max = publish_record_bytes_max,
-                           .end_bytes_max = publish_end_bytes_max },
+                .admission = { .sched = { .blocks = 64,
+                                          .user_blocks = 60,
+                                          .slots = 8,
+                                          .rows = 64,
+                                          .context = 2048,
+                                          .depth = 1,
+                                          .requests_max = REQUESTS,
+                                          .channels = CHANNELS,
+                                          .prefix.pins = ANCHORS },
+                               .max_tokens = 1024,
+                               .requests_max = REQUESTS,
+                               .record_bytes_max = publish_record_bytes_max,
+                               .end_bytes_max = publish_end_bytes_max },
                 .served = &world.served,
                 .stats = &world.stats,
-                .board = world.board,
+                .usage_snapshot = world.usage_snapshot,
                 .bell = world.bell,
                 .to_engine = world.to_engine,
                 .from_engine = world.from_engine,
                 .from_waker = world.from_waker,
-                .to_scribe = world.to_scribe,
-                .from_scribe = world.from_scribe,
+                .to_text_worker = world.to_text_worker,
+                .from_text_worker = world.from_text_worker,
         };
 }
 
@@ -310,7 +315,7 @@ static void begin(const uint8_t *data, size_t count)
         uint64_t rung;
         int r;
 
-        conf.admit.seed = seed;
+        conf.admission.seed = seed;
         (void)sys_read(world.bell, &rung, sizeof(rung));
         world.script = (struct script){ .at = data, .end = data + count };
         world.cleaning = world.drained = world.failed = false;
@@ -329,13 +334,13 @@ static void end(void)
         for (uint32_t i = 0; i < CLIENTS; i++)
                 close_client(&world.clients[i]);
         check_nothing_left();
-        while (scribe())
+        while (text_worker())
                 ;
         assert(!mailbox_take(world.to_engine, &mail, 1, 0));
         assert(!mailbox_take(world.from_engine, &mail, 1, 0));
         assert(!mailbox_take(world.to_waker, &mail, 1, 0));
         assert(!mailbox_take(world.from_waker, &mail, 1, 0));
-        assert(!mailbox_take(world.from_scribe, &mail, 1, 0));
+        assert(!mailbox_take(world.from_text_worker, &mail, 1, 0));
         loop_timer_clear(world.tick);
         world.edge = edge_free(world.edge);
 }
@@ -391,10 +396,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .uid_handles = 6,
                 .uid_blocks_percent = 95,
                 .uid_cached_percent = 50,
-                .uid_held_percent = 25,
-                .uid_kept = 3,
-                .uid_kept_bytes = 256 << 10,
-                .kept = 4,
+                .uid_pinned_percent = 25,
+                .uid_resumable = 3,
+                .uid_resumable_bytes = 256 << 10,
+                .resumable = 4,
                 .publish = true,
                 .uid_connects_burst = 1000000,
                 .uid_connects_per_s = 1000000,
@@ -402,12 +407,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .ring_bytes = 64 << 10,
                 .frame_bytes = 128 << 10,
                 .reply_bytes = 4 << 10,
-                .hello_ms = 3600000,
-                .frame_ms = 3600000,
+                .hello_timeout_ms = 3600000,
+                .frame_timeout_ms = 3600000,
                 .connections = CHANNELS / 2,
                 .requests = REQUESTS,
-                .stall_ms = 60000,
-                .drain_ms = 3600000,
+                .stall_timeout_ms = 60000,
+                .drain_timeout_ms = 3600000,
         };
         strcpy(world.served.name, "tiny");
         world.served.context = 2048;
@@ -415,7 +420,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         for (uint32_t i = 0; i < CLIENTS; i++)
                 world.clients[i].fd = -1;
         r = chat_open(&(struct chat_conf){ .plain = chat_template }, &world.served.chat);
-        assert(!r && !chat_missing(world.served.chat));
+        assert(!r && !chat_refusal(world.served.chat));
         r = tokenizer_open_bytes(VOCAB, &world.served.tokenizer);
         assert(!r);
         world.bell = sys_eventfd();
@@ -424,9 +429,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         r |= mailbox_new(MAILS, -1, &world.from_engine);
         r |= mailbox_new(MAILS, -1, &world.to_waker);
         r |= mailbox_new(MAILS, world.bell, &world.from_waker);
-        r |= mailbox_new(MAILS, -1, &world.to_scribe);
-        r |= mailbox_new(MAILS, world.bell, &world.from_scribe);
-        r |= board_new(CHANNELS, &world.board);
+        r |= mailbox_new(MAILS, -1, &world.to_text_worker);
+        r |= mailbox_new(MAILS, world.bell, &world.from_text_worker);
+        r |= usage_snapshot_new(CHANNELS, &world.usage_snapshot);
         r |= loop_new(&world.loop);
         r |= loop_timer_new(world.loop, on_tick, NULL, &world.tick);
         r |= open_publish();

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "daemon/files/gguf.h"
-#include "tests/fuzz/traits-hold.h"
+#include "tests/fuzz/check-traits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,7 +63,7 @@ static void check(const struct gguf *gguf, uint64_t file_bytes)
         for (size_t i = 0; i < sizeof(arrays) / sizeof(*arrays); i++)
                 check_array(gguf, arrays[i]);
         if (!gguf_traits(gguf, &traits, why, sizeof(why)))
-                traits_hold(&traits);
+                check_traits(&traits);
 }
 
 static void check_same(const struct gguf *gguf, const struct gguf *again)

@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "daemon/json.h"
-#include "daemon/utf8.h"
+#include "json/reader.h"
+#include "json/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,7 +18,7 @@ static void check_text(const char *text, size_t bytes)
         assert(text && !text[bytes] && utf8_valid(text, bytes) == bytes);
 }
 
-static void check_value(const struct json *json, uint32_t node)
+static void check_value(const struct json_document *json, uint32_t node)
 {
         enum json_kind kind = json_kind(json, node);
         size_t bytes = 0;
@@ -37,7 +37,7 @@ static void check_value(const struct json *json, uint32_t node)
 }
 
 /* Asks of every node which nodes are its children; a node's parent lies before it. */
-static uint32_t check_tree(const struct json *json)
+static uint32_t check_tree(const struct json_document *json)
 {
         uint32_t nodes = 1;
 
@@ -68,7 +68,7 @@ static uint32_t check_tree(const struct json *json)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         const char *text = (const char *)data;
-        struct json *json = NULL;
+        struct json_document *json = NULL;
         uint32_t nodes;
         char why[256];
 

@@ -103,7 +103,7 @@ static void ask_and_fill(uint8_t how)
 {
         uint32_t most = 24 + how % 64 * 8;
         uint64_t room, head = shared_head();
-        int r = ring_room(&w.writer, most, &room);
+        int r = ring_free_bytes(&w.writer, most, &room);
 
         if (!acceptable(head)) {
                 assert(r == -EPROTO);
@@ -162,13 +162,13 @@ static void look(uint8_t how)
 {
         struct doorbell_news news = { .tail = w.truth.published,
                                       .end = how & 1 ? w.truth.published : 0,
-                                      .brim = doorbell_brim(&w.writer) };
+                                      .wake_level = doorbell_wake_level(&w.writer) };
         uint64_t wish = ((struct smv_ring_control *)w.c)->wake_position, from = w.bell.seen;
         bool due = doorbell_is_due(&w.bell, &news);
 
         assert(w.bell.seen == news.tail);
         if (wish == SMV_WAKE_NEVER || news.tail == from)
-                assert(!due || (wish != SMV_WAKE_NEVER && news.tail > news.brim));
+                assert(!due || (wish != SMV_WAKE_NEVER && news.tail > news.wake_level));
         else if (news.end > from || (wish >= from && wish < news.tail))
                 assert(due);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/files/names.h"
+#include "daemon/files/tensor-names.h"
 #include "daemon/files/safetensors.h"
 #include "daemon/files/scales.h"
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct safetensors *s, uint64_t data, uint64_t file_bytes)
 {
-        char name[TENSOR_NAME_MAX + NAME_GROWTH_MAX + 1];
+        char name[TENSOR_NAME_MAX + TENSOR_NAME_GROWTH_MAX + 1];
         uint64_t bytes = 0;
 
         for (uint32_t i = 0; i < s->tensors.count; i++) {
@@ -41,8 +41,8 @@ static void check(const struct safetensors *s, uint64_t data, uint64_t file_byte
                         assert(t->offset + t->bytes <= u->offset ||
                                u->offset + u->bytes <= t->offset);
                 }
-                if (name_canonical(t->name, name))
-                        assert(strlen(name) <= strlen(t->name) + NAME_GROWTH_MAX);
+                if (tensor_name_canonical(t->name, name))
+                        assert(strlen(name) <= strlen(t->name) + TENSOR_NAME_GROWTH_MAX);
         }
         /* The ranges are disjoint, inside, and as many bytes as there are: so they tile the
          * file. */

@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t bytes = end ? (size_t)(end - text) : size, rest = size - bytes - (end != NULL);
         struct template *template;
         struct arena *arena;
-        struct json *json;
+        struct json_document *json;
         struct value globals;
 
         why[0] = 0;

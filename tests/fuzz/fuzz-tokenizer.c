@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/text/tokenizer.h"
-#include "daemon/utf8.h"
+#include "json/utf8.h"
 
 #define ENTRIES_MAX 400u
 #define TEXT_MAX    4096u

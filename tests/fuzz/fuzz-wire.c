@@ -21,6 +21,7 @@
 #include <msgpack.h>
 
 #include "daemon/edge/values.h"
+#include "daemon/edge/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
 
@@ -32,11 +33,11 @@ static bool past_our_limits(const msgpack_object *object, uint32_t depth)
         if (object->type == MSGPACK_OBJECT_EXT)
                 return true;
         if (object->type == MSGPACK_OBJECT_ARRAY) {
-                past = depth > SMV_DEPTH_MAX;
+                past = depth > SMV_NESTING_MAX;
                 for (uint32_t i = 0; !past && i < object->via.array.size; i++)
                         past = past_our_limits(&object->via.array.ptr[i], depth + 1);
         } else if (object->type == MSGPACK_OBJECT_MAP) {
-                past = depth > SMV_DEPTH_MAX || object->via.map.size > SMV_KEYS_MAX;
+                past = depth > SMV_NESTING_MAX || object->via.map.size > SMV_KEYS_MAX;
                 for (uint32_t i = 0; !past && i < object->via.map.size; i++)
                         past = past_our_limits(&object->via.map.ptr[i].key, depth + 1) ||
                                past_our_limits(&object->via.map.ptr[i].val, depth + 1);
@@ -104,7 +105,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_N, request->n);
         check_range(request, WIRE_F_LOGPROBS, request->logprobs);
         check_range(request, WIRE_F_RING_BYTES, request->ring_bytes);
-        check_range(request, WIRE_F_MS, request->ms);
+        check_range(request, WIRE_F_PIN_MS, request->pin_ms);
         check_range(request, WIRE_F_KEEP_MS, request->keep_ms);
         check_range(request, WIRE_F_LENGTH, request->length);
         check_range(request, WIRE_F_GROUP, request->group);
@@ -144,9 +145,9 @@ static void check_values(const struct wire_talk *talk)
         arena_free(arena);
 }
 
-static const char *const classes[] = { [WIRE_INTERACTIVE] = "interactive",
-                                       [WIRE_NORMAL] = "normal",
-                                       [WIRE_BACKGROUND] = "background" };
+static const char *const priorities[] = { [WIRE_INTERACTIVE] = "interactive",
+                                          [WIRE_NORMAL] = "normal",
+                                          [WIRE_BACKGROUND] = "background" };
 
 static void put_text(struct wire_writer *writer, const struct wire_text *text)
 {
@@ -204,8 +205,8 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->ring_bytes);
         case WIRE_F_N:
                 return wire_put_uint(writer, request->n);
-        case WIRE_F_CHOICE:
-                return wire_put_uint(writer, request->choice);
+        case WIRE_F_SAMPLE_INDEX:
+                return wire_put_uint(writer, request->sample_index);
         case WIRE_F_MODEL:
                 return put_text(writer, &request->model);
         case WIRE_F_PROMPT:
@@ -247,8 +248,8 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_bool(writer, request->talk.add_generation_prompt);
         case WIRE_F_TOKENIZE:
                 return wire_put_bool(writer, request->tokenize);
-        case WIRE_F_CLASS:
-                return wire_put_text(writer, classes[request->class]);
+        case WIRE_F_PRIORITY:
+                return wire_put_text(writer, priorities[request->priority]);
         case WIRE_F_DEADLINE_MS:
                 return wire_put_uint(writer, request->deadline_ms);
         case WIRE_F_HANDLE:
@@ -259,16 +260,16 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->count);
         case WIRE_F_LOGPROBS:
                 return wire_put_uint(writer, request->logprobs);
-        case WIRE_F_MS:
-                return wire_put_uint(writer, request->ms);
+        case WIRE_F_PIN_MS:
+                return wire_put_uint(writer, request->pin_ms);
         case WIRE_F_KEEP_MS:
                 return wire_put_uint(writer, request->keep_ms);
-        case WIRE_F_KEPT:
-                return wire_put_uint(writer, request->kept);
+        case WIRE_F_RESUME_ID:
+                return wire_put_uint(writer, request->resume_id);
         case WIRE_F_FROM:
                 return wire_put_uint(writer, request->from);
         case WIRE_F_TO:
-                return wire_put_text(writer, request->to == WIRE_GROUP ? "group" : "all");
+                return wire_put_text(writer, request->to == WIRE_TO_GROUP ? "group" : "all");
         case WIRE_F_GROUP:
                 return wire_put_uint(writer, request->group);
         case WIRE_FIELD_N:
@@ -300,7 +301,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->handle == b->handle && a->length == b->length && a->count == b->count);
-        assert(a->ms == b->ms && a->to == b->to && a->group == b->group);
+        assert(a->pin_ms == b->pin_ms && a->to == b->to && a->group == b->group);
         assert(a->stream == b->stream && same_text(&a->model, &b->model));
         assert(same_text(&a->prompt, &b->prompt) && same_text(&a->text, &b->text));
         assert(a->token_count == b->token_count && same_ids(a->tokens, b->tokens, a->token_count));
@@ -310,10 +311,10 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(same_values(&a->talk.tools, &b->talk.tools));
         assert(same_values(&a->talk.template_vars, &b->talk.template_vars));
         assert(a->talk.value_count == b->talk.value_count && a->tokenize == b->tokenize);
-        assert(a->class == b->class && a->deadline_ms == b->deadline_ms);
+        assert(a->priority == b->priority && a->deadline_ms == b->deadline_ms);
         assert(a->doorbell == b->doorbell && a->ring_bytes == b->ring_bytes);
-        assert(a->n == b->n && a->choice == b->choice && a->logprobs == b->logprobs);
-        assert(a->keep_ms == b->keep_ms && a->kept == b->kept && a->from == b->from);
+        assert(a->n == b->n && a->sample_index == b->sample_index && a->logprobs == b->logprobs);
+        assert(a->keep_ms == b->keep_ms && a->resume_id == b->resume_id && a->from == b->from);
         assert(a->talk.add_generation_prompt == b->talk.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)
@@ -392,7 +393,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
 
 #include <cmocka.h>
 
-static void corpus_is_read_without_harm(void **state)
+static void the_corpus_is_decoded_without_a_crash(void **state)
 {
         const char *here = getenv("FUZZ_CORPUS");
         static uint8_t bytes[1u << 20];
@@ -427,7 +428,8 @@ static void corpus_is_read_without_harm(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(corpus_is_read_without_harm) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(
+                the_corpus_is_decoded_without_a_crash) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

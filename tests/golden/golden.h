@@ -24,7 +24,7 @@ struct nearness {
         double clear; /* a greedy token counts if it leads the second best by more than this */
         double share; /* at least this share of the clear ones must be the same */
         /* The nearness that holds instead where the cpu backend rounds the rows that it multiplies
-         * weights with (kernels/cpu/acts.h): all weights but F32 and F16. */
+         * weights with (kernels/cpu/act-quant.h): all weights but F32 and F16. */
         const struct nearness *rounded;
 };
 

@@ -107,31 +107,31 @@ static void check_fp8(const char *backend)
         assert_true(sum.clear >= eight_bits.share * sum.tokens);
 }
 
-static void ref_computes_every_family(void **state)
+static void ref_backend_matches_transformers_for_every_family(void **state)
 {
         (void)state;
         check("ref", &full);
 }
 
-static void cpu_computes_every_family(void **state)
+static void cpu_backend_matches_transformers_for_every_family(void **state)
 {
         (void)state;
         check("cpu", &full);
 }
 
-static void ref_with_half_kv_stays_near(void **state)
+static void ref_backend_with_an_f16_cache_is_near_transformers(void **state)
 {
         (void)state;
         check("ref", &half);
 }
 
-static void cpu_with_half_kv_stays_near(void **state)
+static void cpu_backend_with_an_f16_cache_is_near_transformers(void **state)
 {
         (void)state;
         check("cpu", &half);
 }
 
-static void bfloats_and_bytes_stay_near(void **state)
+static void bf16_int8_and_fp8_caches_are_near_transformers(void **state)
 {
         (void)state;
         check("ref", &bfloat);
@@ -142,13 +142,13 @@ static void bfloats_and_bytes_stay_near(void **state)
         check("cpu", &fp8);
 }
 
-static void ref_computes_weights_of_eight_bits_in_every_form(void **state)
+static void ref_backend_matches_transformers_for_every_fp8_format(void **state)
 {
         (void)state;
         check_fp8("ref");
 }
 
-static void cpu_computes_weights_of_eight_bits_in_every_form(void **state)
+static void cpu_backend_matches_transformers_for_every_fp8_format(void **state)
 {
         (void)state;
         check_fp8("cpu");
@@ -182,13 +182,13 @@ static int tear_down(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ref_computes_every_family),
-                cmocka_unit_test(cpu_computes_every_family),
-                cmocka_unit_test(ref_with_half_kv_stays_near),
-                cmocka_unit_test(cpu_with_half_kv_stays_near),
-                cmocka_unit_test(bfloats_and_bytes_stay_near),
-                cmocka_unit_test(ref_computes_weights_of_eight_bits_in_every_form),
-                cmocka_unit_test(cpu_computes_weights_of_eight_bits_in_every_form),
+                cmocka_unit_test(ref_backend_matches_transformers_for_every_family),
+                cmocka_unit_test(cpu_backend_matches_transformers_for_every_family),
+                cmocka_unit_test(ref_backend_with_an_f16_cache_is_near_transformers),
+                cmocka_unit_test(cpu_backend_with_an_f16_cache_is_near_transformers),
+                cmocka_unit_test(bf16_int8_and_fp8_caches_are_near_transformers),
+                cmocka_unit_test(ref_backend_matches_transformers_for_every_fp8_format),
+                cmocka_unit_test(cpu_backend_matches_transformers_for_every_fp8_format),
         };
 
         if (!getenv("SOURCES")) {

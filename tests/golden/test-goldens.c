@@ -5,7 +5,7 @@
  * The generator makes each model anew from the arguments in the golden, so the first check is that
  * it still makes the same bytes.
  *
- * BABBLE_MAKER is the generator, SOURCES the project's root.
+ * TOY_MODEL_MAKER is the generator, SOURCES the project's root.
  */
 #include <glob.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static void golden_read(char *name, struct golden *golden)
         assert_non_null(in);
         *golden = (struct golden){ .name = name };
         assert_int_equal(
-                fscanf(in, "babble %511[^\n] fnv %" SCNx64, golden->arguments, &golden->fnv), 2);
+                fscanf(in, "toy-model %511[^\n] fnv %" SCNx64, golden->arguments, &golden->fnv), 2);
         golden->text_count = texts_read(in, golden->texts);
         fclose(in);
 }
@@ -73,8 +73,8 @@ static void model_make(const struct golden *golden)
 {
         char command[1024];
         uint64_t fnv;
-        int count = snprintf(command, sizeof(command), "'%s' '%s' %s", getenv("BABBLE_MAKER"), path,
-                             golden->arguments);
+        int count = snprintf(command, sizeof(command), "'%s' '%s' %s", getenv("TOY_MODEL_MAKER"),
+                             path, golden->arguments);
 
         assert_in_range(count, 1, sizeof(command) - 1);
         assert_int_equal(system(command), 0);
@@ -106,25 +106,25 @@ static void check(const char *backend, const struct nearness *near)
         assert_true(sum.clear >= near->share * sum.tokens);
 }
 
-static void ref_computes_the_goldens(void **state)
+static void ref_backend_matches_the_golden_files(void **state)
 {
         (void)state;
         check("ref", &full);
 }
 
-static void cpu_computes_the_goldens(void **state)
+static void cpu_backend_matches_the_golden_files(void **state)
 {
         (void)state;
         check("cpu", &full);
 }
 
-static void ref_with_half_kv_stays_near_the_goldens(void **state)
+static void ref_backend_with_an_f16_cache_is_near_the_golden_files(void **state)
 {
         (void)state;
         check("ref", &half);
 }
 
-static void cpu_with_half_kv_stays_near_the_goldens(void **state)
+static void cpu_backend_with_an_f16_cache_is_near_the_golden_files(void **state)
 {
         (void)state;
         check("cpu", &half);
@@ -157,14 +157,14 @@ static int tear_down(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ref_computes_the_goldens),
-                cmocka_unit_test(cpu_computes_the_goldens),
-                cmocka_unit_test(ref_with_half_kv_stays_near_the_goldens),
-                cmocka_unit_test(cpu_with_half_kv_stays_near_the_goldens),
+                cmocka_unit_test(ref_backend_matches_the_golden_files),
+                cmocka_unit_test(cpu_backend_matches_the_golden_files),
+                cmocka_unit_test(ref_backend_with_an_f16_cache_is_near_the_golden_files),
+                cmocka_unit_test(cpu_backend_with_an_f16_cache_is_near_the_golden_files),
         };
 
-        if (!getenv("BABBLE_MAKER") || !getenv("SOURCES")) {
-                puts("skipped: BABBLE_MAKER and SOURCES do not say where generator and goldens "
+        if (!getenv("TOY_MODEL_MAKER") || !getenv("SOURCES")) {
+                puts("skipped: TOY_MODEL_MAKER and SOURCES do not say where generator and goldens "
                      "are");
                 return 77;
         }

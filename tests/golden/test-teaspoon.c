@@ -34,19 +34,19 @@ static void check(const char *backend, const struct nearness *near)
         assert_true(sum.clear >= near->share * sum.tokens);
 }
 
-static void ref_answers_as_transformers_does(void **state)
+static void ref_backend_answers_as_transformers_does(void **state)
 {
         (void)state;
         check("ref", &full);
 }
 
-static void cpu_answers_as_transformers_does(void **state)
+static void cpu_backend_answers_as_transformers_does(void **state)
 {
         (void)state;
         check("cpu", &full);
 }
 
-static void half_kv_stays_near(void **state)
+static void cpu_backend_with_an_f16_cache_answers_nearly_the_same(void **state)
 {
         (void)state;
         check("cpu", &half);
@@ -73,9 +73,9 @@ static int set_up(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ref_answers_as_transformers_does),
-                cmocka_unit_test(cpu_answers_as_transformers_does),
-                cmocka_unit_test(half_kv_stays_near),
+                cmocka_unit_test(ref_backend_answers_as_transformers_does),
+                cmocka_unit_test(cpu_backend_answers_as_transformers_does),
+                cmocka_unit_test(cpu_backend_with_an_f16_cache_answers_nearly_the_same),
         };
 
         if (!getenv("SOURCES")) {

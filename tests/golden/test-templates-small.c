@@ -6,7 +6,7 @@
  */
 #include "tests/unit/template-rig.h"
 
-static void jinja2_does_the_same(void **state)
+static void renders_the_same_as_jinja2(void **state)
 {
         const struct template_limits limits = template_limits(1u << 16);
         const char *others = getenv("TEMPLATES");
@@ -59,7 +59,7 @@ static void jinja2_does_the_same(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(jinja2_does_the_same),
+                cmocka_unit_test(renders_the_same_as_jinja2),
         };
 
         assert_non_null(getenv("SOURCES"));

@@ -4,10 +4,10 @@
 
 #include "kernels/steps.h"
 
-struct seat seats[SEATS_MAX];
-uint32_t seat_count;
+struct test_backend test_backends[TEST_BACKENDS_MAX];
+uint32_t test_backend_count;
 
-static int seat_open(const char *name, const char *isa, uint32_t threads)
+static int test_backend_open(const char *name, const char *isa, uint32_t threads)
 {
         struct kernels_conf conf = {
                 .threads = threads,
@@ -20,35 +20,35 @@ static int seat_open(const char *name, const char *isa, uint32_t threads)
         };
         int r;
 
-        assert_true(seat_count < SEATS_MAX);
-        r = kernels_open(name, &conf, &seats[seat_count].k);
+        assert_true(test_backend_count < TEST_BACKENDS_MAX);
+        r = kernels_open(name, &conf, &test_backends[test_backend_count].k);
         if (r == -ENOTSUP)
                 return r;
         assert_int_equal(r, 0);
-        seats[seat_count++].threads = threads;
+        test_backends[test_backend_count++].threads = threads;
         return 0;
 }
 
-void seats_open(const uint32_t *threads, uint32_t count)
+void test_backends_open(const uint32_t *threads, uint32_t count)
 {
         static const char *const isas[] = { "avx512bf16", "avx512", "avx2", "c" };
 
-        assert_int_equal(seat_open("ref", "auto", 1), 0);
+        assert_int_equal(test_backend_open("ref", "auto", 1), 0);
         for (uint32_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++)
                 for (uint32_t t = 0; t < count; t++) {
                         if (!strcmp(isas[i], "c") && threads[t] != 1 && threads[t] != 3)
                                 continue;
-                        if (seat_open("cpu", isas[i], threads[t])) {
+                        if (test_backend_open("cpu", isas[i], threads[t])) {
                                 print_message("no %s on this machine: not compared\n", isas[i]);
                                 break;
                         }
                 }
 }
 
-void seats_close(void)
+void test_backends_close(void)
 {
-        for (uint32_t i = 0; i < seat_count; i++)
-                seats[i].k->close(seats[i].k);
+        for (uint32_t i = 0; i < test_backend_count; i++)
+                test_backends[i].k->close(test_backends[i].k);
 }
 
 void context_make(struct context *c)
@@ -58,7 +58,7 @@ void context_make(struct context *c)
         c->scale = 4 / sqrtf((float)c->head_dim); /* so that some scores are far apart */
         c->k = random_floats(count);
         c->v = random_floats(count);
-        c->q = random_floats(ASKS * context_width(c));
+        c->q = random_floats(QUERY_ROWS * context_width(c));
         c->sinks = random_floats(c->heads);
         c->slopes = random_floats(c->heads);
         for (uint32_t h = 0; h < c->heads; h++)
@@ -76,12 +76,12 @@ void context_free(struct context *c)
 
 const float *context_ask(const struct context *c, uint32_t slot, uint32_t position)
 {
-        return c->q + (position + slot * 13) % ASKS * context_width(c);
+        return c->q + (position + slot * 13) % QUERY_ROWS * context_width(c);
 }
 
 /* ---- a backend's copy of it ---- */
 
-static float *floats_load(struct seat *s, const float *host, size_t count)
+static float *floats_load(struct test_backend *s, const float *host, size_t count)
 {
         float *floats;
 
@@ -91,38 +91,40 @@ static float *floats_load(struct seat *s, const float *host, size_t count)
         return floats;
 }
 
-static void step(struct seat *s, struct step step)
+static void step(struct test_backend *s, struct step step)
 {
         step.number = ++s->number;
         assert_int_equal(s->k->step_begin(s->k, s->kv, &step), 0);
 }
 
-uint32_t seat_page(const struct seat *s, uint32_t slot, uint32_t index)
+uint32_t test_backend_page(const struct test_backend *s, uint32_t slot, uint32_t index)
 {
         return (index + 5 * slot) % CONTEXT_PAGES * s->stride % CONTEXT_PAGES;
 }
 
-void seat_pages(struct seat *s, uint32_t slot, uint32_t from, uint32_t to, bool there)
+void test_backend_pages(struct test_backend *s, uint32_t slot, uint32_t from, uint32_t to,
+                        bool there)
 {
         struct step_page pages[CONTEXT_PAGES];
         uint32_t n = 0;
 
         for (uint32_t i = from; i < to; i++)
-                pages[n++] = (struct step_page){ slot, i,
-                                                 there ? seat_page(s, slot, i) : STEPS_NO_PAGE };
+                pages[n++] =
+                        (struct step_page){ slot, i,
+                                            there ? test_backend_page(s, slot, i) : STEPS_NO_PAGE };
         step(s, (struct step){ .page_count = n, .pages = pages });
         assert_int_equal(s->k->step_end(s->k), 0);
 }
 
-void seat_take(struct seat *s, const struct context *c)
+void test_backend_use_context(struct test_backend *s, const struct context *c)
 {
         uint32_t kv = c->kv_heads * c->head_dim;
-        struct mat_shape shape = { .columns = 1, .parts = 3, .rows = { kv, kv, kv } };
+        struct matrix_shape shape = { .columns = 1, .parts = 3, .rows = { kv, kv, kv } };
         struct kv_shape pool = { 1, c->kv_heads, c->head_dim, CONTEXT_PAGES, c->type };
         float *zeros = calloc(3 * kv, sizeof(*zeros));
 
         assert_non_null(zeros);
-        assert_int_equal(s->k->mat_new(s->k, &shape, &s->zeros), 0);
+        assert_int_equal(s->k->matrix_new(s->k, &shape, &s->zeros), 0);
         for (uint32_t p = 0; p < 3; p++)
                 assert_int_equal(s->k->weights_put(s->k, s->zeros, p, 0, kv, zeros), 0);
         s->x = floats_load(s, NULL, CONTEXT_ROWS);
@@ -137,20 +139,20 @@ void seat_take(struct seat *s, const struct context *c)
         memset(s->kv->pages, 0xff, CONTEXT_PAGES * s->kv->page_bytes); /* NaN in every type */
         s->stride = 89;
         for (uint32_t slot = 0; slot < SLOTS; slot++)
-                seat_pages(s, slot, 0, CONTEXT_PAGES, true);
+                test_backend_pages(s, slot, 0, CONTEXT_PAGES, true);
 }
 
-void seat_leave(struct seat *s)
+void test_backend_end_step(struct test_backend *s)
 {
         float *floats[] = { s->x, s->bias, s->q, s->out, s->sinks, s->slopes };
 
         for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); i++)
                 s->k->floats_free(s->k, floats[i]);
-        s->k->mat_free(s->k, s->zeros);
+        s->k->matrix_free(s->k, s->zeros);
         s->k->kv_free(s->k, s->kv);
 }
 
-void seat_write(struct seat *s, const struct context *c, uint32_t from, uint32_t to)
+void test_backend_write(struct test_backend *s, const struct context *c, uint32_t from, uint32_t to)
 {
         uint32_t kv = c->kv_heads * c->head_dim;
         struct qkv op = {
@@ -175,14 +177,14 @@ void seat_write(struct seat *s, const struct context *c, uint32_t from, uint32_t
         }
 }
 
-void seat_copy(struct seat *s, const struct seat *from)
+void test_backend_copy(struct test_backend *s, const struct test_backend *from)
 {
         assert_int_equal(s->k->layout, from->k->layout);
         assert_int_equal(s->stride, from->stride);
         memcpy(s->kv->pages, from->kv->pages, CONTEXT_PAGES * s->kv->page_bytes);
 }
 
-void seat_order(struct seat *s, uint32_t stride)
+void test_backend_order_pages(struct test_backend *s, uint32_t stride)
 {
         size_t bytes = s->kv->page_bytes;
         uint8_t *pages = malloc(CONTEXT_PAGES * bytes);
@@ -196,11 +198,11 @@ void seat_order(struct seat *s, uint32_t stride)
         free(pages);
         s->stride = stride;
         for (uint32_t slot = 0; slot < SLOTS; slot++)
-                seat_pages(s, slot, 0, CONTEXT_PAGES, true);
+                test_backend_pages(s, slot, 0, CONTEXT_PAGES, true);
 }
 
-void seat_attend(struct seat *s, const struct context *c, const struct chunk *chunks,
-                 uint32_t chunk_count, float *ret_out)
+void test_backend_attend(struct test_backend *s, const struct context *c,
+                         const struct chunk *chunks, uint32_t chunk_count, float *ret_out)
 {
         struct step_row rows[CONTEXT_ROWS];
         struct step_run runs[SLOTS];

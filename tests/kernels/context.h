@@ -11,13 +11,13 @@
 #ifndef TESTS_KERNELS_CONTEXT_H
 #define TESTS_KERNELS_CONTEXT_H
 
-#include "tests/kernels/world.h"
+#include "tests/kernels/small-model.h"
 
-#define CONTEXT_PAGES  197u /* a prime: any smaller stride visits all of them */
-#define CONTEXT_LENGTH (CONTEXT_PAGES * PAGE_POSITIONS)
-#define ASKS           67u /* different query rows */
-#define SEATS_MAX      17u
-#define CONTEXT_ROWS   160u
+#define CONTEXT_PAGES     197u /* a prime: any smaller stride visits all of them */
+#define CONTEXT_LENGTH    (CONTEXT_PAGES * PAGE_POSITIONS)
+#define QUERY_ROWS        67u /* different query rows */
+#define TEST_BACKENDS_MAX 17u
+#define CONTEXT_ROWS      160u
 
 struct context {
         enum kv_type type;
@@ -32,27 +32,27 @@ struct context {
 };
 
 /* A backend with room for contexts, and its objects for the current one. */
-struct seat {
+struct test_backend {
         struct kernels *k;
         uint32_t threads;
         uint32_t stride; /* the stride that orders its pages */
         uint64_t number; /* of its last step */
         struct kv *kv;
-        struct mat *zeros;
+        struct matrix *zeros;
         float *x, *bias, *q, *out, *sinks, *slopes;
 };
 
 /* ref, then the cpu backend: the fastest instruction set with one thread first */
-extern struct seat seats[SEATS_MAX];
-extern uint32_t seat_count;
+extern struct test_backend test_backends[TEST_BACKENDS_MAX];
+extern uint32_t test_backend_count;
 
 /*
  * Opens ref, and the cpu backend with each number of threads.  Where a processor's own
  * instruction for fused sums is not used, only one and three threads are opened, since those
  * runs take long.
  */
-void seats_open(const uint32_t *threads, uint32_t count);
-void seats_close(void);
+void test_backends_open(const uint32_t *threads, uint32_t count);
+void test_backends_close(void);
 
 /* Fills in the fields that follow from those already set, with random numbers below 1. */
 void context_make(struct context *c);
@@ -74,19 +74,21 @@ static inline uint32_t context_first(const struct context *c, uint32_t own)
         return c->window && own >= c->window ? own - c->window + 1 : 0;
 }
 
-void seat_take(struct seat *s, const struct context *c);
-void seat_leave(struct seat *s);
+void test_backend_use_context(struct test_backend *s, const struct context *c);
+void test_backend_end_step(struct test_backend *s);
 /* Writes positions [from, to) of slot 0. */
-void seat_write(struct seat *s, const struct context *c, uint32_t from, uint32_t to);
+void test_backend_write(struct test_backend *s, const struct context *c, uint32_t from,
+                        uint32_t to);
 /* Copies the pages of `from` into those of `s`. */
-void seat_copy(struct seat *s, const struct seat *from);
+void test_backend_copy(struct test_backend *s, const struct test_backend *from);
 /* Orders the pages of the same context by another stride. */
-void seat_order(struct seat *s, uint32_t stride);
-uint32_t seat_page(const struct seat *s, uint32_t slot, uint32_t index);
+void test_backend_order_pages(struct test_backend *s, uint32_t stride);
+uint32_t test_backend_page(const struct test_backend *s, uint32_t slot, uint32_t index);
 /* Removes entries [from, to) of a slot's table, or puts them back if `there`. */
-void seat_pages(struct seat *s, uint32_t slot, uint32_t from, uint32_t to, bool there);
+void test_backend_pages(struct test_backend *s, uint32_t slot, uint32_t from, uint32_t to,
+                        bool there);
 /* ret_out: (rows of all chunks, heads, head_dim) */
-void seat_attend(struct seat *s, const struct context *c, const struct chunk *chunks,
-                 uint32_t chunk_count, float *ret_out);
+void test_backend_attend(struct test_backend *s, const struct context *c,
+                         const struct chunk *chunks, uint32_t chunk_count, float *ret_out);
 
 #endif

@@ -150,7 +150,7 @@ static inline struct pick random_pick(uint32_t vocab)
         pick.top_p = random_below(4) ? top_ps[random_below(11)] : (float)random_next() * 0x1p-32f;
         pick.min_p = min_ps[random_below(9)];
         pick.top_k = top_ks[random_below(14)];
-        pick.choice = random_below(3);
+        pick.sample_index = random_below(3);
         pick.seed = (uint64_t)random_next() << 32 | random_next();
         pick.position = random_below(2) ? random_below(1000) : (uint64_t)random_next() << 20;
         pick.logprobs = random_below(3) ? 0 : random_below(PICK_LOGPROBS_MAX + 1);

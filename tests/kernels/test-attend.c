@@ -29,14 +29,14 @@ static int open_seats(void **state)
         const uint32_t threads[] = { 1 };
 
         (void)state;
-        seats_open(threads, 1);
+        test_backends_open(threads, 1);
         return 0;
 }
 
 static int close_seats(void **state)
 {
         (void)state;
-        seats_close();
+        test_backends_close();
         return 0;
 }
 
@@ -80,8 +80,9 @@ static double slack_of(const struct context *c, const struct extent *e, const fl
 }
 
 /* Near where ref is finite, not finite where it is not. */
-static void row_is_near(const struct context *c, const struct extent *e, const struct seat *s,
-                        uint32_t own, const float *is, const float *should)
+static void row_is_near(const struct context *c, const struct extent *e,
+                        const struct test_backend *s, uint32_t own, const float *is,
+                        const float *should)
 {
         const float *q = context_ask(c, 0, own);
 
@@ -98,7 +99,7 @@ static void row_is_near(const struct context *c, const struct extent *e, const s
         }
 }
 
-/* Computes the row at `own` on all seats, and compares each with ref. */
+/* Computes the row at `own` on all backends, and compares each with ref. */
 static void row_agrees(const struct context *c, const struct extent *e, uint32_t own)
 {
         float *should = malloc(context_width(c) * sizeof(*should));
@@ -107,10 +108,10 @@ static void row_agrees(const struct context *c, const struct extent *e, uint32_t
 
         assert_non_null(should);
         assert_non_null(is);
-        seat_attend(&seats[0], c, &chunk, 1, should);
-        for (uint32_t i = 1; i < seat_count; i++) {
-                seat_attend(&seats[i], c, &chunk, 1, is);
-                row_is_near(c, e, &seats[i], own, is, should);
+        test_backend_attend(&test_backends[0], c, &chunk, 1, should);
+        for (uint32_t i = 1; i < test_backend_count; i++) {
+                test_backend_attend(&test_backends[i], c, &chunk, 1, is);
+                row_is_near(c, e, &test_backends[i], own, is, should);
         }
         free(should);
         free(is);
@@ -118,20 +119,20 @@ static void row_agrees(const struct context *c, const struct extent *e, uint32_t
 
 static void take_all(const struct context *c)
 {
-        for (uint32_t i = 0; i < seat_count; i++)
-                seat_take(&seats[i], c);
+        for (uint32_t i = 0; i < test_backend_count; i++)
+                test_backend_use_context(&test_backends[i], c);
 }
 
 static void write_all(const struct context *c, uint32_t from, uint32_t to)
 {
-        for (uint32_t i = 0; i < seat_count; i++)
-                seat_write(&seats[i], c, from, to);
+        for (uint32_t i = 0; i < test_backend_count; i++)
+                test_backend_write(&test_backends[i], c, from, to);
 }
 
 static void leave_all(void)
 {
-        for (uint32_t i = 0; i < seat_count; i++)
-                seat_leave(&seats[i]);
+        for (uint32_t i = 0; i < test_backend_count; i++)
+                test_backend_end_step(&test_backends[i]);
 }
 
 static const uint32_t owns[] = { 0,   1,    15,   16,   17,   62,   63,   64,   65,   127,
@@ -263,7 +264,7 @@ static void take_course(struct context *c, enum course course)
                         k[d] *= course == EQUAL ? 0 : 0.25f;
                 k[0] = score_at(course, i / c->kv_heads) / c->scale;
         }
-        for (size_t i = 0; i < ASKS * context_width(c); i += c->head_dim)
+        for (size_t i = 0; i < QUERY_ROWS * context_width(c); i += c->head_dim)
                 c->q[i] = 1;
 }
 
@@ -297,7 +298,7 @@ static void look_at(struct context *c, const struct extent *e, uint32_t position
                 }
 }
 
-static void infinity_in_keys_and_values_is_as_finite_as_ref_has_it(void **state)
+static void infinite_keys_and_values_give_the_same_finiteness_as_ref(void **state)
 {
         static const uint32_t places[] = { 0, 15, 16, 63, 64, 500, 1023, 1024, 2047, 2048 };
 
@@ -326,7 +327,7 @@ static void infinity_in_keys_and_values_is_as_finite_as_ref_has_it(void **state)
 }
 
 /* Its weight may be nothing: a number that is none is none then, too. */
-static void value_that_is_not_finite_is_told_however_little_it_weighs(void **state)
+static void a_value_that_is_not_finite_shows_even_with_zero_weight(void **state)
 {
         static const enum course courses[] = { HUGE_EARLY, HUGE_LATE, HUGE_IN_A_TILE, FALLING };
         static const uint32_t places[] = { 1, 40, 1200, 1300, 2500 };
@@ -355,8 +356,8 @@ int main(void)
                 cmocka_unit_test(rows_at_every_border_agree_with_ref),
                 cmocka_unit_test(windows_that_begin_anywhere_agree_with_ref),
                 cmocka_unit_test(scores_that_differ_wildly_agree_with_ref),
-                cmocka_unit_test(infinity_in_keys_and_values_is_as_finite_as_ref_has_it),
-                cmocka_unit_test(value_that_is_not_finite_is_told_however_little_it_weighs),
+                cmocka_unit_test(infinite_keys_and_values_give_the_same_finiteness_as_ref),
+                cmocka_unit_test(a_value_that_is_not_finite_shows_even_with_zero_weight),
         };
 
         random_seed();

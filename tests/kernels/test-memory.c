@@ -47,7 +47,7 @@ static long faults(void)
         return usage.ru_minflt;
 }
 
-static void no_number_that_a_step_writes_is_the_first_of_its_page(void **state)
+static void steps_cause_no_page_faults_in_float_buffers(void **state)
 {
         struct kernels *k = open_cpu();
         float *host = malloc(FLOATS * sizeof(*host)), *floats;
@@ -65,7 +65,7 @@ static void no_number_that_a_step_writes_is_the_first_of_its_page(void **state)
         k->close(k);
 }
 
-static void no_block_that_a_step_writes_is_the_first_of_its_page(void **state)
+static void steps_cause_no_page_faults_in_the_kv_pool(void **state)
 {
         const struct kv_shape shape = {
                 .layers = 4,
@@ -105,7 +105,7 @@ static void is_all(const unsigned char *piece, size_t bytes, unsigned char what)
         assert_int_equal(memcmp(piece, piece + 1, bytes - 1), 0);
 }
 
-static void a_piece_is_zero_and_its_own_whichever_went_before(void **state)
+static void an_allocation_is_zeroed_and_overlaps_no_other(void **state)
 {
         unsigned char *pieces[SIZES] = { NULL };
 
@@ -143,7 +143,7 @@ static size_t resident(void)
         return held * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void a_piece_that_goes_gives_its_memory_back_though_its_neighbour_stays(void **state)
+static void freeing_memory_returns_it_to_the_kernel_and_keeps_its_neighbour(void **state)
 {
         unsigned char *first = memory_new(1, 12 * MIB), *second = memory_new(1, 12 * MIB);
         size_t before;
@@ -163,11 +163,10 @@ static void a_piece_that_goes_gives_its_memory_back_though_its_neighbour_stays(v
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(no_number_that_a_step_writes_is_the_first_of_its_page),
-                cmocka_unit_test(no_block_that_a_step_writes_is_the_first_of_its_page),
-                cmocka_unit_test(a_piece_is_zero_and_its_own_whichever_went_before),
-                cmocka_unit_test(
-                        a_piece_that_goes_gives_its_memory_back_though_its_neighbour_stays),
+                cmocka_unit_test(steps_cause_no_page_faults_in_float_buffers),
+                cmocka_unit_test(steps_cause_no_page_faults_in_the_kv_pool),
+                cmocka_unit_test(an_allocation_is_zeroed_and_overlaps_no_other),
+                cmocka_unit_test(freeing_memory_returns_it_to_the_kernel_and_keeps_its_neighbour),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,9 +18,9 @@
 #include <pthread.h>
 
 #include "kernels/blocks.h"
+#include "kernels/convert.h"
 #include "kernels/cpu/panel.h"
-#include "kernels/rows.h"
-#include "tests/kernels/world.h"
+#include "tests/kernels/small-model.h"
 
 #define GUARD   64u
 #define THREADS 3u
@@ -125,7 +125,7 @@ static void rows_come_back(const struct weights *w)
         free(is);
 }
 
-static void rows_come_back_bit_for_bit_in_every_type_and_shape(void **state)
+static void rows_read_back_bit_for_bit_in_every_type_and_shape(void **state)
 {
         struct weights w;
 
@@ -177,7 +177,7 @@ static void *runner_work(void *arg)
         return NULL;
 }
 
-static void threads_put_rows_of_a_panel_beside_each_other(void **state)
+static void threads_can_put_rows_of_one_panel_concurrently(void **state)
 {
         (void)state;
         for (enum row_type type = 0; type < ROW_TYPE_N; type++)
@@ -208,7 +208,7 @@ static void threads_put_rows_of_a_panel_beside_each_other(void **state)
  * A row has its own bits.  In panels of zeros and in panels of ones it leaves all other rows
  * unchanged.
  */
-static void row_changes_no_bit_of_another(void **state)
+static void putting_a_row_changes_no_bit_of_another(void **state)
 {
         struct weights w;
         uint8_t *before;
@@ -231,7 +231,7 @@ static void row_changes_no_bit_of_another(void **state)
                 }
 }
 
-static void panel_is_as_large_as_its_slabs(void **state)
+static void a_panel_has_the_size_of_its_slabs(void **state)
 {
         static const struct {
                 enum row_type type;
@@ -368,21 +368,21 @@ static const uint8_t *e4m3_check(const uint8_t *slab, uint32_t row, const struct
 static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint32_t row,
                                    const struct block *b)
 {
-        bool has_leasts = type == ROW_Q4_1 || type == ROW_Q5_1 || type == ROW_Q4_K ||
-                          type == ROW_Q5_K || type == ROW_Q2_K;
+        bool has_mins = type == ROW_Q4_1 || type == ROW_Q5_1 || type == ROW_Q4_K ||
+                        type == ROW_Q5_K || type == ROW_Q2_K;
 
         if (type == ROW_F8_E4M3)
                 return e4m3_check(slab, row, b);
         assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->scale));
         slab += 64;
-        if (has_leasts) {
-                assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->least));
+        if (has_mins) {
+                assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->min));
                 slab += 64;
         }
         if (type == ROW_Q4_K || type == ROW_Q5_K) {
                 for (uint32_t i = 0; i < 8; i++) {
                         assert_int_equal(run_at(slab, row, i), b->scales[i]);
-                        assert_int_equal(run_at(slab, row, 8 + i), b->leasts[i]);
+                        assert_int_equal(run_at(slab, row, 8 + i), b->mins[i]);
                 }
                 return slab + 3 * 128;
         }
@@ -403,7 +403,7 @@ static const uint8_t *runs_check(enum row_type type, const uint8_t *at, uint32_t
 
                 if (type == ROW_Q2_K) {
                         assert_int_equal(run & 15, b->scales[first + i]);
-                        assert_int_equal(run >> 4, b->leasts[first + i]);
+                        assert_int_equal(run >> 4, b->mins[first + i]);
                 } else {
                         assert_int_equal((int8_t)run, b->scales[first + i]);
                 }
@@ -490,12 +490,12 @@ static void numbers_lie_where_the_header_says(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(panel_is_as_large_as_its_slabs),
+                cmocka_unit_test(a_panel_has_the_size_of_its_slabs),
                 cmocka_unit_test(blocks_lie_where_the_header_says),
                 cmocka_unit_test(numbers_lie_where_the_header_says),
-                cmocka_unit_test(rows_come_back_bit_for_bit_in_every_type_and_shape),
-                cmocka_unit_test(row_changes_no_bit_of_another),
-                cmocka_unit_test(threads_put_rows_of_a_panel_beside_each_other),
+                cmocka_unit_test(rows_read_back_bit_for_bit_in_every_type_and_shape),
+                cmocka_unit_test(putting_a_row_changes_no_bit_of_another),
+                cmocka_unit_test(threads_can_put_rows_of_one_panel_concurrently),
         };
 
         random_seed();

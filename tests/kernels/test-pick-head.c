@@ -2,7 +2,7 @@
  * Picking from logits that head() made in the same step, with any backend: `test-pick-head
  * ref`, `test-pick-head cpu`.  While a backend makes logits it may keep notes for the pick.
  * The tests cover all ways in which such notes could belong to other logits.  Picks are
- * compared with the definition (line.h) for the logits that get() returns.
+ * compared with the definition (ref-sampler.h) for the logits that get() returns.
  *
  * Column c of the matrix holds the logits of row c: x has 4 there and 0 elsewhere.  A masked
  * logit is 4 times a number so large that the product overflows.
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "tests/kernels/pick-fixture.h"
 #include "tests/kernels/pick-rows.h"
-#include "tests/kernels/picker.h"
 
 #define VOCAB   9001u
 #define WANTS   64u
@@ -19,8 +19,8 @@
 #define MASK    -3e38f
 
 struct stage {
-        struct bench b;
-        struct mat *mat;
+        struct fixture b;
+        struct matrix *matrix;
         uint32_t vocab; /* of mat */
         float *weights; /* (vocab, COLUMNS), on the host */
         float *x, *other;
@@ -34,7 +34,7 @@ static int stage_open(void **state)
 
         random_state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
         print_message("SEED=%llu\n", (unsigned long long)random_state);
-        bench_open(&s.b, VOCAB, WANTS);
+        fixture_open(&s.b, VOCAB, WANTS);
         s.weights = malloc((size_t)VOCAB * COLUMNS * sizeof(*s.weights));
         s.row = malloc(VOCAB * sizeof(*s.row));
         assert_true(s.weights && s.row);
@@ -52,15 +52,15 @@ static int stage_close(void **state)
         s->b.k->floats_free(s->b.k, s->other);
         free(s->weights);
         free(s->row);
-        bench_close(&s->b);
+        fixture_close(&s->b);
         return 0;
 }
 
 /* ---- a matrix ---- */
 
-static void mat_make(struct stage *s, enum row_type type)
+static void matrix_make(struct stage *s, enum row_type type)
 {
-        struct mat_shape shape = {
+        struct matrix_shape shape = {
                 .columns = COLUMNS, .parts = 1, .rows = { s->vocab }, .type = { type }
         };
         uint16_t *halves = malloc((size_t)s->vocab * COLUMNS * sizeof(*halves));
@@ -72,8 +72,8 @@ static void mat_make(struct stage *s, enum row_type type)
                 memcpy(&u, &s->weights[i], sizeof(u));
                 halves[i] = (uint16_t)(u >> 16);
         }
-        assert_int_equal(s->b.k->mat_new(s->b.k, &shape, &s->mat), 0);
-        assert_int_equal(s->b.k->weights_put(s->b.k, s->mat, 0, 0, s->vocab,
+        assert_int_equal(s->b.k->matrix_new(s->b.k, &shape, &s->matrix), 0);
+        assert_int_equal(s->b.k->weights_put(s->b.k, s->matrix, 0, 0, s->vocab,
                                              type == ROW_F32 ? (void *)s->weights : halves),
                          0);
         free(halves);
@@ -96,12 +96,12 @@ static void weights_make(struct stage *s, uint32_t vocab)
 static void stage_set(struct stage *s, uint32_t vocab)
 {
         weights_make(s, vocab);
-        mat_make(s, ROW_F32);
+        matrix_make(s, ROW_F32);
 }
 
 static void stage_clear(struct stage *s)
 {
-        s->b.k->mat_free(s->b.k, s->mat);
+        s->b.k->matrix_free(s->b.k, s->matrix);
 }
 
 /* ---- a step ---- */
@@ -113,12 +113,12 @@ static void begin(struct stage *s, const uint32_t *want, const struct pick *pick
         for (uint32_t i = 0; i < WANTS; i++)
                 x[i * COLUMNS + i] = 4;
         s->b.k->put(s->b.k, s->x, x, WANTS * COLUMNS);
-        bench_begin(&s->b, want, picks, count);
+        fixture_begin(&s->b, want, picks, count);
 }
 
 static void run_head(struct stage *s, float *logits, float softcap)
 {
-        struct head op = { .w = s->mat, .softcap = softcap };
+        struct head op = { .w = s->matrix, .softcap = softcap };
 
         assert_int_equal(s->b.k->head(s->b.k, &op, logits, s->x), 0);
 }
@@ -130,13 +130,13 @@ static void expect_picks(struct stage *s, const float *logits, uint32_t vocab,
         uint32_t tokens[WANTS];
 
         assert_int_equal(s->b.k->pick(s->b.k, logits, vocab), 0);
-        bench_end(&s->b, tokens);
+        fixture_end(&s->b, tokens);
         for (uint32_t i = 0; i < count; i++) {
                 s->b.k->get(s->b.k, s->row, logits + (size_t)i * vocab, vocab);
-                line_up(&s->b.line, s->row, vocab);
+                ref_sampler_load(&s->b.ref_sampler, s->row, vocab);
                 expect_picked(&s->b, &picks[i], tokens[i]);
                 if (tokens[i] != PICK_NOT_FINITE)
-                        expect_told(&s->b, i, tokens[i], picks[i].logprobs);
+                        expect_logprobs(&s->b, i, tokens[i], picks[i].logprobs);
         }
 }
 
@@ -180,7 +180,7 @@ static void expect_the_columns(struct stage *s)
         }
 }
 
-static void picks_are_from_what_head_made(void **state)
+static void picks_follow_the_logits_that_head_computed(void **state)
 {
         static const uint32_t vocabs[] = { 1, 2, 31, 32, 33, 63, 64, 65, 95, 1000, 1023, VOCAB };
         static const uint32_t some[] = { 1, 4, 5, 6, 27, 38, 59 }, one[] = { 8 };
@@ -201,19 +201,19 @@ static void picks_are_from_what_head_made(void **state)
         }
 }
 
-static void picks_are_from_what_bfloats_made(void **state)
+static void picks_follow_the_logits_of_bf16_weights(void **state)
 {
         static const uint32_t want[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13 };
         struct stage *s = *state;
 
         weights_make(s, 1001);
-        mat_make(s, ROW_BF16);
+        matrix_make(s, ROW_BF16);
         run(s, want, 14, 0);
         run(s, want, 14, 20);
         stage_clear(s);
 }
 
-static void logprobs_are_of_what_head_made(void **state)
+static void logprobs_follow_the_logits_that_head_computed(void **state)
 {
         static const float temperatures[] = { 0, 1, 0.7f };
         static const uint32_t vocabs[] = { 33, 1000, VOCAB };
@@ -238,7 +238,7 @@ static void logprobs_are_of_what_head_made(void **state)
 /* ---- numbers that are not finite ---- */
 
 /* A weight that is no number makes the logit of its token none, in all rows. */
-static void a_weight_that_is_not_finite_is_seen_in_all_rows(void **state)
+static void a_weight_that_is_not_finite_fails_the_pick_of_all_rows(void **state)
 {
         static const uint32_t want[] = { 0, 1, 2, 3, 4, 5 }, vocab = 203;
         static const uint32_t places[] = { 0, 1, 31, 32, 64, 100, 191, 192, 201, 202 };
@@ -251,12 +251,12 @@ static void a_weight_that_is_not_finite_is_seen_in_all_rows(void **state)
 
                 weights_make(s, vocab);
                 s->weights[places[i] * COLUMNS + COLUMNS - 1] = bad[i % 3];
-                mat_make(s, ROW_F32);
+                matrix_make(s, ROW_F32);
                 picks_make(picks, 6, vocab);
                 begin(s, want, picks, 6);
                 run_head(s, s->b.logits, i & 1 ? 10.0f : 0);
                 assert_int_equal(s->b.k->pick(s->b.k, s->b.logits, vocab), 0);
-                bench_end(&s->b, tokens);
+                fixture_end(&s->b, tokens);
                 for (uint32_t w = 0; w < 6; w++)
                         assert_int_equal(tokens[w], PICK_NOT_FINITE);
                 stage_clear(s);
@@ -264,7 +264,7 @@ static void a_weight_that_is_not_finite_is_seen_in_all_rows(void **state)
 }
 
 /* One of x does so in its own row only; and a product may be too large for a float. */
-static void a_row_that_is_not_finite_is_the_only_one(void **state)
+static void a_row_that_is_not_finite_fails_only_its_own_pick(void **state)
 {
         static const uint32_t want[] = { 0, 1, 2, 3, 4, 5, 6 }, vocab = 333;
         const float nan = NAN;
@@ -274,17 +274,17 @@ static void a_row_that_is_not_finite_is_the_only_one(void **state)
 
         weights_make(s, vocab);
         s->weights[330 * COLUMNS + 5] = 3e38f; /* times 4 */
-        mat_make(s, ROW_F32);
+        matrix_make(s, ROW_F32);
         picks_make(picks, 7, vocab);
         begin(s, want, picks, 7);
         s->b.k->put(s->b.k, s->x + 2 * COLUMNS, &nan, 1);
         run_head(s, s->b.logits, 0);
         assert_int_equal(s->b.k->pick(s->b.k, s->b.logits, vocab), 0);
-        bench_end(&s->b, tokens);
+        fixture_end(&s->b, tokens);
         for (uint32_t i = 0; i < 7; i++) {
                 s->b.k->get(s->b.k, s->row, s->b.logits + i * vocab, vocab);
-                line_up(&s->b.line, s->row, vocab);
-                assert_true(s->b.line.finite == (i != 2 && i != 5));
+                ref_sampler_load(&s->b.ref_sampler, s->row, vocab);
+                assert_true(s->b.ref_sampler.finite == (i != 2 && i != 5));
                 expect_picked(&s->b, &picks[i], tokens[i]);
         }
         stage_clear(s);
@@ -305,7 +305,7 @@ static uint32_t largest_of(struct stage *s, uint32_t row)
         return best;
 }
 
-static void one_logit_that_is_put_after_head_counts(void **state)
+static void a_logit_put_after_head_is_used(void **state)
 {
         static const uint32_t vocab = 333, places[] = { 0, 31, 32, 200, 319, 320, 332 };
         const float values[] = { 40, -INFINITY, NAN, INFINITY };
@@ -327,7 +327,7 @@ static void one_logit_that_is_put_after_head_counts(void **state)
         stage_clear(s);
 }
 
-static void rows_that_are_put_after_head_count(void **state)
+static void rows_put_after_head_are_used(void **state)
 {
         static const uint32_t vocab = 1000;
         static float rows[3 * 1000];
@@ -351,7 +351,7 @@ static void rows_that_are_put_after_head_count(void **state)
 }
 
 /* Numbers put before head() are overwritten, and numbers put elsewhere have no effect. */
-static void what_is_put_before_head_or_elsewhere_does_not_count(void **state)
+static void numbers_put_before_head_or_elsewhere_have_no_effect(void **state)
 {
         static const uint32_t vocab = 1000;
         static float row[1000];
@@ -370,7 +370,7 @@ static void what_is_put_before_head_or_elsewhere_does_not_count(void **state)
         stage_clear(s);
 }
 
-static void logits_in_another_buffer_count(void **state)
+static void picks_from_another_buffer_than_the_last_head_wrote(void **state)
 {
         static const uint32_t vocab = 1000;
         struct stage *s = *state;
@@ -400,7 +400,7 @@ static void logits_in_another_buffer_count(void **state)
  * first, and shorter rows.  The backend no longer has notes of their weights at temperatures
  * that those rows did not use.
  */
-static void later_steps_pick_from_logits_of_an_earlier_head(void **state)
+static void later_steps_can_pick_from_the_logits_of_an_earlier_head(void **state)
 {
         static const uint32_t vocab = 1000, others[] = { 3, 4, 7 }, shorter[] = { 1000, 501, 251 };
         struct stage *s = *state;
@@ -414,13 +414,13 @@ static void later_steps_pick_from_logits_of_an_earlier_head(void **state)
                 expect_picks(s, s->b.logits, vocab, picks, 6);
                 for (uint32_t j = 0; j < 3; j++)
                         picks[j] = pick_drawn(j == 1 ? 0.3f : 4, j, random_next());
-                bench_begin(&s->b, others, picks, 3);
+                fixture_begin(&s->b, others, picks, 3);
                 expect_picks(s, s->b.logits + i % 2 * vocab, shorter[i % 3], picks, 3);
         }
         stage_clear(s);
 }
 
-static void rows_shorter_than_those_that_head_made_count(void **state)
+static void picks_from_rows_shorter_than_those_of_head(void **state)
 {
         static const uint32_t vocab = 1000, shorter[] = { 1, 31, 32, 500, 991, 999 };
         struct stage *s = *state;
@@ -440,13 +440,13 @@ static void rows_shorter_than_those_that_head_made_count(void **state)
 }
 
 /* Another buffer may lie where one was; and any operator may write where head() did. */
-static void logits_that_were_made_anew_count(void **state)
+static void picks_from_logits_in_reused_or_overwritten_buffers(void **state)
 {
         static const uint32_t vocab = 500;
-        struct mat_shape shape = { .columns = 500, .parts = 1, .rows = { 1 } };
+        struct matrix_shape shape = { .columns = 500, .parts = 1, .rows = { 1 } };
         struct stage *s = *state;
         struct pick picks[6];
-        struct mat *table;
+        struct matrix *table;
         float *logits;
 
         stage_set(s, vocab);
@@ -459,34 +459,34 @@ static void logits_that_were_made_anew_count(void **state)
                 expect_picks(s, logits, vocab, picks, 6);
                 s->b.k->floats_free(s->b.k, logits);
         }
-        assert_int_equal(s->b.k->mat_new(s->b.k, &shape, &table), 0);
+        assert_int_equal(s->b.k->matrix_new(s->b.k, &shape, &table), 0);
         random_row(s->row, vocab, STEEP);
         assert_int_equal(s->b.k->weights_put(s->b.k, table, 0, 0, 1, s->row), 0);
         begin(s, first_six, picks, 6);
         run_head(s, s->b.logits, 0);
         assert_int_equal(s->b.k->embed(s->b.k, table, 1, s->b.logits), 0);
         expect_picks(s, s->b.logits, vocab, picks, 6);
-        s->b.k->mat_free(s->b.k, table);
+        s->b.k->matrix_free(s->b.k, table);
         stage_clear(s);
 }
 
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(picks_are_from_what_head_made),
-                cmocka_unit_test(picks_are_from_what_bfloats_made),
-                cmocka_unit_test(logprobs_are_of_what_head_made),
-                cmocka_unit_test(a_weight_that_is_not_finite_is_seen_in_all_rows),
-                cmocka_unit_test(a_row_that_is_not_finite_is_the_only_one),
-                cmocka_unit_test(one_logit_that_is_put_after_head_counts),
-                cmocka_unit_test(rows_that_are_put_after_head_count),
-                cmocka_unit_test(what_is_put_before_head_or_elsewhere_does_not_count),
-                cmocka_unit_test(logits_in_another_buffer_count),
-                cmocka_unit_test(later_steps_pick_from_logits_of_an_earlier_head),
-                cmocka_unit_test(rows_shorter_than_those_that_head_made_count),
-                cmocka_unit_test(logits_that_were_made_anew_count),
+                cmocka_unit_test(picks_follow_the_logits_that_head_computed),
+                cmocka_unit_test(picks_follow_the_logits_of_bf16_weights),
+                cmocka_unit_test(logprobs_follow_the_logits_that_head_computed),
+                cmocka_unit_test(a_weight_that_is_not_finite_fails_the_pick_of_all_rows),
+                cmocka_unit_test(a_row_that_is_not_finite_fails_only_its_own_pick),
+                cmocka_unit_test(a_logit_put_after_head_is_used),
+                cmocka_unit_test(rows_put_after_head_are_used),
+                cmocka_unit_test(numbers_put_before_head_or_elsewhere_have_no_effect),
+                cmocka_unit_test(picks_from_another_buffer_than_the_last_head_wrote),
+                cmocka_unit_test(later_steps_can_pick_from_the_logits_of_an_earlier_head),
+                cmocka_unit_test(picks_from_rows_shorter_than_those_of_head),
+                cmocka_unit_test(picks_from_logits_in_reused_or_overwritten_buffers),
         };
-        int r = bench_choose(argc, argv);
+        int r = fixture_choose(argc, argv);
 
         return r ? r : cmocka_run_group_tests(tests, stage_open, stage_close);
 }

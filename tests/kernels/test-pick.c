@@ -1,27 +1,27 @@
 /*
  * Picking, with any backend: `test-pick ref`, `test-pick cpu`, `test-pick cpu c`.  Draws are
- * compared with kernels/draw.h, computed in long double (line.h), and with results worked out
- * by hand.
+ * compared with kernels/draw.h, computed in long double (ref-sampler.h), and with results worked
+ * out by hand.
  */
 #include <stdio.h>
 
-#include "tests/kernels/picker.h"
+#include "tests/kernels/pick-fixture.h"
 
 #define VOCAB 9000u
 #define WANTS 4u
 
 static int open_bench(void **state)
 {
-        static struct bench b;
+        static struct fixture b;
 
-        bench_open(&b, VOCAB, WANTS);
+        fixture_open(&b, VOCAB, WANTS);
         *state = &b;
         return 0;
 }
 
 static int close_bench(void **state)
 {
-        bench_close(*state);
+        fixture_close(*state);
         return 0;
 }
 
@@ -33,7 +33,7 @@ static void fill(float *logits, uint32_t vocab, float logit)
 
 /* ---- the largest ---- */
 
-static void temperature_zero_takes_the_lowest_id_of_the_largest(void **state)
+static void temperature_0_picks_the_lowest_id_of_the_largest_logit(void **state)
 {
         const float logits[] = { -1, 3, -INFINITY, 7, 2, 7, 7 }, zeros[] = { -1, -0.0f, 0, -0.0f };
 
@@ -44,7 +44,7 @@ static void temperature_zero_takes_the_lowest_id_of_the_largest(void **state)
 }
 
 /* In any block, including the last and incomplete one.  Greedy picks ignore cuts. */
-static void the_largest_is_found_wherever_it_stands(void **state)
+static void finds_the_largest_logit_at_any_position(void **state)
 {
         static const uint32_t vocabs[] = { 1, 31, 32, 33, 63, 64, 65, 1000, 8999, VOCAB };
         static float logits[VOCAB];
@@ -75,7 +75,7 @@ static void the_largest_is_found_wherever_it_stands(void **state)
 
 /* ---- numbers that are not finite ---- */
 
-static void logits_that_are_not_finite_are_never_picked_from(void **state)
+static void logits_that_are_not_finite_fail_the_pick(void **state)
 {
         const float bad[][3] = { { 1, NAN, 2 },
                                  { NAN, 1, 2 },
@@ -94,7 +94,7 @@ static void logits_that_are_not_finite_are_never_picked_from(void **state)
 }
 
 /* Seen by every lane of the search, and behind whole blocks. */
-static void one_that_is_not_finite_is_seen_wherever_it_stands(void **state)
+static void finds_a_logit_that_is_not_finite_at_any_position(void **state)
 {
         enum { COUNT = 203 };
         const float bad[] = { NAN, -NAN, INFINITY };
@@ -124,7 +124,8 @@ static void one_that_is_not_finite_is_seen_wherever_it_stands(void **state)
 /* ---- cuts ---- */
 
 /* Which of eight tokens ever come, as bits. */
-static uint32_t ever(struct bench *b, const float *logits, uint32_t vocab, struct pick pick)
+static uint32_t tokens_ever_picked(struct fixture *b, const float *logits, uint32_t vocab,
+                                   struct pick pick)
 {
         uint32_t seen = 0;
 
@@ -133,79 +134,79 @@ static uint32_t ever(struct bench *b, const float *logits, uint32_t vocab, struc
         return seen;
 }
 
-static void each_cut_keeps_what_it_should(void **state)
+static void top_k_top_p_and_min_p_keep_the_defined_tokens(void **state)
 {
         /* chances 0.3, 0.5, 0.2, never */
         const float logits[] = { logf(0.3f), logf(0.5f), logf(0.2f), -INFINITY };
         struct pick all = { .temperature = 1, .top_p = 1, .seed = 5 }, pick = all;
 
-        assert_int_equal(ever(*state, logits, 4, all), 7);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, all), 7);
         pick.top_k = 1;
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
         pick.top_k = 2;
-        assert_int_equal(ever(*state, logits, 4, pick), 3);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 3);
         pick.top_k = 1000;
-        assert_int_equal(ever(*state, logits, 4, pick), 7);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 7);
 
         pick = all;
         pick.top_p = 0;
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
         pick.top_p = 0.45f;
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
         pick.top_p = 0.55f;
-        assert_int_equal(ever(*state, logits, 4, pick), 3);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 3);
         pick.top_p = 0.85f;
-        assert_int_equal(ever(*state, logits, 4, pick), 7);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 7);
 
         pick = all;
         pick.min_p = 0.5f; /* of 0.5: 0.25 */
-        assert_int_equal(ever(*state, logits, 4, pick), 3);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 3);
         pick.min_p = 0.7f;
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
         pick.min_p = 0.3f;
-        assert_int_equal(ever(*state, logits, 4, pick), 7);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 7);
         pick.min_p = 1.5f; /* no token is that likely */
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
 }
 
-static void of_equals_the_lowest_ids_are_kept(void **state)
+static void cuts_among_equal_logits_keep_the_lowest_ids(void **state)
 {
         const float equal[] = { 1, 1, 1, 1, 1, 1, 1, 1 }, two[] = { 0, 2, 0, 2, 0, 2, 0, 2 };
         struct pick all = { .temperature = 1, .top_p = 1, .seed = 5 }, pick = all;
 
         pick.top_k = 2;
-        assert_int_equal(ever(*state, equal, 8, pick), 0x03);
-        assert_int_equal(ever(*state, two, 8, pick), 0x0a);
+        assert_int_equal(tokens_ever_picked(*state, equal, 8, pick), 0x03);
+        assert_int_equal(tokens_ever_picked(*state, two, 8, pick), 0x0a);
         pick.top_k = 6;
-        assert_int_equal(ever(*state, two, 8, pick), 0xaf);
+        assert_int_equal(tokens_ever_picked(*state, two, 8, pick), 0xaf);
 
         pick = all;
         pick.top_p = 0.5f; /* just reached by four of eight */
-        assert_int_equal(ever(*state, equal, 8, pick), 0x0f);
+        assert_int_equal(tokens_ever_picked(*state, equal, 8, pick), 0x0f);
         pick.top_p = 0.3f;
-        assert_int_equal(ever(*state, equal, 8, pick), 0x07);
+        assert_int_equal(tokens_ever_picked(*state, equal, 8, pick), 0x07);
         pick.top_p = 0.4f; /* upper ones have 0.22 each, lower ones 0.03 */
-        assert_int_equal(ever(*state, two, 8, pick), 0x0a);
+        assert_int_equal(tokens_ever_picked(*state, two, 8, pick), 0x0a);
         pick.top_p = 0.92f;
-        assert_int_equal(ever(*state, two, 8, pick), 0xaf);
+        assert_int_equal(tokens_ever_picked(*state, two, 8, pick), 0xaf);
 
         pick = all;
         pick.min_p = 1;
-        assert_int_equal(ever(*state, two, 8, pick), 0xaa);
+        assert_int_equal(tokens_ever_picked(*state, two, 8, pick), 0xaa);
         pick.top_k = 3;
-        assert_int_equal(ever(*state, two, 8, pick), 0x2a);
+        assert_int_equal(tokens_ever_picked(*state, two, 8, pick), 0x2a);
 }
 
-static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **state)
+static void a_tiny_temperature_picks_the_largest_and_a_huge_one_is_uniform(void **state)
 {
         const float logits[] = { 1, 1.5f, -3e38f, 0 };
         struct pick pick = pick_plain(1e-38f);
 
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
         pick.temperature = 1e-45f; /* a quotient by it is infinite */
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 2);
         pick.temperature = 3e38f;
-        assert_int_equal(ever(*state, logits, 4, pick), 15);
+        assert_int_equal(tokens_ever_picked(*state, logits, 4, pick), 15);
 }
 
 /* ---- draws ---- */
@@ -214,8 +215,8 @@ static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **stat
  * Pearson's sum: how far the counts are from the expected ones.  A token that was cut is never
  * drawn.
  */
-static double surprise(const long double *chances, const uint32_t *counts, uint32_t vocab,
-                       uint32_t draws)
+static double chi_square(const long double *chances, const uint32_t *counts, uint32_t vocab,
+                         uint32_t draws)
 {
         double whole = 0, sum = 0;
 
@@ -232,15 +233,16 @@ static double surprise(const long double *chances, const uint32_t *counts, uint3
 }
 
 /* Draws that differ by position, by seed or by choice. */
-static void expect_frequencies(struct bench *b, const float *logits, uint32_t vocab,
+static void expect_frequencies(struct fixture *b, const float *logits, uint32_t vocab,
                                struct pick pick)
 {
         enum { DRAWS = 8000, MOST = 40 };
         uint32_t kept, tokens[WANTS];
 
-        line_up(&b->line, logits, vocab);
-        kept = line_cut(&b->line, &pick, line_weigh(&b->line, &pick), 0, 0);
-        (void)line_draw(&b->line, &pick, kept);
+        ref_sampler_load(&b->ref_sampler, logits, vocab);
+        kept = ref_sampler_cut(&b->ref_sampler, &pick, ref_sampler_weigh(&b->ref_sampler, &pick), 0,
+                               0);
+        (void)ref_sampler_draw(&b->ref_sampler, &pick, kept);
         for (uint32_t by = 0; by < 3; by++) {
                 uint32_t counts[MOST] = { 0 };
 
@@ -250,19 +252,19 @@ static void expect_frequencies(struct bench *b, const float *logits, uint32_t vo
                         for (uint32_t w = 0; w < WANTS; w++) {
                                 picks[w].position = by == 0 ? i + w : 3;
                                 picks[w].seed = by == 1 ? i + w : 42;
-                                picks[w].choice = by == 2 ? i + w : 1;
+                                picks[w].sample_index = by == 2 ? i + w : 1;
                         }
                         pick_all(b, logits, vocab, picks, WANTS, tokens);
                         for (uint32_t w = 0; w < WANTS; w++)
                                 counts[tokens[w]]++;
                 }
                 /* of `kept` - 1 squares, each 1 with a deviation of sqrt(2): four of these */
-                assert_true(surprise(b->line.by_id, counts, vocab, DRAWS) <
+                assert_true(chi_square(b->ref_sampler.by_id, counts, vocab, DRAWS) <
                             kept - 1 + 4 * sqrt(2 * kept));
         }
 }
 
-static void tokens_come_as_often_as_their_chances_say(void **state)
+static void tokens_are_drawn_as_often_as_their_probability(void **state)
 {
         const float few[] = { logf(0.2f), logf(0.5f), -INFINITY, logf(0.3f) };
         float many[40];
@@ -282,14 +284,14 @@ static void tokens_come_as_often_as_their_chances_say(void **state)
 }
 
 /* By 2^-41 on either side of one half. */
-static void draws_next_to_a_border_fall_on_both_sides_of_it(void **state)
+static void draws_next_to_a_border_fall_on_both_sides(void **state)
 {
         static float equal[VOCAB];
         const float two[] = { 0, -9, 0, -9, 0, -9, 0, -9 };
         struct pick below = pick_drawn(1, DRAW_BELOW_HALF), above = pick_drawn(1, DRAW_ABOVE_HALF);
 
-        assert_true(draw(0, below.choice, below.position) == 0.5 - 0x1p-41);
-        assert_true(draw(0, above.choice, above.position) == 0.5 + 0x1p-41);
+        assert_true(draw(0, below.sample_index, below.position) == 0.5 - 0x1p-41);
+        assert_true(draw(0, above.sample_index, above.position) == 0.5 + 0x1p-41);
         fill(equal, VOCAB, 2.5f);
         for (uint32_t n = 2; n <= VOCAB; n += n < 400 ? 2 : 1718) {
                 assert_int_equal(pick_one(*state, equal, n, below), n / 2 - 1);
@@ -308,14 +310,14 @@ static void draws_next_to_a_border_fall_on_both_sides_of_it(void **state)
 }
 
 /* The ends of the range, in rows whose first and last forty are masked or not. */
-static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(void **state)
+static void the_smallest_draw_picks_the_first_id_and_the_largest_the_last(void **state)
 {
         static const uint32_t vocabs[] = { 1, 2, 33, 97, 1000, 8191, VOCAB };
         static float logits[VOCAB];
         const struct pick least = pick_drawn(1.5f, DRAW_LEAST), most = pick_drawn(1.5f, DRAW_MOST);
 
-        assert_true(draw(0, least.choice, least.position) == 0x1p-41);
-        assert_true(draw(0, most.choice, most.position) == 1 - 0x1p-41);
+        assert_true(draw(0, least.sample_index, least.position) == 0x1p-41);
+        assert_true(draw(0, most.sample_index, most.position) == 1 - 0x1p-41);
         for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
                 for (uint32_t off = 0; off <= 40 && vocabs[n] > 2 * off; off += 40) {
                         uint32_t vocab = vocabs[n];
@@ -330,27 +332,28 @@ static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(voi
 }
 
 /* ... of the kept tokens: with cuts, which decide which tokens are kept. */
-static void the_ends_of_what_the_cuts_keep_are_found(void **state)
+static void the_extreme_draws_pick_the_ends_of_the_kept_tokens(void **state)
 {
         static float logits[VOCAB];
-        struct bench *b = *state;
+        struct fixture *b = *state;
         struct pick pick = { .temperature = 1, .top_p = 1 };
 
         for (uint32_t i = 0; i < VOCAB; i++) /* equals, a hundred or more of each */
                 logits[i] = (float)(int)(draw(4, 0, i) * 64) / 32;
-        line_up(&b->line, logits, VOCAB);
+        ref_sampler_load(&b->ref_sampler, logits, VOCAB);
         for (uint32_t i = 0; i < 2 * 4 * 4 * 4; i++) {
                 static const uint32_t top_ks[] = { 0, 40, 5000, 8999 };
                 static const float top_ps[] = { 1, 0.97f, 0.5001f, 0.03f };
                 static const float min_ps[] = { 0, 0.155f, 0.6f, 1 };
                 struct pick end = i & 1 ? pick_drawn(1, DRAW_LEAST) : pick_drawn(1, DRAW_MOST);
 
-                pick.choice = end.choice;
+                pick.sample_index = end.sample_index;
                 pick.position = end.position;
                 pick.top_k = top_ks[i / 2 % 4];
                 pick.top_p = top_ps[i / 8 % 4];
                 pick.min_p = min_ps[i / 32];
-                assert_int_equal(pick_one(b, logits, VOCAB, pick), line_pick(&b->line, &pick));
+                assert_int_equal(pick_one(b, logits, VOCAB, pick),
+                                 ref_sampler_pick(&b->ref_sampler, &pick));
         }
 }
 
@@ -358,7 +361,7 @@ static void the_ends_of_what_the_cuts_keep_are_found(void **state)
  * With coarser draws, or with sums of floats from the wrong end, the first would get more than
  * its share.
  */
-static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **state)
+static void the_lowest_id_is_drawn_as_rarely_as_its_probability(void **state)
 {
         static const uint32_t vocabs[] = { 2, 33, 1000, VOCAB };
         static float logits[VOCAB];
@@ -381,7 +384,7 @@ static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **state)
 /* ---- the definition ---- */
 
 /* Every cut, of a few and of many. */
-static void follow_all(struct bench *b, const float *logits)
+static void follow_all(struct fixture *b, const float *logits)
 {
         static const uint32_t vocabs[] = { 1, 2, 31, 32, 33, 1000, 2050, VOCAB };
         static const uint32_t top_ks[] = { 0, 1, 7, 40, 1024 };
@@ -395,14 +398,14 @@ static void follow_all(struct bench *b, const float *logits)
                                                   .top_p = top_ps[i / 3 % 3],
                                                   .min_p = min_ps[i / 9 % 3],
                                                   .top_k = top_ks[i / 27],
-                                                  .choice = i,
+                                                  .sample_index = i,
                                                   .seed = i * UINT64_C(0x100000001),
                                                   .position = position++ };
                 follow(b, logits, vocabs[n], picks, 5 * 3 * 3 * 3);
         }
 }
 
-static void draws_follow_the_definition(void **state)
+static void draws_match_the_definition(void **state)
 {
         static float logits[VOCAB];
 
@@ -412,7 +415,7 @@ static void draws_follow_the_definition(void **state)
 }
 
 /* As a model has them: hardly two are the same, and few are likely. */
-static void draws_from_steep_logits_follow_the_definition(void **state)
+static void draws_from_steep_logits_match_the_definition(void **state)
 {
         static float logits[VOCAB];
 
@@ -423,31 +426,31 @@ static void draws_from_steep_logits_follow_the_definition(void **state)
 
 /* ---- what else comes of a pick ---- */
 
-static void put_token_numbers(struct bench *b, struct mat **ret_table)
+static void put_token_numbers(struct fixture *b, struct matrix **ret_table)
 {
-        struct mat_shape shape = { .columns = 2, .parts = 1, .rows = { VOCAB } };
+        struct matrix_shape shape = { .columns = 2, .parts = 1, .rows = { VOCAB } };
         float *host = malloc(VOCAB * 2 * sizeof(*host));
 
         assert_non_null(host);
         /* a token's row says which token it is */
         for (uint32_t i = 0; i < VOCAB * 2; i++)
                 host[i] = (float)(i / 2);
-        assert_int_equal(b->k->mat_new(b->k, &shape, ret_table), 0);
+        assert_int_equal(b->k->matrix_new(b->k, &shape, ret_table), 0);
         b->k->weights_put(b->k, *ret_table, 0, 0, VOCAB, host);
         free(host);
 }
 
 /* The next step runs on the pick before the host has collected it. */
-static void the_next_step_runs_on_picks_of_the_two_before(void **state)
+static void the_next_step_runs_on_picks_of_the_two_steps_before(void **state)
 {
-        struct bench *b = *state;
+        struct fixture *b = *state;
         const float first[] = { 0, 0, 9, 0 }, second[] = { 0, 0, 0, 9 };
         struct step_row rows[] = { { .position = 0, .from_row = 0 },
                                    { .position = 1, .from_row = 0 },
                                    { .position = 2, .from_row = STEP_TOKEN, .token = VOCAB - 1 } };
         struct step_run run = { 0, 3 };
         struct step step = { .row_count = 3, .run_count = 1, .rows = rows, .runs = &run };
-        struct mat *table;
+        struct matrix *table;
         float host[6], *x;
 
         put_token_numbers(b, &table);
@@ -463,11 +466,11 @@ static void the_next_step_runs_on_picks_of_the_two_before(void **state)
         b->k->get(b->k, host, x, 6);
         assert_true(host[0] == 2 && host[2] == 3 && host[4] == VOCAB - 1);
         b->k->floats_free(b->k, x);
-        b->k->mat_free(b->k, table);
+        b->k->matrix_free(b->k, table);
 }
 
 /* Cuts and temperature change the pick, but not the reported log probabilities. */
-static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
+static void logprobs_cover_all_tokens_for_any_pick(void **state)
 {
         static float logits[VOCAB];
 
@@ -496,24 +499,24 @@ static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(temperature_zero_takes_the_lowest_id_of_the_largest),
-                cmocka_unit_test(the_largest_is_found_wherever_it_stands),
-                cmocka_unit_test(logits_that_are_not_finite_are_never_picked_from),
-                cmocka_unit_test(one_that_is_not_finite_is_seen_wherever_it_stands),
-                cmocka_unit_test(each_cut_keeps_what_it_should),
-                cmocka_unit_test(of_equals_the_lowest_ids_are_kept),
-                cmocka_unit_test(a_tiny_temperature_is_the_largest_and_a_huge_one_is_even),
-                cmocka_unit_test(tokens_come_as_often_as_their_chances_say),
-                cmocka_unit_test(draws_next_to_a_border_fall_on_both_sides_of_it),
-                cmocka_unit_test(the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest),
-                cmocka_unit_test(the_ends_of_what_the_cuts_keep_are_found),
-                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_chance_says),
-                cmocka_unit_test(draws_follow_the_definition),
-                cmocka_unit_test(draws_from_steep_logits_follow_the_definition),
-                cmocka_unit_test(the_next_step_runs_on_picks_of_the_two_before),
-                cmocka_unit_test(logprobs_are_of_all_tokens_whatever_is_picked),
+                cmocka_unit_test(temperature_0_picks_the_lowest_id_of_the_largest_logit),
+                cmocka_unit_test(finds_the_largest_logit_at_any_position),
+                cmocka_unit_test(logits_that_are_not_finite_fail_the_pick),
+                cmocka_unit_test(finds_a_logit_that_is_not_finite_at_any_position),
+                cmocka_unit_test(top_k_top_p_and_min_p_keep_the_defined_tokens),
+                cmocka_unit_test(cuts_among_equal_logits_keep_the_lowest_ids),
+                cmocka_unit_test(a_tiny_temperature_picks_the_largest_and_a_huge_one_is_uniform),
+                cmocka_unit_test(tokens_are_drawn_as_often_as_their_probability),
+                cmocka_unit_test(draws_next_to_a_border_fall_on_both_sides),
+                cmocka_unit_test(the_smallest_draw_picks_the_first_id_and_the_largest_the_last),
+                cmocka_unit_test(the_extreme_draws_pick_the_ends_of_the_kept_tokens),
+                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_probability),
+                cmocka_unit_test(draws_match_the_definition),
+                cmocka_unit_test(draws_from_steep_logits_match_the_definition),
+                cmocka_unit_test(the_next_step_runs_on_picks_of_the_two_steps_before),
+                cmocka_unit_test(logprobs_cover_all_tokens_for_any_pick),
         };
-        int r = bench_choose(argc, argv);
+        int r = fixture_choose(argc, argv);
 
         return r ? r : cmocka_run_group_tests(tests, open_bench, close_bench);
 }

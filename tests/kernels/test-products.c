@@ -1,5 +1,5 @@
 /*
- * The loops of isa.h that multiply: act() and product(), of every instruction set of this
+ * The loops of isa.h that multiply: act_quantise() and product(), of every instruction set of this
  * machine.
  *
  * A product is compared with a sum in double over the converted row of x: its floats, its
@@ -18,7 +18,7 @@
  * Each rounding also costs half of the smallest float, multiplied by the factor that follows
  * it, if there is one.  F8_E4M3 is summed as 2^-8 of its value.
  */
-#include "tests/kernels/world.h"
+#include "tests/kernels/small-model.h"
 
 #include <float.h>
 
@@ -35,13 +35,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static const struct isa *isas[SETS_MAX];
+static const struct isa *isas[VARIANTS_MAX];
 static uint32_t isa_count;
 
 static int isas_find(void **state)
 {
         static const struct isa *const all[] = {
-                &isa_plain,
+                &isa_portable,
 #if defined(__x86_64__)
                 &isa_avx2,
                 &isa_avx512,
@@ -49,12 +49,12 @@ static int isas_find(void **state)
 #endif
         };
 
-        sets_open(state);
-        for (uint32_t set = 0; set < set_count; set++)
-                for (size_t i = 0; i < COUNT(all) && set_threads[set] == 1; i++)
-                        if (!strcmp(sets[set]->name, all[i]->name))
+        variants_open(state);
+        for (uint32_t variant = 0; variant < variant_count; variant++)
+                for (size_t i = 0; i < COUNT(all) && variant_threads[variant] == 1; i++)
+                        if (!strcmp(variants[variant]->name, all[i]->name))
                                 isas[isa_count++] = all[i];
-        assert_true(isa_count && isas[0] == &isa_plain);
+        assert_true(isa_count && isas[0] == &isa_portable);
         return 0;
 }
 
@@ -136,7 +136,7 @@ static void acts_make(struct acts *a, const struct isa *isa, const struct panel 
                 if (a->kind == ACT_FLOATS)
                         memcpy(a->bytes + t * a->stride, x, p->columns * sizeof(*x));
                 else
-                        isa->act(a->kind, a->bytes + t * a->stride, x, p->columns);
+                        isa->act_quantise(a->kind, a->bytes + t * a->stride, x, p->columns);
         }
 }
 
@@ -203,7 +203,7 @@ static struct sum numbers_product(const struct isa *isa, const struct panel *p, 
 static struct sum e4m3_product(const struct panel *p, uint32_t row, const void *act)
 {
         const struct block_format *f = block_format(ROW_F8_E4M3);
-        const double least = LEAST * 256;
+        const double min = LEAST * 256;
         const float *x = act;
         struct sum s = { 0 };
         struct block b;
@@ -213,9 +213,8 @@ static struct sum e4m3_product(const struct panel *p, uint32_t row, const void *
 
                 f->take(p->file + row * p->row_bytes + at / f->numbers * f->bytes, &b);
                 for (uint32_t i = 0; i < f->numbers; i++)
-                        sum_add(&codes, (double)e4m3_to_float(b.codes[i]) * (double)x[at + i],
-                                least);
-                sum_add(&s, codes.sum * (double)b.scale, codes.off * fabs((double)b.scale) + least);
+                        sum_add(&codes, (double)e4m3_to_float(b.codes[i]) * (double)x[at + i], min);
+                sum_add(&s, codes.sum * (double)b.scale, codes.off * fabs((double)b.scale) + min);
         }
         return s;
 }
@@ -224,13 +223,13 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
 {
         const struct block_format *f = block_format(p->type);
         const uint8_t *from = p->file + row * p->row_bytes;
-        const struct act *a = act;
+        const struct act_block *a = act;
         struct sum s = { 0 };
         struct block b;
 
         for (uint32_t at = 0; at < p->columns; at += 32, a++) {
                 int dot = 0, less = 0;
-                double term, least;
+                double term, min;
 
                 if (at % f->numbers == 0)
                         f->take(from + at / f->numbers * f->bytes, &b);
@@ -239,15 +238,15 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
                         int code = f->table ? f->table[b.codes[k]] : b.codes[k] - f->zero;
 
                         dot += b.scales[k / f->run] * code * a->bytes[i];
-                        less += b.leasts[k / f->run] * a->bytes[i];
+                        less += b.mins[k / f->run] * a->bytes[i];
                 }
                 term = (double)b.scale * dot * a->scale;
                 sum_add(&s, term, UNIT * fabs(term) + LEAST * fabs((double)a->scale));
-                least = (double)b.least * less * a->scale;
-                if (less && b.least != 0)
-                        sum_add(&s, -least,
-                                UNIT * fabs(least) + LEAST * fmax(fabs((double)a->scale),
-                                                                  fabs((double)b.least * 63)));
+                min = (double)b.min * less * a->scale;
+                if (less && b.min != 0)
+                        sum_add(&s, -min,
+                                UNIT * fabs(min) + LEAST * fmax(fabs((double)a->scale),
+                                                                fabs((double)b.min * 63)));
         }
         return s;
 }
@@ -349,7 +348,7 @@ static void panel_check(const struct panel *p)
         free(x);
 }
 
-static void products_are_what_they_should_be_and_have_one_answer(void **state)
+static void products_are_within_the_error_bound_and_equal_across_isas(void **state)
 {
         (void)state;
         for (enum row_type type = 0; type < ROW_TYPE_N; type++)
@@ -394,7 +393,7 @@ static void codes_fill(struct panel *p, uint8_t with)
 
 /* Every code at its largest beside every byte at its largest: sums of pairs have 16 bits in one
  * instruction set, and none may be cut off. */
-static void largest_codes_and_bytes_fit(void **state)
+static void the_largest_codes_times_the_largest_bytes_do_not_overflow(void **state)
 {
         static const uint8_t fills[] = { 0, 0xff, 0x80, 0x7f, 0x88, 0x0f, 0xf0 };
         float x[TOKENS * 256], out[TOKENS * PANEL];
@@ -480,7 +479,7 @@ static void infect_weights(const struct isa *isa, struct panel *p, const struct 
         }
 }
 
-static void what_is_not_finite_stays_so_and_touches_no_other_row(void **state)
+static void a_value_that_is_not_finite_affects_only_its_own_row(void **state)
 {
         static const uint32_t columns[] = { 33, 64, 256, 512 };
         const float bad[] = { NAN, -NAN, INFINITY, -INFINITY, bits_float(0x7f800001) };
@@ -510,28 +509,28 @@ static void what_is_not_finite_stays_so_and_touches_no_other_row(void **state)
 
 /* ---- act() ---- */
 
-static void block_is_as_defined(const struct act *a, const float *x)
+static void block_is_as_defined(const struct act_block *a, const float *x)
 {
         int sum = 0, second = 0, largest = 0;
         float most = 0;
 
-        for (uint32_t i = 0; i < ACT_NUMBERS; i++) {
+        for (uint32_t i = 0; i < ACT_BLOCK; i++) {
                 most = fmaxf(most, fabsf(x[i]));
                 sum += a->bytes[i];
                 second += i < 16 ? 0 : a->bytes[i];
                 largest = abs(a->bytes[i]) > largest ? abs(a->bytes[i]) : largest;
         }
-        assert_int_equal(a->less, -sum);
-        assert_int_equal(a->less_halves[0], second - sum);
-        assert_int_equal(a->less_halves[1], -second);
-        assert_true(a->less_scaled == a->scale * (float)a->less);
+        assert_int_equal(a->minus_sum, -sum);
+        assert_int_equal(a->minus_sum_halves[0], second - sum);
+        assert_int_equal(a->minus_sum_halves[1], -second);
+        assert_true(a->minus_sum_scaled == a->scale * (float)a->minus_sum);
         if (most < AS_GOOD) {
                 assert_true(a->scale == 0);
                 return;
         }
         assert_int_equal(largest, 127);
         assert_true(a->scale == most / 127);
-        for (uint32_t i = 0; i < ACT_NUMBERS; i++) {
+        for (uint32_t i = 0; i < ACT_BLOCK; i++) {
                 double apart = fabs(x[i] - (double)a->bytes[i] * a->scale);
 
                 /*
@@ -548,30 +547,30 @@ static float *blocks_make(uint32_t columns)
         float *x = random_floats(columns);
 
         for (uint32_t i = 0; i < columns; i++) {
-                int exponent = (int)(i / ACT_NUMBERS) % 280 - 152;
+                int exponent = (int)(i / ACT_BLOCK) % 280 - 152;
 
                 x[i] = ldexpf(x[i], exponent > 128 ? 128 : exponent);
                 if (random_below(20) == 0)
                         x[i] = -0.0f;
         }
-        x[280 * ACT_NUMBERS] = FLT_MAX; /* one of each in their blocks */
-        x[281 * ACT_NUMBERS + 5] = -FLT_MAX;
-        x[282 * ACT_NUMBERS + 16] = FLT_TRUE_MIN;
-        for (uint32_t i = 0; i < ACT_NUMBERS; i++) { /* in the middle between two bytes */
-                x[283 * ACT_NUMBERS + i] = i ? (float)i + 0.5f : 127;
-                x[284 * ACT_NUMBERS + i] = i ? -(float)i - 0.5f : 127;
-                x[285 * ACT_NUMBERS + i] = 0;
-                x[286 * ACT_NUMBERS + i] = AS_GOOD;
-                x[287 * ACT_NUMBERS + i] = nextafterf(AS_GOOD, 0);
+        x[280 * ACT_BLOCK] = FLT_MAX; /* one of each in their blocks */
+        x[281 * ACT_BLOCK + 5] = -FLT_MAX;
+        x[282 * ACT_BLOCK + 16] = FLT_TRUE_MIN;
+        for (uint32_t i = 0; i < ACT_BLOCK; i++) { /* in the middle between two bytes */
+                x[283 * ACT_BLOCK + i] = i ? (float)i + 0.5f : 127;
+                x[284 * ACT_BLOCK + i] = i ? -(float)i - 0.5f : 127;
+                x[285 * ACT_BLOCK + i] = 0;
+                x[286 * ACT_BLOCK + i] = AS_GOOD;
+                x[287 * ACT_BLOCK + i] = nextafterf(AS_GOOD, 0);
         }
         return x;
 }
 
-static void blocks_of_x_are_bytes_a_scale_and_sums_by_definition(void **state)
+static void activations_become_bytes_scale_and_sums_as_defined(void **state)
 {
-        enum { BLOCKS = 600, WIDE = BLOCKS * ACT_NUMBERS };
-        size_t bytes = BLOCKS * sizeof(struct act);
-        struct act *first = malloc(bytes), *is = malloc(bytes);
+        enum { BLOCKS = 600, WIDE = BLOCKS * ACT_BLOCK };
+        size_t bytes = BLOCKS * sizeof(struct act_block);
+        struct act_block *first = malloc(bytes), *is = malloc(bytes);
         float *x;
 
         (void)state;
@@ -580,9 +579,9 @@ static void blocks_of_x_are_bytes_a_scale_and_sums_by_definition(void **state)
                 x = blocks_make(WIDE);
                 for (uint32_t i = 0; i < isa_count; i++) {
                         memset(is, 0x7f, bytes);
-                        isas[i]->act(ACT_BYTES, is, x, WIDE);
+                        isas[i]->act_quantise(ACT_BYTES, is, x, WIDE);
                         for (uint32_t b = 0; b < BLOCKS; b++)
-                                block_is_as_defined(&is[b], x + b * ACT_NUMBERS);
+                                block_is_as_defined(&is[b], x + b * ACT_BLOCK);
                         if (i == 0)
                                 memcpy(first, is, bytes);
                         assert_memory_equal(is, first, bytes);
@@ -594,22 +593,22 @@ static void blocks_of_x_are_bytes_a_scale_and_sums_by_definition(void **state)
 }
 
 /* "NaN or infinite as they are" */
-static void scale_of_what_is_not_finite_is_neither(void **state)
+static void the_scale_of_an_activation_block_with_nan_or_infinity_is_not_finite(void **state)
 {
         (void)state;
         for (uint32_t round = 0; round < 100 * isa_count; round++) {
-                float *x = random_floats(3 * ACT_NUMBERS);
-                uint32_t at = ACT_NUMBERS + random_below(ACT_NUMBERS);
-                struct act a[3];
+                float *x = random_floats(3 * ACT_BLOCK);
+                uint32_t at = ACT_BLOCK + random_below(ACT_BLOCK);
+                struct act_block a[3];
 
                 x[at] = INFINITY;
-                isas[round % isa_count]->act(ACT_BYTES, a, x, 3 * ACT_NUMBERS);
+                isas[round % isa_count]->act_quantise(ACT_BYTES, a, x, 3 * ACT_BLOCK);
                 assert_true(isinf(a[1].scale));
-                x[ACT_NUMBERS + random_below(ACT_NUMBERS)] = NAN;
-                isas[round % isa_count]->act(ACT_BYTES, a, x, 3 * ACT_NUMBERS);
+                x[ACT_BLOCK + random_below(ACT_BLOCK)] = NAN;
+                isas[round % isa_count]->act_quantise(ACT_BYTES, a, x, 3 * ACT_BLOCK);
                 assert_true(isnan(a[1].scale));
                 block_is_as_defined(&a[0], x);
-                block_is_as_defined(&a[2], x + 2 * ACT_NUMBERS);
+                block_is_as_defined(&a[2], x + 2 * ACT_BLOCK);
                 free(x);
         }
 }
@@ -629,7 +628,7 @@ static uint16_t bfloat_nearest(float x)
         return down & 1 ? up : down;
 }
 
-static void bfloats_of_x_are_the_nearest(void **state)
+static void activations_round_to_the_nearest_bfloat(void **state)
 {
         float x[257], is[258];
 
@@ -642,7 +641,7 @@ static void bfloats_of_x_are_the_nearest(void **state)
                         x[i] = bits_float(random_below(2) ? random_next()
                                                           : random_next() & 0xffff8000);
                 memset(is, 0x7f, sizeof(is));
-                isa->act(ACT_BFLOATS, is, x, COUNT(x));
+                isa->act_quantise(ACT_BFLOATS, is, x, COUNT(x));
                 for (uint32_t i = 0; i < COUNT(x); i++) {
                         float bfloat = bfloat_of(isa, is, i), should;
 
@@ -660,14 +659,15 @@ static void bfloats_of_x_are_the_nearest(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(blocks_of_x_are_bytes_a_scale_and_sums_by_definition),
-                cmocka_unit_test(scale_of_what_is_not_finite_is_neither),
-                cmocka_unit_test(bfloats_of_x_are_the_nearest),
-                cmocka_unit_test(largest_codes_and_bytes_fit),
-                cmocka_unit_test(products_are_what_they_should_be_and_have_one_answer),
-                cmocka_unit_test(what_is_not_finite_stays_so_and_touches_no_other_row),
+                cmocka_unit_test(activations_become_bytes_scale_and_sums_as_defined),
+                cmocka_unit_test(
+                        the_scale_of_an_activation_block_with_nan_or_infinity_is_not_finite),
+                cmocka_unit_test(activations_round_to_the_nearest_bfloat),
+                cmocka_unit_test(the_largest_codes_times_the_largest_bytes_do_not_overflow),
+                cmocka_unit_test(products_are_within_the_error_bound_and_equal_across_isas),
+                cmocka_unit_test(a_value_that_is_not_finite_affects_only_its_own_row),
         };
 
         random_seed();
-        return cmocka_run_group_tests(tests, isas_find, sets_close);
+        return cmocka_run_group_tests(tests, isas_find, variants_close);
 }

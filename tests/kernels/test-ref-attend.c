@@ -2,7 +2,7 @@
  * Reference attention against the formula in long double, among pages full of NaN.  It also
  * checks the promise that a row's bits do not depend on other rows.
  */
-#include "tests/kernels/ref-bench.h"
+#include "tests/kernels/ref-fixture.h"
 
 /* Keys and values of one slot, as pages give them back. */
 struct past {
@@ -10,7 +10,7 @@ struct past {
 };
 
 /* Bytes: with a scale that no other position, head, or tile has. */
-static void number_put(const struct bench *b, size_t at, float f)
+static void number_put(const struct fixture *b, size_t at, float f)
 {
         float *scale;
         uint8_t *place = kv_place(b, at, &scale);
@@ -35,7 +35,7 @@ static void number_put(const struct bench *b, size_t at, float f)
         }
 }
 
-static void past_fill(struct bench *b, struct past *past, uint32_t slot, uint32_t count)
+static void past_fill(struct fixture *b, struct past *past, uint32_t slot, uint32_t count)
 {
         noise((float *)past->kv, sizeof(past->kv) / 4, 100 + slot);
         for (uint32_t i = 0; i < 2 * count * KV_HEADS * DIM; i++) {
@@ -71,7 +71,7 @@ static long double attend_expect(const struct attend *op, const struct past *pas
         return top / bottom;
 }
 
-static struct attend attend_make(const struct bench *b)
+static struct attend attend_make(const struct fixture *b)
 {
         return (struct attend){ .kv = b->kv,
                                 .layer = 1,
@@ -81,7 +81,7 @@ static struct attend attend_make(const struct bench *b)
                                 .scale = 1.75f };
 }
 
-static void attend_check(struct bench *b, const struct attend *op, const struct past *past,
+static void attend_check(struct fixture *b, const struct attend *op, const struct past *past,
                          uint32_t position, uint32_t count)
 {
         static float q[ROWS * HEADS * DIM], out[ROWS * HEADS * DIM];
@@ -90,7 +90,7 @@ static void attend_check(struct bench *b, const struct attend *op, const struct 
 
         noise(q, n, 7);
         bq = given(b, q, n);
-        bout = room(b, n);
+        bout = floats_new(b, n);
         begin_one(b, 1, position, count);
         assert_int_equal(b->k->attend(b->k, op, bout, bq), 0);
         b->k->get(b->k, out, bout, n);
@@ -107,11 +107,11 @@ static void equal_scores_give_the_mean_of_the_values(void **state)
 {
         const float q[2 * DIM] = { 0 };
         struct attend op;
-        struct bench b;
+        struct fixture b;
         float out[2 * DIM], *bout;
 
         (void)state;
-        bench_open(&b);
+        fixture_open(&b);
         op = attend_make(&b);
         op.heads = 2;
         for (uint32_t p = 0; p < 2; p++)
@@ -120,25 +120,25 @@ static void equal_scores_give_the_mean_of_the_values(void **state)
                         ((float *)b.kv->pages)[number_at(0, p, 1, i / DIM, 1, i % DIM)] =
                                 (float)(p ? 3 * i : i);
                 }
-        bout = room(&b, 2 * DIM);
+        bout = floats_new(&b, 2 * DIM);
         begin_one(&b, 0, 1, 1);
         assert_int_equal(b.k->attend(b.k, &op, bout, given(&b, q, 2 * DIM)), 0);
         b.k->get(b.k, out, bout, 2 * DIM);
         for (uint32_t i = 0; i < 2 * DIM; i++)
                 assert_true(out[i] == (float)(2 * i));
-        bench_close(&b);
+        fixture_close(&b);
 }
 
-static void attention_is_its_formula_and_nan_beyond_own_stays_there(void **state)
+static void attention_matches_its_formula_and_ignores_nan_in_unused_pages(void **state)
 {
         float sinks[HEADS] = { -1, 0, 2, 0.5f }, slopes[HEADS] = { 0.5f, 0.25f, 0.125f, 0 };
         static struct past past;
         struct attend op;
-        struct bench b;
+        struct fixture b;
 
         (void)state;
         for (int type = 0; type < KV_TYPES; type++) {
-                bench_open_kv(&b, (enum kv_type)type);
+                fixture_open_kv(&b, (enum kv_type)type);
                 past_fill(&b, &past, 1, 45);
                 op = attend_make(&b);
                 attend_check(&b, &op, &past, 0, 45);
@@ -154,19 +154,19 @@ static void attention_is_its_formula_and_nan_beyond_own_stays_there(void **state
                 op.softcap = 3;
                 op.window = 1;
                 attend_check(&b, &op, &past, 44, 1);
-                bench_close(&b);
+                fixture_close(&b);
         }
 }
 
-static void pages_behind_the_window_are_not_read(void **state)
+static void does_not_read_pages_behind_the_window(void **state)
 {
         static struct past past;
         struct step_page gone = { 1, 0, UINT32_MAX };
         struct attend op;
-        struct bench b;
+        struct fixture b;
 
         (void)state;
-        bench_open(&b);
+        fixture_open(&b);
         past_fill(&b, &past, 1, 30);
         op = attend_make(&b);
         op.window = 6;
@@ -179,18 +179,18 @@ static void pages_behind_the_window_are_not_read(void **state)
                         &(struct step){ .number = ++b.number, .page_count = 1, .pages = &gone });
         b.k->step_end(b.k);
         attend_check(&b, &op, &past, 25, 5);
-        bench_close(&b);
+        fixture_close(&b);
 }
 
-static void scores_far_from_zero_do_not_overflow_or_vanish(void **state)
+static void large_scores_neither_overflow_nor_vanish(void **state)
 {
         const float q[2 * DIM] = { 1e6f, 0, 0, 0, 0, 0, -1e6f };
         float *pages, out[2 * DIM], *bout;
         struct attend op;
-        struct bench b;
+        struct fixture b;
 
         (void)state;
-        bench_open(&b);
+        fixture_open(&b);
         op = attend_make(&b);
         op.heads = 2;
         pages = (float *)b.kv->pages;
@@ -199,13 +199,13 @@ static void scores_far_from_zero_do_not_overflow_or_vanish(void **state)
                         pages[number_at(0, p, 1, i / DIM, 0, i % DIM)] = (float)(p + 1);
                         pages[number_at(0, p, 1, i / DIM, 1, i % DIM)] = (float)(p + 1);
                 }
-        bout = room(&b, 2 * DIM);
+        bout = floats_new(&b, 2 * DIM);
         begin_one(&b, 0, 1, 1);
         assert_int_equal(b.k->attend(b.k, &op, bout, given(&b, q, 2 * DIM)), 0);
         b.k->get(b.k, out, bout, 2 * DIM);
         for (uint32_t i = 0; i < 2 * DIM; i++)
                 assert_true(out[i] == (i < DIM ? 2 : 1));
-        bench_close(&b);
+        fixture_close(&b);
 }
 
 #define LAYER_ROWS 24u
@@ -223,22 +223,23 @@ static void layer_run(struct layer_case *c, uint32_t chunk, bool company)
         float *x, *q, *out;
         struct attend attend;
         struct qkv qkv;
-        struct bench b;
+        struct fixture b;
 
-        bench_open(&b);
+        fixture_open(&b);
         attend = attend_make(&b);
-        qkv = (struct qkv){ .w = mat_of(&b, WIDTH, 3,
-                                        (uint32_t[]){ HEADS * DIM, KV_HEADS * DIM, KV_HEADS * DIM },
-                                        c->w),
-                            .rope = { DIM, ROPE_HALVES, given(&b, frequency, 3), 1 },
-                            .kv = b.kv,
-                            .layer = 1,
-                            .heads = HEADS,
-                            .kv_heads = KV_HEADS,
-                            .head_dim = DIM };
-        x = room(&b, ROWS * WIDTH);
-        q = room(&b, ROWS * q_count);
-        out = room(&b, ROWS * q_count);
+        qkv = (struct qkv){
+                .w = matrix_of(&b, WIDTH, 3,
+                               (uint32_t[]){ HEADS * DIM, KV_HEADS * DIM, KV_HEADS * DIM }, c->w),
+                .rope = { DIM, ROPE_HALVES, given(&b, frequency, 3), 1 },
+                .kv = b.kv,
+                .layer = 1,
+                .heads = HEADS,
+                .kv_heads = KV_HEADS,
+                .head_dim = DIM
+        };
+        x = floats_new(&b, ROWS * WIDTH);
+        q = floats_new(&b, ROWS * q_count);
+        out = floats_new(&b, ROWS * q_count);
         for (uint32_t at = 0; at < LAYER_ROWS; at += chunk) {
                 struct span spans[] = { { 1, at, chunk }, { 0, at, chunk } };
                 uint32_t skip = company ? chunk : 0;
@@ -253,10 +254,10 @@ static void layer_run(struct layer_case *c, uint32_t chunk, bool company)
                 b.k->get(b.k, c->out + at * q_count, out + skip * q_count, chunk * q_count);
                 b.k->step_end(b.k);
         }
-        bench_close(&b);
+        fixture_close(&b);
 }
 
-static void a_row_has_the_same_bits_alone_chunked_and_in_company(void **state)
+static void a_row_has_the_same_bits_alone_chunked_and_batched(void **state)
 {
         static struct layer_case whole, other;
 
@@ -282,27 +283,27 @@ static void a_copied_page_serves_another_slot(void **state)
         static struct past past;
         struct step_copy copy = { tables[0][0], tables[1][0] };
         struct attend op;
-        struct bench b;
+        struct fixture b;
 
         (void)state;
-        bench_open(&b);
+        fixture_open(&b);
         past_fill(&b, &past, 0, 10);
         b.k->step_begin(b.k, b.kv,
                         &(struct step){ .number = ++b.number, .copy_count = 1, .copies = &copy });
         b.k->step_end(b.k);
         op = attend_make(&b);
         attend_check(&b, &op, &past, 3, 7); /* which asks slot 1 */
-        bench_close(&b);
+        fixture_close(&b);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(equal_scores_give_the_mean_of_the_values),
-                cmocka_unit_test(attention_is_its_formula_and_nan_beyond_own_stays_there),
-                cmocka_unit_test(pages_behind_the_window_are_not_read),
-                cmocka_unit_test(scores_far_from_zero_do_not_overflow_or_vanish),
-                cmocka_unit_test(a_row_has_the_same_bits_alone_chunked_and_in_company),
+                cmocka_unit_test(attention_matches_its_formula_and_ignores_nan_in_unused_pages),
+                cmocka_unit_test(does_not_read_pages_behind_the_window),
+                cmocka_unit_test(large_scores_neither_overflow_nor_vanish),
+                cmocka_unit_test(a_row_has_the_same_bits_alone_chunked_and_batched),
                 cmocka_unit_test(a_copied_page_serves_another_slot),
         };
 

@@ -1,53 +1,54 @@
 /*
- * The doorbell on a socket that carries replies as well: the line of daemon/line.h.
+ * The doorbell on a socket that also carries replies: the send lock of daemon/ipc/send-lock.h.
  *
- * The loop writes replies, frames of two pieces, as far as the socket takes them; the waker
- * rings with an empty frame.  Who wants to write takes the line, or finds it taken and
- * leaves word in the same step: RING is the waker's word, CALL the loop's.  The loop keeps
- * the line while anything of its own is unsent.  Who lets go finds the other's word and
- * does as it says, while the line is still his; then he lets go again.  A kick that finds
- * the socket full is dropped: a full socket is a readable one.
+ * The loop writes replies, frames of two pieces, as far as the socket accepts them.  The waker
+ * rings the doorbell with an empty frame, a kick.  A thread that wants to write takes the lock.
+ * If the lock is taken, the thread leaves a note in the same step: RING is the waker's note,
+ * CALL the loop's.  The loop keeps the lock while any of its bytes are unsent.  The thread that
+ * releases the lock looks for the other thread's note; if there is one, it does what the note
+ * asks for while it still has the lock, and then tries to release it again.  A kick that finds
+ * the socket full is dropped, because a full socket is readable anyway.
  *
- * The loop that did not get the line waits here for the waker's call and for nothing else.
+ * A loop that did not get the lock waits here for the waker's call and for nothing else.
  *
- * The client sleeps in poll and, whatever woke it, reads what there is and then looks at
- * the ring.  Its sleep (wake_position, the second look) is two steps here that cannot be
+ * The client sleeps in poll().  Whatever woke it, it reads the socket and then looks at the
+ * ring.  Its way to sleep (wake_position, the second look) is two steps here that cannot be
  * reordered: ring.pml has the rest.
  *
- * Asserted: a frame's two pieces are neighbours.  By the end the client has seen every
- * publish and every reply: else it sleeps for ever, an invalid end state.  With STUCK it
- * never reads, and the waker must get by nevertheless.
+ * Asserted: the two pieces of a frame are neighbours.  At the end the client has seen every
+ * publish and every reply; otherwise it sleeps for ever, which is an invalid end state.  With
+ * STUCK the client never reads, and the waker must finish all the same.
  *
- * Not here: the memory orders of the line (litmus-line.c).
+ * Not here: the memory orders of the lock (litmus-send-lock.c).
  *
  * Mutants:
  *
- *      RING_WHILE_PARTIAL       the waker rings, and does not ask for the line
- *      LET_GO_WHILE_PARTIAL     the loop lets go at the end of its turn, all sent or not
- *      TAKE_WITHOUT_WORD        who finds the line taken leaves no word
+ *      RING_WHILE_PARTIAL       the waker rings without taking the lock
+ *      LET_GO_WHILE_PARTIAL     the loop releases the lock after its turn, even with bytes unsent
+ *      TAKE_WITHOUT_WORD        a thread that finds the lock taken leaves no note
  *      WORD_AFTER_LOOK          ... or leaves it in a second step
- *      LET_GO_BLINDLY           who lets go does not look for a word
- *      LET_GO_ONCE              he looks, rings, and does not look again
- *      CALL_FORGOTTEN           the waker finds the loop's word and does not call
- *      BLOCKING_KICK   (STUCK)  it waits for room in the socket
+ *      LET_GO_BLINDLY           a thread releases the lock without looking for a note
+ *      LET_GO_ONCE              it looks and rings, and does not look again
+ *      CALL_FORGOTTEN           the waker finds the loop's note and does not call the loop
+ *      BLOCKING_KICK   (STUCK)  the waker waits for space in the socket
  *      DRAIN_BEFORE_POLL        the client empties the socket after its second look
- *      KICKS_ONLY               it looks at the ring only when it has read an empty frame
+ *      KICKS_ONLY               the client looks at the ring only after it has read a kick
  */
 #define REPLIES   2
 #define PUBLISHES 3
-#define ROOM      2
+#define SPACE      2
 
 mtype = { FIRST, SECOND, KICK };
 
-chan socket = [ROOM] of { mtype };
-bool taken, word_ring, word_call; /* one word */
+chan socket = [SPACE] of { mtype };
+bool taken, word_ring, word_call; /* in one atomic word */
 bool called;                      /* `draining`: a WAKE is on its way to the loop */
 byte tail;
 bool armed; /* the client sleeps, or is about to */
 byte seen, replies;
 bool waker_over;
 
-/* ---- the line ---- */
+/* ---- the lock ---- */
 
 inline take(got, word)
 {
@@ -73,7 +74,7 @@ inline take(got, word)
 #endif
 }
 
-/* True, and the line is still ours: the other one has left word. */
+/* True: the other thread has left a note, and the lock is still ours. */
 inline let_go(found)
 {
         atomic {
@@ -185,7 +186,7 @@ inline let_loop_go()
         held = false
 }
 
-/* As much as the socket takes; what it does not, when it is writable again. */
+/* Writes as much as the socket takes; the rest when the socket is writable again. */
 inline send_out()
 {
         if
@@ -213,7 +214,7 @@ inline send_out()
 
 active proctype loop()
 {
-        byte made, left; /* pieces of replies that the socket has not */
+        byte made, left; /* pieces of replies that are not in the socket yet */
         bool held, word;
 
 end:    do
@@ -244,7 +245,7 @@ inline drain()
 
 #ifndef STUCK
 
-/* True to its name, armed: the next publish rings.  Else there is more to see already. */
+/* armed: the next publish rings.  Otherwise there is more to see already. */
 inline prepare()
 {
         armed = true;
@@ -266,7 +267,7 @@ active proctype client()
                 drain();
                 if
                 :: kicked -> kicked = false; seen = tail; prepare()
-                :: else /* nothing for the ring: to sleep again, as it was */
+                :: else /* nothing new in the ring: it sleeps again */
                 fi;
 #else
                 drain();

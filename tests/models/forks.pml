@@ -1,32 +1,36 @@
 /*
- * What is said of a request may cross its RETIRED: CANCEL, and the SUBMIT of its forks, which begin
- * with its tokens.  So it is the loop's to free only when the engine has taken all of that.
+ * Messages about a request may cross its RETIRED: CANCEL, and the SUBMIT of its forks, which
+ * begin with its tokens.  So the loop may free a request only when the engine has taken all of
+ * them.
  *
- *      loop   --SUBMIT CANCEL--> engine      a SUBMIT of forks names their parent, too
+ *      loop   --SUBMIT CANCEL--> engine      a SUBMIT of forks also names their parent
  *      engine --RETIRED--> loop
  *
- * The loop counts what it sends about a request (`sent`), the engine what it takes while it has it
- * (`taken`).  For each that comes when it has it no longer, it posts RETIRED once more.  So at the
- * first RETIRED sent - taken are still to be answered: `crossing`.
+ * The loop counts the messages that it sends about a request (`sent`).  The engine counts those
+ * that it takes while it has the request (`taken`).  For each message that comes later, the
+ * engine posts RETIRED once more.  So at the first RETIRED, sent - taken messages are still to
+ * be answered: `crossing`.
  *
- * A request may be forked once by itself and once as a fork: three are enough for one that is a parent and
- * a child.  Each ends by itself, whenever it likes, or is cancelled; a fork whose parent has ended ends at once.
+ * A request may be forked once by itself and once as a fork: three requests are enough to have
+ * one that is both a parent and a child.  Each ends by itself at any time, or is cancelled.  A
+ * fork whose parent has ended ends at once.
  *
- * Asserted: neither side touches what is freed, and each is freed once; no answer comes that nobody waits for.
- * The loop may rest only when all are freed: an answer that is lost is an invalid end.
+ * Asserted: neither side touches a freed request, and each is freed once; the loop gets no
+ * answer that it does not wait for.  The loop may rest only when all requests are freed, so a
+ * lost answer is an invalid end state.
  *
  * Mutants:
  *
- *      FREE_AT_RETIRED      the loop does not wait for what crossed
- *      FORK_NOT_COUNTED     it counts its CANCELs only
- *      TAKEN_NOT_COUNTED    the engine does not count the forks that it takes while it has the parent
- *      ANSWERED_ALWAYS      it posts RETIRED for each, also while it has it
- *      ORPHAN_NOT_ANSWERED  it does not answer a SUBMIT whose parent is gone
- *      FORKED_WHEN_RETIRED  the loop lets one be forked that has retired and waits for its answers
- *      TAKEN_READ_LATE      what is crossing is reckoned anew at each RETIRED
+ *      FREE_AT_RETIRED      the loop does not wait for messages that crossed
+ *      FORK_NOT_COUNTED     the loop counts its CANCELs only
+ *      TAKEN_NOT_COUNTED    the engine does not count forks taken while it has the parent
+ *      ANSWERED_ALWAYS      the engine posts RETIRED for each message, in any state
+ *      ORPHAN_NOT_ANSWERED  the engine does not answer a SUBMIT whose parent is gone
+ *      FORKED_WHEN_RETIRED  the loop forks a request that has retired and waits for its answers
+ *      TAKEN_READ_LATE      the number of crossing messages is computed again at each RETIRED
  */
 #define REQUESTS 3
-#define NOBODY   9
+#define NO_PARENT   9
 
 mtype = { SUBMIT, CANCEL };
 
@@ -51,7 +55,7 @@ inline make(r, parent)
                 made[r] = true;
                 made_count++;
                 if
-                :: parent != NOBODY ->
+                :: parent != NO_PARENT ->
                         forked[parent] = true;
 #ifndef FORK_NOT_COUNTED
                         sent[parent]++
@@ -71,7 +75,7 @@ inline make(r, parent)
 
 inline cancel(r)
 {
-        atomic { cancelled[r] = true; sent[r]++; post(CANCEL, r, NOBODY) }
+        atomic { cancelled[r] = true; sent[r]++; post(CANCEL, r, NO_PARENT) }
 }
 
 inline on_retired(r)
@@ -103,7 +107,7 @@ active proctype loop()
 {
         byte r;
 
-        make(0, NOBODY);
+        make(0, NO_PARENT);
         do
         :: to_loop?r -> on_retired(r); r = 0
         :: MAY_FORK(0) && !made[1] -> make(1, 0)
@@ -148,14 +152,14 @@ inline on_submit(r, parent)
                 touch(r);
                 has[r] = true;
                 if
-                :: parent == NOBODY
-                :: parent != NOBODY && has[parent] ->
+                :: parent == NO_PARENT
+                :: parent != NO_PARENT && has[parent] ->
 #ifdef TAKEN_NOT_COUNTED
                         touch(parent)
 #else
                         answer(parent)
 #endif
-                :: parent != NOBODY && !has[parent] -> /* an orphan */
+                :: parent != NO_PARENT && !has[parent] -> /* an orphan */
 #ifndef ORPHAN_NOT_ANSWERED
                         answer(parent);
 #endif

@@ -1,34 +1,36 @@
 /*
- * A connection ends: who may touch what, until when, and who has heard of it.
+ * A connection ends: which thread may touch which object, until when, and which messages end
+ * that.
  *
  *      loop   --SUBMIT CANCEL HANGUP--> engine
- *      engine --RETIRED--> loop                           rings nothing
+ *      engine --RETIRED--> loop                           wakes nothing
  *      engine --WAKE CHANNEL_GONE--> waker --the same--> loop
  *
- * The first connection has one channel and two requests.  Each ends by itself, or because
- * the client cancels it, or because the client is gone; CANCEL may cross RETIRED on its
- * way.  Its END is shown at the next flush, unless it finds no room and waits.  The waker
- * rings on the connection's descriptor, so that is the channel's to close.  A second
- * connection may be accepted at any time and gets, as the kernel has it, the lowest number
- * that is free.
+ * The first connection has one channel and two requests.  Each request ends by itself, or
+ * because the client cancels it, or because the client is gone.  CANCEL may cross RETIRED on its
+ * way.  The END becomes visible at the next flush, unless it finds no space in the ring and
+ * waits.  The waker rings on the descriptor of the connection, so the channel closes the
+ * descriptor.  A second connection may be accepted at any time.  As in the kernel, it gets the
+ * lowest free number.
  *
- * RETIRED is posted before its END can be seen, and the loop looks for it before it judges
- * a frame.  Nothing rings for it: at the flush the engine raises `calling`, and the WAKE
- * that follows makes the waker call the loop, who lowers `draining` and looks then.  A WAKE
- * stands before every CHANNEL_GONE, so by then all was heard.
+ * RETIRED is posted before its END is visible, and the loop looks for RETIRED before it judges a
+ * frame.  RETIRED itself wakes nothing: at the flush the engine raises `calling`, and the WAKE
+ * that follows makes the waker call the loop, which lowers `draining` and then looks.  A WAKE
+ * precedes every CHANNEL_GONE, so by then the loop has seen every RETIRED.
  *
- *      as it is      the client may be gone at any time
- *      HALF_CLOSED   it has said all it will, and waits to be hung up
- *      STAYS         it does nothing more; its requests have to go all the same
+ *      by default    the client may disconnect at any time
+ *      HALF_CLOSED   the client has sent everything, and waits for the daemon to hang up
+ *      STAYS         the client does nothing more; its requests must be freed all the same
  *      PRIVATE       (with each) the loop drains the ring, and the waker never rings
  *
- * Asserted: a ring lands on the connection it was meant for; nobody touches a request or
- * a channel after it was freed, and each is freed once; a channel goes after its requests;
- * who has seen an END finds its id free; nobody is hung up before its ENDs are shown.
- * The loop may rest only when all of it is free: a call that is lost is an invalid end.
+ * Asserted: a ring reaches the connection that it was meant for.  No thread touches a request or
+ * a channel after it was freed, and each is freed once.  A channel is freed after its requests.
+ * A client that has seen an END finds its id free.  The daemon does not hang up before all ENDs
+ * are visible.  The loop may rest only when everything is freed, so a lost call is an invalid
+ * end state.
  *
- * Not here: what is in the ring (ring.pml), what else is on the socket (doorbell.pml), STOP; and
- * forks of a request, whose SUBMIT may cross its RETIRED as CANCEL does (forks.pml).
+ * Not here: the contents of the ring (ring.pml); other traffic on the socket (doorbell.pml);
+ * STOP; and forks of a request, whose SUBMIT may cross its RETIRED as CANCEL does (forks.pml).
  *
  * Mutants:
  *
@@ -36,24 +38,24 @@
  *      FREE_BEFORE_WAKER        the engine sends CHANNEL_GONE to the loop, past the waker
  *      CLOSED_AT_HANGUP         the descriptor is closed with its peer
  *      GONE_BEFORE_WAKE         the engine posts CHANNEL_GONE, and WAKE after it
- *      FORWARD_BEFORE_RING      the waker forwards as it takes, and rings for all at the end
+ *      FORWARD_BEFORE_RING      the waker forwards while it takes, and rings for all at the end
  *      HANGUP_BEFORE_CANCEL     the loop posts HANGUP first
- *      GONE_AT_HANGUP           the engine answers HANGUP at once, not at the step's end
+ *      GONE_AT_HANGUP           the engine answers HANGUP at once, not at the end of the step
  *      RETIRED_ONCE             the engine does not answer a CANCEL that crossed
- *      FREE_AT_FIRST_RETIRED    the loop frees a request while its CANCEL is under way
- *      CANCEL_TAKEN_FORGOTTEN   the loop waits for an answer that it had already
- *      CANCEL_TWICE             it cancels again what the client had cancelled
- *      CANCEL_AFTER_RETIRED     it cancels what is gone
+ *      FREE_AT_FIRST_RETIRED    the loop frees a request while its CANCEL is on its way
+ *      CANCEL_TAKEN_FORGOTTEN   the loop waits for an answer that it has already got
+ *      CANCEL_TWICE             the loop cancels again a request that the client has cancelled
+ *      CANCEL_AFTER_RETIRED     the loop cancels a request that is gone
  *      RETIRED_AFTER_SHOWN      RETIRED is posted after the flush
  *      NOT_CAUGHT_UP            the loop judges a frame without looking for RETIRED
  *      MAIL_NOT_CAUGHT_UP       ... or at a WAKE
  *      RETIRED_WITHOUT_CALL (STAYS)         no WAKE follows
  *      CALLING_RAISED_EARLY (HALF_CLOSED)   `calling` is raised with the post, not at the flush
  *      CALLING_LOWERED_FIRST (HALF_CLOSED)  the waker lowers `calling`, then `waking`
- *      DRAINING_LOWERED_LAST (HALF_CLOSED)  the loop settles, then lowers `draining`
- *      LOOKED_BEFORE_LOWERED (HALF_CLOSED)  it lowers it, but looked for RETIRED before
- *      HUNG_UP_UNSHOWN (HALF_CLOSED)        it does not ask whether all is shown
- *      COUNT_BEFORE_TAIL (HALF_CLOSED)      the count is shown before the ENDs are
+ *      DRAINING_LOWERED_LAST (HALF_CLOSED)  the loop hangs up, then lowers `draining`
+ *      LOOKED_BEFORE_LOWERED (HALF_CLOSED)  the loop looks for RETIRED before it lowers `draining`
+ *      HUNG_UP_UNSHOWN (HALF_CLOSED)        the loop does not check that everything is visible
+ *      COUNT_BEFORE_TAIL (HALF_CLOSED)      the count becomes visible before the ENDs
  */
 #define REQUESTS 2
 #define NONE     99
@@ -65,7 +67,7 @@ chan from_engine = [4] of { byte };      /* RETIRED: each twice */
 chan to_waker = [2] of { mtype };        /* WAKE once, GONE once */
 chan to_loop = [2] of { mtype };         /* the same */
 
-byte owner[2]; /* by number: whose open descriptor it is, 1 or 2; 0: nobody's */
+byte owner[2]; /* by number: the connection that has this descriptor, 1 or 2; 0: none */
 byte socket;   /* the first connection's */
 
 bool channel_alive, alive[REQUESTS];
@@ -84,7 +86,7 @@ inline pass(box, kind) { atomic { assert(nfull(box)); box!kind } }
 
 bool listed[REQUESTS], cancel_sent[REQUESTS], retired[REQUESTS];
 bool asked_to_cancel[REQUESTS], asked_again[REQUESTS];
-byte alive_count, retired_heard;
+byte alive_count, retired_received;
 bool connected, read_shut, channel_freed;
 
 inline cancel(r)
@@ -117,13 +119,13 @@ inline let_go(r)
         fi
 }
 
-/* The loop's own business is one step: only what it shares with others has any more. */
+/* Steps that concern the loop alone are one step here. */
 inline on_retired(r)
 {
         atomic {
                 touch(r);
                 if
-                :: listed[r] && !retired[r] -> retired_heard++
+                :: listed[r] && !retired[r] -> retired_received++
                 :: else
                 fi;
                 if
@@ -185,7 +187,7 @@ inline hang_up()
 #endif
 }
 
-/* Of a private one the loop reads the END, and that may be before it has heard RETIRED. */
+/* The loop reads the END of a private ring, perhaps before it has seen RETIRED. */
 inline drain(r)
 {
 #ifndef PRIVATE
@@ -209,10 +211,10 @@ inline drain(r)
 #ifdef HUNG_UP_UNSHOWN
 #define ALL_SHOWN true
 #else
-#define ALL_SHOWN (shown_retired >= retired_heard)
+#define ALL_SHOWN (shown_retired >= retired_received)
 #endif
 
-/* Last in every turn: all is drained, and who has nothing more to come is hung up. */
+/* Last in every turn: the loop drains everything, and hangs up on clients that wait for nothing. */
 inline settle()
 {
         if
@@ -251,7 +253,7 @@ inline free_channel()
         }
 }
 
-/* Who calls from here on posts a WAKE of his own; so who called before is heard now. */
+/* A call from here on posts a WAKE of its own; earlier calls are served now. */
 inline on_wake()
 {
         touch_channel();
@@ -317,7 +319,7 @@ active proctype loop()
                 fi;
                 settle()
 #ifndef PRIVATE
-        /* Its END was read: its id is asked for again. */
+        /* The client has read the END, and uses the id again. */
         :: connected && !read_shut && shown[1] && !asked_again[1] ->
                 asked_again[1] = true;
                 judge_frame();
@@ -341,7 +343,7 @@ active proctype loop()
                 }
         :: channel_freed && alive_count == 0 -> break
         od;
-end:    do /* what may still come would be touched */
+end:    do /* messages that come now would be touched */
         :: from_engine?r -> touch(r)
         :: to_loop?kind -> touch_channel()
         od
@@ -435,12 +437,12 @@ inline let_channel_go()
         fi
 }
 
-/* ENDs are written and their requests retire; all of it is shown; then a channel may go. */
+/* ENDs are written and their requests retire; everything becomes visible; then a channel may go. */
 inline carry_out()
 {
         if
         :: ending[0] -> end_of(0)
-        :: !ending[0] || !hung_up /* there is no room for it */
+        :: !ending[0] || !hung_up /* the ring is full */
         fi;
         if
         :: ending[1] -> end_of(1)

@@ -20,7 +20,7 @@
 #define atomic_load(word)            atomic_load_explicit(word, memory_order_acquire)
 #define atomic_exchange(word, value) atomic_exchange_explicit(word, value, memory_order_acq_rel)
 #endif
-#include "daemon/mailbox.c"
+#include "daemon/ipc/mailbox.c"
 
 static bool rang, sleeps;
 

@@ -3,8 +3,8 @@
  * halves are the product's own: ring_publish(), channel_show() and channel_is_due(), and the
  * reader's doorbell_may_sleep().
  *
- *      engine   store tail; show end, brim, tail; raise `waking`; if it was down, mail
- *      waker    lower `waking`; load tail, end, brim; fence; load wake_position; ring?
+ *      engine   store tail; show end, wake level, tail; raise `waking`; if it was down, mail
+ *      waker    lower `waking`; load tail, end, wake level; fence; load wake_position; ring?
  *      reader   store wake_position; fence; load tail; sleep if it is its head
  *
  * Forbidden: the reader sleeps, there is news, and no bell rang.  News is a record or, with FAR,
@@ -20,9 +20,10 @@
  * Under a model checker these are three threads, and the engine publishes twice, END last.  As a
  * stress program the engine does the waker's part itself, once: two processors are enough.
  *
- * WEAK_FENCE           both fences are acquire and release WEAK_SHOW            the values that the
- * engine shows are stored and loaded relaxed FENCE_FIRST          the waker's fence stands before
- * its loads FLAG_LOWERED_LAST    the waker looks, then lowers
+ *      WEAK_FENCE         both fences are acquire and release
+ *      WEAK_SHOW          the values that the engine shows are stored and loaded relaxed
+ *      FENCE_FIRST        the waker's fence stands before its loads
+ *      FLAG_LOWERED_LAST  the waker looks, then lowers
  */
 #include "tests/models/litmus.h"
 
@@ -38,7 +39,7 @@
 #include "shm/doorbell.c"
 
 /* The flags are in the header, and keep their orders. */
-#include "daemon/channel.h"
+#include "daemon/ipc/channel.h"
 #ifdef WEAK_SHOW
 #define memory_order_release memory_order_relaxed
 #define memory_order_acquire memory_order_relaxed
@@ -57,7 +58,7 @@ static bool look_again(struct doorbell *bell, const struct doorbell_news *news)
 #ifdef LITMUS_CHECK
 #define calloc(count, bytes) NULL /* GenMC has none, and nothing calls it */
 #endif
-#include "daemon/channel.c"
+#include "daemon/ipc/channel.c"
 #undef memory_order_release
 #undef memory_order_acquire
 
@@ -135,7 +136,7 @@ static void litmus_begin(void)
         atomic_store_explicit(&channel.waking, false, memory_order_relaxed);
         atomic_store_explicit(&channel.shown_tail, 0, memory_order_relaxed);
         atomic_store_explicit(&channel.shown_end, 0, memory_order_relaxed);
-        atomic_store_explicit(&channel.shown_brim, 0, memory_order_relaxed);
+        atomic_store_explicit(&channel.shown_wake_level, 0, memory_order_relaxed);
 #ifndef LITMUS_CHECK /* GenMC begins with zeros, and cannot follow a memset() */
         channel.writer.tail = channel.writer.published = 0;
 #endif

@@ -2,69 +2,70 @@
  * The ring between the daemon and one client: publish, sleep and wake, stall and resume.
  *
  *      engine --tail--> reader        engine --WAKE--> waker --doorbell--> reader
- *      engine <--head-- reader        engine <--ROOM-- loop <---RESUME---- reader
+ *      engine <--head-- reader        engine <--SPACE-- loop <--RESUME---- reader
  *
- * One stream of TOKENS records and its END, in a ring of N places.  No place is kept for
- * the END: one that finds no room waits, as tokens do.  With CANCEL the client cancels at
- * any time, with CRASH it is killed between any two steps, with HOSTILE it writes whatever
- * it likes into its segment and sends RESUME when it likes, until it is hung up.  The
- * doorbell is a readable socket or, with FUTEX, a futex on tail.
+ * The engine writes one stream of TOKENS records and its END into a ring of N places.  No place
+ * is reserved for the END: if the ring is full, the END waits, as tokens do.  With CANCEL the
+ * client cancels at any time.  With CRASH it is killed between any two steps.  With HOSTILE it
+ * writes any value into its segment and sends RESUME at any time, until the daemon hangs up.
+ * The doorbell is a readable socket or, with FUTEX, a futex on tail.
  *
- * Memory.  Spin interleaves, and would forgive every missing fence.  So a shared word is
- * two: what its writer stored, and what has arrived at the other side (`_there`).  Between
- * them the store is on its way, in order for one word, in any order for two; `memory`
- * delivers it when it likes.  A seq_cst fence waits until what its thread has stored, or
- * seen, is there.  The engine's tail reaches the waker before it reaches the reader: the
- * hand-over promises the waker that it sees it, and the reader nothing.
+ * Memory.  Spin interleaves steps, and so would not notice a missing fence.  Therefore each
+ * shared word is two variables: the value that its writer has stored, and the value that has
+ * arrived at the other side (`_there`).  In between the store is on its way: stores to one word
+ * arrive in order, stores to two words in any order.  The process `memory` delivers a store at
+ * any time.  A seq_cst fence waits until everything that its thread has stored or seen has
+ * arrived.  The engine's tail reaches the waker before it reaches the reader: the hand-over
+ * promises that the waker sees it, and promises the reader nothing.
  *
- * There are two such agreements, tail with wake_position and head with state.  Both at
- * once are too many states, so a run examines the first, or with STALL the second; the
- * words of the other arrive at once, and its handshake is one step.
+ * There are two such handshakes: tail with wake_position, and head with state.  Both at once
+ * have too many states.  So a run examines the first or, with STALL, the second; the words of
+ * the other one arrive at once, and its handshake is one step.
  *
- * Nothing here times out, so a wake-up that is lost is a process that sleeps for ever:
- * an invalid end state.  The next record would wake such a sleeper, and hide the loss; so
- * the engine may at any step wait for everybody to have read what he should ("a long
- * step").  `ends` says in addition that no side goes round for ever.
+ * Nothing here times out, so after a lost wake-up a process sleeps for ever: an invalid end
+ * state. The next record would wake such a sleeper and hide the loss.  So at any step the engine
+ * may wait until every reader has read everything that it should ("a long step").  `ends` also
+ * says that no side loops for ever.
  *
- * A batching reader asks for a position ahead of tail, and may ask for one that it cannot
- * reach (FAR): it is woken by an END, whatever it asked for, and from the brim on, a level
- * beyond the head that the engine knew when it published.  The engine shows the waker
- * three words, end and brim before tail; the waker loads tail before end and brim, and may
- * do so in the middle of the next showing.
+ * A batching reader asks for a position ahead of tail, and may ask for one that it cannot reach
+ * (FAR). An END wakes it, whatever it asked for.  So does the wake level, a number of records
+ * beyond the head that the engine knew when it published.  The engine shows the waker three
+ * words, end and wake level before tail.  The waker loads tail before end and wake level, and
+ * may do so in the middle of the next showing.
  *
- * Not here: the bytes of a record and whether they arrive before tail (litmus-publish.c),
- * PAD, 64-bit positions, several streams, who frees a channel (hangup.pml), what else is
- * on the socket (doorbell.pml).  With FUTEX a reader without its second look, or its
- * fence, is forgiven: the kernel compares tail once more, under a lock.
+ * Not here: the bytes of a record and whether they arrive before tail (litmus-publish.c), PAD,
+ * 64-bit positions, several streams, freeing of a channel (hangup.pml), other traffic on the
+ * socket (doorbell.pml).  With FUTEX a reader without its second look, or without its fence,
+ * makes no error: the kernel compares tail once more, under a lock.
  *
  * Mutants, by macro.  Each is an easy mistake, and each must be caught:
  *
  *      NO_RECHECK_AFTER_WAKE_POS  the reader sleeps without a second look at tail
  *      NO_READER_FENCE            ... with one that runs ahead of its store
  *      RECHECK_AGAINST_POSITION   a batching reader asks tail > wake_position, not tail moved
- *      DRAIN_AFTER_RECHECK        it empties the socket between the second look and poll
- *      SLEEP_BEFORE_RELEASE       it sleeps on records that it holds
- *      HEAD_BEFORE_READ           it gives a record back and reads it then
+ *      DRAIN_AFTER_RECHECK        the reader empties the socket between the second look and poll
+ *      SLEEP_BEFORE_RELEASE       the reader sleeps on records that it has not given back
+ *      HEAD_BEFORE_READ           the reader gives a record back and reads it then
  *      NO_RELEASE_FENCE           its look for STALLED runs ahead of its head
  *      PUBLISH_BEFORE_RECORD      tail is shown before the record is there
  *      WAKE_BEFORE_PUBLISH        the waker is told before tail is stored
  *      NO_WAKING_FLAG             every publish posts a WAKE
  *      FLAG_LOWERED_AFTER_LOOK    the waker looks, then lowers `waking`
- *      NO_WAKER_FENCE             no fence between the waker's two loads
- *      TAIL_LOADED_AFTER_FENCE    it announces a tail which its fence did not cover
- *      OLD_IS_EXCLUSIVE           it rings iff old < wake_position < new
+ *      NO_WAKER_FENCE             there is no fence between the waker's two loads
+ *      TAIL_LOADED_AFTER_FENCE    the waker announces a tail which its fence did not cover
+ *      OLD_IS_EXCLUSIVE           the waker rings only if old < wake_position < new
  *      END_IS_NO_NEWS             an END rings only if wake_position was passed
- *      TORN_LOOK                  the waker loads end and brim, then tail
- *      TORN_SHOW                  the engine stores tail, then end and brim
- *      NO_BRIM                    a reader may sleep while its ring fills up
- *      BRIM_IS_A_BORDER           ... and is woken when tail passes the brim, not above it
- *      END_WITHOUT_ROOM           an END does not ask for room
+ *      TORN_LOOK                  the waker loads end and wake level, then tail
+ *      TORN_SHOW                  the engine stores tail, then end and wake level
+ *      NO_WAKE_LEVEL              a reader may sleep while its ring fills up
+ *      WAKE_LEVEL_IS_A_BORDER     ... and is woken when tail passes the level, not when it is above
+ *      END_WITHOUT_ROOM           an END does not ask for space
  *      NO_STALL_RECHECK           the engine declares a stall and waits
  *      NO_STALL_FENCE             its second look at head runs ahead of STALLED
- *      NUDGE_LOWERED_AFTER_LOOK   it takes ROOM, stalls anew, then lowers `nudging`
- *      NO_NUDGE_FLAG   (HOSTILE)  every RESUME posts a ROOM
- *      TRUST_HEAD      (HOSTILE)  head is used as it is
- *      DOUBLE_FETCH    (HOSTILE)  head is judged, then loaded again and used
+ *      SENT_LOWERED_AFTER_LOOK    the engine takes SPACE, stalls anew, then lowers `resume_sent`
+ *      NO_SENT_FLAG    (HOSTILE)  every RESUME posts a SPACE
+ *      TRUST_HEAD      (HOSTILE)  head is used without a check
+ *      DOUBLE_FETCH    (HOSTILE)  head is checked, then loaded again and used
  */
 #define N      3
 #ifndef TOKENS
@@ -79,12 +80,12 @@
 #else
 #define END_ROOM (t - h < N)
 #endif
-#define BRIM   1 /* more than so many, and nobody sleeps on them */
+#define WAKE_LEVEL   1 /* no reader sleeps while more records than this are unread */
 #define END    99
 #define FAR    99
 #define NEVER  255
 
-mtype = { WAKE, ROOM, RESUME };
+mtype = { WAKE, SPACE, RESUME };
 
 byte place[N]; /* what is written there and not yet read, 0: nothing */
 
@@ -97,8 +98,8 @@ chan head_way = [1] of { byte };
 chan wake_way = [1] of { byte };
 chan state_way = [1] of { bool };
 
-bool waking, nudging; /* both by exchange */
-byte shown_tail, shown_end, shown_brim = BRIM;
+bool waking, resume_sent; /* both by exchange */
+byte shown_tail, shown_end, shown_level = WAKE_LEVEL;
 chan to_waker = [1] of { mtype };
 chan to_engine = [1] of { mtype };
 chan to_loop = [2] of { mtype };
@@ -172,7 +173,7 @@ inline publish(ends_here)
                 :: ends_here -> shown_end = t
                 :: else
                 fi;
-                shown_brim = h + BRIM;
+                shown_level = h + WAKE_LEVEL;
 #ifndef TORN_SHOW
                 shown_tail = t
 #endif
@@ -218,11 +219,11 @@ inline load_head()
         atomic { h = x; x = 0 }
 }
 
-inline on_room()
+inline on_space()
 {
-        to_engine?ROOM;
-#ifndef NUDGE_LOWERED_AFTER_LOOK
-        nudging = false;
+        to_engine?SPACE;
+#ifndef SENT_LOWERED_AFTER_LOOK
+        resume_sent = false;
 #endif
         if
         :: stalled -> stalled = false; store_state(false)
@@ -249,17 +250,17 @@ inline stall()
 active proctype engine()
 {
         byte t, h, x; /* t: the tail with what is not published yet */
-        bool stalled, nudged, told; /* told: it has heard of the cancel */
+        bool stalled, resumed, told; /* told: it has heard of the cancel */
 
 step:
 #ifndef HOSTILE
         if /* the second one is a long step */
         :: true
-        :: true -> taken == tail || (may_sleep >= tail && tail <= shown_brim) || cancelled || hup
+        :: true -> taken == tail || (may_sleep >= tail && tail <= shown_level) || cancelled || hup
         fi;
 #endif
         if
-        :: atomic { nempty(to_engine) -> nudged = true }; on_room()
+        :: atomic { nempty(to_engine) -> resumed = true }; on_space()
         :: empty(to_engine)
         fi;
         if
@@ -282,22 +283,22 @@ step:
                 publish(false)
         :: else -> STALL_STEP { stall() }
         fi;
-#ifdef NUDGE_LOWERED_AFTER_LOOK
+#ifdef SENT_LOWERED_AFTER_LOOK
         if
-        :: nudged -> nudging = false
+        :: resumed -> resume_sent = false
         :: else
         fi;
 #endif
-        nudged = false;
+        resumed = false;
         if
         :: !stalled
         :: stalled && (nempty(to_engine) || (cancelled && !told) || hup)
         fi;
         goto step;
 
-over:   atomic { engine_over = true; t = 0; h = 0; x = 0; stalled = 0; nudged = 0; told = 0 };
+over:   atomic { engine_over = true; t = 0; h = 0; x = 0; stalled = 0; resumed = 0; told = 0 };
 end:    do /* what is still under way */
-        :: atomic { to_engine?ROOM -> nudging = false }
+        :: atomic { to_engine?SPACE -> resume_sent = false }
         od
 }
 
@@ -311,12 +312,12 @@ end:    do /* what is still under way */
 #else
 #define ENDS (old < last)
 #endif
-#if defined(NO_BRIM)
-#define BRIMS false
-#elif defined(BRIM_IS_A_BORDER)
-#define BRIMS (old <= brim && brim < new)
+#if defined(NO_WAKE_LEVEL)
+#define ABOVE_LEVEL false
+#elif defined(WAKE_LEVEL_IS_A_BORDER)
+#define ABOVE_LEVEL (old <= level && level < new)
 #else
-#define BRIMS (brim < new)
+#define ABOVE_LEVEL (level < new)
 #endif
 
 /* A tail that was seen was stored before: behind the fence it is at the reader, too. */
@@ -324,18 +325,18 @@ inline look()
 {
 #if defined(TORN_LOOK)
         last = shown_end;
-        brim = shown_brim;
+        level = shown_level;
         new = shown_tail;
         tail_there >= new;
 #elif defined(TAIL_LOADED_AFTER_FENCE)
         tail_there == tail;
         new = shown_tail;
         last = shown_end;
-        brim = shown_brim;
+        level = shown_level;
 #else
         new = shown_tail;
         last = shown_end;
-        brim = shown_brim;
+        level = shown_level;
 #ifndef NO_WAKER_FENCE
         tail_there >= new;
 #endif
@@ -343,7 +344,7 @@ inline look()
         w = wake_there;
         atomic {
                 if
-                :: w != NEVER && (WISHED || ENDS || BRIMS) ->
+                :: w != NEVER && (WISHED || ENDS || ABOVE_LEVEL) ->
 #ifdef FUTEX
                         asleep = false
 #else
@@ -354,14 +355,14 @@ inline look()
                 old = new;
                 new = 0;
                 last = 0;
-                brim = 0;
+                level = 0;
                 w = 0
         }
 }
 
 active proctype waker()
 {
-        byte old, new, last, brim, w;
+        byte old, new, last, level, w;
 
 end:    do
 #ifdef FLAG_LOWERED_AFTER_LOOK
@@ -377,9 +378,9 @@ active proctype loop()
 end:    do
         :: atomic { to_loop?RESUME ->
                 if
-                :: !nudging -> nudging = true; assert(nfull(to_engine)); to_engine!ROOM
-#ifdef NO_NUDGE_FLAG
-                :: nudging -> assert(nfull(to_engine)); to_engine!ROOM
+                :: !resume_sent -> resume_sent = true; assert(nfull(to_engine)); to_engine!SPACE
+#ifdef NO_SENT_FLAG
+                :: resume_sent -> assert(nfull(to_engine)); to_engine!SPACE
 #else
                 :: else
 #endif

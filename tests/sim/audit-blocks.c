@@ -49,18 +49,18 @@ static bool is_copied(const struct sim *sim, block_t block)
 /* A block to write: no request has it, and it is the next one of its owner. */
 static void audit_new_page(struct sim *sim, struct sim_request *owner, const struct plan_page *page)
 {
-        sim_must(sim, !sim->block_holders[page->block], "block %u for %s is somebody's",
+        sim_must(sim, !sim->block_table_count[page->block], "block %u for %s is somebody's",
                  page->block, owner->name);
         sim_must(sim, !is_copied(sim, page->block), "block %u for %s is still to be copied",
                  page->block, owner->name);
         sim_must(sim, page->index == owner->block_count, "page %u of %s, which has %u", page->index,
                  owner->name, owner->block_count);
-        sim->block_spoilt[page->block] = SIM_NEVER;
+        sim->block_invalid[page->block] = SIM_NEVER;
         sim->block_shown[page->block] = SIM_NEVER;
         sim->block_domain[page->block] = sim_domain(owner);
 }
 
-void audit_spoil(struct sim *sim, const struct sim_request *request)
+void audit_invalidate(struct sim *sim, const struct sim_request *request)
 {
         uint32_t i = 0;
 
@@ -68,8 +68,8 @@ void audit_spoil(struct sim *sim, const struct sim_request *request)
         while (i < request->block_count && audit_is_published(sim, request, request->blocks[i], i))
                 i++;
         for (; i < request->block_count; i++)
-                if (sim->block_spoilt[request->blocks[i]] == SIM_NEVER)
-                        sim->block_spoilt[request->blocks[i]] = sim->turns;
+                if (sim->block_invalid[request->blocks[i]] == SIM_NEVER)
+                        sim->block_invalid[request->blocks[i]] = sim->turns;
 }
 
 /*
@@ -82,20 +82,20 @@ void audit_sound(struct sim *sim, const struct sim_request *request)
         for (uint32_t i = 0; i < request->block_count; i++) {
                 block_t block = request->blocks[i];
 
-                sim->block_spoilt[block] = SIM_NEVER;
+                sim->block_invalid[block] = SIM_NEVER;
                 if (sim->block_shown[block] == SIM_NEVER)
                         sim->block_shown[block] = sim->step_count;
         }
 }
 
 /*
- * A request that was let in earlier may have found the block earlier.  It holds the block then,
+ * A request that was admitted earlier may have found the block earlier.  It holds the block then,
  * and the page is reported later.
  */
-static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, block_t block)
+static void audit_valid(struct sim *sim, const struct sim_request *owner, block_t block)
 {
-        sim_must(sim, owner->turn < sim->block_spoilt[block],
-                 "%s is served from block %u, which is spoilt", owner->name, block);
+        sim_must(sim, owner->turn < sim->block_invalid[block],
+                 "%s is served from block %u, which is invalid", owner->name, block);
 }
 
 /*
@@ -106,7 +106,7 @@ static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, blo
 static void audit_found_page(struct sim *sim, struct sim_request *owner,
                              const struct plan_page *page)
 {
-        audit_unspoilt(sim, owner, page->block);
+        audit_valid(sim, owner, page->block);
         sim_must(sim, audit_may_see(sim, owner, page->block, page->index),
                  "block %u of domain %llx is shown to %s of %u", page->block,
                  (unsigned long long)sim->block_domain[page->block], owner->name, owner->uid);
@@ -114,11 +114,11 @@ static void audit_found_page(struct sim *sim, struct sim_request *owner,
         if (page->index < owner->block_count) {
                 block_t mine = owner->blocks[page->index];
 
-                sim_must(sim, owner->moved && sim->block_holders[mine] == 1,
+                sim_must(sim, owner->moved && sim->block_table_count[mine] == 1,
                          "block %u of %s is taken away", mine, owner->name);
                 sim_must(sim, mine != page->block, "%s is given block %u, which it has",
                          owner->name, page->block);
-                sim->block_holders[mine]--;
+                sim->block_table_count[mine]--;
                 sim->swaps++;
                 return;
         }
@@ -150,13 +150,13 @@ void audit_pages(struct sim *sim)
                         audit_found_page(sim, owner, page);
                 else
                         audit_new_page(sim, owner, page);
-                sim->block_holders[page->block]++;
+                sim->block_table_count[page->block]++;
                 owner->blocks[page->index] = page->block;
                 if (page->index == owner->block_count)
                         owner->block_count++;
         }
         for (block_t block = 0; block < sim->conf.blocks; block++)
-                shared |= sim->block_holders[block] > 1;
+                shared |= sim->block_table_count[block] > 1;
         sim->steps_shared += shared;
 }
 
@@ -176,10 +176,10 @@ void audit_copies(struct sim *sim)
                 const struct plan_page *page = page_of(sim, copy->to);
 
                 if (page) {
-                        audit_unspoilt(sim, sim->slot_owner[page->slot], copy->from);
-                        sim->block_spoilt[copy->to] = sim->block_spoilt[copy->from];
+                        audit_valid(sim, sim->slot_owner[page->slot], copy->from);
+                        sim->block_invalid[copy->to] = sim->block_invalid[copy->from];
                 }
-                sim_must(sim, page && sim->block_holders[copy->to] == 1,
+                sim_must(sim, page && sim->block_table_count[copy->to] == 1,
                          "a copy into block %u, which is not new", copy->to);
                 sim_must(sim, copy->from < sim->conf.blocks && copy->from != copy->to,
                          "a copy of block %u", copy->from);
@@ -208,7 +208,7 @@ void audit_blocks(struct sim *sim, const struct sched_counts *counts)
         uint32_t held = 0, worst = 0, listed = 0, hidden = 0;
 
         for (block_t block = 0; block < sim->conf.blocks; block++)
-                held += sim->block_holders[block] > 0;
+                held += sim->block_table_count[block] > 0;
         hidden += sim->plan.copy_count;
         for (uint32_t i = 0; i < sim->flight_count; i++)
                 hidden += sim->flights[i].copy_count;
@@ -218,20 +218,20 @@ void audit_blocks(struct sim *sim, const struct sched_counts *counts)
                         continue;
                 worst += r->worst;
                 listed += r->block_count;
-                if (!r->moved && (sim->shares || r->parks))
+                if (!r->moved && (sim->shares || r->preemptions))
                         hidden += blocks_for(r->known);
         }
         sim_must(sim, counts->blocks_total == sim->conf.blocks, "the pool has another size");
         sim_must(sim,
-                 counts->blocks_free + counts->blocks_kept + counts->blocks_held ==
+                 counts->blocks_free + counts->blocks_cached + counts->blocks_in_use ==
                          counts->blocks_total,
                  "free, kept and held are not all");
-        sim_must(sim, counts->blocks_held >= held && counts->blocks_held <= held + hidden,
-                 "%u blocks are held, it says %u", held, counts->blocks_held);
+        sim_must(sim, counts->blocks_in_use >= held && counts->blocks_in_use <= held + hidden,
+                 "%u blocks are held, it says %u", held, counts->blocks_in_use);
         sim_must(sim,
-                 counts->blocks_promised <= worst - listed &&
-                         counts->blocks_promised + hidden >= worst - listed,
-                 "%u are promised, it says %u", worst - listed, counts->blocks_promised);
-        sim_must(sim, counts->blocks_promised <= counts->blocks_free + counts->blocks_kept,
-                 "%u are promised, and not so many are there", counts->blocks_promised);
+                 counts->blocks_reserved <= worst - listed &&
+                         counts->blocks_reserved + hidden >= worst - listed,
+                 "%u are promised, it says %u", worst - listed, counts->blocks_reserved);
+        sim_must(sim, counts->blocks_reserved <= counts->blocks_free + counts->blocks_cached,
+                 "%u are promised, and not so many are there", counts->blocks_reserved);
 }

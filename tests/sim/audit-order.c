@@ -3,14 +3,14 @@
  *
  * Classes are served one after the other.  In a class short prompts come first, as long as they
  * take no more than half of the rows.  The others follow in the order in which they were let
- * in.  A stalled request that has a slot was asked earlier.  A request that was parked and is
- * let in now that there is room is asked like all others.
+ * in.  A stalled request that has a slot was asked earlier.  A request that was preempted and is
+ * admitted now that there is space is asked like all others.
  *
- * The order in which one plan lets requests in is known as long as the line leaves no choice.
+ * The order in which one plan admits requests is known as long as the queue leaves no choice.
  * It leaves a choice where not enough can be seen from outside.  A request may have been left
  * for another look because it begins like one that is being read.  It may have been passed over
  * because too much was found for it.  It may be unknown which request gave way to which.
- * Requests that the same plan lets in after such a choice form a *set*.  They may stand in any
+ * Requests that the same plan admits after such a choice form a *set*.  They may stand in any
  * order, then and later, as long as one order explains the plan.
  *
  * There are too many orders to try each, and it is not necessary.  A request that was taken as
@@ -33,12 +33,12 @@ enum {
         READINGS = 64,
 };
 
-enum part { WHOLE, IN_PART, NONE }; /* of what there is room for */
+enum part { WHOLE, IN_PART, NONE }; /* of what there is space for */
 
 struct share {
         struct sim_request *request;
         uint32_t due;  /* rows that it could have, or what of them is known */
-        uint32_t most; /* ... for which there is room */
+        uint32_t most; /* ... for which there is space */
         uint32_t got;
         enum part part;
         uint32_t set;
@@ -50,7 +50,7 @@ struct deal {
         struct share *shares;
         uint32_t count, rows;
         unsigned reading;
-        enum request_class class;
+        enum request_priority priority;
         /*
          * left: rows to give out; of: the rows of which a quarter is short, and a half goes to
          * short ones
@@ -60,27 +60,28 @@ struct deal {
         bool ended;     /* no more of them are */
 };
 
-/* It had a slot, and was asked before any request was let in. */
+/* It had a slot, and was asked before any request was admitted. */
 static bool was_asked(const struct sim *sim, const struct sim_request *request)
 {
-        return request->asked_first && request->let_in_step != sim->step_count;
+        return request->asked_first && request->admitted_step != sim->step_count;
 }
 
-static struct share share_of(struct sim_request *request, uint64_t room)
+static struct share share_of(struct sim_request *request, uint64_t space)
 {
-        struct share share = { .request = request, .got = request->dealt - request->dealt_then };
-        bool has_room = room >= request->core.record_bytes_max;
+        struct share share = { .request = request,
+                               .got = request->planned - request->planned_before };
+        bool has_space = space >= request->core.record_bytes_max;
 
-        share.unseen = !request->moved && request->parks;
+        share.unseen = !request->moved && request->preemptions;
         if (share.unseen)
                 share.due = request->known;
         else
-                share.due = request->known - (request->moved ? request->dealt_then
+                share.due = request->known - (request->moved ? request->planned_before
                                                              : request->core.sequence.cached_count);
         share.most = share.due;
-        if (!has_room && share.unseen)
+        if (!has_space && share.unseen)
                 share.most = 0;
-        else if (!has_room && share.got + 1 == share.due)
+        else if (!has_space && share.got + 1 == share.due)
                 share.most--;
         share.part = share.got >= share.most ? WHOLE : share.got ? IN_PART : NONE;
         return share;
@@ -88,7 +89,7 @@ static struct share share_of(struct sim_request *request, uint64_t room)
 
 static bool is_of_one_set(const struct sim_request *a, const struct sim_request *b)
 {
-        return a == b || (a->turn_open && b->turn_open && a->let_in_step == b->let_in_step);
+        return a == b || (a->turn_open && b->turn_open && a->admitted_step == b->admitted_step);
 }
 
 /*
@@ -105,16 +106,16 @@ static bool is_before(const struct share *a, const struct share *b)
         return a->due - a->most > b->due - b->most;
 }
 
-static uint32_t list(struct sim *sim, const uint64_t *room, struct share *ret_shares)
+static uint32_t list(struct sim *sim, const uint64_t *space, struct share *ret_shares)
 {
         uint32_t count = 0;
 
         each_request(sim, r)
         {
-                struct share share = share_of(r, room[r->channel]);
+                struct share share = share_of(r, space[r->channel]);
                 uint32_t at = count;
 
-                if (!r->admitted || r->decided || r->parking || was_asked(sim, r) ||
+                if (!r->admitted || r->decided || r->preempting || was_asked(sim, r) ||
                     !audit_reads(r))
                         continue;
                 for (; at && is_before(&share, &ret_shares[at - 1]); at--)
@@ -136,7 +137,7 @@ static uint32_t due_of(const struct deal *deal, const struct share *share)
 
 static bool is_short(const struct deal *deal, const struct share *share)
 {
-        return share->request->class == deal->class &&
+        return share->request->priority == deal->priority &&
                4 * (uint64_t)due_of(deal, share) <= deal->of;
 }
 
@@ -183,7 +184,7 @@ static bool ends_set(struct deal *deal, uint32_t end)
         return !first || too_many;
 }
 
-static bool deals_class(struct deal deal, int class);
+static bool deals_class(struct deal deal, int priority);
 
 /* Deals to all requests of the class that were not taken, in order; then to the next class. */
 static bool deals_rest(struct deal deal)
@@ -191,13 +192,13 @@ static bool deals_rest(struct deal deal)
         for (uint32_t i = 0; i < deal.count; i++) {
                 const struct share *share = &deal.shares[i];
 
-                if (share->request->class != deal.class || share->taken)
+                if (share->request->priority != deal.priority || share->taken)
                         continue;
                 if (!is_given(&deal, share))
                         return false;
                 deal.left -= share->got;
         }
-        return deals_class(deal, (int)deal.class + 1);
+        return deals_class(deal, (int)deal.priority + 1);
 }
 
 /* The short ones from here on, and all that comes after them. */
@@ -226,11 +227,11 @@ static bool deals_short(struct deal deal, uint32_t at)
 }
 
 /* Whether this reading explains the rows of this class and of those after it. */
-static bool deals_class(struct deal deal, int class)
+static bool deals_class(struct deal deal, int priority)
 {
-        if (class == REQUEST_CLASS_N)
+        if (priority == REQUEST_PRIORITY_N)
                 return true;
-        deal.class = (enum request_class) class;
+        deal.priority = (enum request_priority)priority;
         deal.of = deal.reading & QUARTER_OF_WHAT_IS_LEFT ? deal.left : deal.rows;
         if (deal.reading & HALF_FOR_EACH_CLASS)
                 deal.taken = 0;
@@ -255,10 +256,10 @@ static bool is_in_order(struct share *shares, uint32_t count, uint32_t rows)
         return false;
 }
 
-void audit_order(struct sim *sim, const uint64_t *room)
+void audit_order(struct sim *sim, const uint64_t *space)
 {
         struct share shares[SIM_REQUESTS];
-        uint32_t count = list(sim, room, shares), rows = sim->conf.rows, used = 0;
+        uint32_t count = list(sim, space, shares), rows = sim->conf.rows, used = 0;
         bool anybody = false, decodes = false;
 
         each_request(sim, r)
@@ -266,8 +267,8 @@ void audit_order(struct sim *sim, const uint64_t *room)
                 if (!r->admitted || r->decided)
                         continue;
                 if (!audit_reads(r) || was_asked(sim, r))
-                        rows -= r->dealt - r->dealt_then;
-                decodes |= !audit_reads(r) && r->dealt > r->dealt_then;
+                        rows -= r->planned - r->planned_before;
+                decodes |= !audit_reads(r) && r->planned > r->planned_before;
         }
         for (uint32_t i = 0; i < count; i++) {
                 if (audit_no_page_left(sim, shares[i].request))
@@ -277,7 +278,7 @@ void audit_order(struct sim *sim, const uint64_t *room)
         }
         if (!anybody)
                 return;
-        if (sim->conf.gap_ns && decodes)
+        if (sim->conf.token_gap_ns && decodes)
                 rows = used;
         if (is_in_order(shares, count, rows))
                 return;

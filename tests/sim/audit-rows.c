@@ -18,16 +18,16 @@ static void audit_divergence(struct sim *sim, const struct sim_request *owner)
         sim_must(sim, at >= sequence->cached_count && at < owner->core.prompt_count,
                  "%s of %u diverges at %u, and %u were found", owner->name,
                  owner->core.prompt_count, at, sequence->cached_count);
-        sim_must(sim, sequence->known_token != owner->truth[at],
+        sim_must(sim, sequence->diverged_cached_token != owner->truth[at],
                  "%s has at %u the token that is known", owner->name, at);
-        sim_must(sim, sim_was_said(sim, owner, at, sequence->known_token),
+        sim_must(sim, sim_was_said(sim, owner, at, sequence->diverged_cached_token),
                  "%s is told of token %u at %u, which its user never said", owner->name,
-                 sequence->known_token, at);
+                 sequence->diverged_cached_token, at);
         sim->divergences++;
 }
 
 /*
- * A row of a request that begins, or comes back after it was parked: the positions before it
+ * A row of a request that begins, or comes back after it was preempted: the positions before it
  * were found.  The last known position is computed in any case, but is not written if all was
  * found.
  */
@@ -37,11 +37,12 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
         uint32_t last = owner->known - 1;
 
         sim_must(sim,
-                 (owner->parks || row->position == sequence->cached_count) && row->position <= last,
+                 (owner->preemptions || row->position == sequence->cached_count) &&
+                         row->position <= last,
                  "%s begins at %u, and %u were found", owner->name, row->position,
                  sequence->cached_count);
         owner->moved = true;
-        owner->dealt = owner->dealt_then = row->position;
+        owner->planned = owner->planned_before = row->position;
         owner->found = row->position + !row->write;
         sim_must(sim, row->write || row->position == last, "%s at %u does not write", owner->name,
                  row->position);
@@ -49,7 +50,7 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
                  "%u positions of %s were found, in %u blocks", owner->found, owner->name,
                  owner->block_count);
         sim->found_rows += owner->found;
-        if (!owner->parks)
+        if (!owner->preemptions)
                 audit_divergence(sim, owner);
 }
 
@@ -81,7 +82,7 @@ void audit_rows(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;
 
-        each_request(sim, r) r->dealt_then = r->dealt;
+        each_request(sim, r) r->planned_before = r->planned;
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 const struct plan_row *row = &plan->rows[i];
                 struct sim_request *owner = sim_of(sim, row->sequence->request);
@@ -91,14 +92,14 @@ void audit_rows(struct sim *sim)
                          "a row of one who is not there");
                 sim_must(sim, owner->admitted && !owner->decided && row->slot == owner->slot,
                          "a row of %s, which is not running", owner->name);
-                sim_must(sim, !owner->parking || owner->was_stalled,
+                sim_must(sim, !owner->preempting || owner->was_stalled,
                          "a row of %s, which is to give way", owner->name);
                 if (!owner->moved)
                         audit_beginning(sim, owner, row);
-                sim_must(sim, first == (owner->dealt == owner->dealt_then),
+                sim_must(sim, first == (owner->planned == owner->planned_before),
                          "the rows of %s are not neighbours", owner->name);
-                sim_must(sim, row->position == owner->dealt, "%s at %u, but it stands at %u",
-                         owner->name, row->position, owner->dealt);
+                sim_must(sim, row->position == owner->planned, "%s at %u, but it stands at %u",
+                         owner->name, row->position, owner->planned);
                 sim_must(sim, row->position < sim_positions(owner), "%s at %u is a row too many",
                          owner->name, row->position);
                 sim_must(sim, row->position / BLOCK_POSITIONS < owner->block_count,
@@ -107,8 +108,8 @@ void audit_rows(struct sim *sim)
                          "%s at %u writes, or does not, and %u were found", owner->name,
                          row->position, owner->found);
                 sim_must(sim,
-                         !row->write || sim->block_holders[owner->blocks[row->position /
-                                                                         BLOCK_POSITIONS]] == 1,
+                         !row->write || sim->block_table_count[owner->blocks[row->position /
+                                                                             BLOCK_POSITIONS]] == 1,
                          "%s writes at %u into a block that others read", owner->name,
                          row->position);
                 sim_must(sim,
@@ -116,13 +117,14 @@ void audit_rows(struct sim *sim)
                                  (row->position + 1 < owner->known ? PLAN_NOTHING : PLAN_LOGITS),
                          "%s at %u wants the wrong thing", owner->name, row->position);
                 audit_token(sim, row, owner);
-                owner->dealt++;
+                owner->planned++;
         }
         each_request(sim, r)
         {
-                sim_must(sim, r->core.state != REQUEST_DECODE || r->dealt >= r->known,
+                sim_must(sim, r->core.state != REQUEST_DECODE || r->planned >= r->known,
                          "%s decodes, and its prompt is not read", r->name);
-                sim_must(sim, r->core.state != REQUEST_PREFILL || !r->moved || r->dealt < r->known,
+                sim_must(sim,
+                         r->core.state != REQUEST_PREFILL || !r->moved || r->planned < r->known,
                          "the prompt of %s is read, and it does not decode", r->name);
         }
 }

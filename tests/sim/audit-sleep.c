@@ -1,5 +1,5 @@
 /* The auditor of sleep: nothing runs and nothing is in flight, so when must the engine wake? */
-#include "tests/sim/walk.h"
+#include "tests/sim/audit-walk.h"
 
 static void bring_forward(uint64_t *wake_ns, uint64_t then_ns)
 {
@@ -12,7 +12,7 @@ static uint64_t after(uint64_t since_ns, uint64_t ns)
         return ns < SIM_NEVER - since_ns ? since_ns + ns : SIM_NEVER;
 }
 
-/* No batch runs, and the line waits for more of one, until its window is over. */
+/* No batch runs, and the queue waits for more of one, until its window is over. */
 static void audit_window(struct sim *sim, struct sim_stalls *stalls)
 {
         each_request(sim, r)
@@ -24,8 +24,8 @@ static void audit_window(struct sim *sim, struct sim_stalls *stalls)
         {
                 if (r->decided)
                         continue;
-                bring_forward(&stalls->wake_first, after(r->since_ns, sim->conf.window_ns));
-                bring_forward(&stalls->wake_surely, after(r->since_ns, sim->conf.window_ns));
+                bring_forward(&stalls->wake_first, after(r->since_ns, sim->conf.batch_window_ns));
+                bring_forward(&stalls->wake_surely, after(r->since_ns, sim->conf.batch_window_ns));
         }
 }
 
@@ -46,7 +46,7 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
         }
         each_request(sim, r)
         {
-                uint64_t then = after(r->was_stalled_ns, sim->conf.grace_ns);
+                uint64_t then = after(r->was_stalled_ns, sim->conf.stall_preempt_ns);
                 uint32_t count;
 
                 if (!r->admitted || r->decided || !r->was_stalled || then <= sim->now_ns)
@@ -80,7 +80,7 @@ void audit_sleep(struct sim *sim, struct sim_stalls *stalls)
 {
         if (sim->conf.batch_size)
                 audit_window(sim, stalls);
-        else if (sim->conf.parks_max)
+        else if (sim->conf.preemptions_max)
                 audit_grace(sim, stalls);
         /* The deadline may be of one that is over. */
         bring_forward(&stalls->wake_first, sim->soonest_ns);

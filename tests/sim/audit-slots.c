@@ -1,17 +1,17 @@
 /*
- * The auditor of slots: which requests were let in, which had to give way, which were not let
- * in, and was there a reason?
+ * The auditor of slots: which requests were admitted, which had to give way, which were not
+ * admitted, and was there a reason?
  *
- * The line is walked slot by slot.  The plan's decision about the next in line can be seen.
- * Three facts sometimes cannot: how many of the parked requests were parked for it, whether it
- * begins like one that is being read, and, if it was not let in, whether the blocks found for
- * it make it too much for its user.  Then every way is tried, and one of them must lead to the
- * actual result.
+ * The auditor follows the queue slot by slot.  It can see the plan's decision about the next in the
+ * queue.  Three facts sometimes cannot be seen: how many of the preempted requests were preempted
+ * for it, whether it begins like one that is being read, and, if it was not admitted, whether the
+ * blocks found for it make it too much for its user.  Then every way is tried, and one of them
+ * must lead to the actual result.
  *
- * The way found need not be the real one.  If a request is let in after a choice whose other
+ * The way found need not be the real one.  If a request is admitted after a choice whose other
  * ways were not all tried, it may have come in another order.  That is noted.
  */
-#include "tests/sim/walk.h"
+#include "tests/sim/audit-walk.h"
 
 #include <stdio.h>
 
@@ -25,10 +25,10 @@ static uint32_t reason_at; /* the number of events after which the reason was no
                  : (reason_at = (walk)->event_count,                                               \
                     snprintf(reason, sizeof(reason), __VA_ARGS__), false))
 
-static bool is_let_in(const struct walk *walk, const struct sim_request *request)
+static bool is_admitted_now(const struct walk *walk, const struct sim_request *request)
 {
         return request->core.state != REQUEST_WAITING ||
-               request->core.parks > walk_spot(walk, request)->parks;
+               request->core.preemptions > walk_spot(walk, request)->preemptions;
 }
 
 static uint32_t count_passed(const struct walk *walk)
@@ -52,18 +52,18 @@ static bool is_as_told(const struct walk *walk, struct walk *ret_walk)
 
                 if (r->decided)
                         continue;
-                if (spot->in && spot->parking && r->core.state != REQUEST_PARKING)
+                if (spot->in && spot->preempting && r->core.state != REQUEST_PREEMPTING)
                         return blame(walk, "%s is to give way, and is %s", r->name,
                                      request_state_name(r->core.state));
-                if (spot->in && !spot->parking && r->core.state != REQUEST_PREFILL &&
+                if (spot->in && !spot->preempting && r->core.state != REQUEST_PREFILL &&
                     r->core.state != REQUEST_DECODE)
                         return blame(walk, "%s keeps its slot, and is %s", r->name,
                                      request_state_name(r->core.state));
                 if (!spot->in && r->core.state != REQUEST_WAITING)
-                        return blame(walk, "%s is let in before its turn", r->name);
-                if (spot->parks != r->core.parks)
-                        return blame(walk, "%s was parked %u times, it says %u", r->name,
-                                     spot->parks, r->core.parks);
+                        return blame(walk, "%s is admitted before its turn", r->name);
+                if (spot->preemptions != r->core.preemptions)
+                        return blame(walk, "%s was preempted %u times, it says %u", r->name,
+                                     spot->preemptions, r->core.preemptions);
         }
         sched_count(sim->sched, &counts);
         if (counts.passed_over != passed && !(walk->idle && counts.passed_over == sim->passed_over))
@@ -72,19 +72,19 @@ static bool is_as_told(const struct walk *walk, struct walk *ret_walk)
         return true;
 }
 
-static void park(struct walk *walk, struct sim_request *request)
+static void preempt(struct walk *walk, struct sim_request *request)
 {
         struct walk_spot *spot = walk_spot(walk, request);
 
         walk->events[walk->event_count++] = (struct walk_event){ .request = request };
-        spot->parks++;
+        spot->preemptions++;
         if (walk_is_in_flight(request) && !spot->fresh)
-                spot->parking = true;
+                spot->preempting = true;
         else
                 spot->in = spot->moved = false;
 }
 
-static void let_in(struct walk *walk, struct sim_request *request)
+static void admit(struct walk *walk, struct sim_request *request)
 {
         struct walk_spot *spot = walk_spot(walk, request);
         uint32_t uid = 0, users = 0;
@@ -98,7 +98,7 @@ static void let_in(struct walk *walk, struct sim_request *request)
         spot->in = spot->fresh = true;
         spot->moved = false;
         spot->turn = walk->turns++;
-        walk->let_in++;
+        walk->admitted++;
 
         each_request(walk->sim, r)
         {
@@ -111,7 +111,7 @@ static void let_in(struct walk *walk, struct sim_request *request)
                 walk->passed_count = 0;
 }
 
-/* Whether `count` victims may have been parked for it: one less would not have been enough. */
+/* Whether `count` victims may have been preempted for it: one less would not have been enough. */
 static bool is_needed(const struct walk *walk, const struct sim_request *request,
                       struct sim_request *const *victims, uint32_t count)
 {
@@ -132,7 +132,7 @@ static bool is_too_much(const struct walk *walk, const struct sim_request *reque
         return walk_ground(walk, request, then) >= SIM_OVER_SLOTS;
 }
 
-/* Its user gets nothing until the next look at the line. */
+/* Its user gets nothing until the next look at the queue. */
 static bool walk_pass(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
 {
         struct walk walk = *before;
@@ -142,16 +142,16 @@ static bool walk_pass(const struct walk *before, struct sim_request *next, struc
         return walk_on(&walk, ret_walk);
 }
 
-/* Lets the next one in, now that the victims it needs are parked. */
-static bool walk_let_in(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
+/* Lets the next one in, now that the victims it needs are preempted. */
+static bool walk_admit(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
 {
         struct walk walk = *before;
 
         if (is_too_much(before, next))
-                return blame(before, "%s is let in, and its user has too much", next->name);
+                return blame(before, "%s is admitted, and its user has too much", next->name);
         if (!walk_free_slots(before)) /* the victims still have rows in flight */
-                return blame(before, "%s is let in, and there is no slot for it", next->name);
-        let_in(&walk, next);
+                return blame(before, "%s is admitted, and there is no slot for it", next->name);
+        admit(&walk, next);
         return walk_on(&walk, ret_walk);
 }
 
@@ -181,7 +181,7 @@ static uint32_t choose(const struct walk *walk, struct sim_request *const *victi
         return chosen;
 }
 
-/* Victims that may have given way to a request that is let in; choice 0: none. */
+/* Victims that may have given way to a request that is admitted; choice 0: none. */
 struct gave {
         bool own_only;
         uint32_t choice;
@@ -202,17 +202,17 @@ static uint32_t list_gave(const struct walk *walk, struct sim_request *next, boo
         return count;
 }
 
-static void park_chosen(struct walk *walk, struct sim_request *next, const struct gave *gave)
+static void preempt_chosen(struct walk *walk, struct sim_request *next, const struct gave *gave)
 {
         struct sim_request *victims[SIM_REQUESTS], *chosen[SIM_REQUESTS];
         uint32_t most = walk_victims(walk, next, gave->own_only, walk->sim->now_ns, victims);
         uint32_t count = gave->choice ? choose(walk, victims, most, gave->choice, chosen) : 0;
 
         for (uint32_t i = 0; i < count; i++)
-                park(walk, chosen[i]);
+                preempt(walk, chosen[i]);
 }
 
-/* The next was let in: with a slot that was free, or instead of others. */
+/* The next was admitted: with a slot that was free, or instead of others. */
 static bool walk_in(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
 {
         enum walk_answer above = walk_is_above_half(before, next);
@@ -221,19 +221,19 @@ static bool walk_in(const struct walk *before, struct sim_request *next, struct 
 
         if (walk_fits(before, next, NULL, 0) != WALK_NO)
                 gave[count++] = (struct gave){ 0 };
-        if (walk_may_park(before) && above != WALK_YES)
+        if (walk_may_preempt(before) && above != WALK_YES)
                 count += list_gave(before, next, false, &gave[count]);
-        if (walk_may_park(before) && above != WALK_NO)
+        if (walk_may_preempt(before) && above != WALK_NO)
                 count += list_gave(before, next, true, &gave[count]);
         for (uint32_t i = 0; i < count; i++) {
                 struct walk walk = *before;
 
                 walk.open |= count > 1;
-                park_chosen(&walk, next, &gave[i]);
-                if (walk_let_in(&walk, next, ret_walk))
+                preempt_chosen(&walk, next, &gave[i]);
+                if (walk_admit(&walk, next, ret_walk))
                         return true;
         }
-        return blame(before, "%s is let in, and there is no room for it", next->name);
+        return blame(before, "%s is admitted, and there is no space for it", next->name);
 }
 
 /* It holds something that is public, or may. */
@@ -242,7 +242,7 @@ static bool has_public(const struct walk *walk, const struct sim_request *reques
         if (!walk_spot(walk, request)->moved)
                 return request->core.publish || request->core.sees_public;
         for (uint32_t i = 0; i < request->block_count; i++)
-                if (prefix_is_public(walk->sim->line_domain[request->blocks[i]]))
+                if (prefix_is_public(walk->sim->queue_domain[request->blocks[i]]))
                         return true;
         return false;
 }
@@ -257,10 +257,10 @@ static bool walk_in_vain(const struct walk *before, struct sim_request *next,
         struct walk walk = *before;
         bool public = false;
 
-        walk.open = true; /* it may be the end of the line as well */
+        walk.open = true; /* it may be the end of the queue as well */
         for (uint32_t n = 1; n <= count; n++) {
                 public |= has_public(before, victims[n - 1]);
-                park(&walk, victims[n - 1]);
+                preempt(&walk, victims[n - 1]);
                 if (!public || walk_fits(before, next, victims, n) == WALK_NO ||
                     !is_needed(before, next, victims, n) || walk_is_over(&walk, next) == WALK_NO ||
                     !walk_pass(&walk, next, ret_walk))
@@ -278,16 +278,16 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         struct sim_request *victims[SIM_REQUESTS];
         uint32_t count = 0, n = 0;
         struct walk walk = *before;
-        bool flying = false;
+        bool in_flight = false;
 
-        if (walk_may_park(before))
+        if (walk_may_preempt(before))
                 count = walk_victims(before, next, own_only, before->sim->now_ns, victims);
         walk.blocked = next;
         if (walk_fits(before, next, victims, 0) == WALK_YES)
                 return blame(before, "%s may have a slot, and waits", next->name);
         while (n < count && walk_gave_way(before, victims[n])) {
-                flying |= walk_is_in_flight(victims[n]);
-                park(&walk, victims[n++]);
+                in_flight |= walk_is_in_flight(victims[n]);
+                preempt(&walk, victims[n++]);
         }
         if (n && walk_in_vain(before, next, victims, n, ret_walk))
                 return true;
@@ -296,8 +296,8 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
                         if (walk_fits(before, next, victims, i) == WALK_YES)
                                 return blame(before, "%s waits, and %s could give way", next->name,
                                              victims[i - 1]->name);
-        } else if (!flying) {
-                return blame(before, "%s gives way, and %s is not let in", victims[0]->name,
+        } else if (!in_flight) {
+                return blame(before, "%s gives way, and %s is not admitted", victims[0]->name,
                              next->name);
         } else if (walk_fits(before, next, victims, n) == WALK_NO ||
                    !is_needed(before, next, victims, n)) {
@@ -307,7 +307,7 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
 }
 
 /*
- * Handles one request: passed over, let in, or the end of the line.  Some of this cannot be
+ * Handles one request: passed over, admitted, or the end of the queue.  Some of this cannot be
  * seen from outside.  While another way remains untried, requests from here on may have come in
  * another order.
  */
@@ -320,7 +320,7 @@ static bool walk_ask(const struct walk *before, struct sim_request *next, struct
         if (over == WALK_YES)
                 return walk_pass(before, next, ret_walk);
         walk.open |= over == WALK_PERHAPS;
-        if (is_let_in(before, next)) {
+        if (is_admitted_now(before, next)) {
                 if (walk_in(&walk, next, ret_walk))
                         return true;
         } else {
@@ -338,7 +338,7 @@ static bool walk_on(const struct walk *before, struct walk *ret_walk)
         struct sim_request *next = NULL;
         bool doubtful = false;
 
-        if (walk.let_in < walk.let_in_max)
+        if (walk.admitted < walk.admitted_max)
                 next = walk_next(&walk, &doubtful);
         if (!next)
                 return is_as_told(&walk, ret_walk);
@@ -367,7 +367,7 @@ static uint32_t batch_of(struct sim *sim)
                 if (r->admitted)
                         return 0;
                 waiting += !r->decided;
-                over |= !r->decided && sim->now_ns - r->since_ns >= sim->conf.window_ns;
+                over |= !r->decided && sim->now_ns - r->since_ns >= sim->conf.batch_window_ns;
         }
         return over || waiting >= sim->conf.batch_size ? sim->conf.batch_size : 0;
 }
@@ -375,11 +375,11 @@ static uint32_t batch_of(struct sim *sim)
 static void release(struct sim *sim, struct sim_request *request)
 {
         for (uint32_t i = 0; i < request->block_count; i++)
-                sim->block_holders[request->blocks[i]]--;
+                sim->block_table_count[request->blocks[i]]--;
         if (request->slot != SEQUENCE_NO_SLOT)
                 sim->slot_owner[request->slot] = NULL;
-        request->admitted = request->moved = request->parking = false;
-        request->block_count = request->dealt = 0;
+        request->admitted = request->moved = request->preempting = false;
+        request->block_count = request->planned = 0;
         request->slot = SEQUENCE_NO_SLOT;
 }
 
@@ -393,20 +393,20 @@ static void take_over(struct sim *sim, const struct walk *walk)
                         request->admitted = true;
                         request->turn = sim->turns++;
                         request->turn_open = walk->events[i].open;
-                        request->let_in_step = sim->step_count;
+                        request->admitted_step = sim->step_count;
                         request->known = request->core.sequence.token_count;
-                        request->dealt = 0;
+                        request->planned = 0;
                         request->slot = SEQUENCE_NO_SLOT;
-                        /* There was room, or it would not be let in. */
+                        /* There was space, or it would not be admitted. */
                         request->stalled_first = request->stalled_surely = SIM_NEVER;
-                        if (!request->parks)
+                        if (!request->preemptions)
                                 request->cached = request->core.sequence.cached_count;
-                        sim->resumed += request->parks > 0;
+                        sim->resumed += request->preemptions > 0;
                 } else {
-                        request->parks++;
-                        sim->parked++;
-                        if (walk_spot(walk, request)->parking)
-                                request->parking = true;
+                        request->preemptions++;
+                        sim->preempted++;
+                        if (walk_spot(walk, request)->preempting)
+                                request->preempting = true;
                         else
                                 release(sim, request);
                 }
@@ -428,14 +428,14 @@ static void take_over(struct sim *sim, const struct walk *walk)
 
 void walk_begin(struct walk *walk, struct sim *sim)
 {
-        *walk = (struct walk){ .sim = sim, .turns = sim->turns, .let_in_max = UINT32_MAX };
+        *walk = (struct walk){ .sim = sim, .turns = sim->turns, .admitted_max = UINT32_MAX };
         each_request(sim, r)
         {
                 *walk_spot(walk, r) = (struct walk_spot){
                         .in = r->admitted,
-                        .parking = r->parking,
+                        .preempting = r->preempting,
                         .moved = r->moved,
-                        .parks = r->parks,
+                        .preemptions = r->preemptions,
                         .turn = r->turn,
                 };
         }
@@ -448,9 +448,9 @@ static void audit_line(struct sim *sim)
 
         walk_begin(&walk, sim);
         if (sim->flight_count == sim->conf.depth || sim->held)
-                walk.let_in_max = 0, walk.idle = true;
+                walk.admitted_max = 0, walk.idle = true;
         else if (sim->conf.batch_size)
-                walk.let_in_max = batch_of(sim);
+                walk.admitted_max = batch_of(sim);
         reason[0] = 0;
         sim_must(sim, walk_on(&walk, &way), "%s", reason);
         if (!way.idle)
@@ -463,20 +463,22 @@ void audit_slots(struct sim *sim)
         sim->blocked = NULL;
         each_request(sim, r)
         {
-                if (r->parking && !r->flying && !r->decided)
+                if (r->preempting && !r->in_flight && !r->decided)
                         release(sim, r);
         }
         audit_line(sim);
         each_request(sim, r)
         {
                 if (!r->admitted && !r->decided)
-                        sim_must(sim, !r->flying, "%s waits with rows in flight", r->name);
+                        sim_must(sim, !r->in_flight, "%s waits with rows in flight", r->name);
                 sim_must(sim, r->core.sequence.slot == (r->admitted ? r->slot : SEQUENCE_NO_SLOT),
                          "the slot of %s moves", r->name);
-                sim_must(sim, r->core.parks == r->parks, "%s was parked %u times, it says %u",
-                         r->name, r->parks, r->core.parks);
+                sim_must(sim, r->core.preemptions == r->preemptions,
+                         "%s was preempted %u times, it says %u", r->name, r->preemptions,
+                         r->core.preemptions);
                 sim_must(sim,
-                         !(r->admitted || r->parks) || r->core.sequence.cached_count == r->cached,
+                         !(r->admitted || r->preemptions) ||
+                                 r->core.sequence.cached_count == r->cached,
                          "what %s found first was %u, not %u", r->name, r->cached,
                          r->core.sequence.cached_count);
         }

@@ -7,11 +7,12 @@
  * come the promises about requests that are not in the plan: each must have been left out for a
  * reason.
  *
- *      audit-accounts  the rows that users are charged for
- *      audit-slots     which requests are let in; audit-line: which is next;
- *                      audit-parks: which give way
- *      audit-blocks    the owners of blocks; audit-charges: the users' shares of the pool
- *      audit-rows      the rows; audit-order: which come first; audit-left: requests without rows
+ *      audit-service   the rows that users are charged for
+ *      audit-slots     which requests are admitted; audit-queue: which is next;
+ *                      audit-preemptions: which give way
+ *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
+ *      audit-rows      the rows; audit-order: which come first;
+ *                      audit-left-out: requests without rows
  */
 #include "tests/sim/sim.h"
 
@@ -52,7 +53,7 @@ void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason 
  */
 static void audit_read(struct sim *sim, struct sim_request *request)
 {
-        if (request->core.publish && !request->core.anchored) {
+        if (request->core.publish && !request->core.pinned) {
                 audit_decide(sim, request, SMV_END_ERROR, SMV_BUSY);
                 return;
         }
@@ -68,7 +69,7 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
         bool makes = request->core.max_tokens > 0; /* else nothing comes of it but its END */
 
         if (verdict == SCHED_NUMERIC)
-                audit_spoil(sim, request);
+                audit_invalidate(sim, request);
         if (!request->decided) {
                 request->made += makes && verdict != SCHED_NUMERIC;
                 if (verdict == SCHED_NUMERIC)
@@ -83,8 +84,8 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                         audit_decide(sim, request, SMV_END_LENGTH, SMV_OK);
                 else
                         sim_must(sim,
-                                 request->core.state ==
-                                         (request->parking ? REQUEST_PARKING : REQUEST_DECODE),
+                                 request->core.state == (request->preempting ? REQUEST_PREEMPTING
+                                                                             : REQUEST_DECODE),
                                  "%s goes on as %s", request->name,
                                  request_state_name(request->core.state));
                 sim_must(sim,
@@ -124,7 +125,7 @@ void audit_before(struct sim *sim)
         {
                 r->was_stalled = !r->decided && r->core.stalled;
                 r->was_stalled_ns = r->core.stalled_ns;
-                r->asked_first = r->was_stalled && r->admitted && !r->parking;
+                r->asked_first = r->was_stalled && r->admitted && !r->preempting;
                 if (r->decided)
                         continue;
                 sim_must(sim, !r->was_stalled || r->stalled_first <= r->was_stalled_ns,
@@ -142,10 +143,10 @@ static void audit_first_rows(struct sim *sim)
         {
                 r->first_row = SIM_NO_ROW;
                 /*
-                 * Parked without a row in flight: for lack of pages it had none.  It waits in
+                 * Preempted without a row in flight: for lack of pages it had none.  It waits in
                  * line again.
                  */
-                if (r->core.parks > r->parks && r->core.state != REQUEST_PARKING)
+                if (r->core.preemptions > r->preemptions && r->core.state != REQUEST_PREEMPTING)
                         r->asked_first = false;
         }
         for (uint32_t i = sim->plan.row_count; i--;)
@@ -198,8 +199,8 @@ static void audit_output(struct sim *sim, const struct sim_request *request)
                  "%s has other tokens than alone", request->name);
 }
 
-/* Is there room for one more record of it, beside all rows in flight and those of this plan? */
-static bool has_room(struct sim *sim, const struct sim_request *request)
+/* Is there space for one more record of it, beside all rows in flight and those of this plan? */
+static bool has_space(struct sim *sim, const struct sim_request *request)
 {
         uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
 
@@ -228,9 +229,9 @@ static void audit_own_end(struct sim *sim, struct sim_request *request, const st
                  "%s ends, and nobody asked for it", request->name);
         sim_must(sim,
                  request->stalled_first != SIM_NEVER &&
-                         sim->now_ns - request->stalled_first >= sim->conf.stall_ns,
+                         sim->now_ns - request->stalled_first >= sim->conf.stall_timeout_ns,
                  "%s was not stalled that long", request->name);
-        sim_must(sim, !has_room(sim, request), "%s is stalled, and there is room", request->name);
+        sim_must(sim, !has_space(sim, request), "%s is stalled, and there is space", request->name);
 }
 
 static void audit_ends(struct sim *sim)
@@ -268,19 +269,19 @@ static void audit_retired(struct sim *sim)
 
                 sim_must(sim, request->alive && request->ended, "%s retires before its END",
                          request->name);
-                sim_must(sim, !request->flying, "%s retires with rows in flight", request->name);
+                sim_must(sim, !request->in_flight, "%s retires with rows in flight", request->name);
                 sim_must(sim, request->core.state == REQUEST_RETIRED, "%s retires, and is %s",
                          request->name, request_state_name(request->core.state));
                 request->alive = false;
                 for (uint32_t b = 0; b < request->block_count; b++)
-                        sim->block_holders[request->blocks[b]]--;
+                        sim->block_table_count[request->blocks[b]]--;
                 if (request->admitted)
                         sim->slot_owner[request->slot] = NULL;
                 audit_unpublished(sim, request);
         }
         each_request(sim, r)
         {
-                sim_must(sim, !r->ended || r->flying, "%s is over and does not retire", r->name);
+                sim_must(sim, !r->ended || r->in_flight, "%s is over and does not retire", r->name);
                 sim_must(sim, !r->ended || r->core.state == REQUEST_ENDING, "%s ended, and is %s",
                          r->name, request_state_name(r->core.state));
         }
@@ -305,8 +306,8 @@ static void audit_counts(struct sim *sim)
         sim_must(sim, counts.stalled == sim->plan.stalled, "%u are stalled, it says %u",
                  sim->plan.stalled, counts.stalled);
         sim_must(sim, counts.ending == ending, "%u end, it says %u", ending, counts.ending);
-        sim_must(sim, counts.parks == sim->parked, "%u were parked, it says %u",
-                 (unsigned)sim->parked, (unsigned)counts.parks);
+        sim_must(sim, counts.preemptions == sim->preempted, "%u were preempted, it says %u",
+                 (unsigned)sim->preempted, (unsigned)counts.preemptions);
         sim_must(sim, counts.plans_in_flight == sim->flight_count + (sim->plan.row_count > 0),
                  "it says that %u plans are in flight", counts.plans_in_flight);
 }

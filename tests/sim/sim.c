@@ -46,19 +46,19 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
                 sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
         sim->tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
         sim->cells = sim_need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
-        sim->block_holders = sim_need(conf->blocks, sizeof(uint32_t));
-        sim->block_spoilt = sim_need(conf->blocks, sizeof(uint64_t));
+        sim->block_table_count = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->block_invalid = sim_need(conf->blocks, sizeof(uint64_t));
         sim->block_copied = sim_need(conf->blocks, sizeof(uint64_t));
         sim->block_shown = sim_need(conf->blocks, sizeof(uint64_t));
         sim->soonest_ns = SIM_NEVER;
         sim->block_domain = sim_need(conf->blocks, sizeof(uint64_t));
-        memset(sim->block_domain, 0xff, conf->blocks * sizeof(uint64_t)); /* SIM_NOBODYS */
-        sim->line_domain = sim_need(conf->blocks, sizeof(uint64_t));
-        sim->holds = sim_need(conf->blocks, sizeof(uint32_t));
-        sim->his_holds = sim_need(conf->blocks, sizeof(uint32_t));
+        memset(sim->block_domain, 0xff, conf->blocks * sizeof(uint64_t)); /* SIM_NO_DOMAIN */
+        sim->queue_domain = sim_need(conf->blocks, sizeof(uint64_t));
+        sim->block_refs = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->user_refs = sim_need(conf->blocks, sizeof(uint32_t));
         sim->users = sim_need(conf->blocks + conf->requests_max, sizeof(struct sched_user));
-        for (uint32_t i = 0; i < SIM_PUBLICS; i++)
-                sim->publics[i].chain = sim_need(conf->context, sizeof(uint64_t));
+        for (uint32_t i = 0; i < SIM_PUBLISHED_MAX; i++)
+                sim->published[i].chain = sim_need(conf->context, sizeof(uint64_t));
         sim->beginnings = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
         sim->said = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
         sim->slot_owner = sim_need(conf->slots, sizeof(struct sim_request *));
@@ -84,14 +84,14 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .depth = or_else(conf->depth, 1),
                 .requests_max = or_else(conf->requests_max, 8),
                 .channels = 2,
-                .stall_ns = conf->stall_ns ? conf->stall_ns : 50 * SIM_MS,
-                .grace_ns = conf->grace_ns,
-                .parks_max = conf->parks_max,
-                .gap_ns = conf->gap_ns,
+                .stall_timeout_ns = conf->stall_timeout_ns ? conf->stall_timeout_ns : 50 * SIM_MS,
+                .stall_preempt_ns = conf->stall_preempt_ns,
+                .preemptions_max = conf->preemptions_max,
+                .token_gap_ns = conf->token_gap_ns,
                 .batch_size = conf->batch_size,
-                .window_ns = conf->window_ns,
-                .prefix.anchors = 2,
-                .prefix.keeps = conf->prefix.keeps,
+                .batch_window_ns = conf->batch_window_ns,
+                .prefix.pins = 2,
+                .prefix.cached_max = conf->prefix.cached_max,
         };
 
         sim_open(sim, &all, 1, true);
@@ -104,8 +104,8 @@ void sim_close(struct sim *sim)
         sim_must(sim, sim_alive(sim) == 0 && sim->flight_count == 0, "not everything has ended");
         sched_count(sim->sched, &counts);
         sim_must(sim,
-                 counts.blocks_free + counts.blocks_kept == sim->conf.blocks &&
-                         !counts.blocks_held && !counts.blocks_promised && !counts.waiting &&
+                 counts.blocks_free + counts.blocks_cached == sim->conf.blocks &&
+                         !counts.blocks_in_use && !counts.blocks_reserved && !counts.waiting &&
                          !counts.running && !counts.stalled && !counts.ending &&
                          !counts.passed_over && !counts.plans_in_flight,
                  "all is over, and not everything is free");
@@ -131,17 +131,17 @@ void sim_free(struct sim *sim)
         free(sim->requests);
         free(sim->tables);
         free(sim->cells);
-        free(sim->block_holders);
-        free(sim->block_spoilt);
+        free(sim->block_table_count);
+        free(sim->block_invalid);
         free(sim->block_copied);
         free(sim->block_shown);
         free(sim->block_domain);
-        free(sim->line_domain);
-        free(sim->holds);
-        free(sim->his_holds);
+        free(sim->queue_domain);
+        free(sim->block_refs);
+        free(sim->user_refs);
         free(sim->users);
-        for (uint32_t i = 0; i < SIM_PUBLICS; i++)
-                free(sim->publics[i].chain);
+        for (uint32_t i = 0; i < SIM_PUBLISHED_MAX; i++)
+                free(sim->published[i].chain);
         free(sim->beginnings);
         free(sim->said);
         free(sim->slot_owner);
@@ -157,7 +157,7 @@ void sim_note(struct sim *sim, const struct sched_event *event)
 
         sched_note(sim->sched, event, sim->now_ns);
         sim_must(sim, alloc_count == allocs, "an event allocates");
-        if (event->kind != SCHED_ROOM && (sim->trace || sim->event_count++ % 4 == 0))
+        if (event->kind != SCHED_SPACE && (sim->trace || sim->event_count++ % 4 == 0))
                 sched_check(sim->sched);
 }
 
@@ -173,16 +173,16 @@ void sim_cancel(struct sim *sim, struct sim_request *request)
                 audit_decide(sim, request, SMV_END_CANCELLED, SMV_OK);
 }
 
-void sim_hold(struct sim *sim, bool held)
+void sim_pause(struct sim *sim, bool held)
 {
         sim->held = held;
-        sim_note(sim, &(struct sched_event){ .kind = held ? SCHED_HOLD : SCHED_GO });
+        sim_note(sim, &(struct sched_event){ .kind = held ? SCHED_PAUSE : SCHED_RESUME });
 }
 
-void sim_lift(struct sim *sim, uint32_t anchor)
+void sim_unpin(struct sim *sim, uint32_t pin)
 {
-        sim_note(sim, &(struct sched_event){ .kind = SCHED_LIFT, .anchor = anchor });
-        audit_lift(sim, anchor);
+        sim_note(sim, &(struct sched_event){ .kind = SCHED_UNPIN, .pin = pin });
+        audit_unpin(sim, pin);
 }
 
 /* Simulates a reader's progress up to now, at the speed that it has had so far. */
@@ -212,8 +212,9 @@ static void tell_rooms(struct sim *sim)
 
                 read_on(sim, channel);
                 channel->told = channel->capacity - channel->used;
-                sim_note(sim, &(struct sched_event){
-                                      .kind = SCHED_ROOM, .channel = i, .room = channel->told });
+                sim_note(sim, &(struct sched_event){ .kind = SCHED_SPACE,
+                                                     .channel = i,
+                                                     .free_bytes = channel->told });
         }
 }
 
@@ -285,7 +286,7 @@ static void launch(struct sim *sim)
         }
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 run_row(sim, &plan->rows[i], &flight->rows[i]);
-                flight->rows[i].owner->flying++;
+                flight->rows[i].owner->in_flight++;
         }
         if (sim->flight_count && sim->flights[sim->flight_count - 1].done_ns > begin)
                 begin = sim->flights[sim->flight_count - 1].done_ns;
@@ -326,7 +327,7 @@ void sim_step(struct sim *sim)
                 launch(sim);
 }
 
-/* Whether the engine checks any request's reader for room; parked requests are among them. */
+/* Whether the engine checks any request's reader for space; preempted requests are among them. */
 static bool anybody_is_stalled(const struct sim *sim)
 {
         each_request(sim, r)
@@ -338,7 +339,7 @@ static bool anybody_is_stalled(const struct sim *sim)
 }
 
 /*
- * One token: its record goes into the ring, for which there must be room; then the scheduler
+ * One token: its record goes into the ring, for which there must be space; then the scheduler
  * gets the result.
  */
 static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row)
@@ -346,7 +347,7 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
         struct sim_row *result = &flight->rows[row];
         struct sim_request *owner = result->owner;
         struct sim_channel *channel = &sim->channels[owner->channel];
-        enum sched_verdict verdict = SCHED_GO_ON;
+        enum sched_verdict verdict = SCHED_CONTINUE;
         uint32_t bytes = (uint32_t)owner->core.record_bytes_max;
         bool decided = owner->decided;
 
@@ -362,7 +363,7 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
                 if (sim->ragged && sim_below(sim, 2))
                         bytes = sim_below(sim, bytes + 1);
                 sim_must(sim, bytes <= channel->capacity - channel->used,
-                         "a token of %s is computed and has no room", owner->name);
+                         "a token of %s is computed and has no space", owner->name);
                 channel->used += bytes;
         }
         sim_note(sim, &(struct sched_event){ .kind = SCHED_RESULT,
@@ -388,7 +389,7 @@ void sim_collect(struct sim *sim)
         sim_note(sim, &(struct sched_event){ .kind = SCHED_DONE, .plan = flight->number });
 
         for (uint32_t i = 0; i < flight->row_count; i++)
-                flight->rows[i].owner->flying--;
+                flight->rows[i].owner->in_flight--;
         done = sim->flights[0];
         memmove(sim->flights, sim->flights + 1, (SIM_DEPTH - 1) * sizeof(done));
         sim->flights[SIM_DEPTH - 1] = done;

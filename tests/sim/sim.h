@@ -40,9 +40,9 @@
 struct sim_ask {
         const char *name;
         uint32_t uid;
-        enum request_class class;
+        enum request_priority priority;
         uint32_t channel, prompt, most; /* most 0: the prompt is read, and no token is made */
-        uint32_t anchor;                /* the anchor to set on a request with most 0; 0: none */
+        uint32_t pin;                   /* the pin to set on a request with most 0; 0: none */
         /* ... publish it in this public domain; 0: keep it in its own */
         uint64_t publish;
         /* it may find blocks that are public to everyone, and those of this group */
@@ -69,11 +69,11 @@ struct sim_request {
 
         /* The auditor's books. */
         uint32_t uid, channel;
-        enum request_class class;
-        uint64_t let_in_step; /* the number of the plan that let it in */
+        enum request_priority priority;
+        uint64_t admitted_step; /* the number of the plan that let it in */
         /* sequence numbers: of its arrival, and of its admission to a slot */
         uint64_t arrival, turn;
-        /* ... and the order among the requests that this plan let in is not known */
+        /* ... and the order among the requests that this plan admitted is not known */
         bool turn_open;
         uint64_t since_ns;    /* ... and the time of arrival by the clock */
         uint64_t deadline_ns; /* SIM_NEVER: it has none */
@@ -81,17 +81,17 @@ struct sim_request {
         enum smv_reason reason; /* once decided */
         enum smv_code code;
         uint32_t slot;
-        uint32_t dealt;      /* the position of its next row */
-        uint32_t dealt_then; /* ... before this plan */
-        uint32_t flying;     /* rows in flight */
-        uint32_t made;       /* tokens that came back */
-        uint32_t known;      /* tokens when it was let in: it prefills them before it decodes */
-        uint32_t charged;    /* positions that its user has been charged for */
-        uint32_t found;      /* positions that were found, so it need not compute them */
-        /* ... as counted when it was first let in, which is also the number that it reports */
+        uint32_t planned;        /* the position of its next row */
+        uint32_t planned_before; /* ... before this plan */
+        uint32_t in_flight;      /* rows in flight */
+        uint32_t made;           /* tokens that came back */
+        uint32_t known;   /* tokens when it was admitted: it prefills them before it decodes */
+        uint32_t charged; /* positions that its user has been charged for */
+        uint32_t found;   /* positions that were found, so it need not compute them */
+        /* ... as counted when it was first admitted, which is also the number that it reports */
         uint32_t cached;
-        uint32_t parks; /* how often it was preempted */
-        bool parking;   /* ... and it will be again, once its rows in flight are back */
+        uint32_t preemptions; /* how often it was preempted */
+        bool preempting;      /* ... and it will be again, once its rows in flight are back */
         /* it had a row, so the device knows about the blocks that were found */
         bool moved;
         block_t *blocks;
@@ -103,7 +103,7 @@ struct sim_request {
         uint64_t stalled_first, stalled_surely;
 
         /* Its state before the plan that is being checked. */
-        bool asked_first; /* in this plan, before any request is let in */
+        bool asked_first; /* in this plan, before any request is admitted */
         bool was_stalled;
         uint64_t was_stalled_ns;
         uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
@@ -114,23 +114,23 @@ struct sim_request {
 struct sim_account {
         bool used;
         uint32_t uid;
-        uint64_t served[REQUEST_CLASS_N];
+        uint64_t served[REQUEST_PRIORITY_N];
 };
 
 /* A text that is public, or was public. */
-struct sim_public {
+struct sim_published {
         uint64_t domain;             /* 0: no text */
         struct sim_request *request; /* the request that reads it, until that request has retired */
-        /* the anchor with which it is published; 0: not yet, or no longer */
-        uint32_t anchor;
+        /* the pin with which it is published; 0: not yet, or no longer */
+        uint32_t pin;
         uint32_t count;
         uint64_t *chain;
         uint64_t from_step; /* plans after this step may show it; SIM_NEVER: it is not read yet */
         /* plans after this step show it to no new request; SIM_NEVER: no limit */
         uint64_t until_step;
 };
-#define SIM_PUBLICS 64u
-#define SIM_NOBODYS UINT64_MAX
+#define SIM_PUBLISHED_MAX 64u
+#define SIM_NO_DOMAIN     UINT64_MAX
 
 /* Why a waiting request may have a slot, or may not. */
 enum sim_ground {
@@ -192,22 +192,22 @@ struct sim {
         /* The auditor's books. */
         struct sim_request **slot_owner;
         struct sim_account accounts[SIM_REQUESTS]; /* of users who have requests alive */
-        /* the request that is next and could not be let in */
+        /* the request that is next and could not be admitted */
         struct sim_request *blocked;
-        uint32_t *block_holders; /* page tables that a block is in */
-        /* the domain for which it was given out; or SIM_NOBODYS */
+        uint32_t *block_table_count; /* page tables that a block is in */
+        /* the domain for which it was given out; or SIM_NO_DOMAIN */
         uint64_t *block_domain;
-        uint64_t *line_domain; /* ... as it stood before slots were given out */
+        uint64_t *queue_domain; /* ... as it stood before slots were given out */
         /* counts per block, while a user's charge is computed */
-        uint32_t *holds, *his_holds;
+        uint32_t *block_refs, *user_refs;
         struct sched_user *users; /* the users, as last reported */
-        /* useless to requests that are let in at this turn or later */
-        uint64_t *block_spoilt;
+        /* useless to requests that are admitted at this turn or later */
+        uint64_t *block_invalid;
         uint64_t *block_copied; /* the last plan that copied this block */
         /* the step since which it is shown, after a request has read it */
         uint64_t *block_shown;
         uint64_t soonest_ns; /* no deadline that may wake it is earlier */
-        struct sim_public publics[SIM_PUBLICS];
+        struct sim_published published[SIM_PUBLISHED_MAX];
         /* parts of public blocks that another user has as well */
         uint64_t parts;
         /* requests that gave way to one that was then passed over */
@@ -217,7 +217,7 @@ struct sim {
         uint64_t steps_shared;              /* ... steps with a block in two page tables */
         /* requests that were passed over when the last plan was made */
         uint32_t passed_over;
-        uint64_t parked, resumed, late; /* counts */
+        uint64_t preempted, resumed, late; /* counts */
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
@@ -244,10 +244,10 @@ void sim_close(struct sim *sim);
 void sim_free(struct sim *sim);
 
 /* NULL: requests_max requests are alive already.  The ask must fit the world. */
-struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask); /* asks.c */
+struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask); /* submit.c */
 void sim_cancel(struct sim *sim, struct sim_request *request);
-void sim_hold(struct sim *sim, bool held);
-void sim_lift(struct sim *sim, uint32_t anchor);
+void sim_pause(struct sim *sim, bool held);
+void sim_unpin(struct sim *sim, uint32_t pin);
 void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
 
 /*
@@ -257,7 +257,7 @@ void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
 bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
                   uint32_t token);
 
-/* Tells rooms, asks for a plan, audits it and launches it. */
+/* Tells spaces, asks for a plan, audits it and launches it. */
 void sim_step(struct sim *sim);
 /* Brings back the results of the oldest plan in flight. */
 void sim_collect(struct sim *sim);
@@ -314,18 +314,18 @@ void audit_pages(struct sim *sim);
 void audit_copies(struct sim *sim);
 void audit_blocks(struct sim *sim, const struct sched_counts *counts);
 
-/* audit-charges.c: what the scheduler reports about users. */
+/* audit-usage.c: what the scheduler reports about users. */
 void audit_users(struct sim *sim, const struct sched_counts *counts);
 
 /* The blocks that this request has computed are useless to all requests that come from now on. */
-void audit_spoil(struct sim *sim, const struct sim_request *request);
+void audit_invalidate(struct sim *sim, const struct sim_request *request);
 /* Its blocks were read to their end, and are sound. */
 void audit_sound(struct sim *sim, const struct sim_request *request);
-/* audit-publics.c: which texts are public, to which requests, and how long. */
+/* audit-published.c: which texts are public, to which requests, and how long. */
 void audit_publish(struct sim *sim, struct sim_request *request);           /* it is submitted */
 void audit_published(struct sim *sim, const struct sim_request *request);   /* ... read */
 void audit_unpublished(struct sim *sim, const struct sim_request *request); /* ... gone */
-void audit_lift(struct sim *sim, uint32_t anchor);
+void audit_unpin(struct sim *sim, uint32_t pin);
 /* Whether this request may be shown the contents of a block, as block `index` of its own. */
 bool audit_may_see(const struct sim *sim, const struct sim_request *request, block_t block,
                    uint32_t index);
@@ -339,7 +339,7 @@ bool audit_is_published(const struct sim *sim, const struct sim_request *request
  */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 
-/* audit-accounts.c: consumption that users are charged for. */
+/* audit-service.c: consumption that users are charged for. */
 void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */
 /* drops users that have no request alive */
 void audit_forget(struct sim *sim);
@@ -347,10 +347,10 @@ void audit_forget(struct sim *sim);
 void audit_charge(struct sim *sim, bool stalled_ones);
 uint64_t audit_served(const struct sim *sim, const struct sim_request *request);
 
-/* audit-slots.c: which requests are let in, and which are parked for them. */
+/* audit-slots.c: which requests are admitted, and which are preempted for them. */
 void audit_slots(struct sim *sim);
 /*
- * audit-rows.c, audit-left.c, audit-order.c, audit-sleep.c: which requests get rows, in which
+ * audit-rows.c, audit-left-out.c, audit-order.c, audit-sleep.c: which requests get rows, in which
  * order, and until when the engine sleeps.
  */
 struct sim_stalls {
@@ -361,7 +361,7 @@ void audit_rows(struct sim *sim);
 void audit_left_out(struct sim *sim);
 void audit_sleep(struct sim *sim, struct sim_stalls *stalls);
 void audit_deadlines(struct sim *sim);
-void audit_order(struct sim *sim, const uint64_t *room); /* ... of the channels, after this plan */
+void audit_order(struct sim *sim, const uint64_t *space); /* ... of the channels, after this plan */
 bool audit_no_page_left(const struct sim *sim, const struct sim_request *request);
 bool audit_reads(const struct sim_request *request);         /* its next row was not yet its own */
 uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */

@@ -18,10 +18,10 @@ static struct sim_request *ask(const char *name, uint32_t prompt, uint32_t most)
         return sim_submit(&sim, &(struct sim_ask){ .name = name, .prompt = prompt, .most = most });
 }
 
-static void a_batch_begins_when_it_is_full_or_its_window_is_over(void **state)
+static void starts_a_batch_when_it_is_full_or_its_window_is_over(void **state)
 {
         (void)state;
-        world((struct sched_conf){ .batch_size = 2, .window_ns = 30 * SIM_MS });
+        world((struct sched_conf){ .batch_size = 2, .batch_window_ns = 30 * SIM_MS });
         ask("a", 2, 4);
         sim_run(&sim, 10);
         ask("b", 2, 2);
@@ -45,10 +45,10 @@ static void a_batch_begins_when_it_is_full_or_its_window_is_over(void **state)
         sim_close(&sim);
 }
 
-static void no_more_join_than_that_though_there_are_slots(void **state)
+static void never_exceeds_batch_size_although_slots_are_free(void **state)
 {
         (void)state;
-        world((struct sched_conf){ .batch_size = 2, .window_ns = 30 * SIM_MS });
+        world((struct sched_conf){ .batch_size = 2, .batch_window_ns = 30 * SIM_MS });
         ask("a", 2, 1);
         ask("b", 2, 2);
         ask("c", 2, 1);
@@ -66,13 +66,13 @@ static void no_more_join_than_that_though_there_are_slots(void **state)
 }
 
 /* The same twelve requests, one every 60 ms; returns how long they wait for slots in all, in ms. */
-static uint64_t waited(uint32_t batch_size, uint64_t window_ns)
+static uint64_t waited(uint32_t batch_size, uint64_t batch_window_ns)
 {
         static const uint32_t most[] = { 3, 12, 2, 7, 1, 5, 16, 4, 2, 9, 3, 6 };
         uint64_t total = 0, turns;
 
         world((struct sched_conf){
-                .requests_max = 12, .batch_size = batch_size, .window_ns = window_ns });
+                .requests_max = 12, .batch_size = batch_size, .batch_window_ns = batch_window_ns });
         for (uint32_t next = 0; next < 12 || sim_alive(&sim);) {
                 while (next < 12 && sim.now_ns >= next * 60 * SIM_MS)
                         ask("r", 2, most[next++]);
@@ -95,7 +95,7 @@ static uint64_t waited(uint32_t batch_size, uint64_t window_ns)
         return total / SIM_MS;
 }
 
-static void who_joins_at_once_waits_least_and_who_waits_for_a_full_batch_most(void **state)
+static void continuous_batching_waits_least_and_full_batches_most(void **state)
 {
         uint64_t fixed = waited(4, SIM_NEVER), dynamic = waited(4, 20 * SIM_MS);
         uint64_t continuous = waited(0, 0);
@@ -118,9 +118,9 @@ static int clear(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                story(a_batch_begins_when_it_is_full_or_its_window_is_over),
-                story(no_more_join_than_that_though_there_are_slots),
-                story(who_joins_at_once_waits_least_and_who_waits_for_a_full_batch_most),
+                story(starts_a_batch_when_it_is_full_or_its_window_is_over),
+                story(never_exceeds_batch_size_although_slots_are_free),
+                story(continuous_batching_waits_least_and_full_batches_most),
         };
 
         return cmocka_run_group_tests_name("sim-batches", tests, NULL, NULL);

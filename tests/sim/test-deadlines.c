@@ -9,17 +9,18 @@ static void world(struct sched_conf conf)
 }
 
 /* Each request belongs to a user of its own, by its letter. */
-static void ask(const char *name, enum request_class class, uint32_t most, uint64_t deadline_ms)
+static void ask(const char *name, enum request_priority priority, uint32_t most,
+                uint64_t deadline_ms)
 {
         sim_submit(&sim, &(struct sim_ask){ .name = name,
                                             .uid = (uint32_t)name[0],
-                                            .class = class,
+                                            .priority = priority,
                                             .prompt = 4,
                                             .most = most,
                                             .deadline_ns = deadline_ms * SIM_MS });
 }
 
-static void who_is_late_ends_while_it_waits_and_while_it_runs(void **state)
+static void ends_a_request_at_its_deadline_waiting_or_running(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 1 });
@@ -34,7 +35,7 @@ static void who_is_late_ends_while_it_waits_and_while_it_runs(void **state)
         sim_close(&sim);
 }
 
-static void rows_in_flight_of_one_who_is_late_are_thrown_away(void **state)
+static void discards_rows_in_flight_of_a_request_past_its_deadline(void **state)
 {
         (void)state;
         world((struct sched_conf){ .depth = 2 });
@@ -48,7 +49,7 @@ static void rows_in_flight_of_one_who_is_late_are_thrown_away(void **state)
         sim_close(&sim);
 }
 
-static void who_has_its_last_token_in_time_is_not_late(void **state)
+static void a_request_that_finishes_at_its_deadline_is_not_late(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -60,7 +61,7 @@ static void who_has_its_last_token_in_time_is_not_late(void **state)
         sim_close(&sim);
 }
 
-static void who_sleeps_wakes_for_the_deadline_of_one_who_is_stalled(void **state)
+static void wakes_for_the_deadline_of_a_stalled_request(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -75,28 +76,28 @@ static void who_sleeps_wakes_for_the_deadline_of_one_who_is_stalled(void **state
         sim_close(&sim);
 }
 
-static void who_is_parked_may_be_late(void **state)
+static void ends_a_preempted_request_at_its_deadline(void **state)
 {
         (void)state;
-        world((struct sched_conf){ .slots = 1, .parks_max = 1 });
+        world((struct sched_conf){ .slots = 1, .preemptions_max = 1 });
         ask("b", REQUEST_BACKGROUND, 10, 35);
         sim_run(&sim, 20);
         ask("i", REQUEST_INTERACTIVE, 3, 0);
         sim_run(&sim, 100);
         sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
                          "[ 10] decode b 4\n"
-                         "[ 20] prefill i 0..4*; parked b; take 1 drop 1\n"
+                         "[ 20] prefill i 0..4*; preempted b; take 1 drop 1\n"
                          "[ 30] decode i 4\n"
                          "[ 40] decode i 5; end b late; retire b\n"
                          "[ 50] end i length; retire i; take 0 drop 1\n");
         sim_close(&sim);
 }
 
-static void who_waits_for_the_model_may_be_late(void **state)
+static void ends_a_request_at_its_deadline_while_the_model_loads(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
-        sim_hold(&sim, true);
+        sim_pause(&sim, true);
         ask("a", REQUEST_INTERACTIVE, 10, 15);
         sim_run(&sim, 100);
         sim_expect(&sim, "[  0] sleep until 15\n"
@@ -116,12 +117,12 @@ static int clear(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                story(who_is_late_ends_while_it_waits_and_while_it_runs),
-                story(rows_in_flight_of_one_who_is_late_are_thrown_away),
-                story(who_has_its_last_token_in_time_is_not_late),
-                story(who_sleeps_wakes_for_the_deadline_of_one_who_is_stalled),
-                story(who_is_parked_may_be_late),
-                story(who_waits_for_the_model_may_be_late),
+                story(ends_a_request_at_its_deadline_waiting_or_running),
+                story(discards_rows_in_flight_of_a_request_past_its_deadline),
+                story(a_request_that_finishes_at_its_deadline_is_not_late),
+                story(wakes_for_the_deadline_of_a_stalled_request),
+                story(ends_a_preempted_request_at_its_deadline),
+                story(ends_a_request_at_its_deadline_while_the_model_loads),
         };
 
         return cmocka_run_group_tests_name("sim-deadlines", tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static struct sim sim;
-static char order[1024]; /* names, as they were let in */
+static char order[1024]; /* names, as they were admitted */
 
 static void world(uint32_t requests_max)
 {
@@ -67,8 +67,7 @@ static uint64_t served(uint32_t uid)
 }
 
 /* 4 prompt rows, 4 tokens: 3 + 4 * 2 units.  For the other: 19 + 2 * 2. */
-static void
-a_hundred_requests_of_one_user_are_served_as_much_as_one_at_a_time_of_another(void **state)
+static void a_user_with_100_requests_is_served_as_much_as_one_with_2(void **state)
 {
         (void)state;
         world(102);
@@ -83,7 +82,7 @@ a_hundred_requests_of_one_user_are_served_as_much_as_one_at_a_time_of_another(vo
         sim_close(&sim);
 }
 
-static void who_comes_new_is_not_owed_the_past(void **state)
+static void a_new_user_is_not_compensated_for_the_past(void **state)
 {
         (void)state;
         world(12);
@@ -99,7 +98,7 @@ static void who_comes_new_is_not_owed_the_past(void **state)
 }
 
 /* A long prompt of a is 19 + 2 units, a short one of b 1 + 2. */
-static void long_prompts_are_charged(void **state)
+static void long_prompts_count_towards_usage(void **state)
 {
         (void)state;
         world(12);
@@ -117,7 +116,7 @@ static void long_prompts_are_charged(void **state)
  * A request of b is 2 units, one of a is 21.  When b has had one, a has had nothing; when a has
  * had one, b has had less.
  */
-static void who_asks_twice_has_had_something_with_the_first_and_waits_with_the_other(void **state)
+static void users_alternate_between_their_first_and_second_requests(void **state)
 {
         (void)state;
         world(12);
@@ -142,10 +141,10 @@ static int clear(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                story(a_hundred_requests_of_one_user_are_served_as_much_as_one_at_a_time_of_another),
-                story(who_comes_new_is_not_owed_the_past),
-                story(long_prompts_are_charged),
-                story(who_asks_twice_has_had_something_with_the_first_and_waits_with_the_other),
+                story(a_user_with_100_requests_is_served_as_much_as_one_with_2),
+                story(a_new_user_is_not_compensated_for_the_past),
+                story(long_prompts_count_towards_usage),
+                story(users_alternate_between_their_first_and_second_requests),
         };
 
         return cmocka_run_group_tests_name("sim-fairness", tests, NULL, NULL);

@@ -4,13 +4,13 @@
  * Every seed is a separate world.  Its pool, slots and budget are mostly too small.  It has one
  * to five users, of whom the first ask most.  Requests come in crowds, singly or twice at once.
  * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
- * jump.  Some worlds have deadlines, or classes of which the better ones park the others, or
+ * jump.  Some worlds have deadlines, or classes of which the better ones preempt the others, or
  * batches, or prompts that must not hold up decodes, or at first no model.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
  * goes on asking for all it can, in no better class.  A request of a user that has nothing must
  * get a slot within as many turns as there were rows to run when it came.  If a user sends two
- * requests, it has something once the first is let in.  The second then also waits for earlier
+ * requests, it has something once the first is admitted.  The second then also waits for earlier
  * requests, until no waiting user was served less.  In the end no more requests come, all must
  * end within such a bound, and nothing may be left behind.
  *
@@ -85,41 +85,40 @@ static uint32_t user(struct sim *sim)
         return uids[number];
 }
 
-static enum request_class class_of_one(struct sim *sim)
+static enum request_priority class_of_one(struct sim *sim)
 {
         if (sim_below(sim, 100) >= moods.classes)
                 return REQUEST_INTERACTIVE;
-        return (enum request_class)(REQUEST_NORMAL + sim_below(sim, 2));
+        return (enum request_priority)(REQUEST_NORMAL + sim_below(sim, 2));
 }
 
-static bool is_in_use(const struct sim *sim, uint32_t anchor)
+static bool is_in_use(const struct sim *sim, uint32_t pin)
 {
-        for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
-                const struct sim_public *shown = &sim->publics[i];
+        for (uint32_t i = 0; i < SIM_PUBLISHED_MAX; i++) {
+                const struct sim_published *shown = &sim->published[i];
 
                 if (shown->until_step == SIM_NEVER &&
-                    (shown->anchor == anchor ||
-                     (shown->request && shown->request->core.anchor == anchor)))
+                    (shown->pin == pin || (shown->request && shown->request->core.pin == pin)))
                         return true;
         }
         return false;
 }
 
-/* Odd anchors pin a history, even ones publish it, one at a time. */
-static void anchor(struct sim *sim, struct sim_ask *ask)
+/* Odd pins pin a history, even ones publish it, one at a time. */
+static void pin(struct sim *sim, struct sim_ask *ask)
 {
-        uint32_t number = sim_below(sim, sim->conf.prefix.anchors + 1);
+        uint32_t number = sim_below(sim, sim->conf.prefix.pins + 1);
         bool shows = sim_below(sim, 100) < moods.publishes, everyones = sim_below(sim, 2);
 
         if (!number || shows == number % 2 || (shows && is_in_use(sim, number)))
                 return;
-        ask->anchor = number;
+        ask->pin = number;
         if (shows)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 
 /* The last request that came; NULL: it does not fit, or there is no place. */
-static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_class class)
+static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_priority priority)
 {
         struct sim_request *first = NULL, *request;
         struct sim_ask ask = { 0 };
@@ -129,7 +128,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
 
         /* One draw a statement, here and below: a seed is the same life with every compiler. */
         ask.uid = uid;
-        ask.class = class;
+        ask.priority = priority;
         ask.channel = sim_below(sim, sim->conf.channels);
         ask.prompt = size(sim, moods.prompt_max);
         ask.most = size(sim, moods.most_max);
@@ -141,7 +140,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
         }
         if (moods.reads && sim_below(sim, 100) < moods.reads) {
                 ask.most = 0;
-                anchor(sim, &ask);
+                pin(sim, &ask);
         }
         ask.sees_public = moods.publishes && uid % 3;
         ask.group = uid % 2 ? GROUP : 0;
@@ -218,7 +217,7 @@ static void happen(struct sim *sim)
         if (chance(sim, moods.hang_up))
                 hang_up(sim);
         if (moods.reads && !sim_below(sim, 100))
-                sim_lift(sim, 1 + sim_below(sim, sim->conf.prefix.anchors));
+                sim_unpin(sim, 1 + sim_below(sim, sim->conf.prefix.pins));
 }
 
 static void between(struct sim *sim)
@@ -234,8 +233,8 @@ static void between(struct sim *sim)
 /* When it is late, or has been stalled too long. */
 static uint64_t deadline_of(struct sim *sim, const struct sim_request *request)
 {
-        bool grace = sim->conf.parks_max && sim_below(sim, 2);
-        uint64_t ns = grace ? sim->conf.grace_ns : sim->conf.stall_ns;
+        bool grace = sim->conf.preemptions_max && sim_below(sim, 2);
+        uint64_t ns = grace ? sim->conf.stall_preempt_ns : sim->conf.stall_timeout_ns;
 
         if (request->deadline_ns != SIM_NEVER && sim_below(sim, 2))
                 return request->deadline_ns;
@@ -277,7 +276,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 .depth = 1,
                 .requests_max = 1,
                 .channels = 1,
-                .stall_ns = 1,
+                .stall_timeout_ns = 1,
         };
         struct sched_conf conf = { .depth = depth };
         uint32_t spare[] = { 0, 1, 7, 16, 40, 100 };
@@ -286,8 +285,8 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         conf.prefix.key[0] = sim_random(&dice);
         /* Now and then there are four names in all, and nearly everything collides. */
         if (!sim_below(&dice, 8)) {
-                conf.prefix.blind[0] = ~UINT64_C(3);
-                conf.prefix.blind[1] = UINT64_MAX;
+                conf.prefix.ignored_hash_bits[0] = ~UINT64_C(3);
+                conf.prefix.ignored_hash_bits[1] = UINT64_MAX;
         }
         conf.slots = 1 + sim_below(&dice, sim_below(&dice, 2) ? 3 : 12);
         conf.rows = conf.slots + spare[sim_below(&dice, 6)];
@@ -295,7 +294,8 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         conf.blocks = 1 + sim_below(&dice, sim_below(&dice, 2) ? 8 : 60);
         conf.requests_max = 1 + sim_below(&dice, 20);
         conf.channels = 1 + sim_below(&dice, 4);
-        conf.stall_ns = sim_below(&dice, 16) ? (1 + sim_below(&dice, 200)) * SIM_MS : SIM_NEVER;
+        conf.stall_timeout_ns =
+                sim_below(&dice, 16) ? (1 + sim_below(&dice, 200)) * SIM_MS : SIM_NEVER;
         moods.submit = 20 + sim_below(&dice, 600);
         moods.cancel = sim_below(&dice, 3) ? sim_below(&dice, 60) : 0;
         moods.reader = sim_below(&dice, 3) ? sim_below(&dice, 100) : 0;
@@ -308,28 +308,28 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.users = 1 + sim_below(&dice, USERS_MAX);
         moods.alike = sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
         moods.texts = 1 + sim_below(&dice, 4);
-        if (moods.alike && sim_below(&dice, 2)) { /* room for shared blocks to stay */
+        if (moods.alike && sim_below(&dice, 2)) { /* space for shared blocks to stay */
                 conf.slots += 4;
                 conf.rows += 20;
                 conf.blocks += 60;
         }
         moods.classes = sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
         if (sim_below(&dice, 3)) {
-                conf.parks_max = sim_below(&dice, 4);
-                conf.grace_ns = sim_below(&dice, 100) * SIM_MS;
+                conf.preemptions_max = sim_below(&dice, 4);
+                conf.stall_preempt_ns = sim_below(&dice, 100) * SIM_MS;
         }
         if (!sim_below(&dice, 8)) {
                 conf.batch_size = 1 + sim_below(&dice, conf.slots + 2);
-                conf.window_ns = sim_below(&dice, 100) * SIM_MS;
+                conf.batch_window_ns = sim_below(&dice, 100) * SIM_MS;
         }
         if (!sim_below(&dice, 4))
-                conf.gap_ns = (1 + sim_below(&dice, 50)) * SIM_MS;
+                conf.token_gap_ns = (1 + sim_below(&dice, 50)) * SIM_MS;
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
         moods.reads = sim_below(&dice, 2) ? sim_below(&dice, 50) : 0;
         moods.publishes = moods.reads && sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
         if (moods.publishes)
                 moods.alike = 50 + sim_below(&dice, 51);
-        conf.prefix.anchors = 1 + sim_below(&dice, 5);
+        conf.prefix.pins = 1 + sim_below(&dice, 5);
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
         moods.twins = sim_below(&dice, 3) ? 0 : sim_below(&dice, 101);
@@ -339,14 +339,14 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         if (!sim_below(&dice, 3)) /* else one may have all, or keep all */
                 conf.user_blocks = conf.blocks - sim_below(&dice, 1 + 3 * conf.blocks / 4);
         if (sim_below(&dice, 2))
-                conf.prefix.keeps = 1 + sim_below(&dice, 1 + conf.blocks / 4);
+                conf.prefix.cached_max = 1 + sim_below(&dice, 1 + conf.blocks / 4);
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
         world.seed = seed_now;
         world.ragged = true;
         world.between = between;
-        world.row_ns = conf.gap_ns ? sim_below(&world, 3000) * (SIM_MS / 1000) : 0;
+        world.row_ns = conf.token_gap_ns ? sim_below(&world, 3000) * (SIM_MS / 1000) : 0;
         for (uint32_t i = 0; i < conf.channels; i++)
                 world.channels[i].capacity = sim_below(&world, 8)
                                                      ? moods.record_max + sim_below(&world, 300)
@@ -358,10 +358,10 @@ static void live(struct sim *sim, uint64_t steps)
         bool full;
 
         if (moods.held)
-                sim_hold(sim, true);
+                sim_pause(sim, true);
         while (sim->step_count < steps) {
                 if (sim->held && sim->step_count >= moods.held)
-                        sim_hold(sim, false);
+                        sim_pause(sim, false);
                 happen(sim);
                 pass_time(sim);
                 full = sim->flight_count == sim->conf.depth;
@@ -379,18 +379,18 @@ static void calm_down(struct sim *sim)
 {
         sim->between = NULL;
         if (sim->held)
-                sim_hold(sim, false);
+                sim_pause(sim, false);
         for (uint32_t i = 0; i < sim->conf.channels; i++)
                 sim_speed(sim, i, SIM_FAST);
 }
 
-/* A parked request may have to compute all of it anew. */
+/* A preempted request may have to compute all of it anew. */
 static uint64_t turns_of(const struct sim *sim, const struct sim_request *request)
 {
         uint64_t rows = request->core.prompt_count + request->core.max_tokens;
 
-        return 2 * (rows - request->dealt) + 2 +
-               (sim->conf.parks_max - request->parks) * (2 * rows + 2);
+        return 2 * (rows - request->planned) + 2 +
+               (sim->conf.preemptions_max - request->preemptions) * (2 * rows + 2);
 }
 
 /* The number of turns after which all requests alive now have ended, if none gets ahead of them. */
@@ -402,14 +402,14 @@ static uint64_t turns_left(struct sim *sim)
         return bound;
 }
 
-/* ... plus those that came after this one and were let in just now. */
+/* ... plus those that came after this one and were admitted just now. */
 static uint64_t turns_before(struct sim *sim, const struct sim_request *request)
 {
         uint64_t turns = 0;
 
         each_request(sim, r)
         {
-                if (r->admitted && r->let_in_step == sim->step_count &&
+                if (r->admitted && r->admitted_step == sim->step_count &&
                     r->arrival > request->arrival)
                         turns += turns_of(sim, r);
         }
@@ -419,7 +419,8 @@ static uint64_t turns_before(struct sim *sim, const struct sim_request *request)
 /* As far as the next thing that could happen: a batch may have to wait for its window. */
 static void turn(struct sim *sim)
 {
-        sim_turn(sim, sim->now_ns + SIM_MS + (sim->conf.batch_size ? sim->conf.window_ns : 0));
+        sim_turn(sim,
+                 sim->now_ns + SIM_MS + (sim->conf.batch_size ? sim->conf.batch_window_ns : 0));
 }
 
 /*
@@ -432,7 +433,8 @@ static bool has_something(struct sim *sim, const struct sim_request *request)
         {
                 if (r->uid == request->uid && r->admitted)
                         return true;
-                if (r->class == request->class && audit_served(sim, r) < audit_served(sim, request))
+                if (r->priority == request->priority &&
+                    audit_served(sim, r) < audit_served(sim, request))
                         return true;
         }
         return false;
@@ -444,7 +446,7 @@ static bool has_something(struct sim *sim, const struct sim_request *request)
  */
 static void meet_a_flood(struct sim *sim)
 {
-        enum request_class class = class_of_one(sim);
+        enum request_priority priority = class_of_one(sim);
         struct sim_request *stranger = NULL;
         uint64_t bound;
 
@@ -453,7 +455,7 @@ static void meet_a_flood(struct sim *sim)
                 turn(sim);
         }
         for (uint32_t tries = 100; tries && !stranger; tries--)
-                stranger = submit(sim, STRANGER, class);
+                stranger = submit(sim, STRANGER, priority);
         /* hardly any request fits into this world */
         if (!stranger)
                 return;
@@ -463,8 +465,8 @@ static void meet_a_flood(struct sim *sim)
                 sim_must(sim, bound, "%s has nothing, and waits for ever", stranger->name);
                 for (uint32_t tries = 2 * sim->conf.requests_max; tries; tries--)
                         submit(sim, uids[0],
-                               (enum request_class)(class +
-                                                    sim_below(sim, REQUEST_CLASS_N - class)));
+                               (enum request_priority)(
+                                       priority + sim_below(sim, REQUEST_PRIORITY_N - priority)));
                 turn(sim);
                 if (has || has_something(sim, stranger))
                         bound += turns_before(sim, stranger);
@@ -498,7 +500,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
                                                         "over blocks", "over what one may have" };
 
 struct sum {
-        uint64_t found_rows, copies, swaps, steps_shared, divergences, parked, resumed, late,
+        uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
                 found_public, parts, late_over;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
@@ -514,7 +516,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->found_public += sim->found_public;
         sum->parts += sim->parts;
         sum->late_over += sim->late_over;
-        sum->parked += sim->parked;
+        sum->preempted += sim->preempted;
         sum->resumed += sim->resumed;
         sum->late += sim->late;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
@@ -538,9 +540,9 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
         print_message("        blocks that others had published: %" PRIu64
                       "; paid for in parts: %" PRIu64 "\n",
                       sum->found_public, sum->parts);
-        print_message("        parked: %" PRIu64 ", and let in again: %" PRIu64 "; late: %" PRIu64
-                      "; for one who was passed over then: %" PRIu64 "\n",
-                      sum->parked, sum->resumed, sum->late, sum->late_over);
+        print_message("        preempted: %" PRIu64 ", and admitted again: %" PRIu64
+                      "; late: %" PRIu64 "; for one who was passed over then: %" PRIu64 "\n",
+                      sum->preempted, sum->resumed, sum->late, sum->late_over);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -577,7 +579,8 @@ static void lives(uint32_t depth)
         if (seeds < 100 || first > 1 || only) /* smaller runs may miss rare events */
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
-        assert_true(sum.divergences && sum.parked && sum.resumed && sum.late && sum.found_public);
+        assert_true(sum.divergences && sum.preempted && sum.resumed && sum.late &&
+                    sum.found_public);
         assert_true(seeds < 300 || sum.parts); /* it takes many */
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
@@ -585,13 +588,13 @@ static void lives(uint32_t depth)
                 assert_true(sum.grounds[ground] > 0);
 }
 
-static void everything_promised_holds_at_depth_one(void **state)
+static void random_lives_keep_all_invariants_at_depth_one(void **state)
 {
         (void)state;
         lives(1);
 }
 
-static void everything_promised_holds_at_depth_two(void **state)
+static void random_lives_keep_all_invariants_at_depth_two(void **state)
 {
         (void)state;
         lives(2);
@@ -608,8 +611,8 @@ static int clear(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_teardown(everything_promised_holds_at_depth_one, clear),
-                cmocka_unit_test_teardown(everything_promised_holds_at_depth_two, clear),
+                cmocka_unit_test_teardown(random_lives_keep_all_invariants_at_depth_one, clear),
+                cmocka_unit_test_teardown(random_lives_keep_all_invariants_at_depth_two, clear),
         };
 
         signal(SIGABRT, on_abort);

@@ -27,7 +27,7 @@ static struct sim_request *ask(const char *name, uint32_t uid, uint32_t shared, 
                                                    .most = most });
 }
 
-static void the_same_prompt_again_pays_for_its_last_token(void **state)
+static void a_repeated_prompt_computes_only_its_last_token(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -44,7 +44,7 @@ static void the_same_prompt_again_pays_for_its_last_token(void **state)
         sim_close(&sim);
 }
 
-static void what_runs_is_shared_at_once(void **state)
+static void shares_blocks_of_a_running_request(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -62,7 +62,7 @@ static void what_runs_is_shared_at_once(void **state)
         sim_close(&sim);
 }
 
-static void what_the_plan_before_computed_is_found(void **state)
+static void finds_blocks_that_the_previous_plan_computed(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -77,7 +77,7 @@ static void what_the_plan_before_computed_is_found(void **state)
         sim_close(&sim);
 }
 
-static void two_that_begin_alike_in_one_plan_go_on_as_one(void **state)
+static void equal_prompts_in_one_plan_share_blocks_afterwards(void **state)
 {
         (void)state;
         /* A batch: else b would wait until a is read. */
@@ -93,7 +93,7 @@ static void two_that_begin_alike_in_one_plan_go_on_as_one(void **state)
         sim_close(&sim);
 }
 
-static void nothing_is_found_of_another_user(void **state)
+static void finds_nothing_of_another_user(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -110,7 +110,7 @@ static void nothing_is_found_of_another_user(void **state)
         sim_close(&sim);
 }
 
-static void a_whole_hit_ends_at_a_border_and_copies_nothing(void **state)
+static void a_hit_of_whole_blocks_copies_nothing(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -127,7 +127,7 @@ static void a_whole_hit_ends_at_a_border_and_copies_nothing(void **state)
 }
 
 /* Four blocks: a's three are kept, so c, which needs two, evicts a's last. */
-static void the_end_of_a_text_is_evicted_before_its_beginning(void **state)
+static void evicts_the_end_of_a_text_before_its_beginning(void **state)
 {
         (void)state;
         world((struct sched_conf){ .blocks = 4 });
@@ -146,7 +146,7 @@ static void the_end_of_a_text_is_evicted_before_its_beginning(void **state)
         sim_close(&sim);
 }
 
-static void what_made_no_numbers_is_not_shared(void **state)
+static void does_not_share_blocks_that_are_not_finite(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -170,7 +170,7 @@ static void what_made_no_numbers_is_not_shared(void **state)
 
 /* The pool is just large enough: a tail that would have to be held beside it is left. */
 /* No request waits for that result any more, but the KV that the plan wrote is in the pool. */
-static void nor_is_it_when_that_comes_after_a_cancel(void **state)
+static void does_not_share_blocks_that_are_not_finite_after_a_cancel(void **state)
 {
         struct sim_request *a;
 
@@ -196,7 +196,7 @@ static void nor_is_it_when_that_comes_after_a_cancel(void **state)
         sim_close(&sim);
 }
 
-static void a_tail_for_which_there_is_no_block_is_computed_again(void **state)
+static void recomputes_a_partial_block_if_no_block_is_free_for_the_copy(void **state)
 {
         (void)state;
         world((struct sched_conf){ .blocks = 3 });
@@ -227,13 +227,13 @@ static void expect_told(const struct sim_request *request, uint32_t found, uint3
         assert_int_equal(sequence->cached_count, found);
         assert_int_equal(sequence->diverged_at, at);
         if (at)
-                assert_int_equal(sequence->known_token, known);
+                assert_int_equal(sequence->diverged_cached_token, known);
         sim_run(&sim, sim.now_ns / SIM_MS + 40);
         assert_false(request->alive);
 }
 
 /* The requests come one after the other, so each has the place in memory of the one before. */
-static void who_diverges_is_told_where_and_from_what(void **state)
+static void reports_where_a_prompt_diverges_and_the_known_token(void **state)
 {
         uint32_t said[48];
 
@@ -249,7 +249,7 @@ static void who_diverges_is_told_where_and_from_what(void **state)
         sim_close(&sim);
 }
 
-static void nobody_is_told_of_another_user(void **state)
+static void reports_no_divergence_from_another_user(void **state)
 {
         uint32_t said[48], own;
         struct sim_request *b;
@@ -267,7 +267,7 @@ static void nobody_is_told_of_another_user(void **state)
 }
 
 /* The reported number counts known positions, even those for which there was no block. */
-static void a_tail_that_is_left_is_known_all_the_same(void **state)
+static void reports_a_divergence_beyond_a_tail_that_was_not_copied(void **state)
 {
         uint32_t said[48];
 
@@ -285,7 +285,7 @@ static void a_tail_that_is_left_is_known_all_the_same(void **state)
  */
 static uint64_t swaps_in(uint32_t blocks)
 {
-        world((struct sched_conf){ .blocks = blocks, .stall_ns = 1000 * SIM_MS });
+        world((struct sched_conf){ .blocks = blocks, .stall_timeout_ns = 1000 * SIM_MS });
         sim.channels[1].capacity = 0;
         ask("c", 1, 20, 20, 13);
         sim_run(&sim, 130);
@@ -305,7 +305,7 @@ static uint64_t swaps_in(uint32_t blocks)
 }
 
 /* One for all, c's second, a's second and third, b's second: of four, c's is promised. */
-static void nothing_is_taken_instead_that_is_promised_to_somebody(void **state)
+static void does_not_use_a_promised_block_to_merge_duplicates(void **state)
 {
         (void)state;
         assert_int_equal(swaps_in(5), 1);
@@ -313,7 +313,7 @@ static void nothing_is_taken_instead_that_is_promised_to_somebody(void **state)
 }
 
 /* A plan tells of one page a row, and beside of as many as one page table has: 16 here. */
-static void those_who_have_found_much_move_in_one_after_the_other(void **state)
+static void requests_with_large_hits_enter_one_per_plan(void **state)
 {
         (void)state;
         world((struct sched_conf){ .rows = 4 });
@@ -336,21 +336,21 @@ static void those_who_have_found_much_move_in_one_after_the_other(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_same_prompt_again_pays_for_its_last_token),
-                cmocka_unit_test(what_runs_is_shared_at_once),
-                cmocka_unit_test(what_the_plan_before_computed_is_found),
-                cmocka_unit_test(two_that_begin_alike_in_one_plan_go_on_as_one),
-                cmocka_unit_test(nothing_is_found_of_another_user),
-                cmocka_unit_test(a_whole_hit_ends_at_a_border_and_copies_nothing),
-                cmocka_unit_test(the_end_of_a_text_is_evicted_before_its_beginning),
-                cmocka_unit_test(what_made_no_numbers_is_not_shared),
-                cmocka_unit_test(nor_is_it_when_that_comes_after_a_cancel),
-                cmocka_unit_test(a_tail_for_which_there_is_no_block_is_computed_again),
-                cmocka_unit_test(who_diverges_is_told_where_and_from_what),
-                cmocka_unit_test(nobody_is_told_of_another_user),
-                cmocka_unit_test(a_tail_that_is_left_is_known_all_the_same),
-                cmocka_unit_test(those_who_have_found_much_move_in_one_after_the_other),
-                cmocka_unit_test(nothing_is_taken_instead_that_is_promised_to_somebody),
+                cmocka_unit_test(a_repeated_prompt_computes_only_its_last_token),
+                cmocka_unit_test(shares_blocks_of_a_running_request),
+                cmocka_unit_test(finds_blocks_that_the_previous_plan_computed),
+                cmocka_unit_test(equal_prompts_in_one_plan_share_blocks_afterwards),
+                cmocka_unit_test(finds_nothing_of_another_user),
+                cmocka_unit_test(a_hit_of_whole_blocks_copies_nothing),
+                cmocka_unit_test(evicts_the_end_of_a_text_before_its_beginning),
+                cmocka_unit_test(does_not_share_blocks_that_are_not_finite),
+                cmocka_unit_test(does_not_share_blocks_that_are_not_finite_after_a_cancel),
+                cmocka_unit_test(recomputes_a_partial_block_if_no_block_is_free_for_the_copy),
+                cmocka_unit_test(reports_where_a_prompt_diverges_and_the_known_token),
+                cmocka_unit_test(reports_no_divergence_from_another_user),
+                cmocka_unit_test(reports_a_divergence_beyond_a_tail_that_was_not_copied),
+                cmocka_unit_test(requests_with_large_hits_enter_one_per_plan),
+                cmocka_unit_test(does_not_use_a_promised_block_to_merge_duplicates),
         };
 
         return cmocka_run_group_tests_name("sim-sharing", tests, NULL, NULL);

@@ -27,7 +27,7 @@ static struct sim_request *ask_on(uint32_t channel, const char *name, uint32_t p
                               .name = name, .channel = channel, .prompt = prompt, .most = most });
 }
 
-static void long_prompt_does_not_starve_decode(void **state)
+static void a_long_prompt_does_not_starve_decode(void **state)
 {
         (void)state;
         world((struct sched_conf){ .rows = 16 });
@@ -45,7 +45,7 @@ static void long_prompt_does_not_starve_decode(void **state)
         sim_close(&sim);
 }
 
-static void first_come_first_served_even_if_a_later_one_would_fit(void **state)
+static void serves_in_order_even_if_a_later_request_would_fit(void **state)
 {
         (void)state;
         world((struct sched_conf){ .blocks = 4 });
@@ -72,7 +72,7 @@ static void first_come_first_served_even_if_a_later_one_would_fit(void **state)
         sim_close(&sim);
 }
 
-static void a_reader_that_stops_stalls_alone(void **state)
+static void a_reader_that_stops_stalls_only_its_own_stream(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -92,7 +92,7 @@ static void a_reader_that_stops_stalls_alone(void **state)
         sim_close(&sim);
 }
 
-static void a_stalled_stream_goes_on_where_it_stopped(void **state)
+static void a_stalled_stream_continues_where_it_stopped(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -111,7 +111,7 @@ static void a_stalled_stream_goes_on_where_it_stopped(void **state)
         sim_close(&sim);
 }
 
-static void stalled_too_long_ends_stalled(void **state)
+static void ends_a_stream_that_is_stalled_too_long(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -126,7 +126,7 @@ static void stalled_too_long_ends_stalled(void **state)
         sim_close(&sim);
 }
 
-static void cancel_while_waiting(void **state)
+static void cancels_a_waiting_request(void **state)
 {
         struct sim_request *b;
 
@@ -148,19 +148,19 @@ static void cancel_while_waiting(void **state)
 }
 
 /* As while the weights are read. */
-static void held_back_nobody_begins_and_who_leaves_has_his_end(void **state)
+static void a_paused_scheduler_starts_nothing_but_ends_cancelled_requests(void **state)
 {
         struct sim_request *b;
 
         (void)state;
         world((struct sched_conf){ 0 });
-        sim_hold(&sim, true);
+        sim_pause(&sim, true);
         ask("a", 4, 1);
         b = ask("b", 4, 4);
         sim_run(&sim, 20);
         sim_cancel(&sim, b);
         sim_run(&sim, 40);
-        sim_hold(&sim, false);
+        sim_pause(&sim, false);
         sim_run(&sim, 100);
         sim_expect(&sim, "[ 20] end b cancelled; retire b\n"
                          "[ 40] prefill a 0..4*; take 1 drop 0\n"
@@ -168,7 +168,7 @@ static void held_back_nobody_begins_and_who_leaves_has_his_end(void **state)
         sim_close(&sim);
 }
 
-static void cancel_in_prefill(void **state)
+static void cancels_during_prefill(void **state)
 {
         struct sim_request *a;
 
@@ -184,7 +184,7 @@ static void cancel_in_prefill(void **state)
         sim_close(&sim);
 }
 
-static void cancel_in_decode_frees_by_the_next_step(void **state)
+static void cancel_in_decode_frees_its_blocks_by_the_next_step(void **state)
 {
         struct sim_request *a;
 
@@ -206,7 +206,7 @@ static void cancel_in_decode_frees_by_the_next_step(void **state)
         sim_close(&sim);
 }
 
-static void cancel_with_a_row_in_flight_at_depth_two(void **state)
+static void cancel_at_depth_two_waits_for_the_row_in_flight(void **state)
 {
         struct sim_request *a;
 
@@ -227,7 +227,7 @@ static void cancel_with_a_row_in_flight_at_depth_two(void **state)
         sim_close(&sim);
 }
 
-static void eos_at_depth_two_throws_the_extra_row_away(void **state)
+static void eos_at_depth_two_discards_the_extra_row(void **state)
 {
         struct sim_request *a;
 
@@ -248,7 +248,7 @@ static void eos_at_depth_two_throws_the_extra_row_away(void **state)
         sim_close(&sim);
 }
 
-static void token_of_a_row_in_flight_is_named_not_copied(void **state)
+static void a_row_refers_to_the_pick_of_a_row_in_flight(void **state)
 {
         (void)state;
         world((struct sched_conf){ .depth = 2 });
@@ -262,7 +262,7 @@ static void token_of_a_row_in_flight_is_named_not_copied(void **state)
         sim_close(&sim);
 }
 
-static void max_tokens_one(void **state)
+static void max_tokens_1_needs_no_decode(void **state)
 {
         (void)state;
         world((struct sched_conf){ .depth = 2 });
@@ -276,7 +276,7 @@ static void max_tokens_one(void **state)
         sim_close(&sim);
 }
 
-static void prompt_of_exactly_sixteen_and_seventeen(void **state)
+static void takes_exactly_the_blocks_for_prompts_of_16_and_17_tokens(void **state)
 {
         (void)state;
         world((struct sched_conf){ .rows = 64 });
@@ -292,7 +292,7 @@ static void prompt_of_exactly_sixteen_and_seventeen(void **state)
         sim_close(&sim);
 }
 
-static void block_is_taken_only_when_a_row_needs_it(void **state)
+static void takes_a_block_only_when_a_row_needs_it(void **state)
 {
         struct sched_counts counts;
 
@@ -301,8 +301,8 @@ static void block_is_taken_only_when_a_row_needs_it(void **state)
         ask("a", 14, 4);
         sim_run(&sim, 10);
         sched_count(sim.sched, &counts);
-        assert_int_equal(counts.blocks_held, 1);
-        assert_int_equal(counts.blocks_promised, 1);
+        assert_int_equal(counts.blocks_in_use, 1);
+        assert_int_equal(counts.blocks_reserved, 1);
         sim_run(&sim, 100);
         sim_expect(&sim, "[  0] prefill a 0..14*; take 1 drop 0\n"
                          "[ 10] decode a 14\n"
@@ -312,7 +312,7 @@ static void block_is_taken_only_when_a_row_needs_it(void **state)
         sim_close(&sim);
 }
 
-static void numeric_failure_ends_one_request_only(void **state)
+static void a_numeric_failure_ends_only_its_own_request(void **state)
 {
         struct sim_request *b;
 
@@ -335,7 +335,7 @@ static void numeric_failure_ends_one_request_only(void **state)
         sim_close(&sim);
 }
 
-static void equal_share_of_room_on_one_channel(void **state)
+static void streams_of_one_channel_share_its_free_bytes_equally(void **state)
 {
         (void)state;
         world((struct sched_conf){ 0 });
@@ -361,7 +361,7 @@ static void equal_share_of_room_on_one_channel(void **state)
         sim_close(&sim);
 }
 
-static void fits_says_too_long_and_too_large(void **state)
+static void sched_fits_tells_too_long_from_too_large(void **state)
 {
         const struct sched_conf conf = { .blocks = 4, .slots = 2, .rows = 8, .context = 100 };
         const struct sched_conf wide = {
@@ -400,24 +400,24 @@ static int clear(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                story(long_prompt_does_not_starve_decode),
-                story(first_come_first_served_even_if_a_later_one_would_fit),
-                story(a_reader_that_stops_stalls_alone),
-                story(a_stalled_stream_goes_on_where_it_stopped),
-                story(stalled_too_long_ends_stalled),
-                story(cancel_while_waiting),
-                story(held_back_nobody_begins_and_who_leaves_has_his_end),
-                story(cancel_in_prefill),
-                story(cancel_in_decode_frees_by_the_next_step),
-                story(cancel_with_a_row_in_flight_at_depth_two),
-                story(eos_at_depth_two_throws_the_extra_row_away),
-                story(token_of_a_row_in_flight_is_named_not_copied),
-                story(max_tokens_one),
-                story(prompt_of_exactly_sixteen_and_seventeen),
-                story(block_is_taken_only_when_a_row_needs_it),
-                story(numeric_failure_ends_one_request_only),
-                story(equal_share_of_room_on_one_channel),
-                story(fits_says_too_long_and_too_large),
+                story(a_long_prompt_does_not_starve_decode),
+                story(serves_in_order_even_if_a_later_request_would_fit),
+                story(a_reader_that_stops_stalls_only_its_own_stream),
+                story(a_stalled_stream_continues_where_it_stopped),
+                story(ends_a_stream_that_is_stalled_too_long),
+                story(cancels_a_waiting_request),
+                story(a_paused_scheduler_starts_nothing_but_ends_cancelled_requests),
+                story(cancels_during_prefill),
+                story(cancel_in_decode_frees_its_blocks_by_the_next_step),
+                story(cancel_at_depth_two_waits_for_the_row_in_flight),
+                story(eos_at_depth_two_discards_the_extra_row),
+                story(a_row_refers_to_the_pick_of_a_row_in_flight),
+                story(max_tokens_1_needs_no_decode),
+                story(takes_exactly_the_blocks_for_prompts_of_16_and_17_tokens),
+                story(takes_a_block_only_when_a_row_needs_it),
+                story(a_numeric_failure_ends_only_its_own_request),
+                story(streams_of_one_channel_share_its_free_bytes_equally),
+                story(sched_fits_tells_too_long_from_too_large),
         };
 
         return cmocka_run_group_tests_name("sim-stories", tests, NULL, NULL);

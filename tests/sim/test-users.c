@@ -2,7 +2,7 @@
  * Scenarios of several users, in simulated milliseconds; test-stories.c says how to read a
  * line.
  *
- * The letter in a request's name is its user.  "pass over 2": two requests were not let in,
+ * The letter in a request's name is its user.  "pass over 2": two requests were not admitted,
  * because their users have their half and another user waits.  The line is examined even when
  * no slot is free.  The user that was served least comes first.  A block holds 16 positions,
  * and the last token needs none.
@@ -38,12 +38,12 @@ static struct sim_request *ask_after(const char *name, uint32_t prompt, uint32_t
 {
         return sim_submit(&sim, &(struct sim_ask){ .name = name,
                                                    .uid = (uint32_t)name[0],
-                                                   .class = REQUEST_NORMAL,
+                                                   .priority = REQUEST_NORMAL,
                                                    .prompt = prompt,
                                                    .most = most });
 }
 
-static void a_flood_of_one_user_does_not_keep_another_waiting(void **state)
+static void many_requests_of_one_user_do_not_delay_another(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 4 });
@@ -74,7 +74,7 @@ static void a_flood_of_one_user_does_not_keep_another_waiting(void **state)
         sim_close(&sim);
 }
 
-static void alone_a_user_gets_all_and_later_gives_way(void **state)
+static void a_user_gets_everything_alone_and_yields_later(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 4 });
@@ -109,7 +109,7 @@ static void alone_a_user_gets_all_and_later_gives_way(void **state)
         sim_close(&sim);
 }
 
-static void half_of_the_blocks_binds_as_half_of_the_slots_does(void **state)
+static void limits_a_user_to_half_of_the_blocks_while_another_waits(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 8, .blocks = 8 });
@@ -133,7 +133,7 @@ static void half_of_the_blocks_binds_as_half_of_the_slots_does(void **state)
         sim_close(&sim);
 }
 
-static void who_has_nothing_begins_above_half_and_all_wait_behind_him(void **state)
+static void a_user_without_slots_may_exceed_half_and_others_wait_behind_it(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 4, .blocks = 8 });
@@ -159,7 +159,7 @@ static void who_has_nothing_begins_above_half_and_all_wait_behind_him(void **sta
         sim_close(&sim);
 }
 
-static void a_share_is_given_back_at_the_end(void **state)
+static void a_request_that_ends_returns_its_share(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 2 });
@@ -186,7 +186,7 @@ static void a_share_is_given_back_at_the_end(void **state)
         sim_close(&sim);
 }
 
-static void who_is_cancelled_keeps_his_share_until_his_rows_are_back(void **state)
+static void a_cancelled_request_keeps_its_share_until_its_rows_return(void **state)
 {
         struct sim_request *a1;
 
@@ -212,7 +212,7 @@ static void who_is_cancelled_keeps_his_share_until_his_rows_are_back(void **stat
         sim_close(&sim);
 }
 
-static void one_who_is_cancelled_in_the_queue_binds_nobody(void **state)
+static void cancelling_a_queued_request_ends_the_limits_on_other_users(void **state)
 {
         struct sim_request *b1;
 
@@ -238,7 +238,7 @@ static void one_who_is_cancelled_in_the_queue_binds_nobody(void **state)
         sim_close(&sim);
 }
 
-static void three_users_share_and_the_last_takes_what_is_left(void **state)
+static void three_users_share_and_the_last_takes_the_rest(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 6 });
@@ -270,7 +270,7 @@ static void three_users_share_and_the_last_takes_what_is_left(void **state)
         sim_close(&sim);
 }
 
-static void who_is_passed_over_is_let_in_as_soon_as_nobody_else_waits(void **state)
+static void admits_a_skipped_request_when_no_other_user_waits(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 4 });
@@ -291,7 +291,7 @@ static void who_is_passed_over_is_let_in_as_soon_as_nobody_else_waits(void **sta
         sim_close(&sim);
 }
 
-static void nobody_sleeps_while_one_who_was_passed_over_could_begin(void **state)
+static void admits_skipped_requests_although_all_others_are_stalled(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 4 });
@@ -310,7 +310,7 @@ static void nobody_sleeps_while_one_who_was_passed_over_could_begin(void **state
         sim_close(&sim);
 }
 
-static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **state)
+static void small_requests_do_not_overtake_a_large_one_of_their_user(void **state)
 {
         (void)state;
         world((struct sched_conf){ .slots = 8, .blocks = 8 });
@@ -345,7 +345,7 @@ static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **s
  * blocks that a1 holds cannot be seen from outside yet.  By the auditor's books a2 may as well
  * have come in at once, and be read before b2.
  */
-static void who_was_passed_over_is_read_after_those_who_passed_him(void **state)
+static void a_skipped_request_is_prefilled_after_those_that_overtook_it(void **state)
 {
         struct sim_ask one = { .name = "a0", .uid = 'a', .text = 1, .shared = 4, .most = 1 };
         const char *const others[] = { "b2", "b3", "b4", "b5", "b6" };
@@ -394,18 +394,18 @@ static int clear(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                story(a_flood_of_one_user_does_not_keep_another_waiting),
-                story(alone_a_user_gets_all_and_later_gives_way),
-                story(half_of_the_blocks_binds_as_half_of_the_slots_does),
-                story(who_has_nothing_begins_above_half_and_all_wait_behind_him),
-                story(a_share_is_given_back_at_the_end),
-                story(who_is_cancelled_keeps_his_share_until_his_rows_are_back),
-                story(one_who_is_cancelled_in_the_queue_binds_nobody),
-                story(three_users_share_and_the_last_takes_what_is_left),
-                story(who_is_passed_over_is_let_in_as_soon_as_nobody_else_waits),
-                story(nobody_sleeps_while_one_who_was_passed_over_could_begin),
-                story(a_large_one_is_not_passed_by_the_small_ones_of_its_own_user),
-                story(who_was_passed_over_is_read_after_those_who_passed_him),
+                story(many_requests_of_one_user_do_not_delay_another),
+                story(a_user_gets_everything_alone_and_yields_later),
+                story(limits_a_user_to_half_of_the_blocks_while_another_waits),
+                story(a_user_without_slots_may_exceed_half_and_others_wait_behind_it),
+                story(a_request_that_ends_returns_its_share),
+                story(a_cancelled_request_keeps_its_share_until_its_rows_return),
+                story(cancelling_a_queued_request_ends_the_limits_on_other_users),
+                story(three_users_share_and_the_last_takes_the_rest),
+                story(admits_a_skipped_request_when_no_other_user_waits),
+                story(admits_skipped_requests_although_all_others_are_stalled),
+                story(small_requests_do_not_overtake_a_large_one_of_their_user),
+                story(a_skipped_request_is_prefilled_after_those_that_overtook_it),
         };
 
         return cmocka_run_group_tests_name("sim-users", tests, NULL, NULL);

@@ -24,22 +24,24 @@ static void tell_state(const struct sim *sim)
         const struct sched_conf *conf = &sim->conf;
 
         fprintf(stderr,
-                "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; depth %u; parks %u "
+                "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; depth %u; preemptions "
+                "%u "
                 "after %llu ms; batches of %u in "
                 "%llu ms; gap %llu ms\n",
-                conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.keeps,
-                conf->depth, conf->parks_max, (unsigned long long)(conf->grace_ns / SIM_MS),
-                conf->batch_size, (unsigned long long)(conf->window_ns / SIM_MS),
-                (unsigned long long)(conf->gap_ns / SIM_MS));
+                conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.cached_max,
+                conf->depth, conf->preemptions_max,
+                (unsigned long long)(conf->stall_preempt_ns / SIM_MS), conf->batch_size,
+                (unsigned long long)(conf->batch_window_ns / SIM_MS),
+                (unsigned long long)(conf->token_gap_ns / SIM_MS));
         each_request(sim, r)
         {
                 fprintf(stderr,
                         "%6s: uid %u class %d served %llu; %s slot %d; %u+%u, worst %u; at %u of "
-                        "%u, flying %u; parks %u%s%s%s\n",
-                        r->name, r->uid, (int)r->class, (unsigned long long)audit_served(sim, r),
+                        "%u, flying %u; preemptions %u%s%s%s\n",
+                        r->name, r->uid, (int)r->priority, (unsigned long long)audit_served(sim, r),
                         request_state_name(r->core.state), (int)r->core.sequence.slot,
-                        r->core.prompt_count, r->core.max_tokens, r->worst, r->dealt, r->known,
-                        r->flying, r->parks, r->admitted ? ", admitted" : "",
+                        r->core.prompt_count, r->core.max_tokens, r->worst, r->planned, r->known,
+                        r->in_flight, r->preemptions, r->admitted ? ", admitted" : "",
                         r->core.stalled ? ", stalled" : "", r->decided ? ", decided" : "");
         }
 }
@@ -74,13 +76,13 @@ static const char *reason_name(const struct plan_end *end)
                                           : names[end->reason];
 }
 
-/* It had a slot before this plan, and has given it up: for good, or because it is parked. */
-static bool is_parked_now(const struct sim_request *request)
+/* It had a slot before this plan, and has given it up: for good, or because it is preempted. */
+static bool is_preempted_now(const struct sim_request *request)
 {
-        if (!request->admitted || request->decided || request->core.state == REQUEST_PARKING)
+        if (!request->admitted || request->decided || request->core.state == REQUEST_PREEMPTING)
                 return false;
-        return request->core.state == REQUEST_WAITING || request->parking ||
-               request->core.parks > request->parks;
+        return request->core.state == REQUEST_WAITING || request->preempting ||
+               request->core.preemptions > request->preemptions;
 }
 
 /* A row of its prompt, or of the known tokens of a request that comes back, before it decodes. */
@@ -88,7 +90,7 @@ static bool is_read(struct sim *sim, const struct plan_row *row)
 {
         const struct sim_request *owner = sim_of(sim, row->sequence->request);
 
-        return !owner->admitted || is_parked_now(owner) || !owner->moved ||
+        return !owner->admitted || is_preempted_now(owner) || !owner->moved ||
                row->position < owner->known;
 }
 
@@ -115,36 +117,36 @@ static void trace_rows(struct sim *sim)
 
 static bool leaves(const struct sim_request *request)
 {
-        return request->core.state == REQUEST_RETIRED || is_parked_now(request);
+        return request->core.state == REQUEST_RETIRED || is_preempted_now(request);
 }
 
 /* Blocks that no request has any more once these have left. */
-static uint32_t count_drops(struct sim *sim)
+static uint32_t count_released(struct sim *sim)
 {
         uint32_t drops = 0;
 
         each_request(sim, r)
         {
                 for (uint32_t b = 0; leaves(r) && b < r->block_count; b++)
-                        drops += --sim->block_holders[r->blocks[b]] == 0;
+                        drops += --sim->block_table_count[r->blocks[b]] == 0;
         }
         each_request(sim, r)
         {
                 for (uint32_t b = 0; leaves(r) && b < r->block_count; b++)
-                        sim->block_holders[r->blocks[b]]++;
+                        sim->block_table_count[r->blocks[b]]++;
         }
         return drops;
 }
 
-/* "park a": it is to give up its slot, once its rows are back.  "parked a": it has. */
-static void trace_parks(struct sim *sim)
+/* "preempt a": it is to give up its slot, once its rows are back.  "preempted a": it has. */
+static void trace_preemptions(struct sim *sim)
 {
         each_request(sim, r)
         {
-                if (r->admitted && !r->parking && r->core.state == REQUEST_PARKING)
-                        print(sim, "; park %s", r->name);
-                else if (is_parked_now(r))
-                        print(sim, "; parked %s", r->name);
+                if (r->admitted && !r->preempting && r->core.state == REQUEST_PREEMPTING)
+                        print(sim, "; preempt %s", r->name);
+                else if (is_preempted_now(r))
+                        print(sim, "; preempted %s", r->name);
         }
 }
 
@@ -165,7 +167,7 @@ static uint32_t count_found(struct sim *sim)
 void sim_trace(struct sim *sim, uint32_t passed_over)
 {
         const struct plan *plan = &sim->plan;
-        uint32_t drops = count_drops(sim), found = count_found(sim);
+        uint32_t drops = count_released(sim), found = count_found(sim);
         size_t line, begin;
 
         if (sim->trace_count > sim->trace_max / 2) { /* the older half goes */
@@ -178,7 +180,7 @@ void sim_trace(struct sim *sim, uint32_t passed_over)
         print(sim, "[%3u]", (unsigned)(sim->now_ns / SIM_MS));
         begin = sim->trace_count;
         trace_rows(sim);
-        trace_parks(sim);
+        trace_preemptions(sim);
         if (passed_over)
                 print(sim, "; pass over %u", passed_over);
         if (plan->stalled)

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client/state.h"
 #include "tests/unit/fake-daemon.h"
 
 static struct script script; /* one test at a time */

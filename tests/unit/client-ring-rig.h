@@ -241,8 +241,8 @@ static inline bool publish(struct ringer *r)
 
         assert_true(ring_publish(&r->writer));
         /* as the engine does in each step */
-        assert_int_equal(ring_room(&r->writer, 128, &room), 0);
-        news = (struct doorbell_news){ r->writer.tail, r->end, doorbell_brim(&r->writer) };
+        assert_int_equal(ring_free_bytes(&r->writer, 128, &room), 0);
+        news = (struct doorbell_news){ r->writer.tail, r->end, doorbell_wake_level(&r->writer) };
         return doorbell_is_due(&r->bell, &news);
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "daemon/text/detok.h"
-#include "daemon/utf8.h"
+#include "json/utf8.h"
 
 struct tokenizer {
         const char *piece;

@@ -72,7 +72,7 @@ static inline struct doorbell_news news_of(const struct memory *m)
 {
         return (struct doorbell_news){ .tail = m->writer.published,
                                        .end = m->end,
-                                       .brim = doorbell_brim(&m->writer) };
+                                       .wake_level = doorbell_wake_level(&m->writer) };
 }
 
 static inline bool is_due(struct memory *m)

@@ -183,8 +183,8 @@ static inline void end_record_of(struct script *s, uint32_t stream, uint32_t seq
                          .queued_ns = htole64(11),
                          .prefill_ns = htole64(12),
                          .decode_ns = htole64(13),
-                         .known_token = htole32(14),
-                         .asked_token = htole32(15) },
+                         .diverged_cached_token = htole32(14),
+                         .diverged_prompt_token = htole32(15) },
                 .newer = "newer",
         };
 

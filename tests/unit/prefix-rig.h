@@ -32,14 +32,14 @@ enum { TEXT_MAX = 128 };
 
 static struct prefix prefix;
 
-static const struct prefix_conf plain = { .key = { 1, 2 }, .world = 3 };
+static const struct prefix_conf plain = { .key = { 1, 2 }, .model_id = 3 };
 
 static inline void open_with(uint32_t blocks, uint64_t mask0, uint64_t mask1)
 {
         struct prefix_conf conf = plain;
 
-        conf.blind[0] = ~mask0;
-        conf.blind[1] = ~mask1;
+        conf.ignored_hash_bits[0] = ~mask0;
+        conf.ignored_hash_bits[1] = ~mask1;
         assert_int_equal(prefix_init(&prefix, &conf, blocks), 0);
         prefix_check(&prefix);
 }
@@ -55,13 +55,13 @@ static inline void close_pool(void)
         prefix_deinit(&prefix);
 }
 
-static inline void expect_counts(uint32_t free, uint32_t kept, uint32_t held)
+static inline void expect_counts(uint32_t free, uint32_t cached, uint32_t in_use)
 {
         prefix_check(&prefix);
-        assert_int_equal(prefix.pool.free_count, free);
-        assert_int_equal(prefix.pool.kept_count, kept);
-        assert_int_equal(kvpool_held(&prefix.pool), held);
-        assert_int_equal(prefix_left(&prefix), free + kept);
+        assert_int_equal(prefix.pool.free.count, free);
+        assert_int_equal(prefix.pool.cached_count, cached);
+        assert_int_equal(kvpool_in_use(&prefix.pool), in_use);
+        assert_int_equal(prefix_available(&prefix), free + cached);
 }
 
 static inline uint32_t tokens_of(const char *words, uint32_t tokens[TEXT_MAX])
@@ -74,22 +74,22 @@ static inline uint32_t tokens_of(const char *words, uint32_t tokens[TEXT_MAX])
         return count;
 }
 
-/* A text in the pool, held. */
+/* A text in the pool, referenced. */
 struct text {
         block_t blocks[TEXT_MAX / BLOCK_POSITIONS];
         uint32_t count;
 };
 
-static inline block_t name(uint64_t domain, block_t parent, block_t block, const char *words)
+static inline block_t insert(uint64_t domain, block_t parent, block_t block, const char *words)
 {
         uint32_t tokens[TEXT_MAX], count = tokens_of(words, tokens);
-        block_t same = prefix_name(&prefix, domain, parent, block, tokens, count);
+        block_t same = prefix_insert(&prefix, domain, parent, block, tokens, count);
 
         prefix_check(&prefix);
         return same;
 }
 
-/* Writes and names the text's blocks.  A block that was named before is taken instead. */
+/* Writes and inserts the text's blocks.  A block that was inserted before is taken instead. */
 static inline struct text put(uint64_t domain, const char *words)
 {
         struct text text = { .count = 0 };
@@ -97,15 +97,15 @@ static inline struct text put(uint64_t domain, const char *words)
 
         for (size_t at = 0; at < length; at += BLOCK_POSITIONS) {
                 block_t parent = at ? text.blocks[text.count - 1] : BLOCK_NONE;
-                block_t own = prefix_take(&prefix, domain), same;
+                block_t own = prefix_allocate(&prefix, domain), same;
                 char part[BLOCK_POSITIONS + 1] = { 0 };
 
                 memcpy(part, words + at,
                        length - at < BLOCK_POSITIONS ? length - at : BLOCK_POSITIONS);
-                same = name(domain, parent, own, part);
+                same = insert(domain, parent, own, part);
                 if (same != own) {
-                        prefix_hold(&prefix, same);
-                        prefix_drop(&prefix, own);
+                        prefix_ref(&prefix, same);
+                        prefix_unref(&prefix, own);
                 }
                 text.blocks[text.count++] = same;
         }
@@ -113,18 +113,18 @@ static inline struct text put(uint64_t domain, const char *words)
         return text;
 }
 
-static inline void let_go(const struct text *text)
+static inline void release(const struct text *text)
 {
         for (uint32_t i = text->count; i--;)
-                prefix_drop(&prefix, text->blocks[i]);
+                prefix_unref(&prefix, text->blocks[i]);
         prefix_check(&prefix);
 }
 
-static inline struct text put_and_let_go(uint64_t domain, const char *words)
+static inline struct text put_and_release(uint64_t domain, const char *words)
 {
         struct text text = put(domain, words);
 
-        let_go(&text);
+        release(&text);
         return text;
 }
 
@@ -145,7 +145,7 @@ static inline void expect_found(uint64_t domain, const char *words, const struct
         assert_int_equal(hit.whole_count, whole_count);
         for (uint32_t i = 0; i < whole_count; i++)
                 assert_int_equal(blocks[i], text->blocks[i]);
-        assert_int_equal(blocks[count / BLOCK_POSITIONS], 12345); /* there is no room for it */
+        assert_int_equal(blocks[count / BLOCK_POSITIONS], 12345); /* there is no space for it */
         assert_int_equal(hit.tail_count, tail_count);
         assert_int_equal(hit.tail, tail_count ? text->blocks[whole_count] : BLOCK_NONE);
 }

@@ -29,7 +29,7 @@ static struct tm rig_day = {
 
 static void rig_values(struct arena *arena, const char *values, size_t bytes, struct value *ret)
 {
-        struct json *json;
+        struct json_document *json;
         char why[256];
 
         if (json_parse(values, bytes, 1u << 20, &json, why, sizeof(why)))

@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
-#include "daemon/channel.h"
+#include "daemon/ipc/channel.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 #include "tests/scale.h"
 
 #define RING 65536u
@@ -163,7 +163,7 @@ static void fall_asleep(struct world *w, uint64_t bytes)
         assert_true(doorbell_may_sleep(&w->reader, bytes));
 }
 
-static void a_kick_is_one_empty_frame_for_all_that_a_step_brought(void **state)
+static void a_kick_is_one_empty_frame_for_all_records_of_a_step(void **state)
 {
         struct world w;
 
@@ -181,7 +181,7 @@ static void a_kick_is_one_empty_frame_for_all_that_a_step_brought(void **state)
         close_world(&w);
 }
 
-static void who_asked_to_be_woken_later_is_not_rung_until_then(void **state)
+static void does_not_wake_a_batch_reader_before_its_level_or_an_end(void **state)
 {
         struct world w;
 
@@ -211,7 +211,7 @@ static void who_asked_to_be_woken_later_is_not_rung_until_then(void **state)
         close_world(&w);
 }
 
-static void the_loop_is_called_for_mail_of_its_own_whatever_the_bell(void **state)
+static void wakes_the_loop_for_its_own_mail_with_every_kind_of_doorbell(void **state)
 {
         static const enum channel_bell bells[] = { CHANNEL_KICK, CHANNEL_FUTEX, CHANNEL_NONE };
 
@@ -260,7 +260,7 @@ static void *sleep_on_the_tail(void *arg)
         return NULL;
 }
 
-static void a_sleeper_on_the_futex_wakes_each_time(void **state)
+static void wakes_a_futex_sleeper_every_time(void **state)
 {
         pthread_t reader;
         struct world w;
@@ -274,7 +274,7 @@ static void a_sleeper_on_the_futex_wakes_each_time(void **state)
                 usleep(n % 50);
                 while (w.channel->writer.tail - ring_head(w.channel->segment_c.at) > RING / 2)
                         sched_yield();
-                assert_int_equal(ring_room(&w.channel->writer, 64, &(uint64_t){ 0 }), 0);
+                assert_int_equal(ring_free_bytes(&w.channel->writer, 64, &(uint64_t){ 0 }), 0);
         }
         pthread_join(reader, &lost);
         assert_null(lost);
@@ -283,26 +283,27 @@ static void a_sleeper_on_the_futex_wakes_each_time(void **state)
         close_world(&w);
 }
 
-static void a_ring_is_left_to_the_loop_while_it_writes(void **state)
+static void leaves_the_kick_to_the_loop_while_the_loop_holds_the_send_lock(void **state)
 {
         struct world w;
 
         (void)state;
         open_shared(&w, CHANNEL_KICK);
         fall_asleep(&w, 0);
-        assert_true(line_take(&w.channel->line, LINE_CALL));
+        assert_true(send_lock_take(&w.channel->send_lock, SEND_LOCK_CALL));
         say(&w, SMV_RECORD_TOKENS);
         calls(&w);
         fall_asleep(&w, 0);
         say(&w, SMV_RECORD_TOKENS);
         assert_int_equal(calls(&w), 0);
         assert_int_equal(kicks(&w), 0);
-        assert_int_equal(line_let_go(&w.channel->line), LINE_RING); /* once for both */
-        assert_int_equal(line_let_go(&w.channel->line), 0);
+        /* once for both */
+        assert_int_equal(send_lock_release(&w.channel->send_lock), SEND_LOCK_RING);
+        assert_int_equal(send_lock_release(&w.channel->send_lock), 0);
         close_world(&w);
 }
 
-/* As fast as it can: the waker has the line half of the time. */
+/* As fast as it can: the waker has the send lock half of the time. */
 static void *show_records(void *arg)
 {
         struct world *w = arg;
@@ -316,12 +317,12 @@ static void *show_records(void *arg)
                 put(w, SMV_RECORD_TOKENS);
                 show(w);
                 read_all(w);
-                assert_int_equal(ring_room(&w->channel->writer, 64, &(uint64_t){ 0 }), 0);
+                assert_int_equal(ring_free_bytes(&w->channel->writer, 64, &(uint64_t){ 0 }), 0);
         }
         return NULL;
 }
 
-static void a_loop_that_finds_the_line_taken_is_called(void **state)
+static void calls_the_loop_if_it_failed_to_take_the_send_lock(void **state)
 {
         uint32_t refused = 0, rung = 0, frames = 0, turns = scaled(100000, 1000000);
         pthread_t engine;
@@ -333,8 +334,8 @@ static void a_loop_that_finds_the_line_taken_is_called(void **state)
         for (uint32_t n = 0; n < turns || refused < 50; n++) {
                 if (n % 512 == 0)
                         frames += kicks(&w);
-                if (line_take(&w.channel->line, LINE_CALL)) {
-                        while (line_let_go(&w.channel->line))
+                if (send_lock_take(&w.channel->send_lock, SEND_LOCK_CALL)) {
+                        while (send_lock_release(&w.channel->send_lock))
                                 rung++;
                 } else {
                         assert_int_equal(take(&w).kind, MAIL_WAKE); /* or it waits in vain */
@@ -351,7 +352,7 @@ static void a_loop_that_finds_the_line_taken_is_called(void **state)
         close_world(&w);
 }
 
-static void a_socket_that_is_full_or_dead_stops_nobody(void **state)
+static void a_full_or_closed_socket_does_not_block_the_waker(void **state)
 {
         static const uint8_t junk[4096];
         struct world w;
@@ -367,8 +368,8 @@ static void a_socket_that_is_full_or_dead_stops_nobody(void **state)
         say(&w, SMV_RECORD_TOKENS);
         assert_int_equal(calls(&w), 0);
         assert_int_equal(counter_get(&w.stats.doorbells), 1);
-        assert_true(line_take(&w.channel->line, LINE_CALL)); /* it has let go */
-        assert_int_equal(line_let_go(&w.channel->line), 0);
+        assert_true(send_lock_take(&w.channel->send_lock, SEND_LOCK_CALL)); /* it has let go */
+        assert_int_equal(send_lock_release(&w.channel->send_lock), 0);
 
         close(w.far);
         w.far = -1;
@@ -379,7 +380,7 @@ static void a_socket_that_is_full_or_dead_stops_nobody(void **state)
         close_world(&w);
 }
 
-static void a_channel_is_gone_when_its_last_ring_was_rung(void **state)
+static void posts_channel_gone_after_the_last_kick_of_the_channel(void **state)
 {
         struct world w;
 
@@ -404,7 +405,7 @@ static void a_channel_is_gone_when_its_last_ring_was_rung(void **state)
  * RETIRED is posted while the waker is busy with the step before: it may not take that
  * step's WAKE for the call that the loop is owed.
  */
-static void a_call_is_made_after_the_mail_that_it_is_for(void **state)
+static void wakes_the_loop_after_the_mail_that_the_call_is_for(void **state)
 {
         struct publish_conf conf = { .requests_max = 1, .channels = 1, .piece_max = 8 };
         struct publish *publish;
@@ -415,7 +416,7 @@ static void a_call_is_made_after_the_mail_that_it_is_for(void **state)
                 open_shared(&w, (enum channel_bell)bell);
                 conf.waker = w.inbox;
                 assert_int_equal(publish_new(&conf, &publish), 0);
-                publish_call(publish, w.channel);
+                publish_call_loop(publish, w.channel);
                 post_wake(&w); /* of the step before */
                 calls(&w);
                 publish_flush(publish);
@@ -431,7 +432,7 @@ static struct publish *open_publish(struct world *w, uint32_t channels)
                                            .channels = channels,
                                            .piece_max = 8,
                                            .waker = w->inbox,
-                                           .stand_in = w->waker };
+                                           .wake_inline = w->waker };
         struct publish *publish;
 
         assert_int_equal(publish_new(&conf, &publish), 0);
@@ -445,7 +446,7 @@ static void wait_until_asleep(struct world *w)
 }
 
 /* The kick is there when publish_flush() returns, and no mail has gone. */
-static void a_single_sleeper_is_woken_by_the_engine_itself(void **state)
+static void the_engine_kicks_a_single_sleeper_itself(void **state)
 {
         struct publish *publish;
         struct world w;
@@ -457,7 +458,7 @@ static void a_single_sleeper_is_woken_by_the_engine_itself(void **state)
                 fall_asleep(&w, 0);
                 put(&w, SMV_RECORD_TOKENS);
                 wait_until_asleep(&w);
-                publish_call(publish, w.channel);
+                publish_call_loop(publish, w.channel);
                 publish_flush(publish);
                 assert_int_equal(kicks(&w), 1);
                 assert_int_equal(counter_get(&w.stats.doorbells), n);
@@ -468,7 +469,7 @@ static void a_single_sleeper_is_woken_by_the_engine_itself(void **state)
         close_world(&w);
 }
 
-static void a_waker_with_mail_is_not_stood_in_for(void **state)
+static void the_engine_does_not_kick_while_the_waker_has_mail(void **state)
 {
         struct publish *publish;
         struct world w;
@@ -482,8 +483,8 @@ static void a_waker_with_mail_is_not_stood_in_for(void **state)
                 put(&w, SMV_RECORD_TOKENS);
                 mailbox_put(w.inbox, &(struct mail){ .kind = MAIL_FAILED }); /* not rung for */
                 assert_false(mailbox_is_asleep(w.inbox));
-                assert_false(waker_stand_in(w.waker, w.channel));
-                publish_call(publish, w.channel);
+                assert_false(waker_wake_inline(w.waker, w.channel));
+                publish_call_loop(publish, w.channel);
                 publish_flush(publish);
                 assert_int_equal(take(&w).kind, MAIL_FAILED); /* the older one is first */
                 assert_int_equal(calls(&w), 1);
@@ -493,7 +494,7 @@ static void a_waker_with_mail_is_not_stood_in_for(void **state)
         close_world(&w);
 }
 
-static void of_two_sleepers_both_are_woken(void **state)
+static void wakes_both_of_two_sleepers(void **state)
 {
         struct publish *publish;
         struct world w, other;
@@ -511,8 +512,8 @@ static void of_two_sleepers_both_are_woken(void **state)
                 put(&w, SMV_RECORD_TOKENS);
                 put(&other, SMV_RECORD_TOKENS);
                 wait_until_asleep(&w);
-                publish_call(publish, w.channel);
-                publish_call(publish, other.channel);
+                publish_call_loop(publish, w.channel);
+                publish_call_loop(publish, other.channel);
                 publish_flush(publish);
                 for (uint32_t i = 0; i < 2; i++)
                         assert_int_equal(poll(&asks[i], 1, 10000), 1);
@@ -527,7 +528,7 @@ static void of_two_sleepers_both_are_woken(void **state)
 }
 
 /* One connection or both have news, so that engine and waker ring in turns. */
-static void nobody_sleeps_through_a_change_of_ringers(void **state)
+static void no_wakeup_is_lost_when_engine_and_waker_alternate(void **state)
 {
         struct publish *publish;
         pthread_t readers[2];
@@ -547,7 +548,7 @@ static void nobody_sleeps_through_a_change_of_ringers(void **state)
                         if (!((1 + n % 3) & 1u << i))
                                 continue;
                         put(all[i], SMV_RECORD_TOKENS);
-                        publish_call(publish, all[i]->channel);
+                        publish_call_loop(publish, all[i]->channel);
                         channel_lower(&all[i]->channel->draining);
                 }
                 publish_flush(publish);
@@ -569,19 +570,19 @@ static void nobody_sleeps_through_a_change_of_ringers(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_kick_is_one_empty_frame_for_all_that_a_step_brought),
-                cmocka_unit_test(who_asked_to_be_woken_later_is_not_rung_until_then),
-                cmocka_unit_test(the_loop_is_called_for_mail_of_its_own_whatever_the_bell),
-                cmocka_unit_test(a_sleeper_on_the_futex_wakes_each_time),
-                cmocka_unit_test(a_ring_is_left_to_the_loop_while_it_writes),
-                cmocka_unit_test(a_loop_that_finds_the_line_taken_is_called),
-                cmocka_unit_test(a_socket_that_is_full_or_dead_stops_nobody),
-                cmocka_unit_test(a_channel_is_gone_when_its_last_ring_was_rung),
-                cmocka_unit_test(a_call_is_made_after_the_mail_that_it_is_for),
-                cmocka_unit_test(a_single_sleeper_is_woken_by_the_engine_itself),
-                cmocka_unit_test(a_waker_with_mail_is_not_stood_in_for),
-                cmocka_unit_test(of_two_sleepers_both_are_woken),
-                cmocka_unit_test(nobody_sleeps_through_a_change_of_ringers),
+                cmocka_unit_test(a_kick_is_one_empty_frame_for_all_records_of_a_step),
+                cmocka_unit_test(does_not_wake_a_batch_reader_before_its_level_or_an_end),
+                cmocka_unit_test(wakes_the_loop_for_its_own_mail_with_every_kind_of_doorbell),
+                cmocka_unit_test(wakes_a_futex_sleeper_every_time),
+                cmocka_unit_test(leaves_the_kick_to_the_loop_while_the_loop_holds_the_send_lock),
+                cmocka_unit_test(calls_the_loop_if_it_failed_to_take_the_send_lock),
+                cmocka_unit_test(a_full_or_closed_socket_does_not_block_the_waker),
+                cmocka_unit_test(posts_channel_gone_after_the_last_kick_of_the_channel),
+                cmocka_unit_test(wakes_the_loop_after_the_mail_that_the_call_is_for),
+                cmocka_unit_test(the_engine_kicks_a_single_sleeper_itself),
+                cmocka_unit_test(the_engine_does_not_kick_while_the_waker_has_mail),
+                cmocka_unit_test(wakes_both_of_two_sleepers),
+                cmocka_unit_test(no_wakeup_is_lost_when_engine_and_waker_alternate),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

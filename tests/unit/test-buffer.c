@@ -9,7 +9,7 @@
 
 #include "daemon/edge/buffer.h"
 
-static void empty_buffer_holds_no_memory(void **state)
+static void an_empty_buffer_allocates_nothing(void **state)
 {
         struct buffer buffer;
 
@@ -27,7 +27,7 @@ static void empty_buffer_holds_no_memory(void **state)
         buffer_deinit(NULL);
 }
 
-static void it_holds_its_maximum_and_not_a_byte_more(void **state)
+static void refuses_bytes_beyond_its_maximum(void **state)
 {
         uint8_t bytes[5000] = { 1 };
         struct buffer buffer;
@@ -48,7 +48,7 @@ static void it_holds_its_maximum_and_not_a_byte_more(void **state)
 }
 
 /* Compared with a plain array: the bytes come out as they went in, in order. */
-static void random_pieces_come_out_as_they_went_in(void **state)
+static void returns_random_pieces_unchanged_and_in_order(void **state)
 {
         static uint8_t model[1u << 16];
         size_t head = 0, tail = 0;
@@ -92,9 +92,9 @@ static void random_pieces_come_out_as_they_went_in(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(empty_buffer_holds_no_memory),
-                cmocka_unit_test(it_holds_its_maximum_and_not_a_byte_more),
-                cmocka_unit_test(random_pieces_come_out_as_they_went_in),
+                cmocka_unit_test(an_empty_buffer_allocates_nothing),
+                cmocka_unit_test(refuses_bytes_beyond_its_maximum),
+                cmocka_unit_test(returns_random_pieces_unchanged_and_in_order),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void write_gguf(struct raw pair)
         write_file(GGUF, file.bytes, file.count);
 }
 
-static void a_gguf_file_has_them_in_its_metadata(void **state)
+static void reads_templates_from_gguf_metadata(void **state)
 {
         (void)state;
         write_gguf((struct raw){ 0 });
@@ -96,10 +96,10 @@ static void a_gguf_file_has_them_in_its_metadata(void **state)
                                    "\x05\0\0\0\0\0\0\0{{b}}"));
         expect(in_folder(GGUF), NULL, "{{b}}", NULL, NULL);
         write_gguf((struct raw)RAW("\x17\0\0\0\0\0\0\0tokenizer.chat_template\x04\0\0\0\1\0\0\0"));
-        refused(in_folder(GGUF), "metadata 'tokenizer.chat_template' is no text");
+        refused(in_folder(GGUF), "metadata 'tokenizer.chat_template' is not a string");
 }
 
-static void a_folder_without_them_has_none(void **state)
+static void a_folder_without_templates_has_none(void **state)
 {
         (void)state;
         clear();
@@ -109,7 +109,7 @@ static void a_folder_without_them_has_none(void **state)
         expect(in_folder(WEIGHTS), NULL, NULL, NULL, NULL); /* and so has one of its files */
 }
 
-static void a_folder_has_them_in_its_config(void **state)
+static void reads_template_and_tokens_from_tokenizer_config(void **state)
 {
         (void)state;
         clear();
@@ -119,7 +119,7 @@ static void a_folder_has_them_in_its_config(void **state)
         expect(in_folder(WEIGHTS), "{{x}}\n", NULL, "<s>", "</s>");
 }
 
-static void of_a_list_the_default_is_taken_and_the_one_for_tools(void **state)
+static void takes_default_and_tool_use_from_a_list_of_templates(void **state)
 {
         (void)state;
         clear();
@@ -131,7 +131,7 @@ static void of_a_list_the_default_is_taken_and_the_one_for_tools(void **state)
         expect(folder, NULL, NULL, NULL, NULL);
 }
 
-static void a_file_of_its_own_stands_before_the_config(void **state)
+static void prefers_a_template_file_to_tokenizer_config(void **state)
 {
         (void)state;
         clear();
@@ -143,23 +143,23 @@ static void a_file_of_its_own_stands_before_the_config(void **state)
         expect(folder, "jinja", "with tools", "<s>", NULL);
 }
 
-static void what_is_broken_is_refused_by_name(void **state)
+static void refuses_a_malformed_template_entry_by_name(void **state)
 {
         static const struct {
                 const char *config, *sentence;
         } cases[] = {
                 { "{\"chat_template\":7}",
-                  "tokenizer_config.json: chat_template is neither a text nor a list" },
+                  "tokenizer_config.json: chat_template is neither a string nor a list" },
                 { "{\"chat_template\":[7]}",
-                  "tokenizer_config.json: a chat_template lacks its name or its template" },
+                  "tokenizer_config.json: a chat_template has no name or no template" },
                 { "{\"chat_template\":[{\"name\":\"default\"}]}",
-                  "tokenizer_config.json: a chat_template lacks its name or its template" },
+                  "tokenizer_config.json: a chat_template has no name or no template" },
                 { "{\"chat_template\":[{\"name\":\"default\",\"template\":\"a\"},"
                   "{\"name\":\"default\",\"template\":\"b\"}]}",
-                  "tokenizer_config.json: the default chat_template is there twice" },
-                { "{\"eos_token\":[]}", "tokenizer_config.json: eos_token is no text" },
+                  "tokenizer_config.json: the default chat_template occurs twice" },
+                { "{\"eos_token\":[]}", "tokenizer_config.json: eos_token is not a string" },
                 { "{\"bos_token\":{\"lstrip\":true}}",
-                  "tokenizer_config.json: bos_token is no text" },
+                  "tokenizer_config.json: bos_token is not a string" },
         };
         static char large[(1u << 20) + 2];
 
@@ -171,10 +171,10 @@ static void what_is_broken_is_refused_by_name(void **state)
         }
         unlink(in_folder(CONFIG));
         write_file(JINJA, "a\0b", 3);
-        refused(folder, "chat_template.jinja: a NUL byte is in it");
+        refused(folder, "chat_template.jinja contains a NUL byte");
         memset(large, 'x', sizeof(large) - 1);
         write_text(JINJA, large);
-        refused(folder, "chat_template.jinja: 1048577 bytes, at most 1048576 may be");
+        refused(folder, "chat_template.jinja: the file has 1048577 bytes, the limit is 1048576");
 }
 
 static int set_up(void **state)
@@ -212,7 +212,7 @@ static void refused_file(const char *name, int result, const char *sentence)
         check(NULL, source.plain);
 }
 
-static void a_file_that_is_named_is_read_by_itself(void **state)
+static void reads_a_named_template_file_alone(void **state)
 {
         (void)state;
         clear();
@@ -222,14 +222,15 @@ static void a_file_that_is_named_is_read_by_itself(void **state)
         expect_file(CONFIG, "{{x}}", "<s>", "</s>");
         expect_file(JINJA, "jinja", NULL, NULL);
         write_text(CONFIG, "{\"bos_token\":7}");
-        refused_file(CONFIG, -EINVAL, CONFIG ": bos_token is no text");
+        refused_file(CONFIG, -EINVAL, CONFIG ": bos_token is not a string");
         write_file(JINJA, "a\0b", 3);
-        refused_file(JINJA, -EINVAL, "a NUL byte is in it: it is neither a template nor a model");
+        refused_file(JINJA, -EINVAL,
+                     "it contains a NUL byte, so it is neither a template nor a model");
         unlink(in_folder(JINJA));
         refused_file(JINJA, -ENOENT, "No such file or directory");
 }
 
-static void a_folder_needs_no_model_to_have_them(void **state)
+static void reads_templates_from_a_folder_without_a_model(void **state)
 {
         struct chat_source source;
         int fd;
@@ -252,14 +253,14 @@ static void a_folder_needs_no_model_to_have_them(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_gguf_file_has_them_in_its_metadata),
-                cmocka_unit_test(a_folder_without_them_has_none),
-                cmocka_unit_test(a_folder_has_them_in_its_config),
-                cmocka_unit_test(of_a_list_the_default_is_taken_and_the_one_for_tools),
-                cmocka_unit_test(a_file_of_its_own_stands_before_the_config),
-                cmocka_unit_test(what_is_broken_is_refused_by_name),
-                cmocka_unit_test(a_file_that_is_named_is_read_by_itself),
-                cmocka_unit_test(a_folder_needs_no_model_to_have_them),
+                cmocka_unit_test(reads_templates_from_gguf_metadata),
+                cmocka_unit_test(a_folder_without_templates_has_none),
+                cmocka_unit_test(reads_template_and_tokens_from_tokenizer_config),
+                cmocka_unit_test(takes_default_and_tool_use_from_a_list_of_templates),
+                cmocka_unit_test(prefers_a_template_file_to_tokenizer_config),
+                cmocka_unit_test(refuses_a_malformed_template_entry_by_name),
+                cmocka_unit_test(reads_a_named_template_file_alone),
+                cmocka_unit_test(reads_templates_from_a_folder_without_a_model),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

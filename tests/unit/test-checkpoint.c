@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "daemon/files/checkpoint.h"
-#include "daemon/files/names.h"
-#include "daemon/sys.h"
+#include "daemon/files/tensor-names.h"
+#include "daemon/base/sys.h"
 #include "tests/unit/gguf-maker.h"
 #include "tests/unit/safetensors-maker.h"
 
@@ -26,7 +26,7 @@
 
 static char folder[] = "/tmp/test-checkpoint-XXXXXX";
 static char path[256], why[256];
-static struct sys_holds before;
+static struct sys_resources before;
 
 static const char *in_folder(const char *name)
 {
@@ -84,16 +84,16 @@ static void write_shards(void)
 static int set_up(void **state)
 {
         (void)state;
-        return sys_holds(&before) || !mkdtemp(folder) ? -1 : 0;
+        return sys_resources(&before) || !mkdtemp(folder) ? -1 : 0;
 }
 
 static int tear_down(void **state)
 {
-        struct sys_holds after;
+        struct sys_resources after;
 
         (void)state;
         clear();
-        assert_int_equal(sys_holds(&after), 0);
+        assert_int_equal(sys_resources(&after), 0);
         assert_int_equal(after.descriptors, before.descriptors);
         return rmdir(folder);
 }
@@ -114,7 +114,7 @@ static void refuses(const char *at, int error, const char *message)
         assert_null(c);
 }
 
-static void shards_are_one_table(void **state)
+static void presents_shards_as_one_table_of_tensors(void **state)
 {
         const struct tensor *norm, *head;
         struct checkpoint *c = NULL;
@@ -145,7 +145,7 @@ static void shards_are_one_table(void **state)
         assert_null(checkpoint_close(NULL));
 }
 
-static void one_file_needs_no_index(void **state)
+static void opens_a_single_safetensors_file_without_an_index(void **state)
 {
         struct checkpoint *c = NULL;
 
@@ -165,7 +165,7 @@ static void one_file_needs_no_index(void **state)
         checkpoint_close(c);
 }
 
-static void a_gguf_file_is_one_too(void **state)
+static void opens_a_gguf_file_and_refuses_a_split_one(void **state)
 {
         static const char split[] = "\x0b\0\0\0\0\0\0\0split.count\2\0\0\0\3\0";
         struct checkpoint *c = NULL;
@@ -203,30 +203,31 @@ static const struct {
         { "'weight_map' is missing or not an object", "\"weight_map\":\"" ONE "\"" },
         { "'weight_map' is missing or not an object", "\"weight_map\":[]" },
         { "0 tensors, not 1 to 65536", "\"weight_map\":{}" },
-        { "the key 'lm_head.weight' is there twice",
-          "\"weight_map\":{" MAP ",\"" HEAD "\":\"" TWO "\"}" },
+        { "duplicate key 'lm_head.weight'", "\"weight_map\":{" MAP ",\"" HEAD "\":\"" TWO "\"}" },
         { NO_FILE "no file", "\"weight_map\":{\"" HEAD "\":1}" },
         { NO_FILE "no file", "\"weight_map\":{\"" HEAD "\":null}" },
         { NO_FILE "no file", "\"weight_map\":{\"" HEAD "\":\"" TWO "\\u0000\"}" },
-        { NO_FILE "'', which is no", "\"weight_map\":{\"" HEAD "\":\"\"}" },
-        { NO_FILE "'.', which is no", "\"weight_map\":{\"" HEAD "\":\".\"}" },
-        { NO_FILE "'..', which is no", "\"weight_map\":{\"" HEAD "\":\"..\"}" },
+        { NO_FILE "'', which is not a", "\"weight_map\":{\"" HEAD "\":\"\"}" },
+        { NO_FILE "'.', which is not a", "\"weight_map\":{\"" HEAD "\":\".\"}" },
+        { NO_FILE "'..', which is not a", "\"weight_map\":{\"" HEAD "\":\"..\"}" },
         { NO_FILE "'../" TWO "', which", "\"weight_map\":{\"" HEAD "\":\"../" TWO "\"}" },
         { NO_FILE "'/etc/passwd', which", "\"weight_map\":{\"" HEAD "\":\"/etc/passwd\"}" },
         { NO_FILE "'a/" TWO "', which", "\"weight_map\":{\"" HEAD "\":\"a/" TWO "\"}" },
         { NO_FILE "'\?[0m/', which", "\"weight_map\":{\"" HEAD "\":\"\\u001b[0m/\"}" },
-        { "tensor 'a' has a name with a zero byte", "\"weight_map\":{\"a\\u0000b\":\"" TWO "\"}" },
-        { ONE ": tensor 'x' is in it, but",
+        { "the name of tensor 'a' contains a zero byte",
+          "\"weight_map\":{\"a\\u0000b\":\"" TWO "\"}" },
+        { ONE ": tensor 'x' is in this file, but",
           "\"weight_map\":{\"" NORM "\":\"" ONE "\",\"x\":\"" TWO "\",\"" HEAD "\":\"" TWO "\"}" },
-        { ONE ": tensor 'lm_head.weight' is not in it, but",
+        { ONE ": tensor 'lm_head.weight' is missing from this file",
           "\"weight_map\":{"
           "\"" NORM "\":\"" ONE "\",\"x\":\"" ONE "\",\"" HEAD "\":\"" ONE "\"}" },
-        { ONE ": tensor 'x' is in it, but",
+        { ONE ": tensor 'x' is in this file, but",
           "\"weight_map\":{\"" NORM "\":\"" ONE "\",\"" HEAD "\":\"" TWO "\"}" },
-        { ONE ": tensor 'y' is not in it, but", "\"weight_map\":{" MAP ",\"y\":\"" ONE "\"}" },
+        { ONE ": tensor 'y' is missing from this file",
+          "\"weight_map\":{" MAP ",\"y\":\"" ONE "\"}" },
 };
 
-static void an_index_that_lies_is_refused_by_name(void **state)
+static void refuses_an_index_that_contradicts_its_files(void **state)
 {
         char text[1024];
 
@@ -238,14 +239,14 @@ static void an_index_that_lies_is_refused_by_name(void **state)
                 refuses(folder, -EINVAL, indices[i].message);
         }
         write_text(INDEX, "{\"weight_map\":");
-        refuses(folder, -EINVAL, INDEX ": byte 14: no value");
+        refuses(folder, -EINVAL, INDEX ": byte 14: expected a value");
         write_text(INDEX, "{\"weight_map\":{" MAP ",\"y\":\"three.safetensors\"}}");
         refuses(folder, -ENOENT, "three.safetensors: No such file");
         assert_int_equal(mkfifo(in_folder("three.safetensors"), 0600), 0);
         refuses(folder, -EINVAL, "three.safetensors: not a regular file");
 }
 
-static void folders_that_lack_something_are_refused_by_name(void **state)
+static void refuses_an_incomplete_folder_naming_the_file(void **state)
 {
         (void)state;
         write_shards();
@@ -255,7 +256,7 @@ static void folders_that_lack_something_are_refused_by_name(void **state)
         unlink(in_folder(INDEX));
         refuses(folder, -EINVAL, "neither model.safetensors nor model.safetensors.index.json");
         write_text("config.json", "model");
-        refuses(folder, -EINVAL, "config.json: byte 0: no value");
+        refuses(folder, -EINVAL, "config.json: byte 0: expected a value");
         unlink(in_folder("config.json"));
         refuses(folder, -EINVAL, "config.json is missing");
         assert_int_equal(mkdir(in_folder("config.json"), 0700), 0);
@@ -263,10 +264,10 @@ static void folders_that_lack_something_are_refused_by_name(void **state)
         clear();
         write_text("config.json", "{}");
         assert_int_equal(truncate(in_folder("config.json"), CHECKPOINT_CONFIG_MAX + 1), 0);
-        refuses(folder, -EINVAL, "config.json: 1048577 bytes, at most 1048576 may be");
+        refuses(folder, -EINVAL, "config.json: the file has 1048577 bytes, the limit is 1048576");
 }
 
-static void files_have_a_limit(void **state)
+static void limits_the_number_of_shards(void **state)
 {
         static char text[1 << 16];
         size_t n = (size_t)sprintf(text, "{\"weight_map\":{");
@@ -281,7 +282,7 @@ static void files_have_a_limit(void **state)
 }
 
 /* A name of each kind twice over is one tensor too many. */
-static void two_names_of_one_tensor_are_refused(void **state)
+static void refuses_two_names_of_the_same_tensor(void **state)
 {
         (void)state;
         write_shards();
@@ -289,10 +290,10 @@ static void two_names_of_one_tensor_are_refused(void **state)
                       "{" MEMBER(NORM, "F32", "[4]", "[0,16]") "," MEMBER(
                               "output_norm.weight", "F32", "[4]", "[16,32]") "}",
                       32, 0);
-        refuses(folder, -EINVAL, "tensor 'output_norm.weight' is there twice, under different");
+        refuses(folder, -EINVAL, "tensor 'output_norm.weight' occurs twice, under different");
 }
 
-static void what_nobody_needs_is_left_out(void **state)
+static void skips_tensors_that_inference_does_not_need(void **state)
 {
         struct checkpoint *c = NULL;
 
@@ -308,7 +309,7 @@ static void what_nobody_needs_is_left_out(void **state)
         checkpoint_close(c);
 }
 
-static void names_become_ours(void **state)
+static void translates_hugging_face_tensor_names_to_gguf_names(void **state)
 {
         static const struct {
                 const char *from, *to; /* NULL: left out */
@@ -368,7 +369,7 @@ static void names_become_ours(void **state)
 
         (void)state;
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-                assert_int_equal(name_canonical(names[i].from, name), !!names[i].to);
+                assert_int_equal(tensor_name_canonical(names[i].from, name), !!names[i].to);
                 if (names[i].to)
                         assert_string_equal(name, names[i].to);
         }
@@ -381,7 +382,7 @@ static int fail_at(const char *call, void *arg)
         return (*(int *)arg)-- == 0 ? -EIO : 0;
 }
 
-static void every_system_call_may_fail(void **state)
+static void returns_the_error_of_each_failing_system_call(void **state)
 {
         struct checkpoint *c = NULL;
         int left, n = 0, r;
@@ -406,16 +407,16 @@ static void every_system_call_may_fail(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(shards_are_one_table),
-                cmocka_unit_test(one_file_needs_no_index),
-                cmocka_unit_test(a_gguf_file_is_one_too),
-                cmocka_unit_test(an_index_that_lies_is_refused_by_name),
-                cmocka_unit_test(folders_that_lack_something_are_refused_by_name),
-                cmocka_unit_test(files_have_a_limit),
-                cmocka_unit_test(two_names_of_one_tensor_are_refused),
-                cmocka_unit_test(what_nobody_needs_is_left_out),
-                cmocka_unit_test(names_become_ours),
-                cmocka_unit_test(every_system_call_may_fail),
+                cmocka_unit_test(presents_shards_as_one_table_of_tensors),
+                cmocka_unit_test(opens_a_single_safetensors_file_without_an_index),
+                cmocka_unit_test(opens_a_gguf_file_and_refuses_a_split_one),
+                cmocka_unit_test(refuses_an_index_that_contradicts_its_files),
+                cmocka_unit_test(refuses_an_incomplete_folder_naming_the_file),
+                cmocka_unit_test(limits_the_number_of_shards),
+                cmocka_unit_test(refuses_two_names_of_the_same_tensor),
+                cmocka_unit_test(skips_tensors_that_inference_does_not_need),
+                cmocka_unit_test(translates_hugging_face_tensor_names_to_gguf_names),
+                cmocka_unit_test(returns_the_error_of_each_failing_system_call),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -2,7 +2,7 @@
 #include "client/json.h"
 #include "tests/unit/client-rig.h"
 
-static void status_becomes_json(void **state)
+static void converts_status_to_valid_json(void **state)
 {
         const char *json;
         struct wire w;
@@ -34,7 +34,7 @@ static void status_becomes_json(void **state)
         close_wire(&w);
 }
 
-static void utf8_is_judged_strictly(void **state)
+static void decodes_utf8_strictly(void **state)
 {
         static const struct {
                 const char *bytes;
@@ -70,8 +70,8 @@ static void utf8_is_judged_strictly(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(status_becomes_json),
-                cmocka_unit_test(utf8_is_judged_strictly),
+                cmocka_unit_test(converts_status_to_valid_json),
+                cmocka_unit_test(decodes_utf8_strictly),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

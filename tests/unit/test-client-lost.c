@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-static void daemon_that_hangs_up_ends_each_stream_once(void **state)
+static void a_daemon_that_hangs_up_ends_each_stream_once(void **state)
 {
         struct wire w;
 
@@ -37,7 +37,7 @@ static void daemon_that_hangs_up_ends_each_stream_once(void **state)
         }
 }
 
-static void daemon_that_dies_instead_of_answering_refuses_nothing(void **state)
+static void keeps_received_tokens_if_the_daemon_dies_before_its_reply(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "x" };
         struct wire w;
@@ -56,7 +56,7 @@ static void daemon_that_dies_instead_of_answering_refuses_nothing(void **state)
         close_wire(&w);
 }
 
-static void what_the_daemon_said_before_it_hung_up_is_kept(void **state)
+static void keeps_the_error_that_the_daemon_sent_before_hanging_up(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "x" };
         struct wire w;
@@ -81,7 +81,7 @@ static void *kill_later(void *arg)
         return NULL;
 }
 
-static void killed_daemon_wakes_who_waits_for_ever(void **state)
+static void killing_the_daemon_wakes_a_client_that_waits_without_timeout(void **state)
 {
         struct smv_event e = { SMV_SIZE(smv_event) };
         struct smv_client *client;
@@ -130,7 +130,7 @@ static void expect_refused(const void *body, size_t count)
         close_wire(&w);
 }
 
-static void garbage_ends_the_connection(void **state)
+static void a_malformed_frame_ends_the_connection(void **state)
 {
         static const struct {
                 const char *bytes;
@@ -162,7 +162,7 @@ static void garbage_ends_the_connection(void **state)
         expect_refused(deep, sizeof(deep));
 }
 
-static void frame_longer_than_the_limit_is_refused_by_its_length(void **state)
+static void refuses_a_frame_longer_than_the_limit_by_its_header(void **state)
 {
         struct wire w;
 
@@ -204,7 +204,7 @@ static void bad_record(struct script *s, enum bad_record bad)
                 tokens_record(s, 2, 2, 1, 1, "x");
                 break;
         case BAD_MUST:
-                record_head(s, 99, SMV_RECORD_MUST, 2, 1, 0);
+                record_head(s, 99, SMV_RECORD_CRITICAL, 2, 1, 0);
                 break;
         default:
                 end_record(s, 2, 1, 9, 0);
@@ -213,7 +213,7 @@ static void bad_record(struct script *s, enum bad_record bad)
         records_end(s);
 }
 
-static void bad_record_ends_the_connection_but_not_what_came_before(void **state)
+static void a_bad_record_ends_the_connection_but_keeps_earlier_records(void **state)
 {
         struct wire w;
 
@@ -232,7 +232,7 @@ static void bad_record_ends_the_connection_but_not_what_came_before(void **state
         }
 }
 
-static void unknown_record_is_stepped_over(void **state)
+static void skips_a_record_of_unknown_type(void **state)
 {
         struct wire w;
 
@@ -265,7 +265,7 @@ static void *talk_before_listening(void *arg)
         return NULL;
 }
 
-static void both_sides_may_talk_at_once(void **state)
+static void client_and_daemon_may_send_large_data_at_the_same_time(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate) };
         char *long_prompt = malloc(4u << 20), words[1001];
@@ -298,7 +298,7 @@ static void both_sides_may_talk_at_once(void **state)
         free(long_prompt);
 }
 
-static void cancel_does_not_wait_for_a_daemon_that_does_not_read(void **state)
+static void cancel_does_not_block_if_the_daemon_does_not_read(void **state)
 {
         struct wire w;
         int r = 0;
@@ -311,11 +311,11 @@ static void cancel_does_not_wait_for_a_daemon_that_does_not_read(void **state)
         for (int i = 0; i < 20000 && !r; i++)
                 r = smv_cancel(w.client, 2);
         assert_int_equal(r, 0);
-        assert_true(w.client->link.out.count > 0);
+        assert_true(w.client->connection.out.count > 0);
         close_wire(&w);
 }
 
-static void daemon_that_never_answers_is_given_up(void **state)
+static void times_out_if_the_daemon_never_replies(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "x" };
         struct smv_connect o = { SMV_SIZE(smv_connect), .use_fd = 1, .timeout_ms = 30 };
@@ -345,7 +345,7 @@ static void daemon_that_never_answers_is_given_up(void **state)
         close(pair[0]);
 }
 
-static void answer_without_its_field_is_an_error_of_that_call_only(void **state)
+static void a_reply_without_its_field_fails_only_that_call(void **state)
 {
         const uint32_t *ids;
         struct wire w;
@@ -362,7 +362,7 @@ static void answer_without_its_field_is_an_error_of_that_call_only(void **state)
 }
 
 /* Whatever comes: no crash, no hang, and one END for each stream that began. */
-static void mutated_stories_end_every_stream_once(void **state)
+static void ends_every_stream_once_for_any_received_bytes(void **state)
 {
         static struct script whole;
         uint64_t draw = 20260101;
@@ -398,7 +398,7 @@ static void mutated_stories_end_every_stream_once(void **state)
 }
 
 /* Must run as root, so that another user can serve the socket. */
-static void stranger_is_not_trusted_unasked(void **state)
+static void refuses_a_daemon_of_another_user_unless_allowed(void **state)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         struct smv_connect o = { SMV_SIZE(smv_connect), .socket = address.sun_path };
@@ -448,20 +448,20 @@ static void stranger_is_not_trusted_unasked(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(daemon_that_hangs_up_ends_each_stream_once),
-                cmocka_unit_test(daemon_that_dies_instead_of_answering_refuses_nothing),
-                cmocka_unit_test(what_the_daemon_said_before_it_hung_up_is_kept),
-                cmocka_unit_test(killed_daemon_wakes_who_waits_for_ever),
-                cmocka_unit_test(garbage_ends_the_connection),
-                cmocka_unit_test(frame_longer_than_the_limit_is_refused_by_its_length),
-                cmocka_unit_test(bad_record_ends_the_connection_but_not_what_came_before),
-                cmocka_unit_test(unknown_record_is_stepped_over),
-                cmocka_unit_test(both_sides_may_talk_at_once),
-                cmocka_unit_test(cancel_does_not_wait_for_a_daemon_that_does_not_read),
-                cmocka_unit_test(daemon_that_never_answers_is_given_up),
-                cmocka_unit_test(answer_without_its_field_is_an_error_of_that_call_only),
-                cmocka_unit_test(mutated_stories_end_every_stream_once),
-                cmocka_unit_test(stranger_is_not_trusted_unasked),
+                cmocka_unit_test(a_daemon_that_hangs_up_ends_each_stream_once),
+                cmocka_unit_test(keeps_received_tokens_if_the_daemon_dies_before_its_reply),
+                cmocka_unit_test(keeps_the_error_that_the_daemon_sent_before_hanging_up),
+                cmocka_unit_test(killing_the_daemon_wakes_a_client_that_waits_without_timeout),
+                cmocka_unit_test(a_malformed_frame_ends_the_connection),
+                cmocka_unit_test(refuses_a_frame_longer_than_the_limit_by_its_header),
+                cmocka_unit_test(a_bad_record_ends_the_connection_but_keeps_earlier_records),
+                cmocka_unit_test(skips_a_record_of_unknown_type),
+                cmocka_unit_test(client_and_daemon_may_send_large_data_at_the_same_time),
+                cmocka_unit_test(cancel_does_not_block_if_the_daemon_does_not_read),
+                cmocka_unit_test(times_out_if_the_daemon_never_replies),
+                cmocka_unit_test(a_reply_without_its_field_fails_only_that_call),
+                cmocka_unit_test(ends_every_stream_once_for_any_received_bytes),
+                cmocka_unit_test(refuses_a_daemon_of_another_user_unless_allowed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void open_quietly(struct wire *w)
         sent_so_far(w, sent, sizeof(sent));
 }
 
-static void messages_are_sent_in_place_of_a_prompt(void **state)
+static void sends_messages_instead_of_a_prompt(void **state)
 {
         const struct smv_message messages[] = { { "system", "Be brief.", 2 }, { "user", "Tea?" } };
         struct smv_generate g = { SMV_SIZE(smv_generate), .messages = messages,
@@ -51,7 +51,7 @@ static void messages_are_sent_in_place_of_a_prompt(void **state)
         close_wire(&w);
 }
 
-static void what_is_packed_is_sent_as_it_is(void **state)
+static void sends_packed_values_unchanged(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate),
                                   .packed_messages = PACKED("\x91\x81\xa4role\xa4user"),
@@ -71,7 +71,7 @@ static void what_is_packed_is_sent_as_it_is(void **state)
 }
 
 /* It would break the frame around it, and with it the connection. */
-static void what_is_no_packed_value_stays_at_home(void **state)
+static void does_not_send_an_invalid_packed_value(void **state)
 {
         static const struct smv_packed bad[] = {
                 PACKED(""),
@@ -95,7 +95,7 @@ static void what_is_no_packed_value_stays_at_home(void **state)
                 g.packed_messages = bad[i];
                 assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
                 assert_string_equal(problem(w.client).message,
-                                    "what is packed is not one msgpack value");
+                                    "a packed field is not exactly one msgpack value");
         }
         g.messages = &message;
         g.message_count = 1;
@@ -109,7 +109,7 @@ static void what_is_no_packed_value_stays_at_home(void **state)
         close_wire(&w);
 }
 
-static void a_template_answers_with_text_and_if_wanted_with_ids(void **state)
+static void smv_template_returns_text_and_on_request_ids(void **state)
 {
         const struct smv_message message = { "user", "Tea?" };
         struct smv_generate g = { SMV_SIZE(smv_generate), .model = "m", .messages = &message,
@@ -153,10 +153,10 @@ static void a_template_answers_with_text_and_if_wanted_with_ids(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(messages_are_sent_in_place_of_a_prompt),
-                cmocka_unit_test(what_is_packed_is_sent_as_it_is),
-                cmocka_unit_test(what_is_no_packed_value_stays_at_home),
-                cmocka_unit_test(a_template_answers_with_text_and_if_wanted_with_ids),
+                cmocka_unit_test(sends_messages_instead_of_a_prompt),
+                cmocka_unit_test(sends_packed_values_unchanged),
+                cmocka_unit_test(does_not_send_an_invalid_packed_value),
+                cmocka_unit_test(smv_template_returns_text_and_on_request_ids),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

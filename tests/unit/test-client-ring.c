@@ -46,7 +46,7 @@ static void wait_for_room(struct teller *t)
 
         if (r->writer.published != r->writer.tail)
                 show(r);
-        assert_int_equal(ring_room(&r->writer, 128, &room), 0);
+        assert_int_equal(ring_free_bytes(&r->writer, 128, &room), 0);
         if (room >= 256 || ring_stall(&r->writer))
                 return;
         t->stalls++;
@@ -77,16 +77,16 @@ static void *tell(void *arg)
 /* The event as it should be, and nothing given back below it. */
 static void expect_token(struct ringer *r, const struct smv_event *e, uint32_t n)
 {
-        const struct shared *shared = &r->wire.client->shared;
+        const struct shared_ring *ring = &r->wire.client->ring;
 
         assert_int_equal(e->kind, SMV_EVENT_TOKENS);
         assert_int_equal(e->stream, 2);
         assert_int_equal(e->position, 10 + n);
         assert_int_equal(e->token_count, 1);
         assert_int_equal(e->tokens[0], n);
-        assert_true(__atomic_load_n(&r->control->head, __ATOMIC_RELAXED) <= shared->taken_at);
-        assert_in_range((uintptr_t)e->text, (uintptr_t)shared->ring + SMV_RING_HEADER,
-                        (uintptr_t)shared->ring + shared->ring_bytes);
+        assert_true(__atomic_load_n(&r->control->head, __ATOMIC_RELAXED) <= ring->taken_at);
+        assert_in_range((uintptr_t)e->text, (uintptr_t)ring->segment + SMV_RING_HEADER,
+                        (uintptr_t)ring->segment + ring->segment_bytes);
         assert_int_equal(e->text_bytes, strlen(words_of(n)));
         assert_memory_equal(e->text, words_of(n), e->text_bytes);
 }
@@ -101,7 +101,7 @@ static unsigned read_story(struct smv_connect o, size_t batch, int timeout)
         int got;
 
         open_ring(&r, SMALL, 1, o);
-        smv_batch(r.wire.client, batch);
+        smv_wake_after(r.wire.client, batch);
         pthread_create(&thread, NULL, tell, &t);
         for (uint32_t n = 0; n <= TOKENS; n++) {
                 while (!(got = smv_next(r.wire.client, &e, timeout)))
@@ -118,7 +118,7 @@ static unsigned read_story(struct smv_connect o, size_t batch, int timeout)
         return t.stalls;
 }
 
-static void story_is_whole_however_the_reader_sleeps(void **state)
+static void every_reader_mode_receives_all_records_in_order(void **state)
 {
         static const int timeouts[] = { -1, 0, 3 };
         unsigned stalls = 0;
@@ -135,7 +135,7 @@ static void story_is_whole_however_the_reader_sleeps(void **state)
         assert_true(stalls > 0);
 }
 
-static void hello_asks_for_what_was_given(void **state)
+static void hello_sends_the_transport_doorbell_and_ring_size_given(void **state)
 {
         struct smv_connect o = { .transport = SMV_TRANSPORT_RING,
                                  .doorbell = SMV_DOORBELL_FUTEX,
@@ -158,7 +158,7 @@ static void hello_asks_for_what_was_given(void **state)
         close_ring(&r);
 }
 
-static void fd_is_safe_to_sleep_on_once_next_has_said_zero(void **state)
+static void the_fd_wakes_a_poll_after_smv_next_returned_0(void **state)
 {
         struct pollfd p = { .events = POLLIN };
         struct ringer r;
@@ -189,7 +189,7 @@ static void fd_is_safe_to_sleep_on_once_next_has_said_zero(void **state)
 }
 
 /* A reader that will not sleep on the descriptor costs the daemon nothing. */
-static void reader_that_polls_is_never_rung_for(void **state)
+static void a_polling_reader_needs_no_doorbell(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_FUTEX; bell <= SMV_DOORBELL_NONE; bell++) {
@@ -214,7 +214,7 @@ static void *show_later(void *arg)
         return NULL;
 }
 
-static void spinning_reader_sees_it_without_being_rung_for(void **state)
+static void a_spinning_reader_needs_no_doorbell(void **state)
 {
         struct ringer r;
         pthread_t thread;
@@ -229,7 +229,7 @@ static void spinning_reader_sees_it_without_being_rung_for(void **state)
         close_ring(&r);
 }
 
-static void wait_ends_at_its_time(void **state)
+static void smv_next_returns_at_its_timeout(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++) {
@@ -240,22 +240,22 @@ static void wait_ends_at_its_time(void **state)
 
                         open_ring(&r, SMALL, 1,
                                   (struct smv_connect){ .doorbell = bell, .spin_us = spin });
-                        begun = link_now();
+                        begun = monotonic_ns();
                         assert_int_equal(smv_next(r.wire.client, &e, 30), 0);
-                        assert_in_range(link_now() - begun, 30000000, 59000000000u);
+                        assert_in_range(monotonic_ns() - begun, 30000000, 59000000000u);
                         close_ring(&r);
                 }
         }
 }
 
-static void batch_is_slept_through_but_not_an_end(void **state)
+static void a_batch_reader_sleeps_until_its_bytes_or_an_end_arrive(void **state)
 {
         struct ringer r;
         unsigned bytes;
 
         (void)state;
         open_ring(&r, 65536, 1, (struct smv_connect){ 0 });
-        smv_batch(r.wire.client, 1000);
+        smv_wake_after(r.wire.client, 1000);
         assert_int_equal(next_now(r.wire.client), 0);
         for (bytes = 0; bytes < 1000; bytes += 32) {
                 put_token(&r, "1234");
@@ -274,7 +274,7 @@ static void batch_is_slept_through_but_not_an_end(void **state)
         close_ring(&r);
 }
 
-static void timeout_brings_what_is_less_than_a_batch(void **state)
+static void a_batch_reader_gets_an_incomplete_batch_at_the_timeout(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++) {
@@ -283,7 +283,7 @@ static void timeout_brings_what_is_less_than_a_batch(void **state)
                 pthread_t thread;
 
                 open_ring(&r, 65536, 1, (struct smv_connect){ .doorbell = bell });
-                smv_batch(r.wire.client, SIZE_MAX);
+                smv_wake_after(r.wire.client, SIZE_MAX);
                 put_token(&r, "early");
                 pthread_create(&thread, NULL, show_later, &r);
                 assert_int_equal(smv_next(r.wire.client, &e, 100), 1);
@@ -306,7 +306,7 @@ static unsigned fill(struct ringer *r)
         return count;
 }
 
-static void room_is_given_back_by_the_quarter_and_the_stalled_daemon_told(void **state)
+static void frees_ring_bytes_by_the_quarter_and_resumes_a_stalled_daemon(void **state)
 {
         uint64_t room, before = 0, after;
         unsigned count, steps = 0;
@@ -317,7 +317,7 @@ static void room_is_given_back_by_the_quarter_and_the_stalled_daemon_told(void *
         (void)state;
         open_ring(&r, SMALL, 1, (struct smv_connect){ 0 });
         count = fill(&r);
-        assert_int_equal(ring_room(&r.writer, 128, &room), 0);
+        assert_int_equal(ring_free_bytes(&r.writer, 128, &room), 0);
         assert_false(ring_stall(&r.writer));
         for (unsigned i = 0; i < count; i++) {
                 struct smv_event e = next(r.wire.client);
@@ -345,7 +345,7 @@ static void room_is_given_back_by_the_quarter_and_the_stalled_daemon_told(void *
 }
 
 /* The daemon reads nothing for a while: messages to it wait, and go out when there is room. */
-static void resume_waits_for_room_on_the_socket(void **state)
+static void resume_waits_until_the_socket_accepts_it(void **state)
 {
         static uint8_t sent[1u << 22];
         uint64_t room;
@@ -354,23 +354,23 @@ static void resume_waits_for_room_on_the_socket(void **state)
 
         (void)state;
         open_ring(&r, SMALL, 1, (struct smv_connect){ 0 });
-        while (!r.wire.client->link.out.count)
+        while (!r.wire.client->connection.out.count)
                 assert_int_equal(smv_cancel(r.wire.client, 2), 0);
         fill(&r);
-        assert_int_equal(ring_room(&r.writer, 128, &room), 0);
+        assert_int_equal(ring_free_bytes(&r.writer, 128, &room), 0);
         assert_false(ring_stall(&r.writer));
         while (next_now(r.wire.client) == 1)
                 ;
-        assert_true(r.wire.client->link.out.count > 0);
+        assert_true(r.wire.client->connection.out.count > 0);
         n = sent_so_far(&r.wire, sent, sizeof(sent));
         assert_int_equal(next_now(r.wire.client), 0);
         n += sent_so_far(&r.wire, sent + n, sizeof(sent) - n);
-        assert_int_equal(r.wire.client->link.out.count, 0);
+        assert_int_equal(r.wire.client->connection.out.count, 0);
         assert_memory_equal(sent + n - 4, "\0\0\0", 4);
         close_ring(&r);
 }
 
-static void event_before_a_request_makes_room_with_it(void **state)
+static void a_call_frees_the_ring_bytes_of_the_last_event(void **state)
 {
         const uint32_t *ids;
         struct ringer r;
@@ -392,7 +392,7 @@ static void event_before_a_request_makes_room_with_it(void **state)
         close_ring(&r);
 }
 
-static void records_before_their_reply_wait_in_the_ring(void **state)
+static void records_that_precede_their_reply_wait_in_the_ring(void **state)
 {
         struct ringer r;
 
@@ -416,7 +416,7 @@ static void records_before_their_reply_wait_in_the_ring(void **state)
         close_ring(&r);
 }
 
-static void kicks_between_replies_do_not_pile_up(void **state)
+static void kicks_between_replies_do_not_grow_the_buffer(void **state)
 {
         struct ringer r;
         const char *json;
@@ -433,11 +433,11 @@ static void kicks_between_replies_do_not_pile_up(void **state)
                 send_script(&r.wire);
                 assert_int_equal(smv_status(r.wire.client, &json), 0);
         }
-        assert_true(r.wire.client->link.in.size <= 65536);
+        assert_true(r.wire.client->connection.in.size <= 65536);
         close_ring(&r);
 }
 
-static void token_from_a_ring_costs_no_allocation(void **state)
+static void reading_a_token_from_a_ring_allocates_nothing(void **state)
 {
         unsigned long before = 0;
         struct ringer r;
@@ -460,20 +460,20 @@ static void token_from_a_ring_costs_no_allocation(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(story_is_whole_however_the_reader_sleeps),
-                cmocka_unit_test(hello_asks_for_what_was_given),
-                cmocka_unit_test(fd_is_safe_to_sleep_on_once_next_has_said_zero),
-                cmocka_unit_test(reader_that_polls_is_never_rung_for),
-                cmocka_unit_test(spinning_reader_sees_it_without_being_rung_for),
-                cmocka_unit_test(wait_ends_at_its_time),
-                cmocka_unit_test(batch_is_slept_through_but_not_an_end),
-                cmocka_unit_test(timeout_brings_what_is_less_than_a_batch),
-                cmocka_unit_test(room_is_given_back_by_the_quarter_and_the_stalled_daemon_told),
-                cmocka_unit_test(resume_waits_for_room_on_the_socket),
-                cmocka_unit_test(event_before_a_request_makes_room_with_it),
-                cmocka_unit_test(records_before_their_reply_wait_in_the_ring),
-                cmocka_unit_test(kicks_between_replies_do_not_pile_up),
-                cmocka_unit_test(token_from_a_ring_costs_no_allocation),
+                cmocka_unit_test(every_reader_mode_receives_all_records_in_order),
+                cmocka_unit_test(hello_sends_the_transport_doorbell_and_ring_size_given),
+                cmocka_unit_test(the_fd_wakes_a_poll_after_smv_next_returned_0),
+                cmocka_unit_test(a_polling_reader_needs_no_doorbell),
+                cmocka_unit_test(a_spinning_reader_needs_no_doorbell),
+                cmocka_unit_test(smv_next_returns_at_its_timeout),
+                cmocka_unit_test(a_batch_reader_sleeps_until_its_bytes_or_an_end_arrive),
+                cmocka_unit_test(a_batch_reader_gets_an_incomplete_batch_at_the_timeout),
+                cmocka_unit_test(frees_ring_bytes_by_the_quarter_and_resumes_a_stalled_daemon),
+                cmocka_unit_test(resume_waits_until_the_socket_accepts_it),
+                cmocka_unit_test(a_call_frees_the_ring_bytes_of_the_last_event),
+                cmocka_unit_test(records_that_precede_their_reply_wait_in_the_ring),
+                cmocka_unit_test(kicks_between_replies_do_not_grow_the_buffer),
+                cmocka_unit_test(reading_a_token_from_a_ring_allocates_nothing),
         };
 
         count_allocs();

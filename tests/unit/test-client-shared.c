@@ -30,19 +30,19 @@ enum fault {
 };
 
 static const char *const faults[FAULT_N] = {
-        [FAULT_NONE_CAME] = "its descriptors have not come",
-        [FAULT_ONE_CAME] = "its descriptors have not come",
-        [FAULT_SMALL] = "a segment of it is smaller than was said",
-        [FAULT_SMALL_CONTROL] = "a segment of it is smaller than was said",
+        [FAULT_NONE_CAME] = "its file descriptors did not arrive",
+        [FAULT_ONE_CAME] = "its file descriptors did not arrive",
+        [FAULT_SMALL] = "a segment of it is smaller than the reply says",
+        [FAULT_SMALL_CONTROL] = "a segment of it is smaller than the reply says",
         [FAULT_NOT_SEALED] = "a segment of it is not sealed against shrinking",
         [FAULT_CONTROL_NOT_SEALED] = "a segment of it is not sealed against shrinking",
         [FAULT_NOT_MEMORY] = "a segment of it is not shared memory",
         [FAULT_HUGE_PAGES] = "a segment of it is not shared memory",
         [FAULT_READ_ONLY_CONTROL] = "Permission denied",
-        [FAULT_BAD_HEADER] = "its header is not one that we know",
-        [FAULT_HEADER_SAYS_MORE] = "its header is not one that we know",
+        [FAULT_BAD_HEADER] = "its header has an unknown format",
+        [FAULT_HEADER_SAYS_MORE] = "its header has an unknown format",
         [FAULT_TINY] = "a segment of it has an impossible size",
-        [FAULT_SWAPPED] = "a segment of it is smaller than was said",
+        [FAULT_SWAPPED] = "a segment of it is smaller than the reply says",
 };
 
 static void replace_fd(struct offer *offer, unsigned at, int fd)
@@ -104,7 +104,7 @@ static void spoil(struct ringer *r, enum fault fault)
         }
 }
 
-static void ring_that_cannot_be_trusted_is_not_mapped(void **state)
+static void does_not_map_memory_that_fails_a_check(void **state)
 {
         unsigned before = open_fds();
 
@@ -128,7 +128,7 @@ static void ring_that_cannot_be_trusted_is_not_mapped(void **state)
         }
 }
 
-static void descriptors_beyond_those_named_are_closed(void **state)
+static void closes_descriptors_beyond_those_of_the_ring(void **state)
 {
         unsigned before = open_fds();
 
@@ -153,7 +153,7 @@ static void descriptors_beyond_those_named_are_closed(void **state)
         }
 }
 
-static void ring_is_what_was_asked_for_or_nothing(void **state)
+static void accepts_a_ring_only_if_it_asked_for_one(void **state)
 {
         char why[200];
         struct smv_connect o = { .message = why, .message_bytes = sizeof(why) };
@@ -165,7 +165,7 @@ static void ring_is_what_was_asked_for_or_nothing(void **state)
         o.transport = SMV_TRANSPORT_SOCKET;
         make_ring(&r, SMALL);
         assert_int_equal(connect_ring(&r, &o), -EPROTO);
-        assert_string_equal(why, "the daemon gave a ring that nobody asked for");
+        assert_string_equal(why, "the daemon gave a ring, but the client asked for the socket");
         close_ring(&r);
 
         for (unsigned how = SMV_TRANSPORT_AUTO; how <= SMV_TRANSPORT_SOCKET + 1; how++) {
@@ -184,7 +184,7 @@ static void ring_is_what_was_asked_for_or_nothing(void **state)
                 } else {
                         assert_int_equal(smv_connect(&o, &client), 0);
                         assert_int_equal(smv_transport_used(client), SMV_TRANSPORT_SOCKET);
-                        smv_batch(client, 1000); /* means nothing here */
+                        smv_wake_after(client, 1000); /* means nothing here */
                         smv_close(client);
                 }
                 close(pair[0]);
@@ -222,7 +222,7 @@ static void *serve_two(void *arg)
         return NULL;
 }
 
-static void auto_takes_the_socket_where_memory_cannot_be_handed_over(void **state)
+static void transport_auto_falls_back_to_the_socket(void **state)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         struct smv_connect o = { SMV_SIZE(smv_connect), .socket = address.sun_path };
@@ -260,7 +260,7 @@ static void auto_takes_the_socket_where_memory_cannot_be_handed_over(void **stat
         rmdir(dir);
 }
 
-static void what_the_dead_daemon_had_shown_is_read_before_the_loss(void **state)
+static void delivers_published_records_before_it_reports_the_loss(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++) {
@@ -293,7 +293,7 @@ static void *die_before_the_bell(void *arg)
         return NULL;
 }
 
-static void record_without_a_bell_is_read_before_the_loss(void **state)
+static void delivers_a_record_without_doorbell_before_the_loss(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++) {
@@ -317,7 +317,7 @@ static void *kill_later(void *arg)
         return NULL;
 }
 
-static void killed_daemon_wakes_who_sleeps_at_its_ring(void **state)
+static void killing_the_daemon_wakes_a_client_that_sleeps_on_its_ring(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++) {
@@ -331,16 +331,16 @@ static void killed_daemon_wakes_who_sleeps_at_its_ring(void **state)
                 pid = fork();
                 assert_true(pid >= 0);
                 if (!pid) {
-                        close(r.wire.client->link.fd);
+                        close(r.wire.client->connection.fd);
                         pause();
                         _exit(0);
                 }
                 hang_up(&r.wire);
-                begun = link_now();
+                begun = monotonic_ns();
                 pthread_create(&thread, NULL, kill_later, &pid);
                 assert_int_equal(smv_next(r.wire.client, &e, -1), 1);
                 assert_int_equal(e.code, SMV_LOST);
-                assert_true(link_now() - begun >= 40000000);
+                assert_true(monotonic_ns() - begun >= 40000000);
                 expect_lost(r.wire.client, 0);
                 pthread_join(thread, NULL);
                 waitpid(pid, NULL, 0);
@@ -355,7 +355,7 @@ static void punch(int fd, size_t bytes)
 }
 
 /* As a daemon does with the memory of a client that it hangs up on. */
-static void hole_in_the_ring_is_the_end_and_no_token(void **state)
+static void a_hole_punched_in_the_ring_ends_streams_without_a_token(void **state)
 {
         (void)state;
         for (int told = 0; told < 2; told++) {
@@ -376,9 +376,10 @@ static void hole_in_the_ring_is_the_end_and_no_token(void **state)
                 expect_end(r.wire.client, 2, SMV_END_ERROR, SMV_LOST);
                 expect_end(r.wire.client, 3, SMV_END_ERROR, SMV_LOST);
                 assert_int_equal(next_now(r.wire.client), -ENOTCONN);
-                assert_string_equal(problem(r.wire.client).message,
-                                    told ? "you were too slow"
-                                         : "the daemon sent something that is not the protocol");
+                assert_string_equal(
+                        problem(r.wire.client).message,
+                        told ? "you were too slow"
+                             : "the daemon sent bytes that are not a frame of the protocol");
                 close_ring(&r);
         }
 }
@@ -421,7 +422,7 @@ static void tell_lie(struct ringer *r, enum lie lie)
         else if (lie == LIE_GAP)
                 at[12]++;
         else if (lie == LIE_MUST)
-                at[8] = 99, at[9] = SMV_RECORD_MUST;
+                at[8] = 99, at[9] = SMV_RECORD_CRITICAL;
         else if (lie == LIE_TAIL_BACK)
                 r->writer.page->tail = tail - 8;
         else if (lie == LIE_TAIL_FAR)
@@ -430,7 +431,7 @@ static void tell_lie(struct ringer *r, enum lie lie)
                 r->writer.page->tail = tail + 3;
 }
 
-static void ring_that_lies_is_the_end_but_not_of_what_came_before(void **state)
+static void an_invalid_ring_ends_streams_but_keeps_earlier_records(void **state)
 {
         (void)state;
         for (enum lie lie = 0; lie < LIE_N; lie++) {
@@ -452,7 +453,7 @@ static void ring_that_lies_is_the_end_but_not_of_what_came_before(void **state)
 }
 
 /* Whatever the bytes are: no crash, no hang, and one END for each stream that began. */
-static void mutated_rings_end_every_stream_once(void **state)
+static void ends_every_stream_once_for_any_ring_contents(void **state)
 {
         uint64_t draw = 20261121;
 
@@ -486,7 +487,7 @@ static void mutated_rings_end_every_stream_once(void **state)
         }
 }
 
-static void unknown_record_in_a_ring_is_stepped_over(void **state)
+static void skips_a_record_of_unknown_type_in_a_ring(void **state)
 {
         struct ringer r;
         void *at;
@@ -504,17 +505,17 @@ static void unknown_record_in_a_ring_is_stepped_over(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ring_that_cannot_be_trusted_is_not_mapped),
-                cmocka_unit_test(descriptors_beyond_those_named_are_closed),
-                cmocka_unit_test(ring_is_what_was_asked_for_or_nothing),
-                cmocka_unit_test(auto_takes_the_socket_where_memory_cannot_be_handed_over),
-                cmocka_unit_test(what_the_dead_daemon_had_shown_is_read_before_the_loss),
-                cmocka_unit_test(record_without_a_bell_is_read_before_the_loss),
-                cmocka_unit_test(killed_daemon_wakes_who_sleeps_at_its_ring),
-                cmocka_unit_test(hole_in_the_ring_is_the_end_and_no_token),
-                cmocka_unit_test(ring_that_lies_is_the_end_but_not_of_what_came_before),
-                cmocka_unit_test(mutated_rings_end_every_stream_once),
-                cmocka_unit_test(unknown_record_in_a_ring_is_stepped_over),
+                cmocka_unit_test(does_not_map_memory_that_fails_a_check),
+                cmocka_unit_test(closes_descriptors_beyond_those_of_the_ring),
+                cmocka_unit_test(accepts_a_ring_only_if_it_asked_for_one),
+                cmocka_unit_test(transport_auto_falls_back_to_the_socket),
+                cmocka_unit_test(delivers_published_records_before_it_reports_the_loss),
+                cmocka_unit_test(delivers_a_record_without_doorbell_before_the_loss),
+                cmocka_unit_test(killing_the_daemon_wakes_a_client_that_sleeps_on_its_ring),
+                cmocka_unit_test(a_hole_punched_in_the_ring_ends_streams_without_a_token),
+                cmocka_unit_test(an_invalid_ring_ends_streams_but_keeps_earlier_records),
+                cmocka_unit_test(ends_every_stream_once_for_any_ring_contents),
+                cmocka_unit_test(skips_a_record_of_unknown_type_in_a_ring),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

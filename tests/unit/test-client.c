@@ -53,7 +53,7 @@ static void tell_story(int fd)
         smv_close(client);
 }
 
-static void split_at_every_byte_the_story_is_the_same(void **state)
+static void a_conversation_split_at_any_byte_reads_the_same(void **state)
 {
         size_t all;
 
@@ -75,7 +75,7 @@ static void split_at_every_byte_the_story_is_the_same(void **state)
         }
 }
 
-static void records_that_come_before_a_reply_keep_their_order(void **state)
+static void records_that_arrive_before_a_reply_keep_their_order(void **state)
 {
         const uint32_t *ids;
         const char *json;
@@ -205,14 +205,14 @@ static void every_reason_of_an_end_arrives(void **state)
                 assert_int_equal(e.prefill_ns, 12);
                 assert_int_equal(e.decode_ns, 13);
                 assert_int_equal(e.diverged_at, 2);
-                assert_int_equal(e.known_token, 14);
-                assert_int_equal(e.asked_token, 15);
+                assert_int_equal(e.diverged_cached_token, 14);
+                assert_int_equal(e.diverged_prompt_token, 15);
         }
         close_wire(&w);
 }
 
 /* Its first 48 bytes are in every END; it has grown since, and will. */
-static void an_end_may_be_of_an_older_or_a_newer_daemon(void **state)
+static void accepts_the_longer_and_shorter_END_of_other_versions(void **state)
 {
         const size_t sizes[] = { 48, 52, 56, 64 };
         struct wire w;
@@ -238,15 +238,15 @@ static void an_end_may_be_of_an_older_or_a_newer_daemon(void **state)
                 assert_int_equal(e.kind, SMV_EVENT_END);
                 assert_int_equal(e.decode_ns, 13);
                 assert_int_equal(e.diverged_at, 2); /* what was zero then is nowhere */
-                assert_int_equal(e.known_token, sizes[i] >= 52 ? 14 : 0);
-                assert_int_equal(e.asked_token, sizes[i] >= 56 ? 15 : 0);
+                assert_int_equal(e.diverged_cached_token, sizes[i] >= 52 ? 14 : 0);
+                assert_int_equal(e.diverged_prompt_token, sizes[i] >= 56 ? 15 : 0);
         }
         generate(w.client);
         expect_end(w.client, 6, SMV_END_ERROR, SMV_LOST);
         close_wire(&w);
 }
 
-static void cancel_of_an_ended_stream_is_no_error(void **state)
+static void cancel_of_an_ended_stream_succeeds(void **state)
 {
         uint8_t sent[4096];
         struct wire w;
@@ -279,7 +279,7 @@ static void cancel_of_an_ended_stream_is_no_error(void **state)
         close_wire(&w);
 }
 
-static void request_holds_what_was_given_and_nothing_else(void **state)
+static void generate_sends_exactly_the_fields_that_were_set(void **state)
 {
         static const char want[] = "\xde\0\x0a\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
                                    "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
@@ -321,13 +321,13 @@ static void request_holds_what_was_given_and_nothing_else(void **state)
         close_wire(&w);
 }
 
-static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
+static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
 {
         /* 1500, as its last field */
         static const char want[] = "\xab"
                                    "deadline_ms\xcd\x05\xdc";
         struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "a", .deadline_ms = 1500 };
-        struct smv_accepted accepted = { SMV_SIZE(smv_accepted), .position = 99 };
+        struct smv_accepted accepted = { SMV_SIZE(smv_accepted), .queue_position = 99 };
         uint8_t sent[4096];
         uint32_t stream;
         struct wire w;
@@ -340,7 +340,7 @@ static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
         number(&script, 7);
         text(&script, "max_tokens");
         number(&script, 64);
-        text(&script, "position");
+        text(&script, "queue_position");
         number(&script, 3);
         text(&script, "wait_ms");
         number(&script, 4000000000u);
@@ -349,7 +349,7 @@ static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
         ok(&script, 4);
         open_wire(&w);
         smv_accepted(w.client, &accepted);
-        assert_int_equal(accepted.position, 0);
+        assert_int_equal(accepted.queue_position, 0);
         sent_so_far(&w, sent, sizeof(sent));
 
         assert_int_equal(smv_generate(w.client, &g, &stream), 0);
@@ -360,14 +360,14 @@ static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
                 assert_int_equal(accepted.size, sizeof(accepted));
                 assert_int_equal(accepted.prompt_tokens, 7);
                 assert_int_equal(accepted.max_tokens, 64);
-                assert_int_equal(accepted.position, 3);
+                assert_int_equal(accepted.queue_position, 3);
                 assert_int_equal(accepted.wait_ms, 4000000000u);
                 if (!refused)
                         assert_int_equal(smv_generate(w.client, &g, &stream), -EREMOTEIO);
         }
         assert_int_equal(smv_generate(w.client, &g, &stream), 0); /* an older daemon says nothing */
         smv_accepted(w.client, &accepted);
-        assert_int_equal(accepted.position + accepted.prompt_tokens, 0);
+        assert_int_equal(accepted.queue_position + accepted.prompt_tokens, 0);
         close_wire(&w);
 }
 
@@ -389,7 +389,7 @@ static void logprobs_record(uint32_t stream, unsigned entries)
                         raw(&script, &(uint32_t){ htole32(entry[i][j]) }, 4);
 }
 
-static void logprobs_come_with_the_tokens_that_they_are_of(void **state)
+static void logprobs_arrive_with_their_tokens(void **state)
 {
         static const struct smv_logprob want[] = {
                 { 1, -1 }, { 8, -0.5f }, { 2, -2 }, { 9, -0.25f }
@@ -425,7 +425,7 @@ static void logprobs_come_with_the_tokens_that_they_are_of(void **state)
         }
 }
 
-static void logprobs_that_lie_lose_the_connection(void **state)
+static void inconsistent_logprobs_end_the_connection(void **state)
 {
         struct wire w;
 
@@ -449,7 +449,7 @@ static void logprobs_that_lie_lose_the_connection(void **state)
         }
 }
 
-static void request_that_is_too_long_stays_at_home(void **state)
+static void does_not_send_a_request_over_the_frame_limit(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate) };
         char *long_prompt = malloc(9u << 20);
@@ -471,7 +471,7 @@ static void request_that_is_too_long_stays_at_home(void **state)
         close_wire(&w);
 }
 
-static void fd_is_readable_when_something_has_come(void **state)
+static void the_fd_is_readable_when_data_or_a_hangup_arrived(void **state)
 {
         struct pollfd p;
         struct wire w;
@@ -496,7 +496,7 @@ static void fd_is_readable_when_something_has_come(void **state)
         close_wire(&w);
 }
 
-static void structs_of_an_older_header_work(void **state)
+static void accepts_structs_of_older_and_newer_headers(void **state)
 {
         struct smv_generate g = { .size = offsetof(struct smv_generate, max_tokens),
                                   .prompt = "x",
@@ -543,7 +543,7 @@ static void structs_of_an_older_header_work(void **state)
         close_wire(&w);
 }
 
-static void token_costs_no_allocation(void **state)
+static void reading_a_token_allocates_nothing(void **state)
 {
         struct smv_event e = { SMV_SIZE(smv_event) };
         unsigned long before = 0;
@@ -567,7 +567,7 @@ static void token_costs_no_allocation(void **state)
         close_wire(&w);
 }
 
-static void answers_do_not_pile_up(void **state)
+static void replies_do_not_grow_the_buffer(void **state)
 {
         const char *text_back;
         struct wire w;
@@ -597,11 +597,11 @@ static void answers_do_not_pile_up(void **state)
                 assert_int_equal(bytes, 10);
                 assert_memory_equal(text_back, "back again", 10);
         }
-        assert_true(w.client->link.in.size <= 65536);
+        assert_true(w.client->connection.in.size <= 65536);
         close_wire(&w);
 }
 
-static void usual_place_is_found_by_environment(void **state)
+static void finds_the_default_socket_through_the_environment(void **state)
 {
         struct smv_connect o = { SMV_SIZE(smv_connect) };
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -649,23 +649,23 @@ static void usual_place_is_found_by_environment(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(split_at_every_byte_the_story_is_the_same),
-                cmocka_unit_test(records_that_come_before_a_reply_keep_their_order),
+                cmocka_unit_test(a_conversation_split_at_any_byte_reads_the_same),
+                cmocka_unit_test(records_that_arrive_before_a_reply_keep_their_order),
                 cmocka_unit_test(two_streams_interleave),
                 cmocka_unit_test(refusal_names_field_and_message),
                 cmocka_unit_test(every_reason_of_an_end_arrives),
-                cmocka_unit_test(an_end_may_be_of_an_older_or_a_newer_daemon),
-                cmocka_unit_test(cancel_of_an_ended_stream_is_no_error),
-                cmocka_unit_test(request_holds_what_was_given_and_nothing_else),
-                cmocka_unit_test(what_was_said_of_a_stream_is_kept_until_the_next),
-                cmocka_unit_test(logprobs_come_with_the_tokens_that_they_are_of),
-                cmocka_unit_test(logprobs_that_lie_lose_the_connection),
-                cmocka_unit_test(request_that_is_too_long_stays_at_home),
-                cmocka_unit_test(fd_is_readable_when_something_has_come),
-                cmocka_unit_test(structs_of_an_older_header_work),
-                cmocka_unit_test(token_costs_no_allocation),
-                cmocka_unit_test(answers_do_not_pile_up),
-                cmocka_unit_test(usual_place_is_found_by_environment),
+                cmocka_unit_test(accepts_the_longer_and_shorter_END_of_other_versions),
+                cmocka_unit_test(cancel_of_an_ended_stream_succeeds),
+                cmocka_unit_test(generate_sends_exactly_the_fields_that_were_set),
+                cmocka_unit_test(smv_accepted_reports_the_reply_of_the_last_stream),
+                cmocka_unit_test(logprobs_arrive_with_their_tokens),
+                cmocka_unit_test(inconsistent_logprobs_end_the_connection),
+                cmocka_unit_test(does_not_send_a_request_over_the_frame_limit),
+                cmocka_unit_test(the_fd_is_readable_when_data_or_a_hangup_arrived),
+                cmocka_unit_test(accepts_structs_of_older_and_newer_headers),
+                cmocka_unit_test(reading_a_token_allocates_nothing),
+                cmocka_unit_test(replies_do_not_grow_the_buffer),
+                cmocka_unit_test(finds_the_default_socket_through_the_environment),
         };
 
         count_allocs();

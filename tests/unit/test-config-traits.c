@@ -20,7 +20,7 @@
 
 static int read_traits(const char *text, struct traits *ret, char *why, size_t why_bytes)
 {
-        struct json *json;
+        struct json_document *json;
         int r = json_parse(text, strlen(text), NODES_MAX, &json, why, why_bytes);
 
         if (r)
@@ -56,7 +56,7 @@ static const char *with(const char *architecture, const char *members)
 
 #define KV "\"num_key_value_heads\": 2"
 
-static void llama_3_1_is_read(void **state)
+static void reads_the_config_of_llama_3_1(void **state)
 {
         struct traits t = traits_of(
                 "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,"
@@ -105,7 +105,7 @@ static void mistral_0_1_has_a_window_in_every_layer(void **state)
         assert_true(traits_of(with("Mistral", "")).kv_heads == 8);
 }
 
-static void qwen_2_5_has_biases_and_begins_without_bos(void **state)
+static void qwen_2_5_has_biases_and_no_bos(void **state)
 {
         struct traits t = traits_of(
                 "{\"architectures\":[\"Qwen2ForCausalLM\"],\"bos_token_id\":151643,"
@@ -126,7 +126,7 @@ static void qwen_2_5_has_biases_and_begins_without_bos(void **state)
         assert_true(fabs(t.rope.attention - 1.138629436111989) < 1e-12);
 }
 
-static void qwen_3_has_norms_and_heads_of_their_own_size(void **state)
+static void qwen_3_has_qk_norms_and_its_own_head_size(void **state)
 {
         struct traits t = traits_of(
                 "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,"
@@ -146,7 +146,7 @@ static void qwen_3_has_norms_and_heads_of_their_own_size(void **state)
                     MUST_BE_THERE);
 }
 
-static void what_is_left_out_means_what_it_means_in_transformers(void **state)
+static void uses_the_defaults_of_transformers_for_missing_keys(void **state)
 {
         struct traits t = traits_of(with("Llama", ""));
 
@@ -164,7 +164,7 @@ static void what_is_left_out_means_what_it_means_in_transformers(void **state)
                     t.ffn_bias == MUST_BE_THERE && t.act == ACT_GELU_TANH);
 }
 
-static void the_kind_may_be_told_by_the_older_key(void **state)
+static void recognises_the_architecture_by_model_type(void **state)
 {
         struct traits t = traits_of("{\"model_type\":\"qwen2\",\"hidden_size\":64,"
                                     "\"intermediate_size\":96,\"num_hidden_layers\":3,"
@@ -177,7 +177,7 @@ static void the_kind_may_be_told_by_the_older_key(void **state)
 
 #define PARAMETERS(members) with("Llama", "\"rope_parameters\":{" members "}")
 
-static void scaling_is_read_in_both_spellings(void **state)
+static void reads_rope_scaling_in_both_spellings(void **state)
 {
         struct traits t = traits_of(PARAMETERS("\"rope_type\":\"default\",\"rope_theta\":5e5"));
 
@@ -194,7 +194,7 @@ static void scaling_is_read_in_both_spellings(void **state)
         assert_true(t.rope.trained == 1000);
 }
 
-static void yarn_is_read_with_all_that_it_may_say(void **state)
+static void reads_every_parameter_of_yarn(void **state)
 {
         struct traits t = traits_of(PARAMETERS(
                 "\"rope_type\":\"yarn\",\"factor\":4,\"beta_fast\":16,\"beta_slow\":2,"
@@ -220,7 +220,7 @@ static void yarn_is_read_with_all_that_it_may_say(void **state)
         assert_true(t.rope.factor == 4);
 }
 
-static void windows_of_qwen_are_on_request_and_in_the_last_layers(void **state)
+static void qwen_windows_need_a_switch_and_apply_to_the_last_layers(void **state)
 {
         struct traits t = traits_of(with("Qwen2", KV ",\"sliding_window\":16"));
 
@@ -243,39 +243,40 @@ static void windows_of_qwen_are_on_request_and_in_the_last_layers(void **state)
 static const struct bad {
         const char *architecture, *members, *message;
 } bads[] = {
-        { "Gemma2", "", "architecture 'Gemma2ForCausalLM' is not served yet" },
-        { "Llama", "\"hidden_act\":\"relu\"", "'hidden_act' is 'relu', which is not served yet" },
+        { "Gemma2", "", "architecture 'Gemma2ForCausalLM' is not supported yet" },
+        { "Llama", "\"hidden_act\":\"relu\"",
+          "'hidden_act' is 'relu', which is not supported yet" },
         { "Llama", "\"hidden_act\":3", "config.json's 'hidden_act' is not a string" },
-        { "Llama", "\"num_key_value_heads\":3", "8 heads do not divide among 3" },
+        { "Llama", "\"num_key_value_heads\":3", "8 heads are not a multiple of 3" },
         { "Llama", "\"num_key_value_heads\":8.0", "'num_key_value_heads' is not a whole number" },
         { "Llama", "\"num_key_value_heads\":4294967297", "is not a whole number of 32 bits" },
         { "Llama", "\"head_dim\":513", "'head_dim' is 513, not 2 to 512" },
-        { "Llama", "\"head_dim\":7", "rope turns 7 numbers of a head" },
+        { "Llama", "\"head_dim\":7", "rope rotates 7 numbers of a head" },
         { "Llama", "\"rms_norm_eps\":0", "'rms_norm_eps' is 0, not" },
         { "Llama", "\"rms_norm_eps\":\"1e-5\"", "'rms_norm_eps' is not a real number" },
         { "Llama", "\"rope_theta\":1", "rope's base is 1" },
         { "Llama", "\"rope_theta\":1e300", "'rope_theta' is 1e+300" },
         { "Llama", "\"tie_word_embeddings\":1", "'tie_word_embeddings' is not true or false" },
         { "Llama", "\"eos_token_id\":300", "'eos_token_id' is 300, not 0 to 299" },
-        { "Llama", "\"eos_token_id\":[1,300]", "'eos_token_id' has what is no token" },
-        { "Llama", "\"eos_token_id\":[1,-1]", "'eos_token_id' has what is no token" },
+        { "Llama", "\"eos_token_id\":[1,300]", "'eos_token_id' has an id that is not" },
+        { "Llama", "\"eos_token_id\":[1,-1]", "'eos_token_id' has an id that is not" },
         { "Llama", "\"eos_token_id\":[0,1,2,3,4,5,6,7,8]", "more than 8 tokens" },
         { "Llama", "\"eos_token_id\":\"</s>\"", "'eos_token_id' is not a whole number" },
         { "Llama", "\"bos_token_id\":-1", "'bos_token_id' is not a whole number" },
         { "Llama", "\"quantization_config\":{\"bits\":4}",
           "'quantization_config.quant_method' is missing" },
         { "Qwen3", KV ",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}",
-          "'quantization_config.quant_method' is 'gptq', which is not served yet" },
+          "'quantization_config.quant_method' is 'gptq', which is not supported yet" },
         { "Llama",
           "\"quantization_config\":{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\"}",
-          "'quantization_config.quant_algo' is 'NVFP4', which is not served yet" },
-        { "Llama", "\"num_experts\":8", "'num_experts' says what is not served yet" },
-        { "Qwen3", KV ",\"num_local_experts\":8", "'num_local_experts' says what" },
-        { "Llama", "\"final_logit_softcapping\":30.0", "'final_logit_softcapping' says what" },
+          "'quantization_config.quant_algo' is 'NVFP4', which is not supported yet" },
+        { "Llama", "\"num_experts\":8", "'num_experts' has a value that is not supported yet" },
+        { "Qwen3", KV ",\"num_local_experts\":8", "'num_local_experts' has a value" },
+        { "Llama", "\"final_logit_softcapping\":30.0", "'final_logit_softcapping' has a value" },
         { "Llama", "\"partial_rotary_factor\":0.5", "'partial_rotary_factor' is 0.5, not 1 to 1" },
-        { "Llama", "\"logits_scaling\":8.0", "'logits_scaling' says what" },
-        { "Llama", "\"alibi\":true", "'alibi' says what" },
-        { "Llama", "\"sliding_window\":16", "'sliding_window' is not served with 'Llama" },
+        { "Llama", "\"logits_scaling\":8.0", "'logits_scaling' has a value" },
+        { "Llama", "\"alibi\":true", "'alibi' has a value" },
+        { "Llama", "\"sliding_window\":16", "'sliding_window' is not supported with 'Llama" },
         { "Mistral", KV ",\"sliding_window\":0", "'sliding_window' is 0, not 1" },
         { "Mistral", KV ",\"sliding_window\":\"no\"", "'sliding_window' is not a whole" },
         { "Qwen2", KV ",\"layer_types\":[\"full_attention\"]", "'layer_types' are 1 for 3" },
@@ -292,8 +293,9 @@ static const struct bad {
         { "Llama", "\"rope_scaling\":7", "'rope_scaling' is not an object" },
         { "Llama", "\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{}", "has both" },
         { "Qwen2", KV ",\"rope_scaling\":{\"type\":\"default\",\"mrope_section\":[16,24,24]}",
-          "'rope_scaling.mrope_section' says what is not served yet" },
-        { "Llama", "\"rope_parameters\":{\"full_attention\":{}}", "parameters.full_attention' s" },
+          "'rope_scaling.mrope_section' has a value that is not supported yet" },
+        { "Llama", "\"rope_parameters\":{\"full_attention\":{}}",
+          "parameters.full_attention' has" },
         { "Llama",
           "\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
           "\"high_freq_factor\":4}",
@@ -305,7 +307,7 @@ static const struct bad {
           "'rope_scaling.truncate' is not true or false" },
 };
 
-static void what_would_change_the_numbers_is_refused_by_name(void **state)
+static void refuses_properties_that_would_change_the_numbers(void **state)
 {
         unsigned wrong = 0;
         struct traits t;
@@ -326,7 +328,7 @@ static void what_would_change_the_numbers_is_refused_by_name(void **state)
         assert_int_equal(wrong, 0);
 }
 
-static void what_is_no_config_is_refused(void **state)
+static void refuses_a_malformed_config(void **state)
 {
         static const char *const texts[] = {
                 "{}",
@@ -355,17 +357,17 @@ static void what_is_no_config_is_refused(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(llama_3_1_is_read),
+                cmocka_unit_test(reads_the_config_of_llama_3_1),
                 cmocka_unit_test(mistral_0_1_has_a_window_in_every_layer),
-                cmocka_unit_test(qwen_2_5_has_biases_and_begins_without_bos),
-                cmocka_unit_test(qwen_3_has_norms_and_heads_of_their_own_size),
-                cmocka_unit_test(what_is_left_out_means_what_it_means_in_transformers),
-                cmocka_unit_test(the_kind_may_be_told_by_the_older_key),
-                cmocka_unit_test(scaling_is_read_in_both_spellings),
-                cmocka_unit_test(yarn_is_read_with_all_that_it_may_say),
-                cmocka_unit_test(windows_of_qwen_are_on_request_and_in_the_last_layers),
-                cmocka_unit_test(what_would_change_the_numbers_is_refused_by_name),
-                cmocka_unit_test(what_is_no_config_is_refused),
+                cmocka_unit_test(qwen_2_5_has_biases_and_no_bos),
+                cmocka_unit_test(qwen_3_has_qk_norms_and_its_own_head_size),
+                cmocka_unit_test(uses_the_defaults_of_transformers_for_missing_keys),
+                cmocka_unit_test(recognises_the_architecture_by_model_type),
+                cmocka_unit_test(reads_rope_scaling_in_both_spellings),
+                cmocka_unit_test(reads_every_parameter_of_yarn),
+                cmocka_unit_test(qwen_windows_need_a_switch_and_apply_to_the_last_layers),
+                cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
+                cmocka_unit_test(refuses_a_malformed_config),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/config.h"
-#include "daemon/log.h"
+#include "daemon/start/config.h"
+#include "daemon/base/log.h"
 #include "kernels/page.h"
 
 static char why[256];
@@ -42,7 +42,7 @@ static int parse(struct config *config, const char *text)
         return config_parse(config, text, strlen(text), why, sizeof(why));
 }
 
-static void defaults_are_those_that_are_documented(void **state)
+static void defaults_are_as_documented(void **state)
 {
         struct config c;
 
@@ -63,8 +63,8 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(c.max_seqs, 64);
         assert_int_equal(c.step_tokens, 256);
         assert_int_equal(c.threads, 0);
-        assert_int_equal(c.pin, CONFIG_PIN_AUTO);
-        assert_int_equal(c.depth, 1);
+        assert_int_equal(c.affinity, CONFIG_AFFINITY_AUTO);
+        assert_int_equal(c.pipeline_depth, 1);
         assert_int_equal(c.max_tokens, 512);
         assert_int_equal(c.uid_connections, 64);
         assert_int_equal(c.uid_requests, 320);
@@ -72,27 +72,27 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(c.uid_handles, 256);
         assert_int_equal(c.uid_blocks_percent, 100);
         assert_int_equal(c.uid_cached_percent, 50);
-        assert_int_equal(c.uid_held_percent, 25);
-        assert_int_equal(c.uid_kept, 16);
-        assert_int_equal(c.uid_kept_bytes, 32 << 20);
-        assert_int_equal(c.kept, 256);
+        assert_int_equal(c.uid_pinned_percent, 25);
+        assert_int_equal(c.uid_resumable, 16);
+        assert_int_equal(c.uid_resumable_bytes, 32 << 20);
+        assert_int_equal(c.resumable, 256);
         assert_int_equal(c.uid_connects_burst, 64);
         assert_int_equal(c.uid_connects_per_s, 10);
         assert_int_equal(c.uid_ring_bytes, 16 << 20);
         assert_int_equal(c.ring_bytes, 256 << 10);
         assert_int_equal(c.frame_bytes, 8 << 20);
         assert_int_equal(c.reply_bytes, 64 << 10);
-        assert_int_equal(c.hello_ms, 10000);
-        assert_int_equal(c.frame_ms, 10000);
+        assert_int_equal(c.hello_timeout_ms, 10000);
+        assert_int_equal(c.frame_timeout_ms, 10000);
         assert_int_equal(c.connections, 256);
         assert_int_equal(c.requests, 1024);
-        assert_int_equal(c.stall_ms, 60000);
-        assert_int_equal(c.drain_ms, 30000);
+        assert_int_equal(c.stall_timeout_ms, 60000);
+        assert_int_equal(c.drain_timeout_ms, 30000);
         assert_int_equal(c.log_level, LOG_INFO);
         config_deinit(&c);
 }
 
-static void flag_takes_its_value_either_way(void **state)
+static void accepts_a_flag_value_after_a_space_or_equals_sign(void **state)
 {
         (void)state;
         ACCEPTS(max_seqs, 7, "--max-seqs", "7");
@@ -120,7 +120,7 @@ static void flag_takes_its_value_either_way(void **state)
         ACCEPTS(max_tokens, UINT32_MAX, "--max-tokens", "4294967295");
 }
 
-static void layers_of_a_gpu_are_a_number_or_a_word(void **state)
+static void gpu_layers_is_a_number_all_or_auto(void **state)
 {
         struct config c;
 
@@ -139,10 +139,10 @@ static void layers_of_a_gpu_are_a_number_or_a_word(void **state)
         REFUSES("--gpu-layers is -1; it may be auto, all, or from 0 to 65536", "--gpu-layers=-1");
         REFUSES("--gpu-layers is 65537; it may be auto, all, or from 0 to 65536", "--backend",
                 "cuda", "--gpu-layers", "65537");
-        REFUSES("gpu_layers says that layers are a GPU's and backend is cpu, which has none; cuda "
+        REFUSES("gpu_layers puts layers on a GPU, but backend is cpu, which has none; cuda "
                 "and auto do",
                 "--gpu-layers", "1");
-        REFUSES("gpu_layers says that layers are a GPU's and backend is ref, which has none; cuda "
+        REFUSES("gpu_layers puts layers on a GPU, but backend is ref, which has none; cuda "
                 "and auto do",
                 "--backend", "ref", "--gpu-layers", "all");
 }
@@ -160,7 +160,7 @@ static void help_and_version_need_no_model(void **state)
         config_deinit(&c);
 }
 
-static void unknown_name_is_refused_with_the_nearest_one(void **state)
+static void refuses_an_unknown_setting_and_suggests_the_nearest(void **state)
 {
         struct config c;
 
@@ -185,7 +185,7 @@ static void unknown_name_is_refused_with_the_nearest_one(void **state)
         config_deinit(&c);
 }
 
-static void value_out_of_range_is_refused_with_the_range(void **state)
+static void refuses_a_value_out_of_range_and_names_the_range(void **state)
 {
         (void)state;
         REFUSES("--max-seqs is 0; it may be from 1 to 1024", "--max-seqs", "0");
@@ -219,7 +219,7 @@ static void value_out_of_range_is_refused_with_the_range(void **state)
  * Connecting needs write permission, so a mode decides who may connect.  Other modes would be
  * misleading.
  */
-static void mode_of_the_socket_is_one_of_three(void **state)
+static void socket_mode_is_one_of_three_modes(void **state)
 {
         static char *const wrong[] = { "0777", "777",  "0666x", "0640", "0620",      "0060", "0",
                                        "0606", "1660", "00660", "6",    "rw-rw----", "432" };
@@ -238,7 +238,7 @@ static void mode_of_the_socket_is_one_of_three(void **state)
                 "--socket-group", "tea");
 }
 
-static void settings_that_contradict_each_other_are_refused(void **state)
+static void refuses_settings_that_contradict_each_other(void **state)
 {
         (void)state;
         REFUSES("step_tokens is 63 and max_seqs is 64; a step needs a row for every sequence",
@@ -246,11 +246,12 @@ static void settings_that_contradict_each_other_are_refused(void **state)
         ACCEPTS(step_tokens, 64, "--step-tokens", "64");
         REFUSES("ring_bytes is 98304; it must be a power of two", "--model", "m", "--ring-bytes",
                 "96K");
-        REFUSES("uid_ring_bytes is 131072 and ring_bytes is 262144; a user could not have one ring",
+        REFUSES("uid_ring_bytes is 131072 and ring_bytes is 262144; a user needs space for one "
+                "ring",
                 "--model", "m", "--uid-ring-bytes", "128K");
 }
 
-static void file_is_read_line_by_line(void **state)
+static void reads_the_config_file_line_by_line(void **state)
 {
         struct config c;
 
@@ -278,8 +279,8 @@ static void file_is_read_line_by_line(void **state)
         assert_int_equal(parse(&c, "ctx = 1\nctx = 2\n"), -EINVAL);
         assert_string_equal(why, "config:2: ctx is given twice");
         config_deinit(&c);
-        assert_int_equal(parse(&c, "depth = 3\n"), -EINVAL);
-        assert_string_equal(why, "config:1: depth is 3; it may be from 1 to 2");
+        assert_int_equal(parse(&c, "pipeline_depth = 3\n"), -EINVAL);
+        assert_string_equal(why, "config:1: pipeline_depth is 3; it may be from 1 to 2");
         config_deinit(&c);
         assert_int_equal(config_init(&c), 0);
         assert_int_equal(config_parse(&c, "ctx\0= 1", 7, why, sizeof(why)), -EINVAL);
@@ -287,10 +288,10 @@ static void file_is_read_line_by_line(void **state)
         config_deinit(&c);
 }
 
-static void flags_win_over_the_file(void **state)
+static void flags_override_the_file(void **state)
 {
         char path[] = "/tmp/test-config-XXXXXX";
-        const char text[] = "model = from-file\nmax_seqs = 5\ndepth = 2\n";
+        const char text[] = "model = from-file\nmax_seqs = 5\npipeline_depth = 2\n";
         struct config c;
         int fd = mkstemp(path);
 
@@ -299,7 +300,7 @@ static void flags_win_over_the_file(void **state)
         assert_int_equal(READ(&c, "--max-seqs", "6", "--config", path), 0);
         assert_string_equal(c.model, "from-file");
         assert_int_equal(c.max_seqs, 6);
-        assert_int_equal(c.depth, 2);
+        assert_int_equal(c.pipeline_depth, 2);
         config_deinit(&c);
 
         assert_int_equal(write(fd, "kv = f9\n", 8), 8);
@@ -314,7 +315,7 @@ static void flags_win_over_the_file(void **state)
 }
 
 /* Hostile texts: no crash, and a refusal is one line. */
-static void random_files_are_read_or_refused(void **state)
+static void accepts_or_refuses_random_files_without_a_crash(void **state)
 {
         static const char *const pieces[] = {
                 "ctx", "max_seqs", "model", "kv", "ring_bytes", "=",           " = ",
@@ -346,7 +347,7 @@ static void random_files_are_read_or_refused(void **state)
         assert_true(accepted > 20 && refused > 1000);
 }
 
-static void help_shows_every_setting_that_a_flag_can_set(void **state)
+static void help_shows_ranges_and_defaults_and_only_existing_flags(void **state)
 {
         char *text = NULL;
         size_t bytes = 0;
@@ -380,18 +381,18 @@ static void help_shows_every_setting_that_a_flag_can_set(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(defaults_are_those_that_are_documented),
-                cmocka_unit_test(flag_takes_its_value_either_way),
-                cmocka_unit_test(layers_of_a_gpu_are_a_number_or_a_word),
+                cmocka_unit_test(defaults_are_as_documented),
+                cmocka_unit_test(accepts_a_flag_value_after_a_space_or_equals_sign),
+                cmocka_unit_test(gpu_layers_is_a_number_all_or_auto),
                 cmocka_unit_test(help_and_version_need_no_model),
-                cmocka_unit_test(unknown_name_is_refused_with_the_nearest_one),
-                cmocka_unit_test(value_out_of_range_is_refused_with_the_range),
-                cmocka_unit_test(mode_of_the_socket_is_one_of_three),
-                cmocka_unit_test(settings_that_contradict_each_other_are_refused),
-                cmocka_unit_test(file_is_read_line_by_line),
-                cmocka_unit_test(flags_win_over_the_file),
-                cmocka_unit_test(random_files_are_read_or_refused),
-                cmocka_unit_test(help_shows_every_setting_that_a_flag_can_set),
+                cmocka_unit_test(refuses_an_unknown_setting_and_suggests_the_nearest),
+                cmocka_unit_test(refuses_a_value_out_of_range_and_names_the_range),
+                cmocka_unit_test(socket_mode_is_one_of_three_modes),
+                cmocka_unit_test(refuses_settings_that_contradict_each_other),
+                cmocka_unit_test(reads_the_config_file_line_by_line),
+                cmocka_unit_test(flags_override_the_file),
+                cmocka_unit_test(accepts_or_refuses_random_files_without_a_crash),
+                cmocka_unit_test(help_shows_ranges_and_defaults_and_only_existing_flags),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "daemon/core/plan.h"
+#include "daemon/core/prefix.h"
 #include "daemon/core/sched.h"
 
 static const struct sched_conf conf = {
@@ -23,7 +24,7 @@ static const struct sched_conf conf = {
         .depth = 2,
         .requests_max = 3,
         .channels = 2,
-        .stall_ns = 1,
+        .stall_timeout_ns = 1,
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -114,19 +115,19 @@ static void unmake_plan(void)
         assert_null(plan.rows);
 }
 
-static void a_scheduler_that_gets_no_memory_leaves_none_behind(void **state)
+static void a_failed_sched_new_frees_its_memory(void **state)
 {
         (void)state;
         fail_each(make_sched, unmake_sched, 15);
 }
 
-static void a_plan_that_gets_no_memory_leaves_none_behind(void **state)
+static void a_failed_plan_init_frees_its_memory(void **state)
 {
         (void)state;
         fail_each(make_plan, unmake_plan, 4);
 }
 
-static void what_was_never_made_can_be_freed(void **state)
+static void empty_objects_can_be_freed(void **state)
 {
         (void)state;
         assert_null(sched_free(NULL));
@@ -138,9 +139,9 @@ static void what_was_never_made_can_be_freed(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_scheduler_that_gets_no_memory_leaves_none_behind),
-                cmocka_unit_test(a_plan_that_gets_no_memory_leaves_none_behind),
-                cmocka_unit_test(what_was_never_made_can_be_freed),
+                cmocka_unit_test(a_failed_sched_new_frees_its_memory),
+                cmocka_unit_test(a_failed_plan_init_frees_its_memory),
+                cmocka_unit_test(empty_objects_can_be_freed),
         };
 
         return cmocka_run_group_tests_name("core-memory", tests, NULL, NULL);

@@ -12,7 +12,7 @@
 #include "daemon/engine/tensors.h"
 #include "daemon/files/checkpoint.h"
 #include "daemon/files/vocabulary.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 #include "tests/unit/good-folder.h"
 
 /* All that is looked at before the weights are; 0 or a negative errno. */
@@ -90,13 +90,13 @@ static void flip(const char *name, const char *model, const char *bytes, size_t 
 
 static uint32_t descriptors(void)
 {
-        struct sys_holds holds;
+        struct sys_resources holds;
 
-        assert_int_equal(sys_holds(&holds), 0);
+        assert_int_equal(sys_resources(&holds), 0);
         return holds.descriptors;
 }
 
-static void a_folder_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm(void **state)
+static void survives_a_folder_with_truncated_files_or_flipped_bits(void **state)
 {
         uint32_t before = descriptors();
 
@@ -133,8 +133,7 @@ static size_t read_golden(const char *name, char *ret_bytes)
  * Codes, their scales and the file that describes them are three files, and a fourth says where
  * they are.
  */
-static void
-weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm(void **state)
+static void survives_fp8_weights_with_truncated_files_or_flipped_bits(void **state)
 {
         static const char *const names[] = { "model-00001-of-00002.safetensors",
                                              "model-00002-of-00002.safetensors", CONFIG, INDEX };
@@ -157,7 +156,7 @@ weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm(voi
         unlink(in_folder(names[1]));
 }
 
-static void a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm(void **state)
+static void survives_a_gguf_file_that_is_truncated_or_has_flipped_bits(void **state)
 {
         static char bytes[FILE_BYTES], model[256];
         char command[1024];
@@ -168,7 +167,7 @@ static void a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm
         snprintf(model, sizeof(model), "%s", in_folder(GGUF));
         snprintf(command, sizeof(command),
                  "'%s' '%s' --layers 1 --width 32 --heads 2 --kv-heads 2 --head-dim 16 --ffn 32",
-                 getenv("BABBLE_MAKER"), model);
+                 getenv("TOY_MODEL_MAKER"), model);
         assert_int_equal(system(command), 0);
         in = fopen(model, "rb");
         assert_non_null(in);
@@ -183,7 +182,7 @@ static void a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm
 static int set_up(void **state)
 {
         (void)state;
-        return getenv("BABBLE_MAKER") && getenv("SOURCES") && good_folder() ? 0 : -1;
+        return getenv("TOY_MODEL_MAKER") && getenv("SOURCES") && good_folder() ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -195,11 +194,9 @@ static int tear_down(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_folder_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm),
-                cmocka_unit_test(
-                        weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm),
-                cmocka_unit_test(
-                        a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm),
+                cmocka_unit_test(survives_a_folder_with_truncated_files_or_flipped_bits),
+                cmocka_unit_test(survives_fp8_weights_with_truncated_files_or_flipped_bits),
+                cmocka_unit_test(survives_a_gguf_file_that_is_truncated_or_has_flipped_bits),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -35,7 +35,7 @@ static size_t shown(const char *text, const char *stop)
         return bytes;
 }
 
-static void unfinished_characters_wait(void **state)
+static void holds_back_an_incomplete_utf8_character(void **state)
 {
         (void)state;
         assert_int_equal(shown("a", NULL), 1);
@@ -46,7 +46,7 @@ static void unfinished_characters_wait(void **state)
         assert_int_equal(shown("a\xF0\x9F\x98\x80", NULL), 5);
 }
 
-static void bytes_that_can_be_no_character_do_not_wait(void **state)
+static void shows_bytes_that_cannot_begin_a_character_at_once(void **state)
 {
         static const char *const texts[] = {
                 "\x80",     "\xBF",      "\xC0",          "\xC1",
@@ -65,7 +65,7 @@ static void bytes_that_can_be_no_character_do_not_wait(void **state)
         assert_int_equal(shown("\xF4\x8F\xBF", NULL), 0);
 }
 
-static void the_beginning_of_a_stop_waits(void **state)
+static void holds_back_the_beginning_of_a_stop_string(void **state)
 {
         (void)state;
         assert_int_equal(shown("text ST", "STOP"), 5);
@@ -79,7 +79,7 @@ static void the_beginning_of_a_stop_waits(void **state)
         assert_int_equal(shown("a\xC3\xA9", "\xA9!"), 1);
 }
 
-static void the_stop_that_ends_first_cuts(void **state)
+static void cuts_the_text_at_the_stop_that_ends_first(void **state)
 {
         static const char *const stops[] = { "abcdef", "cd", "bcd", "d!" };
         static const uint16_t sizes[] = { 6, 2, 3, 2 };
@@ -99,7 +99,7 @@ static void the_stop_that_ends_first_cuts(void **state)
         }
 }
 
-static void multi_byte_text_may_be_cut_at_every_byte(void **state)
+static void decodes_multi_byte_text_split_at_any_byte(void **state)
 {
         static const char text[] = "gr\xC3\xBC\xC3\x9F \xE2\x82\xAC 10 \xF0\x9F\x98\x80\xF0\x9F"
                                    "\x98\x81 \xE4\xBD\xA0\xE5\xA5\xBD \xED\x95\x9C.";
@@ -156,7 +156,7 @@ static void random_streams_agree_with_the_oracle(void **state)
 }
 
 /* The most that can wait: 255 bytes of a stop that begin inside a character of four. */
-static void the_longest_wait_fits(void **state)
+static void the_buffer_holds_the_longest_text_that_can_wait(void **state)
 {
         char text[SMV_STOP_BYTES_MAX + 3], room[DETOK_HELD_MAX + sizeof(text)];
         struct tokenizer tokenizer = { text, sizeof(text) - 1 };
@@ -179,7 +179,7 @@ static void the_longest_wait_fits(void **state)
 }
 
 /* Each of up to four bytes that lead anywhere, against arithmetic. */
-static void utf8_is_judged_as_the_standard_does(void **state)
+static void validates_utf8_as_the_unicode_standard_does(void **state)
 {
         static const uint8_t edges[] = { 0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0,
                                          0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0,
@@ -211,14 +211,14 @@ static void utf8_is_judged_as_the_standard_does(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(unfinished_characters_wait),
-                cmocka_unit_test(bytes_that_can_be_no_character_do_not_wait),
-                cmocka_unit_test(the_beginning_of_a_stop_waits),
-                cmocka_unit_test(the_stop_that_ends_first_cuts),
-                cmocka_unit_test(multi_byte_text_may_be_cut_at_every_byte),
+                cmocka_unit_test(holds_back_an_incomplete_utf8_character),
+                cmocka_unit_test(shows_bytes_that_cannot_begin_a_character_at_once),
+                cmocka_unit_test(holds_back_the_beginning_of_a_stop_string),
+                cmocka_unit_test(cuts_the_text_at_the_stop_that_ends_first),
+                cmocka_unit_test(decodes_multi_byte_text_split_at_any_byte),
                 cmocka_unit_test(random_streams_agree_with_the_oracle),
-                cmocka_unit_test(the_longest_wait_fits),
-                cmocka_unit_test(utf8_is_judged_as_the_standard_does),
+                cmocka_unit_test(the_buffer_holds_the_longest_text_that_can_wait),
+                cmocka_unit_test(validates_utf8_as_the_unicode_standard_does),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@ static void fall_asleep(struct memory *m, uint64_t bytes)
         assert_true(doorbell_may_sleep(&m->reader, bytes));
 }
 
-static void a_sleeper_is_woken_by_the_next_record_and_once(void **state)
+static void wakes_a_sleeper_once_at_the_next_record(void **state)
 {
         struct memory m;
 
@@ -23,7 +23,7 @@ static void a_sleeper_is_woken_by_the_next_record_and_once(void **state)
         close_ring(&m);
 }
 
-static void a_burst_is_one_ring(void **state)
+static void rings_once_for_all_records_of_one_publish(void **state)
 {
         struct memory m;
 
@@ -39,7 +39,7 @@ static void a_burst_is_one_ring(void **state)
         close_ring(&m);
 }
 
-static void who_is_awake_is_not_woken(void **state)
+static void does_not_ring_for_a_reader_that_is_awake(void **state)
 {
         struct memory m;
 
@@ -53,7 +53,7 @@ static void who_is_awake_is_not_woken(void **state)
         close_ring(&m);
 }
 
-static void a_wish_for_more_is_waited_for(void **state)
+static void does_not_ring_before_the_wake_level_is_passed(void **state)
 {
         struct memory m;
 
@@ -71,7 +71,7 @@ static void a_wish_for_more_is_waited_for(void **state)
         close_ring(&m);
 }
 
-static void nobody_sleeps_through_an_end(void **state)
+static void rings_for_an_END_below_the_wake_level(void **state)
 {
         struct memory m;
 
@@ -88,7 +88,7 @@ static void nobody_sleeps_through_an_end(void **state)
         close_ring(&m);
 }
 
-static void nobody_sleeps_while_a_quarter_of_the_ring_is_waiting(void **state)
+static void rings_when_a_quarter_of_the_ring_is_unread(void **state)
 {
         struct memory m;
         uint64_t room;
@@ -97,7 +97,7 @@ static void nobody_sleeps_while_a_quarter_of_the_ring_is_waiting(void **state)
         open_ring(&m);
         for (uint32_t round = 0; round < 20; round++) {
                 fall_asleep(&m, RING);
-                assert_int_equal(ring_room(&m.writer, RECORD, &room), 0);
+                assert_int_equal(ring_free_bytes(&m.writer, RECORD, &room), 0);
                 do
                         assert_true(m.writer.tail - m.reader.head <= RING / 4 + RECORD);
                 while (!say(&m, SMV_RECORD_TOKENS));
@@ -107,7 +107,7 @@ static void nobody_sleeps_while_a_quarter_of_the_ring_is_waiting(void **state)
         close_ring(&m);
 }
 
-static void sleep_is_refused_when_something_came(void **state)
+static void refuses_sleep_while_a_record_is_unread(void **state)
 {
         const struct smv_record *record;
         struct memory m;
@@ -137,11 +137,11 @@ static void sleep_is_refused_when_something_came(void **state)
 }
 
 /*
- * The waker may load a tail and then, after the next step, an end and a brim that are newer.
+ * The waker may load a tail and then, after the next step, an end and a wake level that are newer.
  * In any case this must hold once it has looked at the newest values: a reader whose wish was
  * passed, or that has an END before it, was rung since it went to sleep.
  */
-static void a_torn_look_costs_no_ring(void **state)
+static void a_torn_read_of_the_tail_loses_no_wakeup(void **state)
 {
         uint64_t random = 3, wish = 0;
         bool asleep = false, rung = false;
@@ -175,7 +175,7 @@ static void a_torn_look_costs_no_ring(void **state)
                         if (rung || !asleep) {
                                 doorbell_awake(&m.reader);
                                 read_all(&m);
-                                assert_int_equal(ring_room(&m.writer, RECORD, &room), 0);
+                                assert_int_equal(ring_free_bytes(&m.writer, RECORD, &room), 0);
                                 asleep = doorbell_may_sleep(&m.reader, next_random(&random) % 1000);
                                 assert_true(asleep);
                                 wish = m.control->wake_position;
@@ -189,7 +189,7 @@ static void a_torn_look_costs_no_ring(void **state)
 }
 
 /* A twin is written with the same, and has an honest reader; nothing else may differ. */
-static void what_a_hostile_reader_writes_changes_nothing_but_wakes(void **state)
+static void a_hostile_reader_can_only_change_its_own_wakeups(void **state)
 {
         uint64_t random = 11, room;
         uint32_t rings = 0, lies = 0;
@@ -214,13 +214,13 @@ static void what_a_hostile_reader_writes_changes_nothing_but_wakes(void **state)
 
                 seen = m.writer.head;
                 m.control->head = next_random(&random) % 2 ? any : m.writer.tail + 8 - any % 32;
-                if (ring_room(&m.writer, RECORD, &room)) {
+                if (ring_free_bytes(&m.writer, RECORD, &room)) {
                         assert_true(m.writer.head == seen);
                         lies++;
                 }
                 assert_true(m.writer.head <= m.writer.published);
                 m.control->head = m.writer.tail;
-                assert_int_equal(ring_room(&m.writer, RECORD, &room), 0);
+                assert_int_equal(ring_free_bytes(&m.writer, RECORD, &room), 0);
                 read_all(&twin);
         }
         assert_true(rings <= 200000 && rings > 1000 && lies > 100000);
@@ -232,15 +232,15 @@ static void what_a_hostile_reader_writes_changes_nothing_but_wakes(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_sleeper_is_woken_by_the_next_record_and_once),
-                cmocka_unit_test(a_burst_is_one_ring),
-                cmocka_unit_test(who_is_awake_is_not_woken),
-                cmocka_unit_test(a_wish_for_more_is_waited_for),
-                cmocka_unit_test(nobody_sleeps_through_an_end),
-                cmocka_unit_test(nobody_sleeps_while_a_quarter_of_the_ring_is_waiting),
-                cmocka_unit_test(sleep_is_refused_when_something_came),
-                cmocka_unit_test(a_torn_look_costs_no_ring),
-                cmocka_unit_test(what_a_hostile_reader_writes_changes_nothing_but_wakes),
+                cmocka_unit_test(wakes_a_sleeper_once_at_the_next_record),
+                cmocka_unit_test(rings_once_for_all_records_of_one_publish),
+                cmocka_unit_test(does_not_ring_for_a_reader_that_is_awake),
+                cmocka_unit_test(does_not_ring_before_the_wake_level_is_passed),
+                cmocka_unit_test(rings_for_an_END_below_the_wake_level),
+                cmocka_unit_test(rings_when_a_quarter_of_the_ring_is_unread),
+                cmocka_unit_test(refuses_sleep_while_a_record_is_unread),
+                cmocka_unit_test(a_torn_read_of_the_tail_loses_no_wakeup),
+                cmocka_unit_test(a_hostile_reader_can_only_change_its_own_wakeups),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,10 +126,11 @@ static int set_up(void **state)
         char command[1024];
 
         (void)state;
-        if (!getenv("BABBLE_MAKER") || !mkdtemp(folder))
+        if (!getenv("TOY_MODEL_MAKER") || !mkdtemp(folder))
                 return -1;
         snprintf(path, sizeof(path), "%s", in_folder("model.gguf"));
-        snprintf(command, sizeof(command), "'%s' '%s' --tied " SMALL, getenv("BABBLE_MAKER"), path);
+        snprintf(command, sizeof(command), "'%s' '%s' --tied " SMALL, getenv("TOY_MODEL_MAKER"),
+                 path);
         return system(command);
 }
 
@@ -180,7 +181,7 @@ static const struct ends both = { { "model.embed_tokens.weight", "lm_head.weight
 static const struct ends differing = { { "model.embed_tokens.weight", "lm_head.weight" }, 1 };
 static const struct ends neither = { { NULL }, 0 };
 
-static void however_its_ends_are_stored_it_says_the_same(void **state)
+static void a_folder_gives_the_logits_of_one_file_for_any_stored_head(void **state)
 {
         static const struct {
                 const struct ends *ends;
@@ -207,7 +208,7 @@ static void however_its_ends_are_stored_it_says_the_same(void **state)
         }
 }
 
-static void an_end_that_is_missing_is_named(void **state)
+static void names_a_missing_embedding_or_head(void **state)
 {
         static const struct {
                 const struct ends *ends;
@@ -234,8 +235,8 @@ static void an_end_that_is_missing_is_named(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(however_its_ends_are_stored_it_says_the_same),
-                cmocka_unit_test(an_end_that_is_missing_is_named),
+                cmocka_unit_test(a_folder_gives_the_logits_of_one_file_for_any_stored_head),
+                cmocka_unit_test(names_a_missing_embedding_or_head),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -51,25 +51,27 @@ static const struct {
         { "version 1", "version 1, not 2 or 3", { .version = 1 } },
         { "version 4", "version 4, not 2 or 3", { .version = 4 } },
         { "big-endian", "big-endian", { .version = 3u << 24 } },
-        { "2^63 tensors", "9223372036854775808 tensors cannot be", { .tensor_count = 1ull << 63 } },
-        { "2^64 - 1 tensors", "tensors cannot be", { .tensor_count = UINT64_MAX } },
-        { "2^63 pairs", "metadata pairs cannot be", { .pair_count = 1ull << 63 } },
+        { "2^63 tensors",
+          "9223372036854775808 tensors do not fit",
+          { .tensor_count = 1ull << 63 } },
+        { "2^64 - 1 tensors", "tensors do not fit", { .tensor_count = UINT64_MAX } },
+        { "2^63 pairs", "metadata pairs do not fit", { .pair_count = 1ull << 63 } },
         { "too many tensors", "65537 tensors, more than", { .tensor_count = 65537 }, 1ull << 40 },
         { "too many pairs", "65537 metadata pairs, more", { .pair_count = 65537 }, 1ull << 40 },
-        { "one pair more than there is", "cannot be in", { .pair_count = 9 } },
+        { "one pair more than there is", "do not fit in", { .pair_count = 9 } },
         { "one tensor more than there is", "tensor 2", { .tensor_count = 3 } },
         { "a key of 2^63 bytes", "metadata 7: 9223372036854775808 bytes", { .pair = RAW(TWO63) } },
         { "a key past the end", "metadata 7: ", { .pair = RAW("\0\4\0\0\0\0\0\0k") } },
         { "a key too long", "key of 65536 bytes", { .pair = RAW("\0\0\1\0\0\0\0\0") }, 1 << 20 },
         { "an empty key", "an empty key", { .pair = RAW("\0\0\0\0\0\0\0\0" U8 "1") } },
         { "a zero in a key", "zero byte", { .pair = RAW("\2\0\0\0\0\0\0\0k\0" U8 "1") } },
-        { "a key twice",
-          "'small': is there twice",
-          { .pair = RAW("\5\0\0\0\0\0\0\0small" U8 "1") } },
+        { "a key twice", "'small': occurs twice", { .pair = RAW("\5\0\0\0\0\0\0\0small" U8 "1") } },
         { "an unknown value type",
           "'k': a value of the unknown type 13",
           { .pair = RAW(KEY "\x0d\0\0\0") } },
-        { "a truth value of 2", "truth value of 2", { .pair = RAW(KEY "\7\0\0\0\2") } },
+        { "a boolean with the value 2",
+          "boolean with the value 2",
+          { .pair = RAW(KEY "\7\0\0\0\2") } },
         { "a string of 2^64 - 1 bytes", "metadata 'k': ", { .pair = RAW(KEY STRING MAX8) } },
         { "a string past the end",
           "metadata 'k': ",
@@ -81,15 +83,17 @@ static const struct {
           "array of the unknown type 255",
           { .pair = RAW(KEY ARRAY "\xff\0\0\0" ONE) } },
         { "an array of 2^63 bytes",
-          "elements of an array cannot be",
+          "elements of an array do not fit",
           { .pair = RAW(KEY ARRAY U8 TWO63) } },
         { "an array whose product wraps to 0",
-          "elements of an array cannot be",
+          "elements of an array do not fit",
           { .pair = RAW(KEY ARRAY U64 TWO61) } },
         { "2^63 strings",
-          "elements of an array cannot be",
+          "elements of an array do not fit",
           { .pair = RAW(KEY ARRAY STRING TWO63) } },
-        { "2^63 arrays", "elements of an array cannot be", { .pair = RAW(KEY ARRAY ARRAY TWO63) } },
+        { "2^63 arrays",
+          "elements of an array do not fit",
+          { .pair = RAW(KEY ARRAY ARRAY TWO63) } },
         { "a string in an array past the end",
           "bytes of a string",
           { .pair = RAW(KEY ARRAY STRING ONE MAX8) } },
@@ -104,7 +108,7 @@ static const struct {
           TENSOR(0, .name_raw = RAW(LONGEST X256 "x")) },
         { "a tensor name of 2^63 bytes", "tensor 0: ", TENSOR(0, .name_raw = RAW(TWO63)) },
         { "a zero in a tensor name", "zero byte", TENSOR(0, .name_raw = RAW(ONE "\0")) },
-        { "a tensor twice", "tensor 'b': is there twice", TENSOR(0, .name = "b") },
+        { "a tensor twice", "tensor 'b': occurs twice", TENSOR(0, .name = "b") },
         { "a name for the terminal", "tensor '?[31m?': 9 dim", TENSOR(0, "\033[31m\n", .rank = 9) },
         { "no dimensions", "0 dimensions", TENSOR(0, .rank = ZERO) },
         { "five dimensions", "5 dimensions", TENSOR(0, .rank = 5) },
@@ -124,7 +128,7 @@ static const struct {
         { "the same place twice", "overlaps", TENSOR(1, .offset = ZERO) },
         { "an overlap by half", "tensor 'b': overlaps", TENSOR(1, .offset = 32) },
         { "a header beyond the limit",
-          "cannot be in 268435247 bytes",
+          "do not fit in 268435247 bytes",
           { .pair = RAW(KEY STRING "\0\0\0\x20\0\0\0\0") },
           1ull << 40 },
         { "bytes that were not given",
@@ -133,7 +137,7 @@ static const struct {
           1ull << 40 },
 };
 
-static void every_fault_is_refused_by_name(void **state)
+static void refuses_each_malformed_file_with_its_message(void **state)
 {
         struct gguf *gguf = NULL;
         unsigned bad = 0;
@@ -159,7 +163,7 @@ static void every_fault_is_refused_by_name(void **state)
         assert_null(gguf);
 }
 
-static void truncated_anywhere_is_refused(void **state)
+static void refuses_input_truncated_at_any_byte(void **state)
 {
         struct gguf *gguf = NULL;
         struct file f;
@@ -179,7 +183,7 @@ static void truncated_anywhere_is_refused(void **state)
         assert_null(gguf);
 }
 
-static void a_short_message_buffer_is_kept(void **state)
+static void cuts_the_message_to_a_short_buffer(void **state)
 {
         struct gguf *gguf = NULL;
         struct file f;
@@ -227,7 +231,7 @@ static void check_valid(const struct gguf *gguf)
         assert_true(gguf_has(gguf, "wide") && !gguf_has(gguf, "absent"));
 }
 
-static void a_good_file_is_a_table(void **state)
+static void parses_a_valid_file_into_a_table(void **state)
 {
         struct gguf *gguf;
         struct file f;
@@ -257,7 +261,7 @@ static struct gguf *with_array(const struct raw *pair, struct gguf_array *ret_ar
         return gguf;
 }
 
-static void arrays_are_walked_element_by_element_by_their_type(void **state)
+static void reads_array_elements_only_as_their_type(void **state)
 {
         static const struct raw numbers = RAW(KEY ARRAY "\5\0\0\0"
                                                         "\3\0\0\0\0\0\0\0"
@@ -300,7 +304,7 @@ static void arrays_are_walked_element_by_element_by_their_type(void **state)
         gguf_close(gguf);
 }
 
-static void what_no_backend_takes_stands_in_the_table(void **state)
+static void lists_tensors_of_unsupported_types_with_the_reason(void **state)
 {
         static const struct {
                 struct recipe recipe;
@@ -326,7 +330,7 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
         }
 }
 
-static void every_type_of_blocks_is_a_row_type_with_its_bytes(void **state)
+static void maps_every_block_type_to_a_row_type_of_its_size(void **state)
 {
         static const struct {
                 uint64_t id, bytes; /* of 256 numbers */
@@ -360,7 +364,7 @@ static void every_type_of_blocks_is_a_row_type_with_its_bytes(void **state)
 }
 
 /* The type that an array or a string is read as must not depend on the caller. */
-static void what_is_of_another_type_is_not_given(void **state)
+static void returns_no_value_of_another_type(void **state)
 {
         static const struct raw pairs[] = {
                 RAW(KEY ARRAY U8 "\4\0\0\0\0\0\0\0\1\0\0\0"),
@@ -387,7 +391,7 @@ static void what_is_of_another_type_is_not_given(void **state)
 }
 
 /* A guard against a check that looks at every pair of things: with it this would take minutes. */
-static void as_many_as_there_may_be_are_read_in_no_time(void **state)
+static void reads_the_largest_allowed_header_quickly(void **state)
 {
         const uint64_t strings = 1000000, bytes_max = 24 << 20;
         uint8_t *bytes = calloc(1, bytes_max);
@@ -429,7 +433,7 @@ static void as_many_as_there_may_be_are_read_in_no_time(void **state)
 }
 
 /* Accepted or refused, never worse; and accepted values lie inside the file. */
-static void flipped_bits_do_no_harm(void **state)
+static void survives_flipped_bits(void **state)
 {
         uint64_t random = 1;
         struct gguf *gguf;
@@ -469,7 +473,7 @@ static void write_file(const char *path, const void *bytes, size_t count, size_t
         assert_int_equal(fclose(out), 0);
 }
 
-static void only_regular_files_are_opened(void **state)
+static void opens_only_regular_files(void **state)
 {
         char path[] = "/tmp/test-gguf-XXXXXX", why[256];
         struct gguf *gguf = NULL;
@@ -500,7 +504,7 @@ static void only_regular_files_are_opened(void **state)
 }
 
 /* Larger than the first piece, and than the second. */
-static void a_long_header_is_read_in_pieces(void **state)
+static void reads_a_long_header_in_pieces(void **state)
 {
         char path[] = "/tmp/test-gguf-XXXXXX", why[256];
         const size_t text_bytes = 300000;
@@ -528,18 +532,18 @@ static void a_long_header_is_read_in_pieces(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_good_file_is_a_table),
-                cmocka_unit_test(every_fault_is_refused_by_name),
-                cmocka_unit_test(truncated_anywhere_is_refused),
-                cmocka_unit_test(a_short_message_buffer_is_kept),
-                cmocka_unit_test(arrays_are_walked_element_by_element_by_their_type),
-                cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
-                cmocka_unit_test(every_type_of_blocks_is_a_row_type_with_its_bytes),
-                cmocka_unit_test(what_is_of_another_type_is_not_given),
-                cmocka_unit_test(as_many_as_there_may_be_are_read_in_no_time),
-                cmocka_unit_test(flipped_bits_do_no_harm),
-                cmocka_unit_test(only_regular_files_are_opened),
-                cmocka_unit_test(a_long_header_is_read_in_pieces),
+                cmocka_unit_test(parses_a_valid_file_into_a_table),
+                cmocka_unit_test(refuses_each_malformed_file_with_its_message),
+                cmocka_unit_test(refuses_input_truncated_at_any_byte),
+                cmocka_unit_test(cuts_the_message_to_a_short_buffer),
+                cmocka_unit_test(reads_array_elements_only_as_their_type),
+                cmocka_unit_test(lists_tensors_of_unsupported_types_with_the_reason),
+                cmocka_unit_test(maps_every_block_type_to_a_row_type_of_its_size),
+                cmocka_unit_test(returns_no_value_of_another_type),
+                cmocka_unit_test(reads_the_largest_allowed_header_quickly),
+                cmocka_unit_test(survives_flipped_bits),
+                cmocka_unit_test(opens_only_regular_files),
+                cmocka_unit_test(reads_a_long_header_in_pieces),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,8 @@ struct world {
         struct quota *quota;
         struct handles *handles;
         struct served served;
-        struct handle_owner owner, second;
+        struct edge edge;
+        struct peer owner, second;
 };
 
 static int set_up(void **state)
@@ -34,7 +35,12 @@ static int set_up(void **state)
         struct world *world = calloc(1, sizeof(*world));
 
         assert_int_equal(quota_new(&conf, &world->quota), 0);
-        assert_int_equal(handles_new(world->quota, 0, &world->handles), 0);
+        world->edge.quota = world->quota;
+        assert_int_equal(handles_new(&world->edge, 0, &world->handles), 0);
+        world->edge.handles = world->handles;
+        world->owner.edge = world->second.edge = &world->edge;
+        list_init(&world->owner.handles);
+        list_init(&world->second.handles);
         *state = world;
         return 0;
 }
@@ -44,10 +50,8 @@ static int tear_down(void **state)
         struct world *world = *state;
         uint32_t index = 0;
 
-        while (world->owner.first)
-                handles_close(world->handles, world->owner.first);
-        while (world->second.first)
-                handles_close(world->handles, world->second.first);
+        handles_leave(&world->owner);
+        handles_leave(&world->second);
         assert_null(quota_next(world->quota, &index));
         assert_int_equal(world->served.holds, 0);
         handles_free(world->handles);
@@ -56,13 +60,13 @@ static int tear_down(void **state)
         return 0;
 }
 
-static struct handle *open_one(struct world *world, struct handle_owner *owner, uint32_t uid)
+static struct handle *open_one(struct world *world, struct peer *owner, uint32_t uid)
 {
         struct wire_problem problem;
         struct handle *handle = NULL;
 
-        assert_int_equal(
-                handles_open(world->handles, owner, uid, &world->served, ID, &problem, &handle), 0);
+        owner->uid = uid;
+        assert_int_equal(handles_open(owner, &world->served, 0, ID, &problem, &handle), 0);
         return handle;
 }
 
@@ -71,8 +75,7 @@ static struct handle *fork_one(struct world *world, struct handle *handle)
         struct wire_problem problem;
         struct handle *fork = NULL;
 
-        assert_int_equal(handles_fork(world->handles, handle, &world->owner, ID, &problem, &fork),
-                         0);
+        assert_int_equal(handles_fork(&world->owner, handle, 0, ID, &problem, &fork), 0);
         return fork;
 }
 
@@ -94,7 +97,7 @@ static void expect_tokens(const struct handle *handle, uint32_t first, uint32_t 
                 assert_int_equal(handle->tokens[i], first + i);
 }
 
-static void a_number_is_given_once_and_found_by_its_user_alone(void **state)
+static void gives_each_handle_a_new_number_visible_to_its_user_only(void **state)
 {
         struct world *world = *state;
         struct handle *a = open_one(world, &world->owner, UID), *b, *c;
@@ -108,18 +111,18 @@ static void a_number_is_given_once_and_found_by_its_user_alone(void **state)
         assert_null(handles_find(world->handles, UID, b->number + 1024)); /* the same bucket */
         assert_null(handles_find(world->handles, UID, 0));
         assert_null(handles_find(world->handles, UID, UINT64_MAX));
-        handles_close(world->handles, a);
+        handle_close(a);
         assert_null(handles_find(world->handles, UID, first));
         for (uint32_t i = 0; i < 2000; i++) {
                 c = open_one(world, &world->second, OTHER);
                 assert_true(c->number > first);
                 assert_ptr_equal(handles_find(world->handles, OTHER, c->number), c);
-                handles_close(world->handles, c);
+                handle_close(c);
         }
         assert_ptr_equal(handles_find(world->handles, UID, b->number), b);
 }
 
-static void tokens_are_added_and_cut(void **state)
+static void appends_and_truncates_tokens(void **state)
 {
         struct world *world = *state;
         struct handle *handle = open_one(world, &world->owner, UID);
@@ -140,7 +143,7 @@ static void tokens_are_added_and_cut(void **state)
         expect_tokens(handle, 3, 2);
 }
 
-static void who_changes_shared_tokens_changes_his_own(void **state)
+static void changing_shared_tokens_does_not_change_other_handles(void **state)
 {
         struct world *world = *state;
         struct handle *a = open_one(world, &world->owner, UID), *b, *c, *d;
@@ -157,7 +160,7 @@ static void who_changes_shared_tokens_changes_his_own(void **state)
         assert_true(a->tokens != b->tokens && a->tokens != c->tokens);
 
         d = fork_one(world, a);
-        handles_close(world->handles, a);
+        handle_close(a);
         expect_tokens(d, 1, 30);
         append(world, d, 31, 1);
         expect_tokens(d, 1, 31);
@@ -167,7 +170,7 @@ static void who_changes_shared_tokens_changes_his_own(void **state)
         expect_tokens(d, 0, 0);
 }
 
-static void what_was_generated_takes_the_place_of_what_was_shared(void **state)
+static void replaces_shared_tokens_by_generated_ones_in_one_handle_only(void **state)
 {
         struct world *world = *state;
         struct handle *a = open_one(world, &world->owner, UID), *b;
@@ -196,7 +199,7 @@ static void expect_full(int r, const struct wire_problem *problem, const char *s
  * Every handle is charged for all of its tokens, so that the remaining handles have paid for
  * the remaining tokens.
  */
-static void limits_hold_and_a_refusal_changes_nothing(void **state)
+static void a_refused_operation_changes_nothing(void **state)
 {
         struct world *world = *state;
         struct handle *a = open_one(world, &world->owner, UID), *b = NULL;
@@ -216,17 +219,16 @@ static void limits_hold_and_a_refusal_changes_nothing(void **state)
         fork_one(world, b);
         open_one(world, &world->owner, UID);
         before = handles_sum(world->handles);
-        expect_full(
-                handles_open(world->handles, &world->owner, UID, &world->served, ID, &problem, &b),
-                &problem, "limit of 4 handles");
-        expect_full(handles_fork(world->handles, a, &world->owner, ID, &problem, &b), &problem,
+        expect_full(handles_open(&world->owner, &world->served, 0, ID, &problem, &b), &problem,
+                    "limit of 4 handles");
+        expect_full(handles_fork(&world->owner, a, 0, ID, &problem, &b), &problem,
                     "limit of 4 handles");
         open_one(world, &world->second, OTHER); /* another user, with limits of its own */
         assert_int_equal(handles_sum(world->handles).open, before.open + 1);
         expect_tokens(a, 1, 60);
 }
 
-static void a_user_s_bytes_are_those_of_his_handles(void **state)
+static void charges_a_user_for_all_tokens_of_its_handles(void **state)
 {
         struct world *world = *state;
         const struct quota_account *account;
@@ -243,7 +245,7 @@ static void a_user_s_bytes_are_those_of_his_handles(void **state)
         assert_int_equal(account->held[QUOTA_HANDLES], 2);
         assert_int_equal(handles_truncate(world->handles, a, 10), 0);
         assert_int_equal(account->held[QUOTA_PROMPT_BYTES], 2 * empty + 60 * sizeof(uint32_t));
-        handles_close(world->handles, a);
+        handle_close(a);
         assert_int_equal(account->held[QUOTA_PROMPT_BYTES], empty + 50 * sizeof(uint32_t));
 }
 
@@ -251,12 +253,12 @@ int main(void)
 {
 #define STORY(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         const struct CMUnitTest stories[] = {
-                STORY(a_number_is_given_once_and_found_by_its_user_alone),
-                STORY(tokens_are_added_and_cut),
-                STORY(who_changes_shared_tokens_changes_his_own),
-                STORY(what_was_generated_takes_the_place_of_what_was_shared),
-                STORY(limits_hold_and_a_refusal_changes_nothing),
-                STORY(a_user_s_bytes_are_those_of_his_handles),
+                STORY(gives_each_handle_a_new_number_visible_to_its_user_only),
+                STORY(appends_and_truncates_tokens),
+                STORY(changing_shared_tokens_does_not_change_other_handles),
+                STORY(replaces_shared_tokens_by_generated_ones_in_one_handle_only),
+                STORY(a_refused_operation_changes_nothing),
+                STORY(charges_a_user_for_all_tokens_of_its_handles),
         };
 
         return cmocka_run_group_tests_name("handles", stories, NULL, NULL);

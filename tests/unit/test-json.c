@@ -8,14 +8,15 @@
 
 #include <cmocka.h>
 
-#include "daemon/json.h"
+#include "json/reader.h"
 
 #define NODES 1000u
 
 static char why[256];
 
 /* Parses from memory that ends where the text ends, so that reading one more byte is noticed. */
-static int parse_bytes(const char *text, size_t bytes, uint32_t nodes_max, struct json **ret_json)
+static int parse_bytes(const char *text, size_t bytes, uint32_t nodes_max,
+                       struct json_document **ret_json)
 {
         char *exact = malloc(bytes + !bytes);
         int r;
@@ -28,9 +29,9 @@ static int parse_bytes(const char *text, size_t bytes, uint32_t nodes_max, struc
         return r;
 }
 
-static struct json *parsed(const char *text)
+static struct json_document *parsed(const char *text)
 {
-        struct json *json = NULL;
+        struct json_document *json = NULL;
 
         if (parse_bytes(text, strlen(text), NODES, &json))
                 fail_msg("%s: %s", text, why);
@@ -41,59 +42,59 @@ static const struct {
         const char *text, *message; /* must be in it */
         size_t bytes;               /* 0: as C counts them */
 } faults[] = {
-        { "", "byte 0: no value" },
-        { " ", "byte 1: no value" },
-        { "\0", "byte 0: no value", 1 },
-        { "1\0", "byte 1: something behind", 2 },
-        { "\xef\xbb\xbf{}", "byte 0: no value" },
-        { "nul", "byte 0: no value" },
-        { "nulll", "byte 4: something behind" },
-        { "True", "byte 0: no value" },
-        { "NaN", "byte 0: no value" },
-        { "Infinity", "byte 0: no value" },
-        { "-Infinity", "byte 1: a number lacks a digit" },
-        { "'a'", "byte 0: no value" },
-        { "1 2", "byte 2: something behind" },
-        { "{}{", "byte 2: something behind" },
-        { "// a\n1", "byte 0: no value" },
-        { "[1/**/]", "byte 2: neither a comma nor ']'" },
-        { "[", "byte 1: no value" },
-        { "[1", "byte 2: neither a comma nor ']'" },
-        { "[1,", "byte 3: no value" },
-        { "[1,]", "byte 3: no value" },
-        { "[,1]", "byte 1: no value" },
-        { "[1 2]", "byte 3: neither a comma nor ']'" },
-        { "[1}", "byte 2: neither a comma nor ']'" },
-        { "[}", "byte 1: no value" },
-        { "{", "byte 1: no key" },
-        { "{]", "byte 1: no key" },
-        { "{a:1}", "byte 1: no key" },
-        { "{1:1}", "byte 1: no key" },
-        { "{\"a\"", "byte 4: no colon" },
-        { "{\"a\" 1}", "byte 5: no colon" },
-        { "{\"a\":", "byte 5: no value" },
-        { "{\"a\":}", "byte 5: no value" },
-        { "{\"a\":1", "byte 6: neither a comma nor '}'" },
-        { "{\"a\":1,", "byte 7: no key" },
-        { "{\"a\":1,}", "byte 7: no key" },
-        { "{\"a\":1]", "byte 6: neither a comma nor '}'" },
-        { "{\"a\":1,\"b\":2,\"a\":3}", "the key 'a' is there twice" },
-        { "[{\"\":{\"x\":0,\"\\u0078\":1}}]", "the key 'x' is there twice" },
-        { "{\"\\u001b[\":1,\"\\u001b[\":1}", "the key '?[' is there twice" },
-        { "{\"\":1,\"\":1}", "the key '' is there twice" },
-        { "-", "byte 1: a number lacks a digit" },
-        { "+1", "byte 0: no value" },
-        { ".5", "byte 0: no value" },
-        { "01", "byte 1: something behind" },
-        { "-01", "byte 2: something behind" },
-        { "1.", "byte 2: a number lacks a digit" },
-        { "1.e1", "byte 2: a number lacks a digit" },
-        { "1e", "byte 2: a number lacks a digit" },
-        { "1e+", "byte 3: a number lacks a digit" },
-        { "0x1", "byte 1: something behind" },
-        { "1_0", "byte 1: something behind" },
-        { "\"", "byte 1: the text ends in a string" },
-        { "\"a", "byte 2: the text ends in a string" },
+        { "", "byte 0: expected a value" },
+        { " ", "byte 1: expected a value" },
+        { "\0", "byte 0: expected a value", 1 },
+        { "1\0", "byte 1: unexpected text after the value", 2 },
+        { "\xef\xbb\xbf{}", "byte 0: expected a value" },
+        { "nul", "byte 0: expected a value" },
+        { "nulll", "byte 4: unexpected text after the value" },
+        { "True", "byte 0: expected a value" },
+        { "NaN", "byte 0: expected a value" },
+        { "Infinity", "byte 0: expected a value" },
+        { "-Infinity", "byte 1: a digit is missing in a number" },
+        { "'a'", "byte 0: expected a value" },
+        { "1 2", "byte 2: unexpected text after the value" },
+        { "{}{", "byte 2: unexpected text after the value" },
+        { "// a\n1", "byte 0: expected a value" },
+        { "[1/**/]", "byte 2: expected ',' or ']'" },
+        { "[", "byte 1: expected a value" },
+        { "[1", "byte 2: expected ',' or ']'" },
+        { "[1,", "byte 3: expected a value" },
+        { "[1,]", "byte 3: expected a value" },
+        { "[,1]", "byte 1: expected a value" },
+        { "[1 2]", "byte 3: expected ',' or ']'" },
+        { "[1}", "byte 2: expected ',' or ']'" },
+        { "[}", "byte 1: expected a value" },
+        { "{", "byte 1: expected a key" },
+        { "{]", "byte 1: expected a key" },
+        { "{a:1}", "byte 1: expected a key" },
+        { "{1:1}", "byte 1: expected a key" },
+        { "{\"a\"", "byte 4: expected ':'" },
+        { "{\"a\" 1}", "byte 5: expected ':'" },
+        { "{\"a\":", "byte 5: expected a value" },
+        { "{\"a\":}", "byte 5: expected a value" },
+        { "{\"a\":1", "byte 6: expected ',' or '}'" },
+        { "{\"a\":1,", "byte 7: expected a key" },
+        { "{\"a\":1,}", "byte 7: expected a key" },
+        { "{\"a\":1]", "byte 6: expected ',' or '}'" },
+        { "{\"a\":1,\"b\":2,\"a\":3}", "duplicate key 'a'" },
+        { "[{\"\":{\"x\":0,\"\\u0078\":1}}]", "duplicate key 'x'" },
+        { "{\"\\u001b[\":1,\"\\u001b[\":1}", "duplicate key '?['" },
+        { "{\"\":1,\"\":1}", "duplicate key ''" },
+        { "-", "byte 1: a digit is missing in a number" },
+        { "+1", "byte 0: expected a value" },
+        { ".5", "byte 0: expected a value" },
+        { "01", "byte 1: unexpected text after the value" },
+        { "-01", "byte 2: unexpected text after the value" },
+        { "1.", "byte 2: a digit is missing in a number" },
+        { "1.e1", "byte 2: a digit is missing in a number" },
+        { "1e", "byte 2: a digit is missing in a number" },
+        { "1e+", "byte 3: a digit is missing in a number" },
+        { "0x1", "byte 1: unexpected text after the value" },
+        { "1_0", "byte 1: unexpected text after the value" },
+        { "\"", "byte 1: the text ends inside a string" },
+        { "\"a", "byte 2: the text ends inside a string" },
         { "\"a\n\"", "byte 2: a control character" },
         { "\"\0\"", "byte 1: a control character", 3 },
         { "\"\\", "byte 2: an unknown escape" },
@@ -111,23 +112,23 @@ static const struct {
         { "\"\\ud800\\n\"", "the first half of a surrogate pair" },
         { "\"\\ud800\\ud800\"", "the first half of a surrogate pair" },
         { "\"\\ud800\\u0041\"", "the first half of a surrogate pair" },
-        { "\"\x80\"", "byte 1: what is not UTF-8" },
-        { "\"\xc3", "byte 1: what is not UTF-8" },
-        { "\"\xc3\"", "byte 1: what is not UTF-8" },
-        { "\"\xc0\x80\"", "byte 1: what is not UTF-8" },
-        { "\"\xe0\x80\x80\"", "byte 1: what is not UTF-8" },
-        { "\"\xed\xa0\x80\"", "byte 1: what is not UTF-8" },
-        { "\"\xf4\x90\x80\x80\"", "byte 1: what is not UTF-8" },
-        { "\"\xff\"", "byte 1: what is not UTF-8" },
-        { "{\"\xff\":1}", "byte 2: what is not UTF-8" },
-        { "\x7f", "byte 0: no value" },
-        { "[1\v]", "byte 2: neither a comma" },
-        { "[1\xc2\xa0]", "byte 2: neither a comma" },
+        { "\"\x80\"", "byte 1: a string is not valid UTF-8" },
+        { "\"\xc3", "byte 1: a string is not valid UTF-8" },
+        { "\"\xc3\"", "byte 1: a string is not valid UTF-8" },
+        { "\"\xc0\x80\"", "byte 1: a string is not valid UTF-8" },
+        { "\"\xe0\x80\x80\"", "byte 1: a string is not valid UTF-8" },
+        { "\"\xed\xa0\x80\"", "byte 1: a string is not valid UTF-8" },
+        { "\"\xf4\x90\x80\x80\"", "byte 1: a string is not valid UTF-8" },
+        { "\"\xff\"", "byte 1: a string is not valid UTF-8" },
+        { "{\"\xff\":1}", "byte 2: a string is not valid UTF-8" },
+        { "\x7f", "byte 0: expected a value" },
+        { "[1\v]", "byte 2: expected ','" },
+        { "[1\xc2\xa0]", "byte 2: expected ','" },
 };
 
-static void every_fault_is_refused_with_its_byte(void **state)
+static void refuses_each_malformed_text_with_the_byte_offset(void **state)
 {
-        struct json *json = NULL;
+        struct json_document *json = NULL;
         unsigned bad = 0;
 
         (void)state;
@@ -148,9 +149,9 @@ static void every_fault_is_refused_with_its_byte(void **state)
 static const char whole_text[] =
         " {\"a\": [1, -2.5e1, true, null, {}, []], \"b\": {\"c\": \"x\", \"d\": false}, \"\": 0}\n";
 
-static void a_text_is_a_tree(void **state)
+static void parses_a_text_into_a_tree(void **state)
 {
-        struct json *json = parsed(whole_text);
+        struct json_document *json = parsed(whole_text);
         uint32_t a = json_member(json, 0, "a"), b = json_member(json, 0, "b"), i, n = 0;
         static const enum json_kind kinds[] = {
                 JSON_NUMBER, JSON_NUMBER, JSON_BOOL, JSON_NULL, JSON_OBJECT, JSON_ARRAY,
@@ -195,9 +196,9 @@ static void a_text_is_a_tree(void **state)
         assert_null(json_free(NULL));
 }
 
-static void what_is_absent_may_be_asked(void **state)
+static void returns_nothing_for_absent_members_and_wrong_kinds(void **state)
 {
-        struct json *json = parsed(whole_text);
+        struct json_document *json = parsed(whole_text);
         uint32_t a = json_member(json, 0, "a");
         uint64_t whole = 7;
         double real = 7;
@@ -221,7 +222,7 @@ static void what_is_absent_may_be_asked(void **state)
         json_free(json);
 }
 
-static void strings_are_unescaped(void **state)
+static void unescapes_strings(void **state)
 {
         static const struct {
                 const char *text, *string;
@@ -239,7 +240,7 @@ static void strings_are_unescaped(void **state)
 
         (void)state;
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                struct json *json = parsed(cases[i].text);
+                struct json_document *json = parsed(cases[i].text);
                 size_t bytes;
                 const char *string = json_string(json, 0, &bytes);
 
@@ -253,9 +254,9 @@ static void strings_are_unescaped(void **state)
         }
 }
 
-static void a_key_with_a_nul_is_not_its_beginning(void **state)
+static void does_not_match_a_key_with_a_nul_by_its_prefix(void **state)
 {
-        struct json *json = parsed("{\"a\\u0000b\": 1, \"a\": 2}");
+        struct json_document *json = parsed("{\"a\\u0000b\": 1, \"a\": 2}");
         uint32_t first = json_first(json, 0);
         size_t bytes;
 
@@ -266,7 +267,7 @@ static void a_key_with_a_nul_is_not_its_beginning(void **state)
         json_free(json);
 }
 
-static void numbers_are_what_they_say(void **state)
+static void parses_numbers_exactly(void **state)
 {
         static const struct {
                 const char *text;
@@ -294,7 +295,7 @@ static void numbers_are_what_they_say(void **state)
 
         (void)state;
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                struct json *json = parsed(cases[i].text);
+                struct json_document *json = parsed(cases[i].text);
                 uint64_t whole = 0;
                 double real = 0;
 
@@ -306,11 +307,11 @@ static void numbers_are_what_they_say(void **state)
         }
 }
 
-static void truncated_anywhere_is_refused(void **state)
+static void refuses_input_truncated_at_any_byte(void **state)
 {
         static const char text[] =
                 "{\"k\\u00e9\\ud834\\udd1e\xc3\xa9\": [1.5e-3, null, true, false, {\"a\": -7}]}";
-        struct json *json = NULL;
+        struct json_document *json = NULL;
 
         (void)state;
         for (size_t n = 0; n < sizeof(text) - 1; n++) {
@@ -322,10 +323,10 @@ static void truncated_anywhere_is_refused(void **state)
         json_free(json);
 }
 
-static void depth_has_a_limit(void **state)
+static void limits_the_nesting_depth(void **state)
 {
         static char text[2 << 20];
-        struct json *json = NULL;
+        struct json_document *json = NULL;
 
         (void)state;
         for (size_t depth = JSON_DEPTH_MAX; depth <= JSON_DEPTH_MAX + 1; depth++) {
@@ -341,9 +342,9 @@ static void depth_has_a_limit(void **state)
         assert_null(json);
 }
 
-static void nodes_have_a_limit(void **state)
+static void limits_the_number_of_values(void **state)
 {
-        struct json *json = NULL;
+        struct json_document *json = NULL;
 
         (void)state;
         assert_int_equal(parse_bytes("[1,{\"a\":2}]", 11, 4, &json), 0);
@@ -354,9 +355,9 @@ static void nodes_have_a_limit(void **state)
         assert_null(json);
 }
 
-static void a_short_message_buffer_is_kept(void **state)
+static void cuts_the_message_to_a_short_buffer(void **state)
 {
-        struct json *json = NULL;
+        struct json_document *json = NULL;
         char small[8];
 
         (void)state;
@@ -371,10 +372,10 @@ static void a_short_message_buffer_is_kept(void **state)
 #define KEYS 300000u
 
 /* As a large vocabulary is, and long beginnings in common; it would take minutes by pairs. */
-static void a_large_object_is_read_in_no_time(void **state)
+static void parses_an_object_of_300000_keys_quickly(void **state)
 {
         static char text[KEYS * 32];
-        struct json *json = NULL;
+        struct json_document *json = NULL;
         uint64_t whole;
         size_t n = 0;
 
@@ -390,24 +391,24 @@ static void a_large_object_is_read_in_no_time(void **state)
 
         n += (size_t)sprintf(text + n, ",\"the same 000000\":0}");
         assert_int_equal(parse_bytes(text, n, KEYS + 2, &json), -EINVAL);
-        assert_string_equal(why, "the key 'the same 000000' is there twice");
+        assert_string_equal(why, "duplicate key 'the same 000000'");
         assert_null(json);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_text_is_a_tree),
-                cmocka_unit_test(what_is_absent_may_be_asked),
-                cmocka_unit_test(strings_are_unescaped),
-                cmocka_unit_test(a_key_with_a_nul_is_not_its_beginning),
-                cmocka_unit_test(numbers_are_what_they_say),
-                cmocka_unit_test(every_fault_is_refused_with_its_byte),
-                cmocka_unit_test(truncated_anywhere_is_refused),
-                cmocka_unit_test(depth_has_a_limit),
-                cmocka_unit_test(nodes_have_a_limit),
-                cmocka_unit_test(a_short_message_buffer_is_kept),
-                cmocka_unit_test(a_large_object_is_read_in_no_time),
+                cmocka_unit_test(parses_a_text_into_a_tree),
+                cmocka_unit_test(returns_nothing_for_absent_members_and_wrong_kinds),
+                cmocka_unit_test(unescapes_strings),
+                cmocka_unit_test(does_not_match_a_key_with_a_nul_by_its_prefix),
+                cmocka_unit_test(parses_numbers_exactly),
+                cmocka_unit_test(refuses_each_malformed_text_with_the_byte_offset),
+                cmocka_unit_test(refuses_input_truncated_at_any_byte),
+                cmocka_unit_test(limits_the_nesting_depth),
+                cmocka_unit_test(limits_the_number_of_values),
+                cmocka_unit_test(cuts_the_message_to_a_short_buffer),
+                cmocka_unit_test(parses_an_object_of_300000_keys_quickly),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

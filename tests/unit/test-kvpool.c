@@ -13,7 +13,7 @@
 
 #include "daemon/core/kvpool.h"
 
-static void every_block_is_dealt_once(void **state)
+static void takes_every_block_once(void **state)
 {
         bool seen[37] = { false };
         struct kvpool pool;
@@ -23,11 +23,11 @@ static void every_block_is_dealt_once(void **state)
         assert_int_equal(kvpool_init(&pool, 37), 0);
         kvpool_check(&pool);
         for (uint32_t i = 0; i < 37; i++) {
-                assert_int_equal(pool.free_count, 37 - i);
-                block = kvpool_take(&pool);
+                assert_int_equal(pool.free.count, 37 - i);
+                block = kvpool_allocate(&pool);
                 assert_true(block < 37);
                 assert_false(seen[block]);
-                assert_int_equal(pool.holds[block], 1);
+                assert_int_equal(pool.ref_counts[block], 1);
                 seen[block] = true;
                 kvpool_check(&pool);
         }
@@ -36,61 +36,61 @@ static void every_block_is_dealt_once(void **state)
 
 static void give_back(struct kvpool *pool, block_t block)
 {
-        assert_true(kvpool_drop(pool, block));
-        kvpool_give_up(pool, block);
+        assert_true(kvpool_unref(pool, block));
+        kvpool_free_cached(pool, block);
 }
 
-static void what_is_kept_is_neither_free_nor_held(void **state)
+static void a_cached_block_is_neither_free_nor_in_use(void **state)
 {
         struct kvpool pool;
         block_t block;
 
         (void)state;
         assert_int_equal(kvpool_init(&pool, 1), 0);
-        block = kvpool_take(&pool);
-        assert_true(kvpool_drop(&pool, block));
-        assert_int_equal(pool.free_count, 0);
-        assert_int_equal(pool.kept_count, 1);
-        assert_int_equal(kvpool_held(&pool), 0);
+        block = kvpool_allocate(&pool);
+        assert_true(kvpool_unref(&pool, block));
+        assert_int_equal(pool.free.count, 0);
+        assert_int_equal(pool.cached_count, 1);
+        assert_int_equal(kvpool_in_use(&pool), 0);
         kvpool_check(&pool);
 
-        kvpool_hold(&pool, block);
-        assert_int_equal(pool.kept_count, 0);
-        assert_int_equal(kvpool_held(&pool), 1);
+        kvpool_ref(&pool, block);
+        assert_int_equal(pool.cached_count, 0);
+        assert_int_equal(kvpool_in_use(&pool), 1);
         kvpool_check(&pool);
 
         give_back(&pool, block);
-        assert_int_equal(pool.free_count, 1);
-        assert_int_equal(kvpool_take(&pool), block);
+        assert_int_equal(pool.free.count, 1);
+        assert_int_equal(kvpool_allocate(&pool), block);
         kvpool_deinit(&pool);
 }
 
-static void the_last_drop_says_so(void **state)
+static void unref_reports_the_last_reference(void **state)
 {
         struct kvpool pool;
         block_t block;
 
         (void)state;
         assert_int_equal(kvpool_init(&pool, 2), 0);
-        block = kvpool_take(&pool);
-        kvpool_hold(&pool, block);
-        kvpool_hold(&pool, block);
-        assert_int_equal(pool.holds[block], 3);
+        block = kvpool_allocate(&pool);
+        kvpool_ref(&pool, block);
+        kvpool_ref(&pool, block);
+        assert_int_equal(pool.ref_counts[block], 3);
 
-        assert_false(kvpool_drop(&pool, block));
-        assert_false(kvpool_drop(&pool, block));
+        assert_false(kvpool_unref(&pool, block));
+        assert_false(kvpool_unref(&pool, block));
         kvpool_check(&pool);
-        assert_int_equal(pool.free_count, 1); /* one holder is left */
-        assert_int_not_equal(kvpool_take(&pool), block);
+        assert_int_equal(pool.free.count, 1); /* one holder is left */
+        assert_int_not_equal(kvpool_allocate(&pool), block);
 
-        assert_true(kvpool_drop(&pool, block));
+        assert_true(kvpool_unref(&pool, block));
         kvpool_check(&pool);
-        assert_int_equal(pool.free_count, 0);
-        assert_int_equal(pool.kept_count, 1);
+        assert_int_equal(pool.free.count, 0);
+        assert_int_equal(pool.cached_count, 1);
         kvpool_deinit(&pool);
 }
 
-static void what_was_given_up_last_is_dealt_first(void **state)
+static void takes_the_most_recently_freed_block_first(void **state)
 {
         block_t blocks[4];
         struct kvpool pool;
@@ -98,19 +98,19 @@ static void what_was_given_up_last_is_dealt_first(void **state)
         (void)state;
         assert_int_equal(kvpool_init(&pool, 8), 0);
         for (int i = 0; i < 4; i++)
-                blocks[i] = kvpool_take(&pool);
+                blocks[i] = kvpool_allocate(&pool);
         for (int i = 0; i < 4; i++)
                 give_back(&pool, blocks[i]);
         for (int i = 3; i >= 0; i--)
-                assert_int_equal(kvpool_take(&pool), blocks[i]);
+                assert_int_equal(kvpool_allocate(&pool), blocks[i]);
         kvpool_deinit(&pool);
 }
 
 /* Compared with arrays of counts and of cached blocks, for any operations in any order. */
-static void random_holds_and_drops_add_up(void **state)
+static void random_refs_and_unrefs_match_a_model(void **state)
 {
-        uint32_t counts[23] = { 0 }, held = 0, keeps = 0, random = 1;
-        bool kept[23] = { false };
+        uint32_t counts[23] = { 0 }, in_use = 0, keeps = 0, random = 1;
+        bool cached[23] = { false };
         struct kvpool pool;
 
         (void)state;
@@ -120,44 +120,44 @@ static void random_holds_and_drops_add_up(void **state)
 
                 random = random * 1664525u + 1013904223u;
                 block = (random >> 8) % 23;
-                /* Long spells of more takes than drops, and the other way round. */
+                /* Long spells of more takes than releases, and the other way round. */
                 if ((random >> 24) % 8 < (i / 500 % 2 ? 3u : 5u)) {
-                        if (held + keeps == 23)
+                        if (in_use + keeps == 23)
                                 continue;
-                        block = kvpool_take(&pool);
-                        assert_true(!counts[block] && !kept[block]);
+                        block = kvpool_allocate(&pool);
+                        assert_true(!counts[block] && !cached[block]);
                         counts[block] = 1;
-                        held++;
-                } else if (kept[block]) {
-                        kept[block] = false;
+                        in_use++;
+                } else if (cached[block]) {
+                        cached[block] = false;
                         keeps--;
                         if (random >> 31) {
-                                kvpool_hold(&pool, block);
+                                kvpool_ref(&pool, block);
                                 counts[block] = 1;
-                                held++;
+                                in_use++;
                         } else {
-                                kvpool_give_up(&pool, block);
+                                kvpool_free_cached(&pool, block);
                         }
                 } else if (counts[block] && random >> 31) {
-                        kvpool_hold(&pool, block);
+                        kvpool_ref(&pool, block);
                         counts[block]++;
                 } else if (counts[block]) {
-                        assert_int_equal(kvpool_drop(&pool, block), --counts[block] == 0);
-                        kept[block] = counts[block] == 0;
-                        keeps += kept[block];
-                        held -= kept[block];
+                        assert_int_equal(kvpool_unref(&pool, block), --counts[block] == 0);
+                        cached[block] = counts[block] == 0;
+                        keeps += cached[block];
+                        in_use -= cached[block];
                 }
-                assert_int_equal(kvpool_held(&pool), held);
-                assert_int_equal(pool.kept_count, keeps);
+                assert_int_equal(kvpool_in_use(&pool), in_use);
+                assert_int_equal(pool.cached_count, keeps);
                 if (i % 64 == 0) {
                         kvpool_check(&pool);
-                        assert_memory_equal(pool.holds, counts, sizeof(counts));
+                        assert_memory_equal(pool.ref_counts, counts, sizeof(counts));
                 }
         }
         kvpool_deinit(&pool);
 }
 
-static void blocks_are_counted_up(void **state)
+static void rounds_positions_up_to_blocks(void **state)
 {
         (void)state;
         assert_int_equal(blocks_for(0), 0);
@@ -167,7 +167,7 @@ static void blocks_are_counted_up(void **state)
         assert_int_equal(blocks_for(160), 10);
 }
 
-static void a_pool_half_made_or_gone_is_no_trouble(void **state)
+static void deinit_accepts_null_empty_and_repeated_calls(void **state)
 {
         struct kvpool pool = { 0 };
 
@@ -176,8 +176,8 @@ static void a_pool_half_made_or_gone_is_no_trouble(void **state)
         kvpool_deinit(&pool);
         assert_int_equal(kvpool_init(&pool, 3), 0);
         kvpool_deinit(&pool);
-        assert_null(pool.holds);
-        assert_null(pool.free_stack);
+        assert_null(pool.ref_counts);
+        assert_null(pool.free.numbers);
         kvpool_deinit(&pool);
 }
 
@@ -193,8 +193,8 @@ static void dies(void (*what)(struct kvpool *pool))
 
                 if (kvpool_init(&pool, 4))
                         _exit(1);
-                kvpool_take(&pool);
-                kvpool_take(&pool);
+                kvpool_allocate(&pool);
+                kvpool_allocate(&pool);
                 close(STDERR_FILENO);
                 what(&pool);
                 _exit(0);
@@ -204,94 +204,94 @@ static void dies(void (*what)(struct kvpool *pool))
         assert_int_equal(WTERMSIG(status), SIGABRT);
 }
 
-static void drop_free(struct kvpool *pool)
+static void unref_a_free_block(struct kvpool *pool)
 {
-        kvpool_drop(pool, 3);
+        kvpool_unref(pool, 3);
 }
 
-static void drop_twice(struct kvpool *pool)
+static void unref_twice(struct kvpool *pool)
 {
-        kvpool_drop(pool, 0);
-        kvpool_drop(pool, 0);
+        kvpool_unref(pool, 0);
+        kvpool_unref(pool, 0);
 }
 
-static void give_up_held(struct kvpool *pool)
+static void free_a_block_in_use(struct kvpool *pool)
 {
-        kvpool_give_up(pool, 0);
+        kvpool_free_cached(pool, 0);
 }
 
-static void take_of_none(struct kvpool *pool)
+static void take_from_an_empty_pool(struct kvpool *pool)
 {
         for (int i = 0; i < 3; i++)
-                kvpool_take(pool);
+                kvpool_allocate(pool);
 }
 
-static void drop_foreign(struct kvpool *pool)
+static void unref_an_unknown_block(struct kvpool *pool)
 {
-        kvpool_drop(pool, 4);
+        kvpool_unref(pool, 4);
 }
 
-static void hold_free(struct kvpool *pool)
+static void ref_a_free_block(struct kvpool *pool)
 {
-        kvpool_hold(pool, 2);
+        kvpool_ref(pool, 2);
 }
 
 static void check_lost(struct kvpool *pool)
 {
-        pool->holds[1] = 0; /* neither held nor on the stack */
+        pool->ref_counts[1] = 0; /* neither referenced nor on the stack */
         kvpool_check(pool);
 }
 
 static void check_twice_on_the_stack(struct kvpool *pool)
 {
-        pool->free_stack[1] = pool->free_stack[0];
+        pool->free.numbers[1] = pool->free.numbers[0];
         kvpool_check(pool);
 }
 
-static void check_held_and_free(struct kvpool *pool)
+static void check_in_use_and_free(struct kvpool *pool)
 {
-        pool->free_stack[0] = 0;
+        pool->free.numbers[0] = 0;
         kvpool_check(pool);
 }
 
 static void check_miscounted(struct kvpool *pool)
 {
-        pool->free_count--;
+        pool->free.count--;
         kvpool_check(pool);
 }
 
-static void misuse_is_a_bug_and_dies(void **state)
+static void asserts_on_misuse(void **state)
 {
         (void)state;
-        dies(drop_free);
-        dies(drop_twice);
-        dies(drop_foreign);
-        dies(hold_free);
-        dies(give_up_held);
-        dies(take_of_none);
+        dies(unref_a_free_block);
+        dies(unref_twice);
+        dies(unref_an_unknown_block);
+        dies(ref_a_free_block);
+        dies(free_a_block_in_use);
+        dies(take_from_an_empty_pool);
 }
 
-static void the_check_sees_every_kind_of_damage(void **state)
+static void the_check_detects_every_kind_of_damage(void **state)
 {
         (void)state;
         dies(check_lost);
         dies(check_twice_on_the_stack);
-        dies(check_held_and_free);
+        dies(check_in_use_and_free);
         dies(check_miscounted);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_block_is_dealt_once),
-                cmocka_unit_test(what_is_kept_is_neither_free_nor_held),
-                cmocka_unit_test(the_last_drop_says_so),
-                cmocka_unit_test(what_was_given_up_last_is_dealt_first),
-                cmocka_unit_test(random_holds_and_drops_add_up),
-                cmocka_unit_test(blocks_are_counted_up),
-                cmocka_unit_test(a_pool_half_made_or_gone_is_no_trouble),
-                cmocka_unit_test(misuse_is_a_bug_and_dies),
-                cmocka_unit_test(the_check_sees_every_kind_of_damage),
+                cmocka_unit_test(takes_every_block_once),
+                cmocka_unit_test(a_cached_block_is_neither_free_nor_in_use),
+                cmocka_unit_test(unref_reports_the_last_reference),
+                cmocka_unit_test(takes_the_most_recently_freed_block_first),
+                cmocka_unit_test(random_refs_and_unrefs_match_a_model),
+                cmocka_unit_test(rounds_positions_up_to_blocks),
+                cmocka_unit_test(deinit_accepts_null_empty_and_repeated_calls),
+                cmocka_unit_test(asserts_on_misuse),
+                cmocka_unit_test(the_check_detects_every_kind_of_damage),
         };
 
         return cmocka_run_group_tests_name("kvpool", tests, NULL, NULL);

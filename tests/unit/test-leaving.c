@@ -2,7 +2,7 @@
  * How a client that maps a ring leaves, or is left: the memory it keeps, and the memory that is
  * taken back, and when.
  */
-#include "tests/unit/house-ring.h"
+#include "tests/unit/edge-client-ring.h"
 
 static bool is_open(int fd)
 {
@@ -21,20 +21,20 @@ static void expect_hang_up(struct ringer *ringer)
 /* ---- it leaves ---- */
 
 /* Until the engine has let the channel go, no other client gets its descriptor's number. */
-static void a_hung_up_ring_is_emptied_and_its_number_is_not_reused_before(void **state)
+static void clears_the_ring_at_hangup_and_keeps_its_fd_until_the_engine_is_done(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer, other;
         struct channel *channel;
         int socket;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &other);
-        say_hello_with_ring(house, &ringer);
-        channel = generate(house, &ringer, 5)->channel;
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &other);
+        say_hello_with_ring(fixture, &ringer);
+        channel = generate(fixture, &ringer, 5)->channel;
         socket = channel->socket;
-        assert_true(say(house, house->live[0], 65));
+        assert_true(say(fixture, fixture->live[0], 65));
         assert_int_equal(ring_record(&ringer)->stream, 5);
         ring_release(&ringer.reader);
 
@@ -45,181 +45,181 @@ static void a_hung_up_ring_is_emptied_and_its_number_is_not_reused_before(void *
         assert_int_equal(charge_of(&other.client, "ring_bytes"), 128 << 10);
         assert_false(ring_is_zero(&ringer));
 
-        ENGINE_UNTIL(house, house->hangups == 1); /* the CANCEL before it ended the stream */
-        assert_int_equal(house->cancels, 1);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1); /* the CANCEL before it ended the stream */
+        assert_int_equal(fixture->cancels, 1);
         while (charge_of(&other.client, "ring_bytes") > 64 << 10)
                 usleep(1000);
         assert_false(is_open(socket));
         assert_true(ring_is_zero(&ringer));
         ringer_close(&ringer);
         ringer_close(&other);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void who_is_hung_up_sees_the_end_at_once(void **state)
+static void a_hung_up_client_sees_the_hangup_at_once(void **state)
 {
         static const uint8_t endless[] = { 0xff, 0xff, 0xff, 0xff };
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
         int socket;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        socket = generate(house, &ringer, 5)->channel->socket;
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        socket = generate(fixture, &ringer, 5)->channel->socket;
         assert_int_equal(send(ringer.client.fd, endless, 4, 0), 4);
         expect_hang_up(&ringer); /* and the engine has taken no mail yet */
-        assert_int_equal(house->hangups, 0);
+        assert_int_equal(fixture->hangups, 0);
         assert_true(is_open(socket));
-        ENGINE_UNTIL(house, house->hangups == 1);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1);
         while (is_open(socket))
                 usleep(1000);
         assert_true(ring_is_zero(&ringer));
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void who_never_asked_for_a_stream_leaves_as_others_do(void **state)
+static void frees_a_ring_that_never_had_a_stream(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
+        edge_fixture_start(fixture, true);
         for (uint32_t i = 1; i <= 100; i++) { /* rings, numbers and descriptors come back */
-                say_hello_with_ring(house, &ringer);
+                say_hello_with_ring(fixture, &ringer);
                 ringer_close(&ringer);
-                ENGINE_UNTIL(house, house->hangups == i);
+                ENGINE_UNTIL(fixture, fixture->hangups == i);
         }
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /* ---- it is half-closed ---- */
 
 /* All its records are in the ring and it has read none of them; its writing half is shut. */
-static void finish_unread(struct house *house, struct ringer *ringer)
+static void finish_unread(struct edge_fixture *fixture, struct ringer *ringer)
 {
-        say_hello_with_ring(house, ringer);
-        generate(house, ringer, 5);
+        say_hello_with_ring(fixture, ringer);
+        generate(fixture, ringer, 5);
         assert_int_equal(shutdown(ringer->client.fd, SHUT_WR), 0);
-        assert_true(say(house, house->live[0], 65));
-        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        assert_true(say(fixture, fixture->live[0], 65));
+        end(fixture, fixture->live[0], SMV_END_EOS, SMV_OK);
 }
 
 static void a_half_closed_client_has_time_to_read_its_ring(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        finish_unread(house, &ringer);
+        edge_fixture_start(fixture, true);
+        finish_unread(fixture, &ringer);
         assert_true(is_silent(&ringer.client, 200));
-        assert_int_equal(house->hangups, 0);
+        assert_int_equal(fixture->hangups, 0);
         assert_int_equal(ring_record(&ringer)->type, SMV_RECORD_TOKENS);
         expect_ring_end(&ringer, 5);
         ring_release(&ringer.reader);
         ringer_leave(&ringer);
-        ENGINE_UNTIL(house, house->hangups == 1);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void but_not_for_ever(void **state)
+static void hangs_up_on_a_half_closed_client_after_stall_ms(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
         uint64_t start;
 
         (void)state;
-        house->config.stall_ms = 150;
-        house_start(house, true);
+        fixture->config.stall_timeout_ms = 150;
+        edge_fixture_start(fixture, true);
         start = sys_clock_ns();
-        finish_unread(house, &ringer);
+        finish_unread(fixture, &ringer);
         expect_hang_up(&ringer);
         assert_true(sys_clock_ns() - start >= 150 * 1000000u);
-        ENGINE_UNTIL(house, house->hangups == 1);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1);
         while (!ring_is_zero(&ringer))
                 usleep(1000);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void who_has_read_all_is_let_go_at_once(void **state)
+static void hangs_up_on_a_half_closed_client_once_it_read_everything(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct request *request;
         struct channel *channel;
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        request = generate(house, &ringer, 5);
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        request = generate(fixture, &ringer, 5);
         channel = request->channel;
         assert_int_equal(shutdown(ringer.client.fd, SHUT_WR), 0);
-        put_end(house, request, SMV_END_EOS, SMV_OK);
+        put_end(fixture, request, SMV_END_EOS, SMV_OK);
         ring_publish(&channel->writer);
         channel_show(channel);
         expect_ring_end(&ringer, 5);
         ring_release(&ringer.reader);
         assert_true(is_silent(&ringer.client, 50)); /* its request is not back yet */
-        forget(house, request);
-        retired(house, request);
+        forget(fixture, request);
+        retired(fixture, request);
         expect_hang_up(&ringer);
-        ENGINE_UNTIL(house, house->hangups == 1);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /*
  * RETIRED is posted before its END is shown, and the loop may look in between: for a
  * client that has read all else, it is not over yet.
  */
-static void nobody_is_let_go_before_its_end_is_shown(void **state)
+static void does_not_hang_up_before_the_END_is_visible(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct request *request;
         struct channel *channel;
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        request = generate(house, &ringer, 5);
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        request = generate(fixture, &ringer, 5);
         channel = request->channel;
         assert_int_equal(shutdown(ringer.client.fd, SHUT_WR), 0);
-        put_end(house, request, SMV_END_EOS, SMV_OK);
-        forget(house, request);
-        mailbox_post(house->from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
+        put_end(fixture, request, SMV_END_EOS, SMV_OK);
+        forget(fixture, request);
+        mailbox_post(fixture->from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
         /* of the step before */
         if (channel_raise(&channel->draining))
-                up(house, MAIL_WAKE, channel);
+                up(fixture, MAIL_WAKE, channel);
         assert_true(is_silent(&ringer.client, 100));
-        wake(house, channel); /* now the step is shown */
+        wake(fixture, channel); /* now the step is shown */
         expect_ring_end(&ringer, 5);
         ring_release(&ringer.reader);
         ringer_close(&ringer);
-        ENGINE_UNTIL(house, house->hangups == 1);
-        house_close(house);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1);
+        edge_fixture_close(fixture);
 }
 
 /* ---- the daemon leaves ---- */
 
-static void a_daemon_that_stops_leaves_what_was_not_read(void **state)
+static void shutdown_leaves_unread_records_in_the_rings(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringers[3];
 
         (void)state;
-        house_start(house, true);
+        edge_fixture_start(fixture, true);
         for (uint32_t i = 0; i < 3; i++) {
-                say_hello_with_ring(house, &ringers[i]);
-                generate(house, &ringers[i], 5);
-                assert_true(say(house, house->live[house->live_count - 1], 65 + i));
+                say_hello_with_ring(fixture, &ringers[i]);
+                generate(fixture, &ringers[i], 5);
+                assert_true(say(fixture, fixture->live[fixture->live_count - 1], 65 + i));
         }
-        drain(house, 2); /* the streams end, as cancelled by it */
-        assert_int_equal(house_stop(house), 0);
+        drain(fixture, 2); /* the streams end, as cancelled by it */
+        assert_int_equal(edge_fixture_stop(fixture), 0);
         for (uint32_t i = 0; i < 3; i++) {
                 const struct smv_record *record = ring_record(&ringers[i]);
 
@@ -233,14 +233,15 @@ static void a_daemon_that_stops_leaves_what_was_not_read(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_hung_up_ring_is_emptied_and_its_number_is_not_reused_before),
-                cmocka_unit_test(who_is_hung_up_sees_the_end_at_once),
-                cmocka_unit_test(who_never_asked_for_a_stream_leaves_as_others_do),
+                cmocka_unit_test(
+                        clears_the_ring_at_hangup_and_keeps_its_fd_until_the_engine_is_done),
+                cmocka_unit_test(a_hung_up_client_sees_the_hangup_at_once),
+                cmocka_unit_test(frees_a_ring_that_never_had_a_stream),
                 cmocka_unit_test(a_half_closed_client_has_time_to_read_its_ring),
-                cmocka_unit_test(but_not_for_ever),
-                cmocka_unit_test(who_has_read_all_is_let_go_at_once),
-                cmocka_unit_test(nobody_is_let_go_before_its_end_is_shown),
-                cmocka_unit_test(a_daemon_that_stops_leaves_what_was_not_read),
+                cmocka_unit_test(hangs_up_on_a_half_closed_client_after_stall_ms),
+                cmocka_unit_test(hangs_up_on_a_half_closed_client_once_it_read_everything),
+                cmocka_unit_test(does_not_hang_up_before_the_END_is_visible),
+                cmocka_unit_test(shutdown_leaves_unread_records_in_the_rings),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,9 +18,10 @@
 
 #include <cmocka.h>
 
+#include "daemon/edge/accept.h"
 #include "daemon/edge/listener.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
 
 #define ROUNDS 200
 
@@ -29,14 +30,14 @@ static uint32_t arrived, refused;
 static struct edge edge;
 
 /* The edge behind it: it counts. */
-void edge_arrive(struct edge *to, int fd)
+void accept_peer(struct edge *to, int fd)
 {
         (void)to;
         arrived++;
         close(fd);
 }
 
-void edge_refuse(struct edge *to, int fd, enum smv_code code, const char *message)
+void accept_refuse(struct edge *to, int fd, enum smv_code code, const char *message)
 {
         (void)to;
         assert_int_equal(code, SMV_BUSY);
@@ -117,7 +118,7 @@ static unsigned mode_of(const char *at)
         return st.st_mode & 0777;
 }
 
-static void what_is_not_said_is_the_owner_s_alone(void **state)
+static void by_default_only_the_owner_can_access_the_socket(void **state)
 {
         struct listener *listener;
         char why[256], at[160];
@@ -131,11 +132,9 @@ static void what_is_not_said_is_the_owner_s_alone(void **state)
         assert_int_equal(mode_of(path), 0600);
         snprintf(at, sizeof(at), "%s.lock", path);
         assert_int_equal(mode_of(at), 0600);
-        assert_ptr_equal(edge.listener, listener);
         listener_stop(listener);
         listener_stop(listener);
         listener_close(listener);
-        assert_null(edge.listener);
         assert_int_equal(access(path, F_OK), -1);
         assert_int_equal(access(at, F_OK), 0); /* the lock file stays */
 }
@@ -162,7 +161,7 @@ static unsigned group_of(const char *at)
         return st.st_gid;
 }
 
-static void directory_and_socket_are_as_open_as_asked_whatever_the_umask(void **state)
+static void sets_the_requested_modes_under_any_umask(void **state)
 {
         static const struct asked {
                 unsigned mode, directory, umask;
@@ -234,7 +233,7 @@ static int on_call(const char *call, void *arg)
         return 0;
 }
 
-static void at_no_moment_is_it_more_open_than_asked(void **state)
+static void the_socket_is_never_more_open_than_requested(void **state)
 {
         struct watched watched = { .mode = 0660, .gid = another_group() };
         mode_t before = umask(0);
@@ -252,7 +251,7 @@ static void at_no_moment_is_it_more_open_than_asked(void **state)
         listener_close(listener);
 }
 
-static void a_directory_that_was_there_stays_as_it_is(void **state)
+static void keeps_the_mode_of_an_existing_directory(void **state)
 {
         struct listener *listener;
         char why[256], in[96];
@@ -267,7 +266,7 @@ static void a_directory_that_was_there_stays_as_it_is(void **state)
         listener_close(listener);
 }
 
-static void a_group_that_is_none_is_told_before_anything_is_made(void **state)
+static void refuses_an_unknown_group_before_it_creates_files(void **state)
 {
         static const char *const none[] = { "no such-group", "4294967295", "99999999999", "-1" };
         struct listener *listener;
@@ -295,7 +294,7 @@ static int refuse_group(const char *call, void *arg)
         return strcmp(call, "fchownat") || stat(path, &st) ? 0 : -EPERM;
 }
 
-static void a_group_that_is_not_ours_to_give_is_told(void **state)
+static void refuses_a_group_that_the_daemon_cannot_set(void **state)
 {
         struct listener *listener;
         char why[256], expected[256], own[16];
@@ -328,7 +327,7 @@ static int swap(const char *call, void *arg)
         return 0;
 }
 
-static void a_link_that_is_put_in_its_place_opens_nothing(void **state)
+static void does_not_follow_a_symlink_that_replaces_the_socket(void **state)
 {
         struct listener *listener;
         char why[256], secret[96];
@@ -347,7 +346,7 @@ static void a_link_that_is_put_in_its_place_opens_nothing(void **state)
         unlink(secret);
 }
 
-static void a_second_daemon_is_told_who_holds_it(void **state)
+static void refuses_to_start_beside_another_daemon_and_names_its_pid(void **state)
 {
         struct listener *listener, *second;
         char why[256], holder[64];
@@ -356,7 +355,7 @@ static void a_second_daemon_is_told_who_holds_it(void **state)
         (void)state;
         assert_int_equal(open_one(&listener, why, sizeof(why)), 0);
         assert_int_equal(open_one(&second, why, sizeof(why)), LISTENER_E_HELD);
-        snprintf(holder, sizeof(holder), "held by pid %d", (int)getpid());
+        snprintf(holder, sizeof(holder), "in use by process %d", (int)getpid());
         assert_non_null(strstr(why, holder));
         assert_non_null(strstr(why, path));
         fd = connect_one(); /* and the first is as it was */
@@ -367,7 +366,7 @@ static void a_second_daemon_is_told_who_holds_it(void **state)
         listener_close(listener);
 }
 
-static void a_stale_socket_is_replaced(void **state)
+static void replaces_a_stale_socket(void **state)
 {
         struct listener *listener;
         char why[256];
@@ -390,7 +389,7 @@ static void a_stale_socket_is_replaced(void **state)
         listener_close(listener);
 }
 
-static void a_file_at_the_path_is_left_alone(void **state)
+static void does_not_remove_another_file_at_the_path(void **state)
 {
         struct listener *listener;
         char why[256], at[160];
@@ -403,15 +402,15 @@ static void a_file_at_the_path_is_left_alone(void **state)
         assert_int_equal(write(fd, "thesis", 6), 6);
         close(fd);
         assert_int_equal(open_one(&listener, why, sizeof(why)), -EEXIST);
-        assert_non_null(strstr(why, "no socket"));
+        assert_non_null(strstr(why, "not a socket"));
         fd = open(path, O_RDONLY);
         assert_int_equal(read(fd, at, 10), 6);
         close(fd);
 }
 
-static void a_path_too_long_for_a_socket_says_so(void **state)
+static void refuses_a_path_too_long_for_a_socket_with_the_limit(void **state)
 {
-        struct listener *listener;
+        struct listener *listener = NULL;
         char why[512], longest[200];
 
         const struct listener_conf conf = { .path = longest, .mode = 0600 };
@@ -428,8 +427,7 @@ static void a_path_too_long_for_a_socket_says_so(void **state)
         unlink(longest);
         strcat(longest, ".lock");
         unlink(longest);
-        if (edge.listener)
-                listener_close(edge.listener);
+        listener_close(listener);
 }
 
 static void the_default_path_follows_the_runtime_directory(void **state)
@@ -446,7 +444,7 @@ static void the_default_path_follows_the_runtime_directory(void **state)
         assert_string_equal(at, "/run/samovar/sock");
 }
 
-static void without_descriptors_it_refuses_and_does_not_spin(void **state)
+static void refuses_connections_without_free_descriptors_and_does_not_spin(void **state)
 {
         struct listener *listener;
         struct rlimit before, few;
@@ -494,7 +492,7 @@ static void starter(int start, int result, int stop)
         _exit(0); /* leaves the socket behind for the next round */
 }
 
-static void of_two_starters_one_wins_each_time(void **state)
+static void exactly_one_of_two_concurrent_starts_succeeds(void **state)
 {
         (void)state;
         for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -537,20 +535,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         const struct CMUnitTest tests[] = {
-                TEST(what_is_not_said_is_the_owner_s_alone),
-                TEST(directory_and_socket_are_as_open_as_asked_whatever_the_umask),
-                TEST(at_no_moment_is_it_more_open_than_asked),
-                TEST(a_directory_that_was_there_stays_as_it_is),
-                TEST(a_group_that_is_none_is_told_before_anything_is_made),
-                TEST(a_group_that_is_not_ours_to_give_is_told),
-                TEST(a_link_that_is_put_in_its_place_opens_nothing),
-                TEST(a_second_daemon_is_told_who_holds_it),
-                TEST(a_stale_socket_is_replaced),
-                TEST(a_file_at_the_path_is_left_alone),
-                TEST(a_path_too_long_for_a_socket_says_so),
+                TEST(by_default_only_the_owner_can_access_the_socket),
+                TEST(sets_the_requested_modes_under_any_umask),
+                TEST(the_socket_is_never_more_open_than_requested),
+                TEST(keeps_the_mode_of_an_existing_directory),
+                TEST(refuses_an_unknown_group_before_it_creates_files),
+                TEST(refuses_a_group_that_the_daemon_cannot_set),
+                TEST(does_not_follow_a_symlink_that_replaces_the_socket),
+                TEST(refuses_to_start_beside_another_daemon_and_names_its_pid),
+                TEST(replaces_a_stale_socket),
+                TEST(does_not_remove_another_file_at_the_path),
+                TEST(refuses_a_path_too_long_for_a_socket_with_the_limit),
                 TEST(the_default_path_follows_the_runtime_directory),
-                TEST(without_descriptors_it_refuses_and_does_not_spin),
-                TEST(of_two_starters_one_wins_each_time),
+                TEST(refuses_connections_without_free_descriptors_and_does_not_spin),
+                TEST(exactly_one_of_two_concurrent_starts_succeeds),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/error.h"
-#include "daemon/log.h"
-#include "daemon/sys.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
 
 static int kept_stderr;
 
@@ -62,7 +62,7 @@ static int tear_down(void **state)
                 ret_line[got] = '\0';                                                              \
         } while (0)
 
-static void line_has_level_event_and_values(void **state)
+static void a_line_has_level_event_and_values(void **state)
 {
         const char *volatile none = NULL;
         char line[2048];
@@ -79,7 +79,7 @@ static void line_has_level_event_and_values(void **state)
         assert_string_equal(line, "debug numbers low=-1 long=-9000000000\n");
 }
 
-static void no_byte_of_a_value_forges_a_line(void **state)
+static void escapes_values_so_that_they_cannot_forge_a_line(void **state)
 {
         char all[256], line[2048];
         size_t quotes = 0;
@@ -108,7 +108,7 @@ static void no_byte_of_a_value_forges_a_line(void **state)
         assert_int_equal(line[strlen(line) - 1], '\n');
 }
 
-static void long_line_is_cut_and_ended(void **state)
+static void cuts_a_long_line(void **state)
 {
         char value[5000], line[6000];
 
@@ -121,7 +121,7 @@ static void long_line_is_cut_and_ended(void **state)
         assert_null(strstr(line, "b="));
 }
 
-static void level_below_the_lowest_is_not_written(void **state)
+static void does_not_write_levels_below_the_threshold(void **state)
 {
         char bytes[64];
         int ends[2];
@@ -157,7 +157,7 @@ static void fill_sink(int to)
         assert_true(sys_clock_ns() - began < UINT64_C(60000000000));
 }
 
-static void full_pipe_loses_lines_and_never_blocks(void **state)
+static void a_full_pipe_loses_lines_and_never_blocks(void **state)
 {
         int ends[2];
 
@@ -171,7 +171,7 @@ static void full_pipe_loses_lines_and_never_blocks(void **state)
         close(ends[1]);
 }
 
-static void full_socket_loses_lines_and_never_blocks(void **state)
+static void a_full_socket_loses_lines_and_never_blocks(void **state)
 {
         int ends[2];
 
@@ -188,7 +188,7 @@ static int no_second_opening(const char *call, void *arg)
         return strcmp(call, "open") ? 0 : -EACCES;
 }
 
-static void full_pipe_that_cannot_be_reopened_is_asked_first(void **state)
+static void polls_a_pipe_that_cannot_be_reopened_before_it_writes(void **state)
 {
         int ends[2];
 
@@ -202,7 +202,7 @@ static void full_pipe_that_cannot_be_reopened_is_asked_first(void **state)
         close(ends[1]);
 }
 
-static void file_gets_every_line(void **state)
+static void a_file_receives_every_line(void **state)
 {
         char path[] = "/tmp/test-log-XXXXXX", bytes[64] = { 0 };
         int fd = mkstemp(path);
@@ -232,7 +232,7 @@ static int middle(int r)
         return error_pass(bottom(r));
 }
 
-static void trail_names_every_frame_from_the_birth_on(void **state)
+static void the_error_trail_lists_every_frame_since_the_error(void **state)
 {
         (void)state;
         assert_int_equal(error_pass(middle(-EIO)), -EIO);
@@ -252,7 +252,7 @@ static int deep(int depth)
         return depth ? error_pass(deep(depth - 1)) : error_raise(-EIO);
 }
 
-static void endless_trail_is_counted_not_overrun(void **state)
+static void the_error_trail_counts_frames_that_do_not_fit(void **state)
 {
         (void)state;
         assert_int_equal(deep(1000), -EIO);
@@ -265,7 +265,7 @@ static void *look_at_trail(void *arg)
         return NULL;
 }
 
-static void trail_is_its_threads_own(void **state)
+static void the_error_trail_is_thread_local(void **state)
 {
         pthread_t thread;
         size_t bytes = 99;
@@ -280,17 +280,17 @@ static void trail_is_its_threads_own(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(line_has_level_event_and_values),
-                cmocka_unit_test(no_byte_of_a_value_forges_a_line),
-                cmocka_unit_test(long_line_is_cut_and_ended),
-                cmocka_unit_test(level_below_the_lowest_is_not_written),
-                cmocka_unit_test(full_pipe_loses_lines_and_never_blocks),
-                cmocka_unit_test(full_socket_loses_lines_and_never_blocks),
-                cmocka_unit_test(full_pipe_that_cannot_be_reopened_is_asked_first),
-                cmocka_unit_test(file_gets_every_line),
-                cmocka_unit_test(trail_names_every_frame_from_the_birth_on),
-                cmocka_unit_test(endless_trail_is_counted_not_overrun),
-                cmocka_unit_test(trail_is_its_threads_own),
+                cmocka_unit_test(a_line_has_level_event_and_values),
+                cmocka_unit_test(escapes_values_so_that_they_cannot_forge_a_line),
+                cmocka_unit_test(cuts_a_long_line),
+                cmocka_unit_test(does_not_write_levels_below_the_threshold),
+                cmocka_unit_test(a_full_pipe_loses_lines_and_never_blocks),
+                cmocka_unit_test(a_full_socket_loses_lines_and_never_blocks),
+                cmocka_unit_test(polls_a_pipe_that_cannot_be_reopened_before_it_writes),
+                cmocka_unit_test(a_file_receives_every_line),
+                cmocka_unit_test(the_error_trail_lists_every_frame_since_the_error),
+                cmocka_unit_test(the_error_trail_counts_frames_that_do_not_fit),
+                cmocka_unit_test(the_error_trail_is_thread_local),
         };
         return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon/edge/loop.h"
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define PAIRS 4
 
@@ -86,7 +86,7 @@ static void free_all(void *arg, unsigned mask)
                 world->watches[i] = loop_watch_free(world->watches[i]);
 }
 
-static void a_handler_may_free_its_own_watch_and_others_that_are_due(void **state)
+static void a_handler_may_free_its_own_watch_and_pending_ones(void **state)
 {
         struct world *world = *state;
 
@@ -107,7 +107,7 @@ static void watch_nothing(void *arg, unsigned mask)
                 assert_int_equal(loop_watch_set(world->watches[i], 0), 0);
 }
 
-static void a_mask_of_nothing_is_obeyed_in_the_same_turn(void **state)
+static void an_empty_event_mask_takes_effect_in_the_same_turn(void **state)
 {
         struct world *world = *state;
 
@@ -177,7 +177,7 @@ static void a_timer_fires_once_each_time_it_is_set(void **state)
         assert_int_equal(world->timer_calls, 5);
 }
 
-static void a_set_timer_is_moved_and_a_cleared_one_is_silent(void **state)
+static void a_timer_can_be_moved_and_cleared(void **state)
 {
         struct world *world = *state;
         uint64_t began_ns = sys_clock_ns();
@@ -191,7 +191,7 @@ static void a_set_timer_is_moved_and_a_cleared_one_is_silent(void **state)
         assert_true(sys_clock_ns() - began_ns >= 29000000);
 }
 
-static void a_timer_never_fires_too_early(void **state)
+static void a_timer_never_fires_early(void **state)
 {
         struct world *world = *state;
 
@@ -214,7 +214,7 @@ static void a_timer_never_fires_too_early(void **state)
         (void)world;
 }
 
-static void a_stop_before_the_run_is_not_forgotten(void **state)
+static void a_stop_before_the_run_takes_effect(void **state)
 {
         struct world *world = *state;
 
@@ -230,7 +230,7 @@ static void on_usr1(void *arg)
         loop_stop(world->loop);
 }
 
-static void a_signal_comes_as_a_call(void **state)
+static void a_signal_calls_its_handler(void **state)
 {
         struct world *world = *state;
 
@@ -244,15 +244,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         const struct CMUnitTest tests[] = {
-                TEST(a_handler_may_free_its_own_watch_and_others_that_are_due),
-                TEST(a_mask_of_nothing_is_obeyed_in_the_same_turn),
+                TEST(a_handler_may_free_its_own_watch_and_pending_ones),
+                TEST(an_empty_event_mask_takes_effect_in_the_same_turn),
                 TEST(a_watch_is_level_triggered),
                 TEST(a_timer_may_free_itself),
                 TEST(a_timer_fires_once_each_time_it_is_set),
-                TEST(a_set_timer_is_moved_and_a_cleared_one_is_silent),
-                TEST(a_timer_never_fires_too_early),
-                TEST(a_stop_before_the_run_is_not_forgotten),
-                TEST(a_signal_comes_as_a_call),
+                TEST(a_timer_can_be_moved_and_cleared),
+                TEST(a_timer_never_fires_early),
+                TEST(a_stop_before_the_run_takes_effect),
+                TEST(a_signal_calls_its_handler),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-#include "daemon/mailbox.h"
+#include "daemon/ipc/mailbox.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define SECOND 1000000000u
 
@@ -51,7 +51,7 @@ static void pause_ns(long ns)
         nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-static void mails_come_in_order_and_as_many_as_are_asked_for(void **state)
+static void takes_mails_in_order_up_to_the_given_count(void **state)
 {
         struct mailbox *mailbox = open_box(8, -1);
         struct mail mails[8];
@@ -91,7 +91,7 @@ static bool overflows(uint32_t capacity, uint32_t mails)
         return !WIFEXITED(status) || WEXITSTATUS(status);
 }
 
-static void a_full_mailbox_is_a_bug(void **state)
+static void asserts_if_a_full_mailbox_is_posted_to(void **state)
 {
         (void)state;
         assert_false(overflows(1, 1));
@@ -100,7 +100,7 @@ static void a_full_mailbox_is_a_bug(void **state)
         assert_true(overflows(5, 9));
 }
 
-static void a_deadline_ends_the_sleep(void **state)
+static void a_take_returns_at_its_deadline(void **state)
 {
         struct mailbox *mailbox = open_box(4, -1);
         struct mail mail;
@@ -143,7 +143,7 @@ static void *answer(void *arg)
         return NULL;
 }
 
-static void no_wake_up_is_lost(void **state)
+static void no_wakeup_is_lost(void **state)
 {
         struct pair pair = { open_box(1, -1), open_box(1, -1) };
         uint64_t random = 8;
@@ -220,7 +220,7 @@ static void take_many(struct stream *stream, bool bell)
         pthread_join(thread, NULL);
 }
 
-static void a_million_mails_come_in_order(void **state)
+static void a_million_mails_arrive_in_order(void **state)
 {
         struct stream stream = { open_box(BOX, -1), 0, -1 };
 
@@ -239,7 +239,7 @@ static int open_bell(void)
 }
 
 /* It takes once for each ring, and few; mails left behind must ring again. */
-static void a_million_mails_ring_a_bell(void **state)
+static void no_eventfd_wakeup_is_lost_over_a_million_mails(void **state)
 {
         int bell = open_bell();
         struct stream stream = { open_box(BOX, bell), 0, bell };
@@ -259,7 +259,7 @@ static bool rang(int bell)
         return sys_read(bell, &rings, sizeof(rings)) == sizeof(rings);
 }
 
-static void the_bell_rings_only_for_a_sleeper(void **state)
+static void rings_the_eventfd_only_if_the_taker_may_sleep(void **state)
 {
         int bell = sys_eventfd();
         struct mailbox *mailbox = open_box(8, bell);
@@ -289,13 +289,13 @@ static void the_bell_rings_only_for_a_sleeper(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(mails_come_in_order_and_as_many_as_are_asked_for),
-                cmocka_unit_test(a_full_mailbox_is_a_bug),
-                cmocka_unit_test(a_deadline_ends_the_sleep),
-                cmocka_unit_test(no_wake_up_is_lost),
-                cmocka_unit_test(a_million_mails_come_in_order),
-                cmocka_unit_test(the_bell_rings_only_for_a_sleeper),
-                cmocka_unit_test(a_million_mails_ring_a_bell),
+                cmocka_unit_test(takes_mails_in_order_up_to_the_given_count),
+                cmocka_unit_test(asserts_if_a_full_mailbox_is_posted_to),
+                cmocka_unit_test(a_take_returns_at_its_deadline),
+                cmocka_unit_test(no_wakeup_is_lost),
+                cmocka_unit_test(a_million_mails_arrive_in_order),
+                cmocka_unit_test(rings_the_eventfd_only_if_the_taker_may_sleep),
+                cmocka_unit_test(no_eventfd_wakeup_is_lost_over_a_million_mails),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /*
- * How a conversation becomes a prompt: two jobs for the scribe, a charge between them, and a
- * client that may leave or cancel at any time.  The test is the scribe.
+ * How a conversation becomes a prompt: two jobs for the text worker, a charge between them, and a
+ * client that may leave or cancel at any time.  The test is the text worker.
  */
-#include "tests/unit/house-scribe.h"
+#include "tests/unit/edge-text-worker.h"
 
 #include "daemon/text/chat.h"
 
@@ -16,7 +16,7 @@ static const char chatml[] =
 #define HELLO_BYTES (sizeof(HELLO) - 1)
 
 struct talk {
-        struct house *house;
+        struct edge_fixture *fixture;
         struct chat *chat;
         struct client client;
 };
@@ -27,9 +27,9 @@ static int set_up(void **state)
         const struct chat_conf conf = { .plain = chatml };
 
         assert_int_equal(chat_open(&conf, &talk->chat), 0);
-        assert_null(chat_missing(talk->chat));
-        talk->house = house_new();
-        talk->house->served.chat = talk->chat;
+        assert_null(chat_refusal(talk->chat));
+        talk->fixture = edge_fixture_new();
+        talk->fixture->served.chat = talk->chat;
         *state = talk;
         return 0;
 }
@@ -43,18 +43,18 @@ static int tear_down(void **state)
         return 0;
 }
 
-static struct house *begin(struct talk *talk)
+static struct edge_fixture *begin(struct talk *talk)
 {
-        house_start(talk->house, false);
-        say_hello(talk->house, &talk->client);
-        return talk->house;
+        edge_fixture_start(talk->fixture, false);
+        say_hello(talk->fixture, &talk->client);
+        return talk->fixture;
 }
 
 static void end_talk(struct talk *talk)
 {
-        expect_nothing_held(talk->house, &talk->client);
+        expect_nothing_held(talk->fixture, &talk->client);
         client_close(&talk->client);
-        house_close(talk->house);
+        edge_fixture_close(talk->fixture);
 }
 
 /* One message, `pairs` more fields; a content of NULL is nil. */
@@ -84,27 +84,27 @@ static void ask_message(struct client *client, const char *op, uint32_t id, cons
         send_all(client, &frame);
 }
 
-static struct request *begun(struct house *house)
+static struct request *begun(struct edge_fixture *fixture)
 {
-        ENGINE_UNTIL(house, house->live_count);
-        return house->live[0];
+        ENGINE_UNTIL(fixture, fixture->live_count);
+        return fixture->live[0];
 }
 
-static void a_conversation_is_rendered_then_read_then_streamed(void **state)
+static void renders_then_tokenizes_then_streams_a_conversation(void **state)
 {
         struct talk *talk = *state;
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
         struct request *request;
 
         ask_message(&talk->client, "generate", 5, "hello", 5, false);
-        do_job(house);
-        do_job(house);
+        do_job(fixture);
+        do_job(fixture);
         assert_int_equal(reply_code(&talk->client, 5), SMV_OK);
-        request = begun(house);
+        request = begun(fixture);
         assert_int_equal(request->prompt_count, HELLO_BYTES); /* and no bos before it */
         for (size_t i = 0; i < HELLO_BYTES; i++)
                 assert_int_equal(request->sequence.tokens[i], HELLO[i]);
-        end(house, request, SMV_END_EOS, SMV_OK);
+        end(fixture, request, SMV_END_EOS, SMV_OK);
         expect_end(&talk->client, 5);
         end_talk(talk);
 }
@@ -129,49 +129,49 @@ static void expect_template(struct talk *talk, uint32_t id, const char *text, bo
         drop_frame(&talk->client, &reply);
 }
 
-static void a_template_shows_the_text_and_if_asked_its_ids(void **state)
+static void template_returns_the_text_and_on_request_its_ids(void **state)
 {
         struct talk *talk = *state;
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
 
         for (int tokenize = 0; tokenize < 2; tokenize++) {
                 ask_message(&talk->client, "template", 6, "hello", 5, tokenize);
-                do_job(house);
-                do_job(house);
+                do_job(fixture);
+                do_job(fixture);
                 expect_template(talk, 6, HELLO, tokenize);
         }
         end_talk(talk);
 }
 
-static void a_long_conversation_is_read_by_the_scribe_too(void **state)
+static void tokenizes_a_long_conversation_in_the_text_worker(void **state)
 {
         struct talk *talk = *state;
         char *text = letters(20000), *wanted = malloc(20000 + 64);
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
 
         snprintf(wanted, 20064, "<|im_start|>user\n%.*s<|im_end|>\n<|im_start|>assistant\n", 20000,
                  text);
         ask_message(&talk->client, "template", 6, text, 20000, true);
         for (int job = 0; job < 3; job++)
-                do_job(house);
+                do_job(fixture);
         expect_template(talk, 6, wanted, true);
         free(text);
         free(wanted);
         end_talk(talk);
 }
 
-static void what_the_template_refuses_is_refused_in_its_words(void **state)
+static void reports_the_message_of_a_template_that_refuses_a_conversation(void **state)
 {
         static const char *const ops[] = { "generate", "template" };
         struct talk *talk = *state;
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
 
         for (size_t i = 0; i < 2; i++) {
                 msgpack_unpacked reply;
                 const msgpack_object *said;
 
                 ask_message(&talk->client, ops[i], 7, NULL, 0, false);
-                do_job(house);
+                do_job(fixture);
                 assert_true(next_reply(&talk->client, &reply));
                 assert_int_equal(get_uint(&reply.data, "code"), SMV_BAD_VALUE);
                 said = get(&reply.data, "message");
@@ -181,16 +181,16 @@ static void what_the_template_refuses_is_refused_in_its_words(void **state)
                 assert_memory_equal(said->via.str.ptr, "messages", 8);
                 drop_frame(&talk->client, &reply);
         }
-        assert_int_equal(counter_get(&house->stats.requests_refused), 1);
+        assert_int_equal(counter_get(&fixture->stats.requests_refused), 1);
         end_talk(talk);
 }
 
-static void a_model_without_a_template_refuses_messages_by_name(void **state)
+static void refuses_messages_for_a_model_without_a_template(void **state)
 {
         struct talk *talk = *state;
-        struct house *house = talk->house;
+        struct edge_fixture *fixture = talk->fixture;
 
-        house->served.chat = NULL;
+        fixture->served.chat = NULL;
         begin(talk);
         ask_message(&talk->client, "generate", 7, "hello", 5, false);
         assert_int_equal(reply_code(&talk->client, 7), SMV_NO_TEMPLATE);
@@ -200,14 +200,14 @@ static void a_model_without_a_template_refuses_messages_by_name(void **state)
 }
 
 /* Before its first job, between the two, and after the second; asked with each operation. */
-static void a_conversation_may_be_cancelled_at_every_step(void **state)
+static void can_cancel_a_conversation_in_every_stage(void **state)
 {
         static const char *const ops[] = { "generate", "template" };
         struct talk *talk = *state;
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
 
         for (uint32_t i = 0; i < 4; i++) {
-                struct scribe_job *job;
+                struct text_job *job;
 
                 ask_message(&talk->client, ops[i % 2], 10 + i, "hello", 5, true);
                 if (i % 2 == 0) /* tokenize is no field of generate */
@@ -215,95 +215,95 @@ static void a_conversation_may_be_cancelled_at_every_step(void **state)
                 if (i % 2 == 0)
                         ask_message(&talk->client, ops[0], 10 + i, "hello", 5, false);
                 if (i / 2)
-                        do_job(house);
-                job = take_job(house);
+                        do_job(fixture);
+                job = take_job(fixture);
                 ask_cancel(&talk->client, 20, 10 + i);
                 assert_int_equal(reply_code(&talk->client, 20), SMV_OK);
-                assert_true(scribe_is_cancelled(job));
+                assert_true(text_job_is_cancelled(job));
                 job->result = job->work(job);
                 assert_int_equal(job->result, -ECANCELED);
-                give_back(house, job);
+                give_back(fixture, job);
                 assert_int_equal(reply_code(&talk->client, 10 + i), SMV_CANCELLED);
         }
         end_talk(talk);
 }
 
 /* The job is done when the cancel comes: its result is thrown away. */
-static void a_rendered_conversation_that_nobody_wants_goes_no_further(void **state)
+static void discards_a_rendered_conversation_that_was_cancelled(void **state)
 {
         struct talk *talk = *state;
-        struct house *house = begin(talk);
-        struct scribe_job *job;
+        struct edge_fixture *fixture = begin(talk);
+        struct text_job *job;
 
         ask_message(&talk->client, "generate", 10, "hello", 5, false);
-        job = take_job(house);
+        job = take_job(fixture);
         job->result = job->work(job);
         assert_int_equal(job->result, 0);
         ask_cancel(&talk->client, 20, 10);
         assert_int_equal(reply_code(&talk->client, 20), SMV_OK);
-        give_back(house, job);
+        give_back(fixture, job);
         assert_int_equal(reply_code(&talk->client, 10), SMV_CANCELLED);
         end_talk(talk);
 }
 
-static void who_goes_while_it_is_rendered_leaves_nothing(void **state)
+static void frees_a_conversation_if_its_client_disconnects_while_it_is_rendered(void **state)
 {
         static const char *const ops[] = { "generate", "template" };
         struct talk *talk = *state;
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
 
         for (uint32_t i = 0; i < 4; i++) {
-                struct scribe_job *job;
+                struct text_job *job;
                 struct client other;
 
-                say_hello(house, &other);
+                say_hello(fixture, &other);
                 ask_message(&other, ops[i % 2], 3, "hello", 5, false);
                 if (i / 2)
-                        do_job(house);
-                job = take_job(house);
+                        do_job(fixture);
+                job = take_job(fixture);
                 client_close(&other);
                 let_loop_turn(&talk->client);
                 job->result = job->work(job);
-                give_back(house, job);
-                expect_nothing_held(house, &talk->client);
+                give_back(fixture, job);
+                expect_nothing_held(fixture, &talk->client);
         }
         end_talk(talk);
 }
 
-static void a_conversation_is_charged_as_it_is_sent_and_then_as_it_became(void **state)
+static void charges_a_conversation_as_sent_and_then_as_rendered(void **state)
 {
         struct talk *talk = *state;
-        struct house *house = begin(talk);
+        struct edge_fixture *fixture = begin(talk);
         uint64_t sent, became;
 
         ask_message(&talk->client, "template", 6, "hello", 5, true);
         let_loop_turn(&talk->client);
         sent = charge_of(&talk->client, "prompt_bytes");
-        do_job(house);
+        do_job(fixture);
         let_loop_turn(&talk->client);
         became = charge_of(&talk->client, "prompt_bytes");
         /* Its text, an id for each byte of that and one more, and two parts of 16 bytes. */
         assert_int_equal(became - sent, HELLO_BYTES + 4 * (HELLO_BYTES + 1) + 2 * 16);
-        do_job(house);
+        do_job(fixture);
         expect_template(talk, 6, HELLO, true);
         end_talk(talk);
 }
 
-static void what_it_became_may_be_too_much_for_its_user(void **state)
+static void refuses_a_rendered_conversation_over_the_byte_limit_of_its_user(void **state)
 {
         static const char *const ops[] = { "generate", "template" };
         struct talk *talk = *state;
         char *text = letters(4000);
-        struct house *house = talk->house;
+        struct edge_fixture *fixture = talk->fixture;
 
-        house->config.uid_prompt_bytes = 12000; /* 4000 and its ids are more */
+        fixture->config.uid_prompt_bytes = 12000; /* 4000 and its ids are more */
         begin(talk);
         for (size_t i = 0; i < 2; i++) {
                 ask_message(&talk->client, ops[i], 6, text, 4000, false);
-                do_job(house);
+                do_job(fixture);
                 /* without ids the charge is not too much */
                 if (i)
-                        do_job(house);
+                        do_job(fixture);
                 assert_int_equal(reply_code(&talk->client, 6), i ? SMV_OK : SMV_QUOTA);
         }
         free(text);
@@ -316,7 +316,7 @@ static bool third_time(void *times)
 }
 
 /* Else it would be refused, for it would work longer than templates may. */
-static void a_rendering_is_given_up_on_its_way(void **state)
+static void cancels_a_rendering_in_the_middle(void **state)
 {
         const struct chat_conf conf = { .plain =
                                                 "{% for a in range(9999) %}{% for b in range(9999) "
@@ -344,23 +344,23 @@ static void a_rendering_is_given_up_on_its_way(void **state)
         arena_free(arena);
 }
 
-static void a_daemon_that_stops_renders_nothing_more(void **state)
+static void shutdown_discards_a_rendered_conversation(void **state)
 {
         struct talk *talk = *state;
-        struct house *house = begin(talk);
-        struct scribe_job *job;
+        struct edge_fixture *fixture = begin(talk);
+        struct text_job *job;
 
         ask_message(&talk->client, "generate", 10, "hello", 5, false);
-        job = take_job(house);
-        drain(house, 2);
-        while (!scribe_is_cancelled(job))
+        job = take_job(fixture);
+        drain(fixture, 2);
+        while (!text_job_is_cancelled(job))
                 usleep(1000);
         job->result = 0; /* it was just done */
         job->result = job->work(job);
-        give_back(house, job);
+        give_back(fixture, job);
         assert_int_equal(reply_code(&talk->client, 10), SMV_SHUTTING_DOWN);
         client_close(&talk->client);
-        assert_int_equal(house_stop(house), 0);
+        assert_int_equal(edge_fixture_stop(fixture), 0);
 }
 
 #define TOLD(story) cmocka_unit_test_setup_teardown(story, set_up, tear_down)
@@ -368,18 +368,18 @@ static void a_daemon_that_stops_renders_nothing_more(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TOLD(a_conversation_is_rendered_then_read_then_streamed),
-                TOLD(a_template_shows_the_text_and_if_asked_its_ids),
-                TOLD(a_long_conversation_is_read_by_the_scribe_too),
-                TOLD(what_the_template_refuses_is_refused_in_its_words),
-                TOLD(a_model_without_a_template_refuses_messages_by_name),
-                TOLD(a_conversation_may_be_cancelled_at_every_step),
-                TOLD(a_rendered_conversation_that_nobody_wants_goes_no_further),
-                TOLD(who_goes_while_it_is_rendered_leaves_nothing),
-                TOLD(a_conversation_is_charged_as_it_is_sent_and_then_as_it_became),
-                TOLD(what_it_became_may_be_too_much_for_its_user),
-                cmocka_unit_test(a_rendering_is_given_up_on_its_way),
-                TOLD(a_daemon_that_stops_renders_nothing_more),
+                TOLD(renders_then_tokenizes_then_streams_a_conversation),
+                TOLD(template_returns_the_text_and_on_request_its_ids),
+                TOLD(tokenizes_a_long_conversation_in_the_text_worker),
+                TOLD(reports_the_message_of_a_template_that_refuses_a_conversation),
+                TOLD(refuses_messages_for_a_model_without_a_template),
+                TOLD(can_cancel_a_conversation_in_every_stage),
+                TOLD(discards_a_rendered_conversation_that_was_cancelled),
+                TOLD(frees_a_conversation_if_its_client_disconnects_while_it_is_rendered),
+                TOLD(charges_a_conversation_as_sent_and_then_as_rendered),
+                TOLD(refuses_a_rendered_conversation_over_the_byte_limit_of_its_user),
+                cmocka_unit_test(cancels_a_rendering_in_the_middle),
+                TOLD(shutdown_discards_a_rendered_conversation),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 #include "tests/unit/model-rig.h"
 
 #define LEN     40u
@@ -25,7 +25,7 @@ static uint32_t texts[RIG_SLOTS][LEN];
 /* A model file at `to`, made by the generator with these arguments. */
 static void make(const char *to, const char *arguments)
 {
-        const char *maker = getenv("BABBLE_MAKER");
+        const char *maker = getenv("TOY_MODEL_MAKER");
         char command[1024];
 
         snprintf(command, sizeof(command), "'%s' '%s' %s", maker, to, arguments);
@@ -35,8 +35,8 @@ static void make(const char *to, const char *arguments)
 static int set_up(void **state)
 {
         (void)state;
-        if (!getenv("BABBLE_MAKER")) {
-                print_error("BABBLE_MAKER does not say where the generator is\n");
+        if (!getenv("TOY_MODEL_MAKER")) {
+                print_error("TOY_MODEL_MAKER does not say where the generator is\n");
                 return -1;
         }
         if (!mkdtemp(folder))
@@ -84,7 +84,7 @@ static float *run_alone(const char *backend, uint32_t threads, uint32_t text, ui
         return logits;
 }
 
-static void batched_is_alone_bit_for_bit(void **state)
+static void a_batched_row_equals_the_row_alone_bit_for_bit(void **state)
 {
         static const uint32_t counts[RIG_SLOTS] = { 21, 33, 7 };
         static float batched[RIG_ROWS][VOCAB];
@@ -111,7 +111,7 @@ static void batched_is_alone_bit_for_bit(void **state)
         }
 }
 
-static void chunked_is_whole_bit_for_bit(void **state)
+static void a_chunked_prefill_equals_a_whole_one_bit_for_bit(void **state)
 {
         static const uint32_t chunks[] = { 1, 3, 16, 17 };
 
@@ -130,7 +130,7 @@ static void chunked_is_whole_bit_for_bit(void **state)
         }
 }
 
-static void threads_change_no_bit(void **state)
+static void the_number_of_threads_changes_no_bit(void **state)
 {
         float *one, *three;
 
@@ -184,7 +184,7 @@ static void ref_and_cpu_agree(void **state)
  * From the file to the logits; the cpu backend rounds the numbers that it multiplies with such
  * weights.
  */
-static void ref_and_cpu_are_near_in_every_type_that_rows_are_rounded_for(void **state)
+static void ref_and_cpu_are_close_for_types_with_quantised_activations(void **state)
 {
         static const char *const types[] = { "bf16", "q4_0",  "q4_1",  "q5_0", "q5_1",
                                              "q8_0", "q2_k",  "q3_k",  "q4_k", "q5_k",
@@ -206,7 +206,7 @@ static void ref_and_cpu_are_near_in_every_type_that_rows_are_rounded_for(void **
         }
 }
 
-static void the_past_matters(void **state)
+static void logits_depend_on_earlier_tokens(void **state)
 {
         uint32_t last = texts[0][LEN - 1], tokens[RIG_ROWS];
         float *whole, alone[VOCAB];
@@ -228,7 +228,7 @@ static void the_past_matters(void **state)
 }
 
 /* Each is read, and used: other numbers in it are other logits. */
-static void every_tensor_matters(void **state)
+static void changing_any_tensor_changes_the_logits(void **state)
 {
         const struct tensor *tensor;
         float *before, *after, number;
@@ -262,7 +262,7 @@ static void every_tensor_matters(void **state)
         free(before);
 }
 
-static void plan_of_memory_counts_kv_and_weights(void **state)
+static void model_measure_counts_kv_weights_and_activations(void **state)
 {
         struct model_conf conf = { .rows_max = 8, .wants_max = 4, .blocks = 10, .kv = KV_F16 };
         struct model_bytes bytes;
@@ -311,7 +311,7 @@ struct damage {
 #define U32(name, literal, message) AT(name, 4, literal "\0\0\0", message)
 
 static const struct damage damages[] = {
-        AT("general.architecture", 12, "lemma", "architecture 'lemma' is not served yet"),
+        AT("general.architecture", 12, "lemma", "architecture 'lemma' is not supported yet"),
         AT("general.architecture", -1, "x", "'general.architecture' is missing"),
         AT("llama.block_count", -1, "x", "'llama.block_count' is missing"),
         AT("llama.block_count", 0, "\6", "'llama.block_count' is not a whole number"),
@@ -319,16 +319,16 @@ static const struct damage damages[] = {
         AT("llama.block_count", 4, "\1\4\0\0", "'llama.block_count' is 1025, not"),
         AT("llama.block_count", 4, "\xff\xff\xff\xff", "'llama.block_count' is 4294967295, not"),
         U32("llama.block_count", "\3", "tensor 'blk.2.attn_norm.weight' is missing"),
-        U32("llama.block_count", "\1", "tensor 'blk.1.attn_norm.weight' has no place"),
+        U32("llama.block_count", "\1", "tensor 'blk.1.attn_norm.weight' is unexpected"),
         U32("llama.embedding_length", "\0", "embedding_length' is 0"),
         AT("llama.embedding_length", 4, "\1\0\x10\0", "embedding_length' is 1048577"),
         U32("llama.embedding_length", "\x40", "is 258 x 48, not 258 x 64"),
         U32("llama.feed_forward_length", "\0", "feed_forward_length' is 0"),
         U32("llama.attention.head_count", "\0", "head_count' is 0"),
-        U32("llama.attention.head_count_kv", "\4", "6 heads do not divide among 4"),
+        U32("llama.attention.head_count_kv", "\4", "6 heads are not a multiple of 4"),
         U32("llama.attention.key_length", "\1", "key_length' is 1, not 2 to 512"),
         AT("llama.attention.key_length", 4, "\1\2\0\0", "key_length' is 513, not 2 to 512"),
-        U32("llama.rope.dimension_count", "\7", "rope turns 7"),
+        U32("llama.rope.dimension_count", "\7", "rope rotates 7"),
         U32("llama.rope.dimension_count", "\x0c", "dimension_count' is 12, not 0 to 10"),
         AT("llama.attention.layer_norm_rms_epsilon", 4, "\0\0\xc0\x7f", "rms_epsilon' is "),
         AT("llama.attention.layer_norm_rms_epsilon", 4, "\0\0\0\0", "rms_epsilon' is 0"),
@@ -340,14 +340,14 @@ static const struct damage damages[] = {
         AT("tokenizer.ggml.eos_token_id", 4, "\2\1\0\0", "eos_token_id' is 258, not 0 to 257"),
         AT("token_embd.weight", -1, "x", "tensor 'token_embd.weight' is missing"),
         AT("blk.1.attn_q.weight", -1, "x", "tensor 'blk.1.attn_q.weight' is missing"),
-        AT("output.weight", -1, "x", "tensor 'output.weighx' has no place"),
+        AT("output.weight", -1, "x", "tensor 'output.weighx' is unexpected"),
         AT("blk.0.ffn_up.weight", 4, "\x50\0\0\0\0\0\0\0\x30", "'blk.0.ffn_up.weight' is 48 x 80"),
         AT("blk.0.ffn_up.weight", 20, "\x1c", "overlaps"),
-        AT("blk.0.ffn_up.weight", 20, "\x1a", "type I32 is not served"),
+        AT("blk.0.ffn_up.weight", 20, "\x1a", "type I32 is not supported"),
         AT("blk.0.ffn_up.weight", 20, "\x63", "type is unknown"),
 };
 
-static void every_damage_is_refused_by_name(void **state)
+static void refuses_each_malformed_model_with_its_message(void **state)
 {
         uint8_t *bytes;
         unsigned bad = 0;
@@ -387,7 +387,7 @@ static void every_damage_is_refused_by_name(void **state)
         free(bytes);
 }
 
-static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
+static void reports_a_file_that_shrinks_while_it_is_read(void **state)
 {
         struct kernels_conf conf = { .threads = 1,
                                      .isa = "auto",
@@ -425,7 +425,7 @@ static int fail_at(const char *call, void *arg)
         return (*(int *)arg)-- == 0 ? -EIO : 0;
 }
 
-static void every_system_call_may_fail(void **state)
+static void returns_the_error_of_each_failing_system_call(void **state)
 {
         struct rig rig;
         int left, n = 0, r;
@@ -447,7 +447,7 @@ static void every_system_call_may_fail(void **state)
         assert_true(n > 20);
 }
 
-static void babble_is_pronounceable_and_the_same_each_time(void **state)
+static void the_toy_model_is_reproducible_and_writes_words(void **state)
 {
         uint8_t *once, *again;
         size_t count, count_again;
@@ -487,18 +487,18 @@ static void babble_is_pronounceable_and_the_same_each_time(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(batched_is_alone_bit_for_bit),
-                cmocka_unit_test(chunked_is_whole_bit_for_bit),
-                cmocka_unit_test(threads_change_no_bit),
+                cmocka_unit_test(a_batched_row_equals_the_row_alone_bit_for_bit),
+                cmocka_unit_test(a_chunked_prefill_equals_a_whole_one_bit_for_bit),
+                cmocka_unit_test(the_number_of_threads_changes_no_bit),
                 cmocka_unit_test(ref_and_cpu_agree),
-                cmocka_unit_test(ref_and_cpu_are_near_in_every_type_that_rows_are_rounded_for),
-                cmocka_unit_test(the_past_matters),
-                cmocka_unit_test(every_tensor_matters),
-                cmocka_unit_test(plan_of_memory_counts_kv_and_weights),
-                cmocka_unit_test(every_damage_is_refused_by_name),
-                cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
-                cmocka_unit_test(every_system_call_may_fail),
-                cmocka_unit_test(babble_is_pronounceable_and_the_same_each_time),
+                cmocka_unit_test(ref_and_cpu_are_close_for_types_with_quantised_activations),
+                cmocka_unit_test(logits_depend_on_earlier_tokens),
+                cmocka_unit_test(changing_any_tensor_changes_the_logits),
+                cmocka_unit_test(model_measure_counts_kv_weights_and_activations),
+                cmocka_unit_test(refuses_each_malformed_model_with_its_message),
+                cmocka_unit_test(reports_a_file_that_shrinks_while_it_is_read),
+                cmocka_unit_test(returns_the_error_of_each_failing_system_call),
+                cmocka_unit_test(the_toy_model_is_reproducible_and_writes_words),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

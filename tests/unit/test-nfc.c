@@ -18,7 +18,7 @@ static void check(const char *text, const char *wanted)
         free(made);
 }
 
-static void letters_and_marks_compose(void **state)
+static void composes_letters_and_marks(void **state)
 {
         (void)state;
         check("", "");
@@ -30,7 +30,7 @@ static void letters_and_marks_compose(void **state)
         check("\xE1\xB8\xA9", "\xE1\xB8\xA9"); /* h with a cedilla stays */
 }
 
-static void marks_are_put_in_order_and_block_each_other(void **state)
+static void orders_marks_and_lets_them_block_composition(void **state)
 {
         (void)state;
         /* s, dot above (230), dot below (220): the one below comes first, both compose. */
@@ -47,7 +47,7 @@ static void marks_are_put_in_order_and_block_each_other(void **state)
               "eb\xCC\x81");
 }
 
-static void what_is_excluded_from_composition_stays_apart(void **state)
+static void keeps_composition_exclusions_decomposed(void **state)
 {
         (void)state;
         check("\xE0\xA5\x98", "\xE0\xA4\x95\xE0\xA4\xBC"); /* Devanagari qa */
@@ -56,7 +56,7 @@ static void what_is_excluded_from_composition_stays_apart(void **state)
         check("\xCD\x84", "\xCC\x88\xCC\x81");
 }
 
-static void hangul_is_arithmetic(void **state)
+static void composes_hangul_syllables(void **state)
 {
         (void)state;
         check("\xE1\x84\x80\xE1\x85\xA1", "\xEA\xB0\x80");             /* ga */
@@ -67,7 +67,7 @@ static void hangul_is_arithmetic(void **state)
         check("\xE1\x86\xA8\xE1\x85\xA1", "\xE1\x86\xA8\xE1\x85\xA1");
 }
 
-static void bytes_that_are_no_text_stay(void **state)
+static void keeps_invalid_utf8_unchanged(void **state)
 {
         (void)state;
         check("\xFF"
@@ -76,7 +76,7 @@ static void bytes_that_are_no_text_stay(void **state)
         check("\xED\xA0\x80", "\xED\xA0\x80");
 }
 
-static void a_text_of_marks_is_ordered_in_linear_time(void **state)
+static void orders_a_long_run_of_marks_in_linear_time(void **state)
 {
         static const char *const marks[] = { "\xCC\x81", "\xCC\xA3", "\xCC\xA7", "\xCC\xB4" };
         const size_t count = 1u << 19;
@@ -104,7 +104,7 @@ static void a_text_of_marks_is_ordered_in_linear_time(void **state)
         free(text);
 }
 
-static void nothing_grows_beyond_what_is_promised(void **state)
+static void no_character_grows_beyond_NFC_GROWTH(void **state)
 {
         (void)state;
         for (uint32_t code = 1; code < 0x110000; code++) {
@@ -128,13 +128,13 @@ static void nothing_grows_beyond_what_is_promised(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(letters_and_marks_compose),
-                cmocka_unit_test(marks_are_put_in_order_and_block_each_other),
-                cmocka_unit_test(what_is_excluded_from_composition_stays_apart),
-                cmocka_unit_test(hangul_is_arithmetic),
-                cmocka_unit_test(bytes_that_are_no_text_stay),
-                cmocka_unit_test(a_text_of_marks_is_ordered_in_linear_time),
-                cmocka_unit_test(nothing_grows_beyond_what_is_promised),
+                cmocka_unit_test(composes_letters_and_marks),
+                cmocka_unit_test(orders_marks_and_lets_them_block_composition),
+                cmocka_unit_test(keeps_composition_exclusions_decomposed),
+                cmocka_unit_test(composes_hangul_syllables),
+                cmocka_unit_test(keeps_invalid_utf8_unchanged),
+                cmocka_unit_test(orders_a_long_run_of_marks_in_linear_time),
+                cmocka_unit_test(no_character_grows_beyond_NFC_GROWTH),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

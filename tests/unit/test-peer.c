@@ -1,22 +1,22 @@
-/* Peers as clients see them: hello, frames, the scribe's work, limits, and the end. */
-#include "tests/unit/house-scribe.h"
+/* Peers as clients see them: hello, frames, the text worker's work, limits, and the end. */
+#include "tests/unit/edge-text-worker.h"
 
 /* ---- hello ---- */
 
-static void hello_comes_first_and_once(void **state)
+static void requires_one_hello_before_other_operations(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client a, b, c;
         msgpack_unpacked reply;
 
         (void)state;
-        house_start(house, true);
-        client_open(house, &a);
+        edge_fixture_start(fixture, true);
+        client_open(fixture, &a);
         ask_plain(&a, "status", 5);
         assert_int_equal(reply_code(&a, 5), SMV_NO_HELLO);
         assert_true(is_closed(&a));
 
-        client_open(house, &b);
+        client_open(fixture, &b);
         ask_hello(&b, 7, 0, 3);
         assert_true(next_reply(&b, &reply));
         assert_int_equal(get_uint(&reply.data, "id"), 7);
@@ -31,34 +31,34 @@ static void hello_comes_first_and_once(void **state)
         ask_plain(&b, "status", 9);
         assert_int_equal(reply_code(&b, 9), SMV_OK);
 
-        client_open(house, &c);
+        client_open(fixture, &c);
         ask_hello(&c, 1, 4, 9);
         assert_int_equal(reply_code(&c, 1), SMV_VERSION);
         assert_true(is_closed(&c));
         client_close(&a);
         client_close(&b);
         client_close(&c);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void hello_has_a_deadline_and_so_has_every_frame(void **state)
+static void hello_and_each_frame_have_a_deadline(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client a, b;
 
         (void)state;
-        house->config.hello_ms = 50;
-        house_start(house, true);
-        client_open(house, &a);
+        fixture->config.hello_timeout_ms = 50;
+        edge_fixture_start(fixture, true);
+        client_open(fixture, &a);
         assert_int_equal(reply_code(&a, 0), SMV_TIMEOUT);
         assert_true(is_closed(&a));
         client_close(&a);
-        house_close(house);
+        edge_fixture_close(fixture);
 
-        house = house_new(); /* where a hello has all its time */
-        house->config.frame_ms = 50;
-        house_start(house, true);
-        say_hello(house, &b);
+        fixture = edge_fixture_new(); /* where a hello has all its time */
+        fixture->config.frame_timeout_ms = 50;
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &b);
         usleep(100000); /* between frames there is none */
         ask_plain(&b, "status", 2);
         assert_int_equal(reply_code(&b, 2), SMV_OK);
@@ -70,21 +70,21 @@ static void hello_has_a_deadline_and_so_has_every_frame(void **state)
         assert_int_equal(reply_code(&b, 0), SMV_TIMEOUT);
         assert_true(is_closed(&b));
         client_close(&b);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void what_is_no_frame_ends_the_connection_after_its_reply(void **state)
+static void replies_to_a_malformed_frame_and_closes_the_connection(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client a, b;
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &a);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &a);
         assert_int_equal(send(a.fd, "\xff\xff\xff\x7f", 4, MSG_NOSIGNAL), 4);
         assert_int_equal(reply_code(&a, 0), SMV_BAD_FRAME);
         assert_true(is_closed(&a));
-        say_hello(house, &b);
+        say_hello(fixture, &b);
         ask_plain(&b, "nonsense", 3);
         assert_int_equal(reply_code(&b, 3), SMV_BAD_VALUE);
         assert_int_equal(send(b.fd, "\0\0\0\0", 4, MSG_NOSIGNAL), 4); /* a doorbell */
@@ -92,21 +92,21 @@ static void what_is_no_frame_ends_the_connection_after_its_reply(void **state)
         assert_int_equal(reply_code(&b, 4), SMV_OK);
         client_close(&a);
         client_close(&b);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-/* ---- the scribe ---- */
+/* ---- the text worker ---- */
 
-static void tokens_of_a_text_and_back(void **state)
+static void tokenizes_and_detokenizes_text(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client;
         msgpack_unpacked reply;
         uint32_t ids[] = { 'H', 'i', 0xff, BOS };
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         ask_text(&client, "tokenize", 2, "text", "Hi\xc3\xa9", 4);
         assert_true(next_reply(&client, &reply));
         assert_int_equal(get(&reply.data, "tokens")->via.array.size, 4);
@@ -126,19 +126,19 @@ static void tokens_of_a_text_and_back(void **state)
         assert_int_equal(charge_of(&client, "requests"), 0);
         assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
         client_close(&client);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent(void **state)
+static void refuses_a_reply_longer_than_a_frame(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client;
         size_t bytes = (1 << 20) - 64;
         char *text = malloc(bytes);
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         memset(text, 'x', bytes);
         ask_text(&client, "tokenize", 2, "text", text, bytes);
         assert_int_equal(reply_code(&client, 2), SMV_OK);
@@ -150,11 +150,11 @@ static void an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent(void **
         assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
         free(text);
         client_close(&client);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /* Undoes the job if that was requested; otherwise gives it two ids that no tokenizer made. */
-static void give_two_ids(struct house *house, struct scribe_job *job)
+static void give_two_ids(struct edge_fixture *fixture, struct text_job *job)
 {
         if (job->cancelled) {
                 job->result = -ECANCELED;
@@ -162,76 +162,76 @@ static void give_two_ids(struct house *house, struct scribe_job *job)
                 job->id_count = 2;
                 job->ids = calloc(2, sizeof(*job->ids));
         }
-        give_back(house, job);
+        give_back(fixture, job);
 }
 
-static void a_generate_cancelled_at_the_scribe_never_reaches_the_engine(void **state)
+static void a_generate_cancelled_while_tokenized_never_reaches_the_engine(void **state)
 {
-        struct house *house = house_new();
-        struct scribe_job *job;
+        struct edge_fixture *fixture = edge_fixture_new();
+        struct text_job *job;
         struct client client;
 
         (void)state;
-        house_start(house, false);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, false);
+        say_hello(fixture, &client);
         ask_text(&client, "generate", 5, "prompt", "hello", 5);
-        job = take_job(house);
+        job = take_job(fixture);
         ask_generate(&client, 5);
         assert_int_equal(reply_code(&client, 5), SMV_DUP_ID);
         ask_cancel(&client, 6, 5);
         assert_int_equal(reply_code(&client, 6), SMV_OK);
         assert_true(job->cancelled);
-        give_two_ids(house, job);
+        give_two_ids(fixture, job);
         assert_int_equal(reply_code(&client, 5), SMV_CANCELLED);
         assert_int_equal(charge_of(&client, "requests"), 0);
-        assert_int_equal(house->submits, 0);
+        assert_int_equal(fixture->submits, 0);
         client_close(&client);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void jobs_come_back_to_a_peer_that_is_gone(void **state)
+static void frees_jobs_that_return_after_their_client_disconnected(void **state)
 {
-        struct house *house = house_new();
-        struct scribe_job *jobs[3];
+        struct edge_fixture *fixture = edge_fixture_new();
+        struct text_job *jobs[3];
         struct client client, witness;
 
         (void)state;
-        house_start(house, false);
-        say_hello(house, &witness);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, false);
+        say_hello(fixture, &witness);
+        say_hello(fixture, &client);
         ask_text(&client, "generate", 5, "prompt", "hello", 5);
         ask_text(&client, "tokenize", 6, "text", "hello", 5);
         ask_tokens(&client, "detokenize", 7, (uint32_t[]){ 65 }, 1);
         for (uint32_t i = 0; i < 3; i++)
-                jobs[i] = take_job(house);
+                jobs[i] = take_job(fixture);
         assert_int_equal(charge_of(&witness, "requests"), 3);
         client_close(&client);
-        ENGINE_UNTIL(house, charge_of(&witness, "ring_bytes") == 0);
+        ENGINE_UNTIL(fixture, charge_of(&witness, "ring_bytes") == 0);
         assert_int_equal(charge_of(&witness, "requests"), 3);
         for (uint32_t i = 0; i < 3; i++) {
                 assert_true(jobs[i]->cancelled);
-                give_two_ids(house, jobs[i]);
+                give_two_ids(fixture, jobs[i]);
         }
-        ENGINE_UNTIL(house, charge_of(&witness, "requests") == 0);
+        ENGINE_UNTIL(fixture, charge_of(&witness, "requests") == 0);
         assert_int_equal(charge_of(&witness, "prompt_bytes"), 0);
-        assert_int_equal(house->submits, 0);
+        assert_int_equal(fixture->submits, 0);
         client_close(&witness);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /* ---- limits ---- */
 
-static void a_large_frame_is_charged_while_it_comes_in(void **state)
+static void charges_a_large_frame_while_it_arrives(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client a, b;
         static char half[400 << 10];
 
         (void)state;
-        house->config.uid_prompt_bytes = 1000 << 10;
-        house_start(house, true);
-        say_hello(house, &a);
-        say_hello(house, &b);
+        fixture->config.uid_prompt_bytes = 1000 << 10;
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &a);
+        say_hello(fixture, &b);
         /* Announces 800 KiB, sends half, waits. */
         assert_int_equal(send(a.fd, "\x00\x80\x0c\x00", 4, MSG_NOSIGNAL), 4);
         {
@@ -249,78 +249,78 @@ static void a_large_frame_is_charged_while_it_comes_in(void **state)
         assert_true(is_closed(&b));
         client_close(&a);
         client_close(&b);
-        say_hello(house, &a);
+        say_hello(fixture, &a);
         while (charge_of(&a, "prompt_bytes"))
                 usleep(1000);
         client_close(&a);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void connections_over_a_limit_are_told_why(void **state)
+static void refuses_connections_over_the_user_limit_with_an_error(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client clients[4];
 
         (void)state;
-        house->config.uid_connections = 3;
-        house_start(house, true);
+        fixture->config.uid_connections = 3;
+        edge_fixture_start(fixture, true);
         for (uint32_t i = 0; i < 3; i++)
-                say_hello(house, &clients[i]);
-        client_open(house, &clients[3]);
+                say_hello(fixture, &clients[i]);
+        client_open(fixture, &clients[3]);
         assert_int_equal(reply_code(&clients[3], 0), SMV_QUOTA);
         assert_true(is_closed(&clients[3]));
         client_close(&clients[3]);
         client_close(&clients[0]);
-        ENGINE_UNTIL(house, charge_of(&clients[1], "connections") == 2);
-        say_hello(house, &clients[0]);
+        ENGINE_UNTIL(fixture, charge_of(&clients[1], "connections") == 2);
+        say_hello(fixture, &clients[0]);
         for (uint32_t i = 0; i < 3; i++)
                 client_close(&clients[i]);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /* ---- the end ---- */
 
-static void a_drain_refuses_what_is_new_and_lets_finish_what_runs(void **state)
+static void a_drain_refuses_new_requests_and_lets_running_ones_finish(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client, idle;
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
-        say_hello(house, &idle);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
+        say_hello(fixture, &idle);
         ask_generate(&client, 5);
-        ENGINE_UNTIL(house, house->live_count == 1);
+        ENGINE_UNTIL(fixture, fixture->live_count == 1);
         assert_int_equal(reply_code(&client, 5), SMV_OK);
-        drain_begun(house, 1);
+        drain_begun(fixture, 1);
         ask_generate(&client, 6);
         assert_int_equal(reply_code(&client, 6), SMV_SHUTTING_DOWN);
-        say(house, house->live[0], 65);
+        say(fixture, fixture->live[0], 65);
         next_record(&client);
-        assert_int_equal(house->cancels, 0);
-        end(house, house->live[0], SMV_END_LENGTH, SMV_OK);
+        assert_int_equal(fixture->cancels, 0);
+        end(fixture, fixture->live[0], SMV_END_LENGTH, SMV_OK);
         assert_int_equal(expect_end(&client, 5)->reason, SMV_END_LENGTH);
-        assert_int_equal(house_stop(house), 0);
+        assert_int_equal(edge_fixture_stop(fixture), 0);
         assert_true(is_closed(&client));
         assert_true(is_closed(&idle));
         client_close(&client);
         client_close(&idle);
 }
 
-static void a_second_drain_ends_every_stream_with_its_reason(void **state)
+static void a_second_drain_ends_every_stream_with_shutting_down(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client;
         struct smv_record_end *record;
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         ask_generate(&client, 5);
-        ENGINE_UNTIL(house, house->live_count == 1);
+        ENGINE_UNTIL(fixture, fixture->live_count == 1);
         assert_int_equal(reply_code(&client, 5), SMV_OK);
-        drain(house, 2);
-        assert_int_equal(house_stop(house), 0);
+        drain(fixture, 2);
+        assert_int_equal(edge_fixture_stop(fixture), 0);
         record = expect_end(&client, 5);
         assert_int_equal(record->reason, SMV_END_ERROR);
         assert_int_equal(record->code, SMV_SHUTTING_DOWN);
@@ -328,19 +328,19 @@ static void a_second_drain_ends_every_stream_with_its_reason(void **state)
         client_close(&client);
 }
 
-static void a_drain_that_takes_too_long_ends_what_runs(void **state)
+static void a_drain_ends_running_streams_after_drain_ms(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client;
 
         (void)state;
-        house->config.drain_ms = 50;
-        house_start(house, true);
-        say_hello(house, &client);
+        fixture->config.drain_timeout_ms = 50;
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         ask_generate(&client, 5);
-        ENGINE_UNTIL(house, house->live_count == 1);
-        drain(house, 1);
-        assert_int_equal(house_stop(house), 0);
+        ENGINE_UNTIL(fixture, fixture->live_count == 1);
+        drain(fixture, 1);
+        assert_int_equal(edge_fixture_stop(fixture), 0);
         assert_int_equal(reply_code(&client, 5), SMV_OK);
         assert_int_equal(expect_end(&client, 5)->code, SMV_SHUTTING_DOWN);
         client_close(&client);
@@ -348,102 +348,102 @@ static void a_drain_that_takes_too_long_ends_what_runs(void **state)
 
 static void a_drain_does_not_wait_for_a_client_that_does_not_read(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client;
         uint32_t idle = 0;
         uint64_t began_ns;
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         ask_generate(&client, 5);
-        ENGINE_UNTIL(house, house->live_count == 1);
+        ENGINE_UNTIL(fixture, fixture->live_count == 1);
         while (idle < 100) {
-                struct channel *channel = house->live[0]->channel;
+                struct channel *channel = fixture->live[0]->channel;
                 uint64_t room = 0;
 
-                ring_room(&channel->writer, 64, &room);
-                if (room > 32768 && say(house, house->live[0], 65))
+                ring_free_bytes(&channel->writer, 64, &room);
+                if (room > 32768 && say(fixture, fixture->live[0], 65))
                         idle = 0;
                 else
                         idle++, usleep(2000);
         }
         began_ns = sys_clock_ns();
-        drain(house, 2);
-        assert_int_equal(house_stop(house), 0);
+        drain(fixture, 2);
+        assert_int_equal(edge_fixture_stop(fixture), 0);
         assert_true(sys_clock_ns() - began_ns >= 900000000);
         client_close(&client);
 }
 
 /* A client that comes while others still wait for their ENDs is told about the failure. */
-static void a_failed_engine_ends_the_daemon_with_its_result(void **state)
+static void an_engine_failure_stops_the_daemon_with_its_error(void **state)
 {
         static const struct mail failed = { .kind = MAIL_FAILED,
                                             .result = -EIO,
                                             .why = "it broke in two" };
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         msgpack_unpacked late;
         struct client client;
         struct mail cancel;
 
         (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         ask_generate(&client, 5);
-        ENGINE_UNTIL(house, house->live_count == 1);
+        ENGINE_UNTIL(fixture, fixture->live_count == 1);
         assert_int_equal(reply_code(&client, 5), SMV_OK);
-        mailbox_post(house->from_waker, &failed);
+        mailbox_post(fixture->from_waker, &failed);
         assert_int_equal(
-                mailbox_take(house->to_engine, &cancel, 1, sys_clock_ns() + WAIT_MS * 1000000ull),
+                mailbox_take(fixture->to_engine, &cancel, 1, sys_clock_ns() + WAIT_MS * 1000000ull),
                 1);
         assert_int_equal(cancel.kind, MAIL_CANCEL);
-        house->live[0]->mails_taken++;
+        fixture->live[0]->mails_taken++;
         ask_generate(&client, 6);
         assert_true(next_reply(&client, &late));
         assert_int_equal(get_uint(&late.data, "id"), 6);
         assert_int_equal(get_uint(&late.data, "code"), SMV_SHUTTING_DOWN);
         assert_true(is_text(get(&late.data, "message"), failed.why));
         drop_frame(&client, &late);
-        end(house, house->live[0], SMV_END_ERROR, SMV_BACKEND);
-        assert_int_equal(house_stop(house), -EIO);
+        end(fixture, fixture->live[0], SMV_END_ERROR, SMV_BACKEND);
+        assert_int_equal(edge_fixture_stop(fixture), -EIO);
         assert_int_equal(expect_end(&client, 5)->code, SMV_BACKEND);
         assert_true(is_closed(&client));
         client_close(&client);
 }
 
-static void alone_the_daemon_ends_with_its_one_connection(void **state)
+static void with_fd_set_the_daemon_ends_with_its_only_connection(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client client;
 
         (void)state;
-        house->config.fd = 0; /* which one does not matter here */
-        house_start(house, true);
-        say_hello(house, &client);
+        fixture->config.fd = 0; /* which one does not matter here */
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
         ask_generate(&client, 5);
-        ENGINE_UNTIL(house, house->live_count == 1);
+        ENGINE_UNTIL(fixture, fixture->live_count == 1);
         client_close(&client);
-        assert_int_equal(house_stop(house), 0);
+        assert_int_equal(edge_fixture_stop(fixture), 0);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(hello_comes_first_and_once),
-                cmocka_unit_test(hello_has_a_deadline_and_so_has_every_frame),
-                cmocka_unit_test(what_is_no_frame_ends_the_connection_after_its_reply),
-                cmocka_unit_test(tokens_of_a_text_and_back),
-                cmocka_unit_test(an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent),
-                cmocka_unit_test(a_generate_cancelled_at_the_scribe_never_reaches_the_engine),
-                cmocka_unit_test(jobs_come_back_to_a_peer_that_is_gone),
-                cmocka_unit_test(a_large_frame_is_charged_while_it_comes_in),
-                cmocka_unit_test(connections_over_a_limit_are_told_why),
-                cmocka_unit_test(a_drain_refuses_what_is_new_and_lets_finish_what_runs),
-                cmocka_unit_test(a_second_drain_ends_every_stream_with_its_reason),
-                cmocka_unit_test(a_drain_that_takes_too_long_ends_what_runs),
+                cmocka_unit_test(requires_one_hello_before_other_operations),
+                cmocka_unit_test(hello_and_each_frame_have_a_deadline),
+                cmocka_unit_test(replies_to_a_malformed_frame_and_closes_the_connection),
+                cmocka_unit_test(tokenizes_and_detokenizes_text),
+                cmocka_unit_test(refuses_a_reply_longer_than_a_frame),
+                cmocka_unit_test(a_generate_cancelled_while_tokenized_never_reaches_the_engine),
+                cmocka_unit_test(frees_jobs_that_return_after_their_client_disconnected),
+                cmocka_unit_test(charges_a_large_frame_while_it_arrives),
+                cmocka_unit_test(refuses_connections_over_the_user_limit_with_an_error),
+                cmocka_unit_test(a_drain_refuses_new_requests_and_lets_running_ones_finish),
+                cmocka_unit_test(a_second_drain_ends_every_stream_with_shutting_down),
+                cmocka_unit_test(a_drain_ends_running_streams_after_drain_ms),
                 cmocka_unit_test(a_drain_does_not_wait_for_a_client_that_does_not_read),
-                cmocka_unit_test(a_failed_engine_ends_the_daemon_with_its_result),
-                cmocka_unit_test(alone_the_daemon_ends_with_its_one_connection),
+                cmocka_unit_test(an_engine_failure_stops_the_daemon_with_its_error),
+                cmocka_unit_test(with_fd_set_the_daemon_ends_with_its_only_connection),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
  * The prefix index, compared with a list that has the whole text of each block.
  *
  * Readers come and go.  Each finds the known part of its text and holds it, takes blocks for
- * the rest, names them as it goes, and drops all, its last block first.  Anchors are set and
- * lifted at random.  One of the readers is the public, whose blocks no limit binds.  In most
+ * the rest, inserts them as it goes, and releases all, its last block first.  Pins are set and
+ * removed at random.  One of the readers is the public, whose blocks no limit binds.  In most
  * worlds there is a limit to the blocks that users keep.
  *
  * The list is searched from one end to the other, and compares texts from their first token, so
@@ -27,7 +27,7 @@ enum {
         TEXT_MAX = TEXT_BLOCKS * 16,
         READERS = 8,
         DOMAINS = 4,
-        ANCHORS = 5,
+        PINS = 5,
         KINDS = 4, /* of blocks that texts are made of */
         WORLD_STEPS = 6000,
 };
@@ -36,17 +36,17 @@ static const uint64_t domains[DOMAINS] = { 1000, 0, PREFIX_EVERYONE, UINT32_MAX 
 
 /* The known facts about a block. */
 struct record {
-        bool named, dealt;
+        bool inserted, dealt;
         uint64_t domain;                /* its owner, once it was given out */
-        uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was named */
+        uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was inserted */
         uint32_t holders;
-        uint64_t dropped, since; /* its last drop, its first name: both counted */
+        uint64_t released, since; /* its last release, its first insertion: both counted */
 };
 
 struct reader {
         uint64_t domain;
         uint32_t text[TEXT_MAX], count;
-        uint32_t written, named; /* positions, and whole blocks that it is done with */
+        uint32_t written, inserted; /* positions, and whole blocks that it is done with */
         block_t blocks[TEXT_BLOCKS], tail;
         uint32_t block_count;
         bool runs, is_quiet; /* is_quiet: it names nothing */
@@ -54,7 +54,8 @@ struct reader {
 
 /* Counts events, so that a test that did nothing is noticed. */
 struct deeds {
-        uint64_t steps, wholes, tails, evictions, inner_evictions, same, instead, spoilt, nameless;
+        uint64_t steps, wholes, tails, evictions, inner_evictions, same, instead, invalidated,
+                nameless;
         uint64_t ties, across;
         uint64_t border, inside, several, ended, across_diverged;
         uint64_t spared, dragged, risen;
@@ -65,10 +66,10 @@ static struct world {
         struct prefix prefix;
         struct record records[BLOCKS_MAX];
         struct reader readers[READERS];
-        block_t anchors[ANCHORS]; /* where they are, or BLOCK_NONE */
+        block_t pins[PINS]; /* where they are, or BLOCK_NONE */
         uint32_t kinds[KINDS][16];
-        uint32_t keeps; /* the number of blocks that each user keeps; 0: no limit */
-        uint64_t random, drops, names, evictions;
+        uint32_t cached_max; /* the number of blocks that each user keeps; 0: no limit */
+        uint64_t random, releases, names, evictions;
         uint64_t digest; /* of all that was answered */
 } world;
 
@@ -97,7 +98,7 @@ static block_t model_find_whole(uint64_t domain, const uint32_t *text, uint32_t 
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 const struct record *record = &world.records[block];
 
-                if (record->named && record->domain == domain && record->count == count &&
+                if (record->inserted && record->domain == domain && record->count == count &&
                     same_text(record->text, text, count))
                         return block;
         }
@@ -110,7 +111,7 @@ static uint32_t model_alike(const struct record *record, uint64_t domain, const 
 {
         uint32_t same = begin;
 
-        if (!record->named || record->domain != domain || record->count <= begin ||
+        if (!record->inserted || record->domain != domain || record->count <= begin ||
             record->count > begin + 16 || !same_text(record->text, text, begin))
                 return 0;
         while (same < count && same < record->count && record->text[same] == text[same])
@@ -127,7 +128,7 @@ static uint32_t model_common(const struct record *record, uint64_t domain, const
 {
         uint32_t same = 0;
 
-        if (!record->named || record->domain != domain)
+        if (!record->inserted || record->domain != domain)
                 return 0;
         while (same < count && same < record->count && record->text[same] == text[same])
                 same++;
@@ -138,7 +139,7 @@ static uint32_t model_common(const struct record *record, uint64_t domain, const
  * Where a text diverges from the known texts.  Its longest known beginning is followed, in some
  * block, by another token than its own.  Returns that position.  Returns 0 if the text ends
  * there, or if nothing more or nothing at all is known.  Of several blocks, the one that was
- * named last counts.
+ * inserted last counts.
  */
 static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t count,
                                uint32_t *ret_known)
@@ -178,7 +179,7 @@ static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t c
 
 static bool model_follows(const struct record *child, const struct record *parent)
 {
-        return child->named && parent->named && child->domain == parent->domain &&
+        return child->inserted && parent->inserted && child->domain == parent->domain &&
                parent->count % 16 == 0 && child->count > parent->count &&
                child->count <= parent->count + 16 &&
                same_text(child->text, parent->text, parent->count);
@@ -194,8 +195,8 @@ static bool model_has_children(block_t block)
 
 static bool model_is_anchored(block_t block)
 {
-        for (uint32_t i = 0; i < ANCHORS; i++)
-                if (world.anchors[i] == block)
+        for (uint32_t i = 0; i < PINS; i++)
+                if (world.pins[i] == block)
                         return true;
         return false;
 }
@@ -206,7 +207,7 @@ static uint32_t model_kept_by(uint64_t domain)
 
         for (block_t block = 0; block < world.prefix.pool.total; block++)
                 count += world.records[block].dealt && world.records[block].domain == domain &&
-                         world.records[block].named && !world.records[block].holders;
+                         world.records[block].inserted && !world.records[block].holders;
         return count;
 }
 
@@ -224,12 +225,12 @@ static bool model_is_over(block_t block)
 {
         uint64_t domain = world.records[block].domain;
 
-        return world.keeps && domain <= UINT32_MAX && model_kept_by(domain) > world.keeps;
+        return world.cached_max && domain <= UINT32_MAX && model_kept_by(domain) > world.cached_max;
 }
 
 /*
  * A number for each reason to keep a block, the strongest first.  Otherwise the block that was
- * dropped first goes first.
+ * released first goes first.
  */
 static uint32_t model_stays(block_t block, bool limited)
 {
@@ -244,26 +245,26 @@ static block_t model_first(bool limited)
                 const struct record *record = &world.records[block];
                 uint32_t stays, others;
 
-                if (record->holders || !record->named || model_has_children(block))
+                if (record->holders || !record->inserted || model_has_children(block))
                         continue;
                 stays = model_stays(block, limited);
                 others = victim == BLOCK_NONE ? UINT32_MAX : model_stays(victim, limited);
                 if (stays < others ||
-                    (stays == others && record->dropped < world.records[victim].dropped))
+                    (stays == others && record->released < world.records[victim].released))
                         victim = block;
         }
         return victim;
 }
 
-/* Is there a leaf that was dropped before this one, and has, or has not, an anchor? */
-static bool model_is_older(block_t than, bool anchored)
+/* Is there a leaf that was released before this one, and has, or has not, a pin? */
+static bool model_is_older(block_t than, bool pinned)
 {
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 const struct record *record = &world.records[block];
 
-                if (!record->holders && record->named && !model_has_children(block) &&
-                    model_is_anchored(block) == anchored &&
-                    record->dropped < world.records[than].dropped)
+                if (!record->holders && record->inserted && !model_has_children(block) &&
+                    model_is_anchored(block) == pinned &&
+                    record->released < world.records[than].released)
                         return true;
         }
         return false;
@@ -272,41 +273,41 @@ static bool model_is_older(block_t than, bool anchored)
 static block_t model_victim(void)
 {
         block_t victim = model_first(true);
-        bool anchored = model_is_anchored(victim), over = model_is_over(victim);
+        bool pinned = model_is_anchored(victim), over = model_is_over(victim);
 
-        deeds.dragged += anchored;
-        deeds.spared += !anchored && model_is_older(victim, true);
-        deeds.over_first += over && !anchored && model_first(false) != victim;
-        deeds.over_anchored += over && anchored && model_first(false) != victim;
-        for (block_t block = 0; block < world.prefix.pool.total && !anchored && !over; block++)
-                if (!world.records[block].holders && world.records[block].named &&
+        deeds.dragged += pinned;
+        deeds.spared += !pinned && model_is_older(victim, true);
+        deeds.over_first += over && !pinned && model_first(false) != victim;
+        deeds.over_anchored += over && pinned && model_first(false) != victim;
+        for (block_t block = 0; block < world.prefix.pool.total && !pinned && !over; block++)
+                if (!world.records[block].holders && world.records[block].inserted &&
                     !model_has_children(block) && model_is_over(block)) {
-                        deeds.over_spared++; /* for its anchor */
+                        deeds.over_spared++; /* for its pin */
                         break;
                 }
         return victim;
 }
 
 /*
- * Forgets the text of this block: its anchors move to the nearest block before it that is still
+ * Forgets the text of this block: its pins move to the nearest block before it that is still
  * known.
  */
 static void model_unname(block_t block)
 {
         struct record *record = &world.records[block];
 
-        if (!record->named)
+        if (!record->inserted)
                 return;
-        record->named = false;
-        for (uint32_t i = 0; i < ANCHORS; i++) {
+        record->inserted = false;
+        for (uint32_t i = 0; i < PINS; i++) {
                 uint32_t count = (record->count - 1) / 16 * 16;
 
-                if (world.anchors[i] != block)
+                if (world.pins[i] != block)
                         continue;
-                world.anchors[i] = BLOCK_NONE;
-                for (; count && world.anchors[i] == BLOCK_NONE; count -= 16)
-                        world.anchors[i] = model_find_whole(record->domain, record->text, count);
-                deeds.risen += world.anchors[i] != BLOCK_NONE;
+                world.pins[i] = BLOCK_NONE;
+                for (; count && world.pins[i] == BLOCK_NONE; count -= 16)
+                        world.pins[i] = model_find_whole(record->domain, record->text, count);
+                deeds.risen += world.pins[i] != BLOCK_NONE;
         }
 }
 
@@ -315,58 +316,58 @@ static uint32_t model_free(void)
         uint32_t count = 0;
 
         for (block_t block = 0; block < world.prefix.pool.total; block++)
-                count += !world.records[block].holders && !world.records[block].named;
+                count += !world.records[block].holders && !world.records[block].inserted;
         return count;
 }
 
 static void compare(void)
 {
-        uint32_t held = 0, kept = 0;
+        uint32_t in_use = 0, cached = 0;
 
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 const struct record *record = &world.records[block];
 
-                held += record->holders > 0;
-                kept += record->named && !record->holders;
-                assert_int_equal(world.prefix.pool.holds[block], record->holders);
-                assert_int_equal(world.prefix.named[block].filled,
-                                 record->named ? (record->count - 1) % 16 + 1 : 0);
+                in_use += record->holders > 0;
+                cached += record->inserted && !record->holders;
+                assert_int_equal(world.prefix.pool.ref_counts[block], record->holders);
+                assert_int_equal(world.prefix.nodes[block].filled,
+                                 record->inserted ? (record->count - 1) % 16 + 1 : 0);
         }
-        assert_int_equal(world.prefix.pool.kept_count, kept);
-        assert_int_equal(kvpool_held(&world.prefix.pool), held);
-        assert_int_equal(world.prefix.pool.free_count, model_free());
-        assert_int_equal(prefix_left(&world.prefix), world.prefix.pool.total - held);
+        assert_int_equal(world.prefix.pool.cached_count, cached);
+        assert_int_equal(kvpool_in_use(&world.prefix.pool), in_use);
+        assert_int_equal(world.prefix.pool.free.count, model_free());
+        assert_int_equal(prefix_available(&world.prefix), world.prefix.pool.total - in_use);
         assert_int_equal(world.prefix.evictions, world.evictions);
         for (uint32_t i = 0; i < DOMAINS; i++) {
-                assert_int_equal(prefix_held_by(&world.prefix, domains[i]),
+                assert_int_equal(prefix_in_use_by(&world.prefix, domains[i]),
                                  model_held_by(domains[i]));
-                assert_int_equal(prefix_kept_by(&world.prefix, domains[i]),
+                assert_int_equal(prefix_cached_by(&world.prefix, domains[i]),
                                  model_kept_by(domains[i]));
         }
-        assert_int_equal(prefix_held_by(&world.prefix, 1), 0); /* a user that was never there */
-        assert_int_equal(prefix_kept_by(&world.prefix, 1), 0);
-        for (uint32_t i = 0; i < ANCHORS; i++)
-                assert_int_equal(world.prefix.anchors[i + 1].block, world.anchors[i]);
+        assert_int_equal(prefix_in_use_by(&world.prefix, 1), 0); /* a user that was never there */
+        assert_int_equal(prefix_cached_by(&world.prefix, 1), 0);
+        for (uint32_t i = 0; i < PINS; i++)
+                assert_int_equal(world.prefix.pins[i + 1].block, world.pins[i]);
 }
 
 static void hold(block_t block)
 {
-        prefix_hold(&world.prefix, block);
+        prefix_ref(&world.prefix, block);
         world.records[block].holders++;
 }
 
-static void drop(block_t block)
+static void release(block_t block)
 {
-        prefix_drop(&world.prefix, block);
+        prefix_unref(&world.prefix, block);
         assert_true(world.records[block].holders > 0);
         if (--world.records[block].holders == 0)
-                world.records[block].dropped = ++world.drops;
+                world.records[block].released = ++world.releases;
 }
 
 static block_t take(uint64_t domain)
 {
         block_t victim = model_free() ? BLOCK_NONE : model_victim();
-        block_t block = prefix_take(&world.prefix, domain);
+        block_t block = prefix_allocate(&world.prefix, domain);
 
         note(block);
         if (victim != BLOCK_NONE) {
@@ -376,7 +377,7 @@ static block_t take(uint64_t domain)
                 deeds.inner_evictions += world.records[victim].count % 16 == 0;
         }
         assert_int_equal(world.records[block].holders, 0);
-        assert_true(victim != BLOCK_NONE || !world.records[block].named);
+        assert_true(victim != BLOCK_NONE || !world.records[block].inserted);
         model_unname(block);
         world.records[block].holders = 1;
         world.records[block].dealt = true;
@@ -395,7 +396,7 @@ static void compare_divergence(uint64_t domain, const uint32_t *text, uint32_t c
                 deeds.across_diverged += model_diverges(domains[other], text, count, &known) > 0;
         if (!at)
                 return;
-        assert_int_equal(hit->known_token, known);
+        assert_int_equal(hit->diverged_cached_token, known);
         assert_int_not_equal(known, text[at]);
         note(known);
 }
@@ -469,7 +470,7 @@ static void begin(struct reader *reader)
                    reader->blocks);
         for (uint32_t i = 0; i < hit.whole_count; i++)
                 hold(reader->blocks[i]);
-        reader->block_count = reader->named = hit.whole_count;
+        reader->block_count = reader->inserted = hit.whole_count;
         reader->written = hit.whole_count * 16;
         if (hit.tail != BLOCK_NONE && any(8)) {
                 reader->tail = hit.tail;
@@ -480,7 +481,7 @@ static void begin(struct reader *reader)
 static void drop_tail(struct reader *reader)
 {
         if (reader->tail != BLOCK_NONE)
-                drop(reader->tail);
+                release(reader->tail);
         reader->tail = BLOCK_NONE;
 }
 
@@ -488,11 +489,11 @@ static void end(struct reader *reader)
 {
         drop_tail(reader);
         while (reader->block_count)
-                drop(reader->blocks[--reader->block_count]);
+                release(reader->blocks[--reader->block_count]);
         reader->runs = false;
 }
 
-/* The result that prefix_name() must return, and its effect on the list. */
+/* The result that prefix_insert() must return, and its effect on the list. */
 static block_t model_name(const struct reader *reader, uint32_t index, uint32_t count)
 {
         struct record *own = &world.records[reader->blocks[index]];
@@ -502,12 +503,12 @@ static block_t model_name(const struct reader *reader, uint32_t index, uint32_t 
         if (index) {
                 const struct record *parent = &world.records[reader->blocks[index - 1]];
 
-                if (!parent->named || parent->count != index * 16) {
+                if (!parent->inserted || parent->count != index * 16) {
                         deeds.nameless++;
                         return reader->blocks[index];
                 }
         }
-        if (own->named && own->count == whole)
+        if (own->inserted && own->count == whole)
                 return reader->blocks[index];
         if (count == 16) {
                 same = model_find_whole(reader->domain, reader->text, whole);
@@ -516,9 +517,9 @@ static block_t model_name(const struct reader *reader, uint32_t index, uint32_t 
                         return same;
                 }
         }
-        if (!own->named)
+        if (!own->inserted)
                 own->since = ++world.names;
-        own->named = true;
+        own->inserted = true;
         own->count = whole;
         memcpy(own->text, reader->text, sizeof(own->text));
         return reader->blocks[index];
@@ -526,14 +527,14 @@ static block_t model_name(const struct reader *reader, uint32_t index, uint32_t 
 
 static void name(struct reader *reader)
 {
-        while (reader->named * 16 < reader->written) {
-                uint32_t index = reader->named, count = reader->written - index * 16;
+        while (reader->inserted * 16 < reader->written) {
+                uint32_t index = reader->inserted, count = reader->written - index * 16;
                 block_t parent = index ? reader->blocks[index - 1] : BLOCK_NONE;
                 block_t own = reader->blocks[index], same;
 
                 count = count < 16 ? count : 16;
-                same = prefix_name(&world.prefix, reader->domain, parent, own,
-                                   reader->text + index * 16, count);
+                same = prefix_insert(&world.prefix, reader->domain, parent, own,
+                                     reader->text + index * 16, count);
                 assert_int_equal(same, model_name(reader, index, count));
                 note(same);
                 if (same != own) {
@@ -543,14 +544,14 @@ static void name(struct reader *reader)
                                 return;
                         if (any(4)) { /* else it goes on with its own, which has no name */
                                 hold(same);
-                                drop(own);
+                                release(own);
                                 reader->blocks[index] = same;
                                 deeds.instead++;
                         }
                 }
                 if (count < 16)
                         return;
-                reader->named++;
+                reader->inserted++;
         }
 }
 
@@ -560,7 +561,7 @@ static void go_on(struct reader *reader)
 
         for (more = more < left ? more : left; more; more--) {
                 if (reader->written == reader->block_count * 16) {
-                        if (!prefix_left(&world.prefix)) {
+                        if (!prefix_available(&world.prefix)) {
                                 end(reader);
                                 return;
                         }
@@ -576,14 +577,14 @@ static void go_on(struct reader *reader)
                 end(reader);
 }
 
-static void spoil(block_t root)
+static void invalidate(block_t root)
 {
         struct record old = world.records[root];
 
-        prefix_spoil(&world.prefix, root);
-        if (!old.named)
+        prefix_invalidate(&world.prefix, root);
+        if (!old.inserted)
                 return;
-        deeds.spoilt++;
+        deeds.invalidated++;
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 struct record *record = &world.records[block];
 
@@ -595,14 +596,14 @@ static void spoil(block_t root)
         }
 }
 
-static void anchor(uint32_t index)
+static void pin(uint32_t index)
 {
         block_t block = any(world.prefix.pool.total);
 
-        if (!world.records[block].named)
+        if (!world.records[block].inserted)
                 block = BLOCK_NONE;
-        prefix_anchor(&world.prefix, index + 1, block);
-        world.anchors[index] = block;
+        prefix_set_pin(&world.prefix, index + 1, block);
+        world.pins[index] = block;
 }
 
 static void step(void)
@@ -618,11 +619,11 @@ static void step(void)
                 break;
         case 1:
                 if (!any(6))
-                        spoil(any(world.prefix.pool.total));
+                        invalidate(any(world.prefix.pool.total));
                 break;
         case 3:
                 if (!any(4))
-                        anchor(any(ANCHORS));
+                        pin(any(PINS));
                 break;
         case 2:
                 if (reader->runs && !any(2))
@@ -638,18 +639,19 @@ static void step(void)
 }
 
 /* Returns a digest of all answers. */
-static uint64_t live(uint32_t blocks, uint32_t keeps, uint64_t seed, uint64_t mask0, uint64_t mask1)
+static uint64_t live(uint32_t blocks, uint32_t cached_max, uint64_t seed, uint64_t mask0,
+                     uint64_t mask1)
 {
         struct prefix_conf conf = { .key = { seed, ~seed },
-                                    .blind = { ~mask0, ~mask1 },
-                                    .anchors = ANCHORS,
-                                    .keeps = keeps };
+                                    .ignored_hash_bits = { ~mask0, ~mask1 },
+                                    .pins = PINS,
+                                    .cached_max = cached_max };
 
         memset(&world, 0, sizeof(world));
-        for (uint32_t i = 0; i < ANCHORS; i++)
-                world.anchors[i] = BLOCK_NONE;
+        for (uint32_t i = 0; i < PINS; i++)
+                world.pins[i] = BLOCK_NONE;
         world.random = seed;
-        world.keeps = keeps;
+        world.cached_max = cached_max;
         assert_int_equal(prefix_init(&world.prefix, &conf, blocks), 0);
         for (uint32_t i = 0; i < KINDS * 16; i++)
                 world.kinds[i / 16][i % 16] = any(3);
@@ -669,7 +671,7 @@ static uint64_t live(uint32_t blocks, uint32_t keeps, uint64_t seed, uint64_t ma
         return world.digest;
 }
 
-static void the_index_knows_what_a_list_knows(void **state)
+static void random_operations_match_a_linear_list(void **state)
 {
         (void)state;
         memset(&deeds, 0, sizeof(deeds));
@@ -681,7 +683,7 @@ static void the_index_knows_what_a_list_knows(void **state)
         assert_true(deeds.across > 5000); /* queries about another domain's blocks */
         assert_true(deeds.evictions > 10000 && deeds.inner_evictions > 5000);
         assert_true(deeds.same > 500 && deeds.instead > 250);
-        assert_true(deeds.spoilt > 500 && deeds.nameless > 500);
+        assert_true(deeds.invalidated > 500 && deeds.nameless > 500);
         assert_true(deeds.inside > 1000 && deeds.border > 500 && deeds.several > 500);
         assert_true(deeds.ended > 500 && deeds.across_diverged > 500);
         assert_true(deeds.spared > 500 && deeds.dragged > 100 && deeds.risen > 500);
@@ -689,7 +691,7 @@ static void the_index_knows_what_a_list_knows(void **state)
 }
 
 /* Where all names, or half of them, collide, everything is as where none do. */
-static void names_that_collide_change_nothing(void **state)
+static void hash_collisions_change_no_result(void **state)
 {
         static const uint64_t masks[][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 } };
 
@@ -705,8 +707,8 @@ static void names_that_collide_change_nothing(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_index_knows_what_a_list_knows),
-                cmocka_unit_test(names_that_collide_change_nothing),
+                cmocka_unit_test(random_operations_match_a_linear_list),
+                cmocka_unit_test(hash_collisions_change_no_result),
         };
 
         return cmocka_run_group_tests_name("prefix-random", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "daemon/core/prefix.h"
-#include "daemon/core/siphash.h"
+#include "daemon/base/siphash.h"
 #include "tests/unit/prefix-rig.h"
 
 /*
@@ -46,7 +46,7 @@ static void expect_hash(const uint64_t key[2], const unsigned char *bytes, size_
                 assert_int_equal(hash[i / 8] >> i % 8 * 8 & 0xff, expected[i]);
 }
 
-static void the_hash_is_what_others_say_it_is(void **state)
+static void siphash_matches_its_published_vectors(void **state)
 {
         const uint64_t key[2] = { 0x0706050403020100, 0x0f0e0d0c0b0a0908 };
         unsigned char bytes[301];
@@ -61,7 +61,7 @@ static void the_hash_is_what_others_say_it_is(void **state)
 }
 
 /* hexkey:FFEEDDCCBBAA99887766554433221100, and FILE is 15 bytes of ff. */
-static void the_hash_takes_high_bits_as_they_are(void **state)
+static void siphash_handles_bytes_with_the_high_bit_set(void **state)
 {
         const uint64_t key[2] = { 0x8899aabbccddeeff, 0x0011223344556677 };
         unsigned char bytes[15];
@@ -73,7 +73,7 @@ static void the_hash_takes_high_bits_as_they_are(void **state)
                                            "\xd2\x44\xb8\x31\xa5\x55\x49\x5c");
 }
 
-static void where_nothing_was_named_nothing_is_found(void **state)
+static void an_empty_index_finds_nothing(void **state)
 {
         (void)state;
         open_pool(4);
@@ -81,12 +81,12 @@ static void where_nothing_was_named_nothing_is_found(void **state)
         expect_found(1, "", NULL, 0, 0);
         expect_found(1, "Y", NULL, 0, 0);
         expect_found(1, YOU URN, NULL, 0, 0);
-        prefix_take(&prefix, 1); /* it has no name */
+        prefix_allocate(&prefix, 1); /* it has no name */
         expect_found(1, YOU URN, NULL, 0, 0);
         close_pool();
 }
 
-static void whole_blocks_are_found_one_after_the_other(void **state)
+static void finds_whole_blocks_from_the_beginning_only(void **state)
 {
         struct text text;
 
@@ -103,7 +103,7 @@ static void whole_blocks_are_found_one_after_the_other(void **state)
         close_pool();
 }
 
-static void a_partial_block_is_found_as_far_as_it_is_alike(void **state)
+static void finds_the_common_part_of_a_partial_block(void **state)
 {
         struct text text;
 
@@ -120,7 +120,7 @@ static void a_partial_block_is_found_as_far_as_it_is_alike(void **state)
         close_pool();
 }
 
-static void a_whole_block_is_found_in_part(void **state)
+static void finds_the_common_part_of_a_whole_block(void **state)
 {
         struct text text;
 
@@ -138,7 +138,7 @@ static void a_whole_block_is_found_in_part(void **state)
 }
 
 /* ... in whatever order they came. */
-static void of_those_that_begin_alike_the_longest_is_found(void **state)
+static void finds_the_longest_of_several_partial_matches(void **state)
 {
         static const char *const parts[] = { "l", "l pot, a", "l pond", "l po", "l urn" };
 
@@ -164,7 +164,7 @@ static void of_those_that_begin_alike_the_longest_is_found(void **state)
 }
 
 /* ... but only a limited number is examined: the newest one, and every whole match, are found. */
-static void of_very_many_that_begin_alike_the_newest_is_found(void **state)
+static void finds_the_newest_and_every_whole_match_among_very_many(void **state)
 {
         struct text first, text = { .count = 0 };
 
@@ -206,7 +206,7 @@ static void nothing_is_found_across_domains(void **state)
         }
 }
 
-static void what_follows_other_words_is_not_found(void **state)
+static void does_not_find_a_block_after_a_different_prefix(void **state)
 {
         (void)state;
         for (int colliding = 0; colliding < 2; colliding++) {
@@ -230,7 +230,7 @@ static void what_follows_other_words_is_not_found(void **state)
         }
 }
 
-static void a_name_that_collides_is_no_hit(void **state)
+static void a_hash_collision_is_not_a_hit(void **state)
 {
         static const uint64_t masks[][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 }, { UINT64_MAX, 0 } };
 
@@ -241,10 +241,10 @@ static void a_name_that_collides_is_no_hit(void **state)
                 open_with(8, masks[i][0], masks[i][1]);
                 one = put(1, YOU URN);
                 for (int k = 0; k < 2; k++) {
-                        const struct named *named = &prefix.named[one.blocks[k]];
+                        const struct prefix_node *node = &prefix.nodes[one.blocks[k]];
 
-                        assert_true(!(named->name[0] & ~masks[i][0]));
-                        assert_true(!(named->name[1] & ~masks[i][1]));
+                        assert_true(!(node->hash[0] & ~masks[i][0]));
+                        assert_true(!(node->hash[1] & ~masks[i][1]));
                 }
                 for (uint32_t other = 1; other < BLOCK_POSITIONS; other++) {
                         char words[] = YOU URN;
@@ -259,51 +259,51 @@ static void a_name_that_collides_is_no_hit(void **state)
                 expect_counts(4, 0, 4);
                 expect_found(1, YOU URN, &one, 2, 0);
                 expect_found(1, POT URN, &two, 2, 0);
-                prefix_spoil(&prefix, two.blocks[0]);
+                prefix_invalidate(&prefix, two.blocks[0]);
                 expect_found(1, YOU URN, &one, 2, 0);
                 close_pool();
         }
 }
 
 /* As a block that is dealt anew has another, nothing that followed it before is a hit. */
-static void a_parent_of_another_generation_is_no_hit(void **state)
+static void ignores_children_of_an_older_generation_of_a_block(void **state)
 {
         struct text text;
 
         (void)state;
         open_pool(4);
         text = put(1, YOU URN "ea");
-        prefix.named[text.blocks[0]].generation++;
+        prefix.nodes[text.blocks[0]].generation++;
         expect_found(1, YOU URN, &text, 1, 0);
         expect_found(1, YOU "l ur", &text, 1, 0);
-        prefix.named[text.blocks[0]].generation--;
+        prefix.nodes[text.blocks[0]].generation--;
         expect_found(1, YOU URN "ea", &text, 2, 2);
         close_pool();
 }
 
 /* A block that was evicted and dealt anew is another, though it has the number. */
-static void what_was_evicted_is_not_found(void **state)
+static void does_not_find_an_evicted_block(void **state)
 {
         uint32_t generation;
         struct text text;
 
         (void)state;
         open_pool(2);
-        text = put_and_let_go(1, YOU "l pot");
-        generation = prefix.named[text.blocks[0]].generation;
-        assert_int_equal(prefix_take(&prefix, 1), text.blocks[1]);
+        text = put_and_release(1, YOU "l pot");
+        generation = prefix.nodes[text.blocks[0]].generation;
+        assert_int_equal(prefix_allocate(&prefix, 1), text.blocks[1]);
         expect_found(1, YOU "l pot", &text, 1, 0);
-        assert_int_equal(prefix_take(&prefix, 1), text.blocks[0]);
+        assert_int_equal(prefix_allocate(&prefix, 1), text.blocks[0]);
         expect_found(1, YOU "l pot", &text, 0, 0);
         assert_int_equal(prefix.evictions, 2);
-        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], POT), text.blocks[0]);
+        assert_int_equal(insert(1, BLOCK_NONE, text.blocks[0], POT), text.blocks[0]);
         expect_found(1, POT "l pot", &text, 1, 0);
-        assert_int_not_equal(prefix.named[text.blocks[0]].generation, generation);
+        assert_int_not_equal(prefix.nodes[text.blocks[0]].generation, generation);
         close_pool();
 }
 
 /* A name depends on the whole text: its owner, where it was computed, and every token before. */
-static void names_are_of_all_that_came_before(void **state)
+static void a_block_hash_depends_on_the_whole_text_before_it(void **state)
 {
         uint64_t names[7][2];
         struct prefix_conf conf;
@@ -313,12 +313,12 @@ static void names_are_of_all_that_came_before(void **state)
                 struct text text;
 
                 conf = plain;
-                conf.world += i == 1;
+                conf.model_id += i == 1;
                 conf.key[0] += i == 2;
                 conf.key[1] += i == 3;
                 assert_int_equal(prefix_init(&prefix, &conf, 4), 0);
                 text = put(i == 4 ? 2 : 1, i == 5 ? POT URN : YOU URN);
-                memcpy(names[i], prefix.named[text.blocks[1]].name, sizeof(names[i]));
+                memcpy(names[i], prefix.nodes[text.blocks[1]].hash, sizeof(names[i]));
                 close_pool();
         }
         for (int i = 1; i < 6; i++)
@@ -329,19 +329,19 @@ static void names_are_of_all_that_came_before(void **state)
         assert_memory_equal(names[0], names[6], sizeof(names[0]));
 }
 
-static void a_block_is_known_as_far_as_it_was_named(void **state)
+static void finds_a_block_as_far_as_it_was_inserted(void **state)
 {
         struct text text = { .count = 1 };
 
         (void)state;
         open_pool(4);
-        text.blocks[0] = prefix_take(&prefix, 1);
+        text.blocks[0] = prefix_allocate(&prefix, 1);
         for (uint32_t count = 1; count <= BLOCK_POSITIONS; count += count == 1 ? 2 : 1) {
                 char words[] = YOU;
 
                 words[count] = 0;
                 for (int again = 0; again < 2; again++) {
-                        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], words),
+                        assert_int_equal(insert(1, BLOCK_NONE, text.blocks[0], words),
                                          text.blocks[0]);
                         expect_found(1, YOU "l", &text, count == 16, count == 16 ? 0 : count);
                 }
@@ -350,7 +350,7 @@ static void a_block_is_known_as_far_as_it_was_named(void **state)
         close_pool();
 }
 
-static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
+static void inserting_a_duplicate_returns_the_existing_block(void **state)
 {
         struct text text;
         block_t second;
@@ -358,68 +358,71 @@ static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
         (void)state;
         open_pool(4);
         text = put(1, YOU URN);
-        second = prefix_take(&prefix, 1);
-        prefix_hold(&prefix, text.blocks[0]);
-        assert_int_equal(name(1, text.blocks[0], second, "l urn. Wh"), second);
-        assert_int_equal(name(1, text.blocks[0], second, URN), text.blocks[1]);
-        assert_int_equal(prefix.pool.holds[text.blocks[1]], 1); /* it is reported, not held */
+        second = prefix_allocate(&prefix, 1);
+        prefix_ref(&prefix, text.blocks[0]);
+        assert_int_equal(insert(1, text.blocks[0], second, "l urn. Wh"), second);
+        assert_int_equal(insert(1, text.blocks[0], second, URN), text.blocks[1]);
+        /* The block is reported, not referenced. */
+        assert_int_equal(prefix.pool.ref_counts[text.blocks[1]], 1);
 
         /* Its own has no name any more, and not that of its part. */
-        assert_int_equal(prefix.named[second].filled, 0);
+        assert_int_equal(prefix.nodes[second].filled, 0);
         expect_found(1, YOU URN, &text, 2, 0);
         expect_found(1, YOU "l urn. W", &text, 1, 8);
         expect_counts(1, 0, 3);
-        prefix_drop(&prefix, second);
-        prefix_drop(&prefix, text.blocks[0]);
+        prefix_unref(&prefix, second);
+        prefix_unref(&prefix, text.blocks[0]);
         expect_counts(2, 0, 2);
 
-        /* ... even if the first is kept only. */
-        let_go(&text);
-        second = prefix_take(&prefix, 1);
-        assert_int_equal(name(1, BLOCK_NONE, second, YOU), text.blocks[0]);
+        /* ... even if the first is cached only. */
+        release(&text);
+        second = prefix_allocate(&prefix, 1);
+        assert_int_equal(insert(1, BLOCK_NONE, second, YOU), text.blocks[0]);
         expect_counts(1, 2, 1);
         close_pool();
 }
 
-/* A user that was told of the other block and kept its own may name it once the first has gone. */
-static void when_the_first_has_gone_the_second_has_the_name(void **state)
+/*
+ * A user that was told of the other block and kept its own may insert it once the first has gone.
+ */
+static void a_duplicate_can_be_inserted_once_the_first_block_is_evicted(void **state)
 {
         struct text text, mine = { .count = 1 };
 
         (void)state;
         open_pool(2);
         text = put(1, YOU);
-        mine.blocks[0] = prefix_take(&prefix, 1);
-        assert_int_equal(name(1, BLOCK_NONE, mine.blocks[0], YOU), text.blocks[0]);
-        let_go(&text);
-        assert_int_equal(prefix_take(&prefix, 1), text.blocks[0]);
+        mine.blocks[0] = prefix_allocate(&prefix, 1);
+        assert_int_equal(insert(1, BLOCK_NONE, mine.blocks[0], YOU), text.blocks[0]);
+        release(&text);
+        assert_int_equal(prefix_allocate(&prefix, 1), text.blocks[0]);
         expect_found(1, YOU, &mine, 0, 0);
-        assert_int_equal(name(1, BLOCK_NONE, mine.blocks[0], YOU), mine.blocks[0]);
+        assert_int_equal(insert(1, BLOCK_NONE, mine.blocks[0], YOU), mine.blocks[0]);
         expect_found(1, YOU, &mine, 1, 0);
         close_pool();
 }
 
-static void behind_a_block_without_a_name_there_are_no_names(void **state)
+static void inserts_nothing_behind_an_unindexed_or_partial_block(void **state)
 {
         struct text text = { .count = 2 };
 
         (void)state;
         open_pool(4);
-        text.blocks[0] = prefix_take(&prefix, 1);
-        text.blocks[1] = prefix_take(&prefix, 1);
-        assert_int_equal(name(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
+        text.blocks[0] = prefix_allocate(&prefix, 1);
+        text.blocks[1] = prefix_allocate(&prefix, 1);
+        assert_int_equal(insert(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
         expect_found(1, YOU URN, &text, 0, 0);
         expect_found(1, URN, &text, 0, 0);
 
-        /* Nor behind a block that is named in part. */
-        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], "You are a helpf"), text.blocks[0]);
-        assert_int_equal(name(1, text.blocks[0], text.blocks[1], "l"), text.blocks[1]);
-        assert_int_equal(name(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
+        /* Nor behind a block that is inserted in part. */
+        assert_int_equal(insert(1, BLOCK_NONE, text.blocks[0], "You are a helpf"), text.blocks[0]);
+        assert_int_equal(insert(1, text.blocks[0], text.blocks[1], "l"), text.blocks[1]);
+        assert_int_equal(insert(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
         expect_found(1, YOU URN, &text, 0, 15);
 
-        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], YOU), text.blocks[0]);
+        assert_int_equal(insert(1, BLOCK_NONE, text.blocks[0], YOU), text.blocks[0]);
         expect_found(1, YOU URN, &text, 1, 0);
-        prefix_drop(&prefix, text.blocks[1]);
+        prefix_unref(&prefix, text.blocks[1]);
         expect_counts(3, 0, 1); /* it had no name, so it is free */
         close_pool();
 }
@@ -427,24 +430,24 @@ static void behind_a_block_without_a_name_there_are_no_names(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_hash_is_what_others_say_it_is),
-                cmocka_unit_test(the_hash_takes_high_bits_as_they_are),
-                cmocka_unit_test(where_nothing_was_named_nothing_is_found),
-                cmocka_unit_test(whole_blocks_are_found_one_after_the_other),
-                cmocka_unit_test(a_partial_block_is_found_as_far_as_it_is_alike),
-                cmocka_unit_test(a_whole_block_is_found_in_part),
-                cmocka_unit_test(of_those_that_begin_alike_the_longest_is_found),
-                cmocka_unit_test(of_very_many_that_begin_alike_the_newest_is_found),
+                cmocka_unit_test(siphash_matches_its_published_vectors),
+                cmocka_unit_test(siphash_handles_bytes_with_the_high_bit_set),
+                cmocka_unit_test(an_empty_index_finds_nothing),
+                cmocka_unit_test(finds_whole_blocks_from_the_beginning_only),
+                cmocka_unit_test(finds_the_common_part_of_a_partial_block),
+                cmocka_unit_test(finds_the_common_part_of_a_whole_block),
+                cmocka_unit_test(finds_the_longest_of_several_partial_matches),
+                cmocka_unit_test(finds_the_newest_and_every_whole_match_among_very_many),
                 cmocka_unit_test(nothing_is_found_across_domains),
-                cmocka_unit_test(what_follows_other_words_is_not_found),
-                cmocka_unit_test(a_name_that_collides_is_no_hit),
-                cmocka_unit_test(a_parent_of_another_generation_is_no_hit),
-                cmocka_unit_test(what_was_evicted_is_not_found),
-                cmocka_unit_test(names_are_of_all_that_came_before),
-                cmocka_unit_test(a_block_is_known_as_far_as_it_was_named),
-                cmocka_unit_test(the_second_of_two_that_are_alike_is_told_of_the_first),
-                cmocka_unit_test(when_the_first_has_gone_the_second_has_the_name),
-                cmocka_unit_test(behind_a_block_without_a_name_there_are_no_names),
+                cmocka_unit_test(does_not_find_a_block_after_a_different_prefix),
+                cmocka_unit_test(a_hash_collision_is_not_a_hit),
+                cmocka_unit_test(ignores_children_of_an_older_generation_of_a_block),
+                cmocka_unit_test(does_not_find_an_evicted_block),
+                cmocka_unit_test(a_block_hash_depends_on_the_whole_text_before_it),
+                cmocka_unit_test(finds_a_block_as_far_as_it_was_inserted),
+                cmocka_unit_test(inserting_a_duplicate_returns_the_existing_block),
+                cmocka_unit_test(a_duplicate_can_be_inserted_once_the_first_block_is_evicted),
+                cmocka_unit_test(inserts_nothing_behind_an_unindexed_or_partial_block),
         };
 
         return cmocka_run_group_tests_name("prefix", tests, NULL, NULL);

@@ -52,7 +52,7 @@ static void a_charge_over_the_limit_changes_nothing(void **state)
         assert_null(quota_next(quota, &index));
 }
 
-static void a_limit_as_large_as_numbers_go_does_not_overflow(void **state)
+static void the_largest_limit_does_not_overflow(void **state)
 {
         struct quota *quota = *state;
 
@@ -62,7 +62,7 @@ static void a_limit_as_large_as_numbers_go_does_not_overflow(void **state)
         quota_uncharge(quota, 7, QUOTA_RING_BYTES, UINT64_MAX);
 }
 
-static void one_user_does_not_pay_for_another(void **state)
+static void charges_of_users_are_independent(void **state)
 {
         struct quota *quota = *state;
 
@@ -77,7 +77,7 @@ static void one_user_does_not_pay_for_another(void **state)
         }
 }
 
-static void an_uncharge_too_many_is_a_bug(void **state)
+static void asserts_if_more_is_uncharged_than_charged(void **state)
 {
         struct quota *quota = *state;
         int status;
@@ -96,7 +96,7 @@ static void an_uncharge_too_many_is_a_bug(void **state)
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-static void connecting_has_a_burst_and_then_a_rate(void **state)
+static void limits_connections_to_a_burst_and_a_rate(void **state)
 {
         struct quota *quota = *state;
         uint64_t now = 5 * (uint64_t)SECOND;
@@ -123,7 +123,7 @@ static void connecting_has_a_burst_and_then_a_rate(void **state)
         assert_int_equal(quota_connect(quota, 7, now), QUOTA_E_OVER);
 }
 
-static void an_account_that_holds_nothing_keeps_its_rate(void **state)
+static void an_empty_account_keeps_its_connection_rate(void **state)
 {
         struct quota *quota = *state;
 
@@ -135,7 +135,7 @@ static void an_account_that_holds_nothing_keeps_its_rate(void **state)
         assert_int_equal(quota_connect(quota, 7, SECOND), QUOTA_E_OVER);
 }
 
-static void any_order_of_charges_agrees_with_a_plain_table(void **state)
+static void random_charges_match_a_plain_table(void **state)
 {
         struct quota *quota = *state;
         uint64_t model[6][QUOTA_KIND_N] = { 0 };
@@ -180,12 +180,12 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         const struct CMUnitTest tests[] = {
                 TEST(a_charge_over_the_limit_changes_nothing),
-                TEST(a_limit_as_large_as_numbers_go_does_not_overflow),
-                TEST(one_user_does_not_pay_for_another),
-                TEST(an_uncharge_too_many_is_a_bug),
-                TEST(connecting_has_a_burst_and_then_a_rate),
-                TEST(an_account_that_holds_nothing_keeps_its_rate),
-                TEST(any_order_of_charges_agrees_with_a_plain_table),
+                TEST(the_largest_limit_does_not_overflow),
+                TEST(charges_of_users_are_independent),
+                TEST(asserts_if_more_is_uncharged_than_charged),
+                TEST(limits_connections_to_a_burst_and_a_rate),
+                TEST(an_empty_account_keeps_its_connection_rate),
+                TEST(random_charges_match_a_plain_table),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void walk_to(struct memory *m, uint64_t offset)
         }
 }
 
-static void nothing_is_seen_before_it_is_published(void **state)
+static void a_record_is_invisible_before_it_is_published(void **state)
 {
         struct memory m;
 
@@ -138,7 +138,7 @@ static void nothing_is_seen_before_it_is_published(void **state)
         close_ring(&m);
 }
 
-static void a_record_is_whole_at_every_offset(void **state)
+static void a_record_is_contiguous_at_every_offset(void **state)
 {
         static const size_t payloads[] = { 0, 1, 7, 8, 9, 64, 500, 1000, 1001, 1008 };
         struct memory m;
@@ -192,7 +192,7 @@ static void a_writer_never_overtakes_its_reader(void **state)
         close_ring(&m);
 }
 
-static void what_rounding_adds_is_zero(void **state)
+static void padding_bytes_are_zero(void **state)
 {
         struct memory m;
 
@@ -206,7 +206,7 @@ static void what_rounding_adds_is_zero(void **state)
         close_ring(&m);
 }
 
-static void a_full_ring_says_so_and_forgets_nothing(void **state)
+static void a_full_ring_refuses_records_and_loses_none(void **state)
 {
         struct memory m;
         uint32_t count = 0;
@@ -220,22 +220,22 @@ static void a_full_ring_says_so_and_forgets_nothing(void **state)
         assert_int_equal(put_number(&m.writer, count, 48), RING_E_FULL);
         assert_int_equal(put_number(&m.writer, count, 0), RING_E_FULL);
         ring_publish(&m.writer);
-        assert_int_equal(ring_room(&m.writer, 64, &room), 0);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), 0);
         assert_int_equal(room, 0);
 
         for (uint32_t i = 0; i < count; i++)
                 expect_number(&m.reader, i, 48);
         assert_int_equal(put_number(&m.writer, count, 48), RING_E_FULL); /* not given back yet */
         ring_release(&m.reader);
-        assert_int_equal(put_number(&m.writer, count, 48), 0); /* found without ring_room() */
+        assert_int_equal(put_number(&m.writer, count, 48), 0); /* found without ring_free_bytes() */
         ring_publish(&m.writer);
         expect_number(&m.reader, count, 48);
         expect_empty(&m.reader);
         close_ring(&m);
 }
 
-/* For any offset, fill and sizes: the room that ring_room() promised can be written. */
-static void the_room_that_was_promised_is_there(void **state)
+/* For any offset, fill and sizes: the room that ring_free_bytes() promised can be written. */
+static void the_free_bytes_reported_can_be_written(void **state)
 {
         uint64_t random = 5, room, before;
         struct memory m;
@@ -248,7 +248,7 @@ static void the_room_that_was_promised_is_there(void **state)
                 walk_to(&m, 16 + 8 * (next_random(&random) % (SMALL / 8 - 2)));
                 for (fill = next_random(&random) % 6; fill; fill--)
                         (void)!put_number(&m.writer, 0, next_random(&random) % 600);
-                assert_int_equal(ring_room(&m.writer, record_max, &room), 0);
+                assert_int_equal(ring_free_bytes(&m.writer, record_max, &room), 0);
                 before = room;
                 assert_true(room <= SMALL - (m.writer.tail - m.reader.head));
                 assert_true(room + record_max >= SMALL - (m.writer.tail - m.reader.head));
@@ -265,7 +265,7 @@ static void the_room_that_was_promised_is_there(void **state)
                                 payload = most - 16;
                         assert_int_equal(put_number(&m.writer, 0, payload), 0);
                         used += ring_record_bytes(payload);
-                        assert_int_equal(ring_room(&m.writer, record_max, &room), 0);
+                        assert_int_equal(ring_free_bytes(&m.writer, record_max, &room), 0);
                         assert_true(room >= before - used);
                 }
 
@@ -278,7 +278,7 @@ static void the_room_that_was_promised_is_there(void **state)
         close_ring(&m);
 }
 
-static void an_impossible_head_is_refused(void **state)
+static void refuses_an_impossible_head(void **state)
 {
         uint64_t room, tail, good;
         void *payload;
@@ -287,7 +287,7 @@ static void an_impossible_head_is_refused(void **state)
         (void)state;
         open_ring(&m, SMALL);
         walk_to(&m, 1024);
-        assert_int_equal(ring_room(&m.writer, 64, &room), 0);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), 0);
         good = m.control->head;
         assert_int_equal(put_number(&m.writer, 1, 1000), 0);
         tail = ring_publish(&m.writer) ? m.writer.tail : 0;
@@ -299,13 +299,13 @@ static void an_impossible_head_is_refused(void **state)
         };
         for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
                 m.control->head = lies[i];
-                assert_int_equal(ring_room(&m.writer, 64, &room), -EPROTO);
+                assert_int_equal(ring_free_bytes(&m.writer, 64, &room), -EPROTO);
                 assert_int_equal(m.writer.head_seen, good);
         }
         m.control->head = tail;
-        assert_int_equal(ring_room(&m.writer, 64, &room), 0);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), 0);
         m.control->head = good; /* backwards, to where it was once */
-        assert_int_equal(ring_room(&m.writer, 64, &room), -EPROTO);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), -EPROTO);
 
         while (m.writer.data_bytes - (m.writer.tail - m.writer.head_seen) >= 1024)
                 assert_int_equal(put_number(&m.writer, 3, 1008), 0);
@@ -315,7 +315,7 @@ static void an_impossible_head_is_refused(void **state)
         close_ring(&m);
 }
 
-static void a_foreign_header_is_refused(void **state)
+static void refuses_an_invalid_header(void **state)
 {
         struct ring_reader reader;
         struct memory m;
@@ -347,7 +347,7 @@ static void a_foreign_header_is_refused(void **state)
         close_ring(&m);
 }
 
-static void lying_records_are_refused(void **state)
+static void refuses_malformed_records(void **state)
 {
         const struct smv_record *record;
         struct smv_record *first, good;
@@ -393,7 +393,7 @@ static void lying_records_are_refused(void **state)
         close_ring(&m);
 }
 
-static void a_lying_tail_is_refused(void **state)
+static void refuses_an_impossible_tail(void **state)
 {
         const struct smv_record *record;
         struct memory m;
@@ -413,7 +413,7 @@ static void a_lying_tail_is_refused(void **state)
         close_ring(&m);
 }
 
-static void a_pad_of_eight_bytes_has_no_type(void **state)
+static void handles_a_pad_of_eight_bytes_without_reading_its_type(void **state)
 {
         const struct smv_record *record;
         struct smv_record *pad;
@@ -437,7 +437,7 @@ static void a_pad_of_eight_bytes_has_no_type(void **state)
         close_ring(&m);
 }
 
-static void a_longer_head_and_an_unknown_type_pass(void **state)
+static void accepts_a_longer_record_head_and_an_unknown_type(void **state)
 {
         const struct smv_record *record;
         struct memory m;
@@ -454,7 +454,7 @@ static void a_longer_head_and_an_unknown_type_pass(void **state)
         close_ring(&m);
 }
 
-static void a_stall_is_taken_back_if_the_reader_moved(void **state)
+static void a_stall_is_undone_if_the_reader_has_moved(void **state)
 {
         struct memory m;
         uint64_t room;
@@ -464,7 +464,7 @@ static void a_stall_is_taken_back_if_the_reader_moved(void **state)
         assert_int_equal(put_number(&m.writer, 1, 1000), 0);
         assert_int_equal(put_number(&m.writer, 2, 1000), 0);
         ring_publish(&m.writer);
-        assert_int_equal(ring_room(&m.writer, 64, &room), 0);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), 0);
 
         assert_false(ring_stall(&m.writer));
         expect_number(&m.reader, 1, 1000);
@@ -475,7 +475,7 @@ static void a_stall_is_taken_back_if_the_reader_moved(void **state)
         assert_false(ring_release(&m.reader));
 
         /* a look at head for a record in between hides nothing from the stall */
-        assert_int_equal(ring_room(&m.writer, 64, &room), 0);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), 0);
         for (int i = 0; i < 3; i++)
                 assert_int_equal(put_number(&m.writer, 3, 1000), 0);
         ring_publish(&m.writer);
@@ -486,7 +486,7 @@ static void a_stall_is_taken_back_if_the_reader_moved(void **state)
                 assert_int_equal(put_number(&m.writer, 4, 1000), 0);
         assert_true(ring_stall(&m.writer));
 
-        assert_int_equal(ring_room(&m.writer, 64, &room), 0);
+        assert_int_equal(ring_free_bytes(&m.writer, 64, &room), 0);
         assert_false(ring_stall(&m.writer));
         ring_resume(&m.writer);
         assert_false(ring_release(&m.reader));
@@ -519,7 +519,7 @@ static void *write_records(void *arg)
         uint64_t random = 42, room;
 
         for (uint32_t n = 0; n < RECORDS;) {
-                if (ring_room(writer, 1024, &room)) {
+                if (ring_free_bytes(writer, 1024, &room)) {
                         t->bad++;
                         break;
                 }
@@ -585,7 +585,7 @@ static void *read_records(void *arg)
         return (void *)(uintptr_t)n;
 }
 
-static void a_million_records_cross_two_threads(void **state)
+static void a_million_records_arrive_intact_in_another_thread(void **state)
 {
         static struct traffic t;
         pthread_t writer, reader;
@@ -620,7 +620,7 @@ static void *stall_writer(void *arg)
         for (uint32_t n = 0; n < ROUNDS;) {
                 uint32_t waits = 0;
 
-                if (ring_room(&t->m.writer, 1024, &room))
+                if (ring_free_bytes(&t->m.writer, 1024, &room))
                         return (void *)1;
                 if (room >= 2048) {
                         if (put_number(&t->m.writer, n++, 1008))
@@ -662,7 +662,7 @@ static void *stall_reader(void *arg)
         return NULL;
 }
 
-static void a_stalled_writer_is_always_told(void **state)
+static void a_reader_that_frees_bytes_always_resumes_a_stalled_writer(void **state)
 {
         static struct traffic t;
         pthread_t writer, reader;
@@ -682,21 +682,21 @@ static void a_stalled_writer_is_always_told(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nothing_is_seen_before_it_is_published),
-                cmocka_unit_test(a_record_is_whole_at_every_offset),
+                cmocka_unit_test(a_record_is_invisible_before_it_is_published),
+                cmocka_unit_test(a_record_is_contiguous_at_every_offset),
                 cmocka_unit_test(a_writer_never_overtakes_its_reader),
-                cmocka_unit_test(what_rounding_adds_is_zero),
-                cmocka_unit_test(a_full_ring_says_so_and_forgets_nothing),
-                cmocka_unit_test(the_room_that_was_promised_is_there),
-                cmocka_unit_test(an_impossible_head_is_refused),
-                cmocka_unit_test(a_foreign_header_is_refused),
-                cmocka_unit_test(lying_records_are_refused),
-                cmocka_unit_test(a_lying_tail_is_refused),
-                cmocka_unit_test(a_pad_of_eight_bytes_has_no_type),
-                cmocka_unit_test(a_longer_head_and_an_unknown_type_pass),
-                cmocka_unit_test(a_stall_is_taken_back_if_the_reader_moved),
-                cmocka_unit_test(a_million_records_cross_two_threads),
-                cmocka_unit_test(a_stalled_writer_is_always_told),
+                cmocka_unit_test(padding_bytes_are_zero),
+                cmocka_unit_test(a_full_ring_refuses_records_and_loses_none),
+                cmocka_unit_test(the_free_bytes_reported_can_be_written),
+                cmocka_unit_test(refuses_an_impossible_head),
+                cmocka_unit_test(refuses_an_invalid_header),
+                cmocka_unit_test(refuses_malformed_records),
+                cmocka_unit_test(refuses_an_impossible_tail),
+                cmocka_unit_test(handles_a_pad_of_eight_bytes_without_reading_its_type),
+                cmocka_unit_test(accepts_a_longer_record_head_and_an_unknown_type),
+                cmocka_unit_test(a_stall_is_undone_if_the_reader_has_moved),
+                cmocka_unit_test(a_million_records_arrive_intact_in_another_thread),
+                cmocka_unit_test(a_reader_that_frees_bytes_always_resumes_a_stalled_writer),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

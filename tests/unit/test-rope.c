@@ -5,14 +5,14 @@
 
 #include <cmocka.h>
 
-#include "daemon/rope.h"
+#include "daemon/model/rope.h"
 #include "tests/unit/rope-table.h"
 
 #define NEAR    1.2e-7 /* the error of rounding to a float */
 #define CASES   (sizeof(rope_cases) / sizeof(*rope_cases))
 #define CORNERS (sizeof(stretches) / sizeof(*stretches))
 
-static void every_kind_of_scaling_is_as_published(void **state)
+static void every_scaling_matches_published_frequencies(void **state)
 {
         float got[64];
 
@@ -28,7 +28,7 @@ static void every_kind_of_scaling_is_as_published(void **state)
         }
 }
 
-static void a_table_of_the_file_slows_on_top(void **state)
+static void a_frequency_table_of_the_file_applies_on_top(void **state)
 {
         float slower[64], got[64];
 
@@ -45,7 +45,7 @@ static void a_table_of_the_file_slows_on_top(void **state)
         }
 }
 
-static void yarn_sharpens_by_the_logarithm_of_the_stretch(void **state)
+static void yarn_scales_attention_by_the_log_of_the_factor(void **state)
 {
         (void)state;
         for (size_t i = 0; i < CORNERS; i++)
@@ -53,7 +53,7 @@ static void yarn_sharpens_by_the_logarithm_of_the_stretch(void **state)
                                  stretches[i].attention) < 1e-14);
 }
 
-static void no_dims_are_no_speeds(void **state)
+static void zero_dimensions_write_nothing(void **state)
 {
         struct rope_shape none = { .base = 10000 };
         float untouched = 3;
@@ -66,10 +66,10 @@ static void no_dims_are_no_speeds(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_kind_of_scaling_is_as_published),
-                cmocka_unit_test(a_table_of_the_file_slows_on_top),
-                cmocka_unit_test(yarn_sharpens_by_the_logarithm_of_the_stretch),
-                cmocka_unit_test(no_dims_are_no_speeds),
+                cmocka_unit_test(every_scaling_matches_published_frequencies),
+                cmocka_unit_test(a_frequency_table_of_the_file_applies_on_top),
+                cmocka_unit_test(yarn_scales_attention_by_the_log_of_the_factor),
+                cmocka_unit_test(zero_dimensions_write_nothing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

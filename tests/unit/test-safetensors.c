@@ -43,7 +43,7 @@ static const struct {
         { "no header", "does not begin with '{'", "" },
         { "a header of blanks", "does not begin with '{'", "   " },
         { "a list", "does not begin with '{'", "[]" },
-        { "not JSON", "its header: byte 1: no key", "{a" },
+        { "not JSON", "its header: byte 1: expected a key", "{a" },
         { "a header cut off", "its header: byte", GOOD, 60 },
         { "a header that runs into the data", "its header: byte", GOOD, sizeof(GOOD) + 7 },
         { "JSON nested deep", "nested deeper than 64",
@@ -54,16 +54,16 @@ static const struct {
           "{\"__metadata__\":{\"v\":1}," A "," B "}" },
         { "metadata with an object", "__metadata__: 'v' is not a string",
           "{\"__metadata__\":{\"v\":{}}," A "," B "}" },
-        { "a name twice", "the key 'a' is there twice", "{" A "," A "}" },
-        { "a name twice, spelled otherwise", "the key 'a' is there twice",
+        { "a name twice", "duplicate key 'a'", "{" A "," A "}" },
+        { "a name twice, spelled otherwise", "duplicate key 'a'",
           "{" A "," MEMBER("\\u0061", "F16", "[8]", "[48,64]") "}" },
-        { "an empty name", "a name of 0 bytes",
+        { "an empty name", "its name has 0 bytes",
           "{" MEMBER("", "F32", "[3,4]", "[0,48]") "," B "}" },
-        { "a name too long", "a name of 257 bytes",
+        { "a name too long", "its name has 257 bytes",
           "{" MEMBER(X256 "x", "F32", "[3,4]", "[0,48]") "," B "}" },
-        { "a zero in a name", "a name of 3 bytes, or with a zero byte",
+        { "a zero in a name", "its name has 3 bytes or contains a zero byte",
           "{" MEMBER("a\\u0000b", "F32", "[3,4]", "[0,48]") "," B "}" },
-        { "a zero behind the metadata's name", "a name of 13 bytes, or with a zero byte",
+        { "a zero behind the metadata's name", "its name has 13 bytes or contains a zero byte",
           "{\"__metadata__\\u0000\":{}," A "," B "}" },
         { "a name for the terminal", "tensor '?[31m': its dtype",
           "{" MEMBER("\\u001b[31m", "X", "[3,4]", "[0,48]") "," B "}" },
@@ -75,7 +75,7 @@ static const struct {
         { "an unknown dtype", "its dtype 'F33' is unknown", DTYPE("\"F33\"") },
         { "a dtype in small letters", "its dtype 'f32' is unknown", DTYPE("\"f32\"") },
         { "a dtype with a zero in it", "its dtype is missing or not", DTYPE("\"F32\\u0000\"") },
-        { "a dtype of another size", "its range is 48 bytes, but its shape and dtype make 24",
+        { "a dtype of another size", "its range has 48 bytes, but its shape and dtype need 24",
           DTYPE("\"F16\"") },
         { "no shape", "its shape is missing",
           "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,48]}," B "}" },
@@ -95,7 +95,7 @@ static const struct {
         { "sizes whose product wraps to 12", "the product of its sizes overflows",
           SHAPE("[4,3,4294967295,4294967295,4294967295,4294967295]") },
         { "bits that wrap", "its bytes overflow", SHAPE("[2147483648,2147483648]") },
-        { "one row too many", "its range is 48 bytes, but its shape and dtype make 64",
+        { "one row too many", "its range has 48 bytes, but its shape and dtype need 64",
           SHAPE("[4,4]") },
         { "half a byte", "it ends within a byte",
           "{" MEMBER("a", "F4", "[3,5]", "[0,48]") "," B "}" },
@@ -120,13 +120,13 @@ static const struct {
           "{" A "," MEMBER("b", "F16", "[16]", "[32,64]") "}" },
         { "one within another", "tensor 'b': overlaps another tensor",
           "{" A "," MEMBER("b", "F16", "[8]", "[16,32]") "}" },
-        { "a hole in front", "tensor 'a': the 16 bytes in front of it",
+        { "a hole in front", "tensor 'a': the 16 bytes before it",
           "{" MEMBER("a", "F32", "[3,4]", "[16,64]") "}" },
-        { "a hole between", "tensor 'b': the 8 bytes in front of it",
+        { "a hole between", "tensor 'b': the 8 bytes before it",
           "{" A "," MEMBER("b", "F16", "[4]", "[56,64]") "}" },
-        { "a hole behind", "the last 16 bytes of the file are no tensor's", "{" A "}" },
-        { "data and no tensors", "the last 64 bytes of the file are no tensor's", "{}" },
-        { "a file longer than it says", "the last 4 bytes of the file are no", GOOD, 0,
+        { "a hole behind", "the last 16 bytes of the file belong to no tensor", "{" A "}" },
+        { "data and no tensors", "the last 64 bytes of the file belong to no tensor", "{}" },
+        { "a file longer than it says", "the last 4 bytes of the file belong to no", GOOD, 0,
           8 + sizeof(GOOD) - 1 + DATA + 4 },
         { "a file shorter than it says", "past the end of the file", GOOD, 0,
           8 + sizeof(GOOD) - 1 + DATA - 4 },
@@ -146,7 +146,7 @@ static int parse(const struct made *made, uint64_t file_bytes, struct safetensor
         return r;
 }
 
-static void every_fault_is_refused_by_name(void **state)
+static void refuses_each_malformed_file_with_its_message(void **state)
 {
         struct safetensors s = { 0 };
         unsigned bad = 0;
@@ -169,7 +169,7 @@ static void every_fault_is_refused_by_name(void **state)
         assert_null(s.header);
 }
 
-static void truncated_anywhere_is_refused(void **state)
+static void refuses_input_truncated_at_any_byte(void **state)
 {
         struct safetensors s = { 0 };
         struct made made;
@@ -184,7 +184,7 @@ static void truncated_anywhere_is_refused(void **state)
         }
 }
 
-static void a_good_file_is_a_table(void **state)
+static void parses_a_valid_file_into_a_table(void **state)
 {
         static const char *const headers[] = {
                 GOOD, GOOD "      \n", /* padded, as writers do */
@@ -215,7 +215,7 @@ static void a_good_file_is_a_table(void **state)
         safetensors_deinit(&s);
 }
 
-static void a_file_may_be_empty(void **state)
+static void accepts_a_file_without_tensors(void **state)
 {
         struct safetensors s;
         struct made made;
@@ -231,7 +231,7 @@ static void a_file_may_be_empty(void **state)
         safetensors_deinit(&s);
 }
 
-static void what_has_no_dimensions_is_one_number(void **state)
+static void reads_a_tensor_without_dimensions_as_one_number(void **state)
 {
         static const char header[] =
                 "{" MEMBER("a", "F32", "[]", "[0,4]") "," MEMBER("c", "F32", "[15]", "[4,64]") "}";
@@ -247,21 +247,20 @@ static void what_has_no_dimensions_is_one_number(void **state)
         safetensors_deinit(&s);
 }
 
-static void what_no_backend_takes_stands_in_the_table(void **state)
+static void lists_tensors_of_unsupported_types_with_the_reason(void **state)
 {
         static const struct {
                 const char *header, *message;
         } kinds[] = {
-                { "{" MEMBER("a", "F64", "[2,4]", "[0,64]") "}", "type F64 is not served" },
-                { "{" MEMBER("a", "I8", "[64]", "[0,64]") "}", "type I8 is not served" },
-                { "{" MEMBER("a", "BOOL", "[8,8]", "[0,64]") "}", "type BOOL is not served" },
-                { "{" MEMBER("a", "F8_E4M3", "[8,8]", "[0,64]") "}",
-                  "F8_E4M3 is served with scales" },
-                { "{" MEMBER("a", "F4", "[8,16]", "[0,64]") "}", "type F4 is not served yet" },
+                { "{" MEMBER("a", "F64", "[2,4]", "[0,64]") "}", "type F64 is not supported" },
+                { "{" MEMBER("a", "I8", "[64]", "[0,64]") "}", "type I8 is not supported" },
+                { "{" MEMBER("a", "BOOL", "[8,8]", "[0,64]") "}", "type BOOL is not supported" },
+                { "{" MEMBER("a", "F8_E4M3", "[8,8]", "[0,64]") "}", "F8_E4M3 needs scales" },
+                { "{" MEMBER("a", "F4", "[8,16]", "[0,64]") "}", "type F4 is not supported yet" },
                 { "{" MEMBER("a", "F32", "[2,2,4]", "[0,64]") "}", "more than two dimensions" },
                 { "{" MEMBER("a", "I64", "[]", "[0,8]") "," MEMBER("c", "F32", "[14]",
                                                                    "[8,64]") "}",
-                  "type I64 is not served" },
+                  "type I64 is not supported" },
                 { "{" MEMBER("a", "F8_E4M3", "[1,8,8]", "[0,64]") "}", "more than two dimensions" },
         };
         struct safetensors s;
@@ -279,7 +278,7 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
 }
 
 /* As many tensors as there may be, of four bytes each, and then more. */
-static void tensors_have_a_limit(void **state)
+static void limits_the_number_of_tensors(void **state)
 {
         static const uint32_t counts[] = { TENSORS_MAX, TENSORS_MAX + 1, 100000 };
         static uint8_t bytes[12 << 20];
@@ -308,7 +307,7 @@ static void tensors_have_a_limit(void **state)
         }
 }
 
-static void a_short_message_buffer_is_kept(void **state)
+static void cuts_the_message_to_a_short_buffer(void **state)
 {
         struct safetensors s = { 0 };
         struct made made;
@@ -325,7 +324,7 @@ static void a_short_message_buffer_is_kept(void **state)
         }
 }
 
-static void a_file_is_read_as_memory_is(void **state)
+static void reads_a_file_and_reports_one_that_became_shorter(void **state)
 {
         char path[] = "/tmp/test-safetensors-XXXXXX";
         struct safetensors s;
@@ -349,15 +348,15 @@ static void a_file_is_read_as_memory_is(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_good_file_is_a_table),
-                cmocka_unit_test(a_file_may_be_empty),
-                cmocka_unit_test(every_fault_is_refused_by_name),
-                cmocka_unit_test(truncated_anywhere_is_refused),
-                cmocka_unit_test(what_has_no_dimensions_is_one_number),
-                cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
-                cmocka_unit_test(tensors_have_a_limit),
-                cmocka_unit_test(a_short_message_buffer_is_kept),
-                cmocka_unit_test(a_file_is_read_as_memory_is),
+                cmocka_unit_test(parses_a_valid_file_into_a_table),
+                cmocka_unit_test(accepts_a_file_without_tensors),
+                cmocka_unit_test(refuses_each_malformed_file_with_its_message),
+                cmocka_unit_test(refuses_input_truncated_at_any_byte),
+                cmocka_unit_test(reads_a_tensor_without_dimensions_as_one_number),
+                cmocka_unit_test(lists_tensors_of_unsupported_types_with_the_reason),
+                cmocka_unit_test(limits_the_number_of_tensors),
+                cmocka_unit_test(cuts_the_message_to_a_short_buffer),
+                cmocka_unit_test(reads_a_file_and_reports_one_that_became_shorter),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void part(struct joined *j)
                 "x.weight" ending, type, rows, columns, bits                                       \
         }
 
-static void scales_go_to_their_weights_and_their_shape_says_what_they_cover(void **state)
+static void attaches_scales_to_weights_and_derives_their_block_from_the_shape(void **state)
 {
         static const struct {
                 struct shaped tensors[2];
@@ -140,7 +140,7 @@ static void scales_go_to_their_weights_and_their_shape_says_what_they_cover(void
         }
 }
 
-static void scales_that_do_not_fit_leave_their_weights_unserved_and_say_both_shapes(void **state)
+static void weights_with_ill_fitting_scales_are_unserved_with_both_shapes(void **state)
 {
         static const struct {
                 struct shaped tensors[2];
@@ -157,15 +157,15 @@ static void scales_that_do_not_fit_leave_their_weights_unserved_and_say_both_sha
                 { { WEIGHTS(4, 384), SCALES("_scale", "F32", 32, 4000000, 4000000) },
                   "4000000 x 4000000, not" },
                 { { WEIGHTS(300, 100), SCALES("_scale", "F32", 32, 1, 1) },
-                  "its rows of 100 numbers of 8 bits are no whole blocks of 128" },
+                  "its rows of 100 8-bit numbers are not a multiple of 128" },
                 { { WEIGHTS(300, 384), SCALES("_scale", "F64", 64, 3, 3) },
-                  "its scales are no floats: its type F64 is not served" },
+                  "its scales are not floats: its type F64 is not supported" },
                 { { WEIGHTS(300, 384), SCALES("_scale", "F8_E8M0", 8, 3, 3) },
-                  "its scales are no floats: its type F8_E8M0 is not served yet" },
+                  "its scales are not floats: its type F8_E8M0 is not supported yet" },
                 { { WEIGHTS(300, 384), SCALES("_scale", "F8_E4M3", 8, 3, 3) },
-                  "its scales are no floats: its type F8_E4M3 is served with scales" },
+                  "its scales are not floats: its type F8_E4M3 needs scales" },
                 { { WEIGHTS(300, 384), SCALES("_scales", "F32", 32, 3, 3) },
-                  "its type F8_E4M3 is served with scales, and it has none" },
+                  "its type F8_E4M3 needs scales, and it has none" },
         };
 
         (void)state;
@@ -184,7 +184,7 @@ static void scales_that_do_not_fit_leave_their_weights_unserved_and_say_both_sha
         }
 }
 
-static void what_has_no_weights_of_eight_bits_stays_in_the_table(void **state)
+static void keeps_scales_without_fp8_weights_in_the_table(void **state)
 {
         static const struct shaped all[] = {
                 { "a.weight", "BF16", 2, 128, 16 },        { "a.weight_scale", "F32", 2, 1, 32 },
@@ -233,7 +233,7 @@ static void weave(const struct tensor *t, uint32_t row, uint32_t rows)
                 scales[i] = (float)(from / 4 + i);
         for (uint32_t i = 0; i < rows * COLUMNS; i++)
                 codes[i] = code_of(row + i / COLUMNS, i % COLUMNS);
-        scales_weave(t, row, rows, scales, bytes);
+        scales_interleave(t, row, rows, scales, bytes);
         for (uint32_t r = row; r < row + rows; r++) {
                 for (uint32_t b = 0; b < ACROSS; b++, at += 132) {
                         float scale, own = (float)(r / s->covers.rows * s->tensor.columns +
@@ -251,7 +251,7 @@ static void weave(const struct tensor *t, uint32_t row, uint32_t rows)
         free(bytes);
 }
 
-static void rows_from_any_to_any_get_the_scales_that_cover_them(void **state)
+static void any_range_of_rows_gets_its_scales(void **state)
 {
         static const struct scale_block blocks[] = {
                 { 128, 128 }, { 64, 256 }, { 1, 128 }, { 7, 384 }
@@ -283,7 +283,7 @@ static void rows_from_any_to_any_get_the_scales_that_cover_them(void **state)
 
 static int read_config(const char *members, struct scale_block *ret_block)
 {
-        struct json *json;
+        struct json_document *json;
         char text[2048];
         int r;
 
@@ -303,7 +303,7 @@ static int read_config(const char *members, struct scale_block *ret_block)
         METHOD("\"compressed-tensors\",\"format\":\"float-quantized\",\"config_groups\":{" groups  \
                "}")
 
-static void ways_to_write_eight_bits_are_read(void **state)
+static void accepts_the_known_fp8_quantization_configs(void **state)
 {
         static const struct {
                 const char *members;
@@ -345,10 +345,10 @@ static void ways_to_write_eight_bits_are_read(void **state)
 }
 
 #define NOT_YET(key, value)                                                                        \
-        "config.json's 'quantization_config." key "' is '" value "', which is not served yet"
+        "config.json's 'quantization_config." key "' is '" value "', which is not supported yet"
 #define WEIGHTS_OF(key) "config_groups.a.weights." key
 
-static void every_other_way_is_refused_by_its_name(void **state)
+static void refuses_other_quantization_configs_by_name(void **state)
 {
         static const struct {
                 const char *members, *said;
@@ -363,15 +363,18 @@ static void every_other_way_is_refused_by_its_name(void **state)
                 { "\"quantization_config\":\"fp8\"", "quant_method' is missing" },
                 { METHOD("\"fp8\",\"fmt\":\"e5m2\""), NOT_YET("fmt", "e5m2") },
                 { METHOD("\"fp8\",\"weight_block_size\":[128,64]"),
-                  "weight_block_size' is 128 x 64, which is not served yet" },
-                { METHOD("\"fp8\",\"weight_block_size\":[0,128]"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":[128,0]"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":[-1,128]"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":[128,4294967296]"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":[128,128,128]"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":[128]"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":128"), "is not two sizes" },
-                { METHOD("\"fp8\",\"weight_block_size\":{\"a\":1,\"b\":2}"), "is not two sizes" },
+                  "weight_block_size' is 128 x 64, which is not supported yet" },
+                { METHOD("\"fp8\",\"weight_block_size\":[0,128]"), "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":[128,0]"), "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":[-1,128]"), "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":[128,4294967296]"),
+                  "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":[128,128,128]"),
+                  "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":[128]"), "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":128"), "is not a list of two sizes" },
+                { METHOD("\"fp8\",\"weight_block_size\":{\"a\":1,\"b\":2}"),
+                  "is not a list of two sizes" },
                 { METHOD("\"compressed-tensors\",\"format\":\"pack-quantized\""),
                   NOT_YET("format", "pack-quantized") },
                 { METHOD("\"compressed-tensors\",\"format\":\"float-quantized\""),
@@ -387,7 +390,7 @@ static void every_other_way_is_refused_by_its_name(void **state)
                   NOT_YET(WEIGHTS_OF("strategy"), "group") },
                 { GROUPS("\"a\":" GROUP("\"strategy\":null")), WEIGHTS_OF("strategy") "' is miss" },
                 { GROUPS("\"a\":" GROUP("\"strategy\":\"tensor\",\"symmetric\":false")),
-                  WEIGHTS_OF("symmetric") "' is false, which is not served yet" },
+                  WEIGHTS_OF("symmetric") "' is false, which is not supported yet" },
                 { GROUPS("\"a\":{\"format\":\"nvfp4-pack-quantized\"}"),
                   NOT_YET("config_groups.a.format", "nvfp4-pack-quantized") },
                 { GROUPS("\"a\":" GROUP("\"strategy\":\"block\",\"block_structure\":[128,"
@@ -404,7 +407,7 @@ static void every_other_way_is_refused_by_its_name(void **state)
                   NOT_YET("sparsity_config.format", "sparse-24-bitmask") },
                 { METHOD("\"compressed-tensors\",\"transform_config\":{\"config_groups\":{}"
                          "}"),
-                  "'quantization_config.transform_config' says what is not served yet" },
+                  "'quantization_config.transform_config' has a value that is not supported yet" },
         };
         unsigned wrong = 0;
 
@@ -425,13 +428,12 @@ static void every_other_way_is_refused_by_its_name(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(scales_go_to_their_weights_and_their_shape_says_what_they_cover),
-                cmocka_unit_test(
-                        scales_that_do_not_fit_leave_their_weights_unserved_and_say_both_shapes),
-                cmocka_unit_test(what_has_no_weights_of_eight_bits_stays_in_the_table),
-                cmocka_unit_test(rows_from_any_to_any_get_the_scales_that_cover_them),
-                cmocka_unit_test(ways_to_write_eight_bits_are_read),
-                cmocka_unit_test(every_other_way_is_refused_by_its_name),
+                cmocka_unit_test(attaches_scales_to_weights_and_derives_their_block_from_the_shape),
+                cmocka_unit_test(weights_with_ill_fitting_scales_are_unserved_with_both_shapes),
+                cmocka_unit_test(keeps_scales_without_fp8_weights_in_the_table),
+                cmocka_unit_test(any_range_of_rows_gets_its_scales),
+                cmocka_unit_test(accepts_the_known_fp8_quantization_configs),
+                cmocka_unit_test(refuses_other_quantization_configs_by_name),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

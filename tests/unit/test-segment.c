@@ -1,5 +1,5 @@
 /* Segments: what a client can do with the memory that it was lent, and what it cannot. */
-#include "daemon/segment.h"
+#include "daemon/ipc/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define BYTES   (20u * 4096)
 #define NOBODY  65534
@@ -82,7 +82,7 @@ static int in_child(int (*what)(void *arg), void *arg)
         return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void each_side_sees_what_the_other_writes(void **state)
+static void each_side_sees_the_writes_of_the_other(void **state)
 {
         struct segment d = make(SEGMENT_DAEMON_WRITES), c = make(SEGMENT_CLIENT_WRITES);
         int d_fd = lend(&d), c_fd = lend(&c);
@@ -107,7 +107,7 @@ static void each_side_sees_what_the_other_writes(void **state)
         segment_free(&d, false); /* what is freed already, too */
 }
 
-static void its_pages_are_there_from_the_start(void **state)
+static void all_pages_are_allocated_at_the_start(void **state)
 {
         struct segment segment = make(SEGMENT_DAEMON_WRITES);
 
@@ -117,7 +117,7 @@ static void its_pages_are_there_from_the_start(void **state)
         segment_free(&segment, false);
 }
 
-static void its_size_is_sealed_whoever_holds_it(void **state)
+static void no_process_can_change_the_sealed_size(void **state)
 {
         (void)state;
         for (int i = 0; i < 2; i++) {
@@ -146,7 +146,7 @@ static void its_size_is_sealed_whoever_holds_it(void **state)
         }
 }
 
-static void what_the_daemon_writes_is_lent_for_reading(void **state)
+static void lends_the_daemons_segment_read_only(void **state)
 {
         struct segment segment = make(SEGMENT_DAEMON_WRITES);
         int lent = lend(&segment);
@@ -190,7 +190,7 @@ static int reopen_as_nobody(void *arg)
         return r ? 3 : 0;
 }
 
-static void another_user_gets_no_more_than_he_was_lent(void **state)
+static void another_user_cannot_reopen_a_segment_with_more_rights(void **state)
 {
         struct segment d = make(SEGMENT_DAEMON_WRITES), c = make(SEGMENT_CLIENT_WRITES);
         int lent[2] = { lend(&d), lend(&c) };
@@ -208,7 +208,7 @@ static void another_user_gets_no_more_than_he_was_lent(void **state)
         assert_int_equal(r, 0);
 }
 
-static void a_lent_descriptor_shares_no_position_and_no_flags(void **state)
+static void a_lent_descriptor_shares_no_offset_and_no_flags(void **state)
 {
         (void)state;
         for (int i = 0; i < 2; i++) {
@@ -230,7 +230,7 @@ static int write_there(void *arg)
         return 0;
 }
 
-static void the_daemon_cannot_write_what_the_client_writes(void **state)
+static void the_daemon_cannot_write_the_clients_segment(void **state)
 {
         struct segment d = make(SEGMENT_DAEMON_WRITES), c = make(SEGMENT_CLIENT_WRITES);
 
@@ -241,7 +241,7 @@ static void the_daemon_cannot_write_what_the_client_writes(void **state)
         segment_free(&c, false);
 }
 
-static void freed_its_pages_are_gone_though_a_client_maps_them(void **state)
+static void freeing_a_segment_discards_pages_that_a_client_maps(void **state)
 {
         (void)state;
         for (int i = 0; i < 2; i++) {
@@ -262,7 +262,7 @@ static void freed_its_pages_are_gone_though_a_client_maps_them(void **state)
         }
 }
 
-static void kept_its_pages_stay_with_the_client(void **state)
+static void a_segment_freed_with_its_pages_kept_stays_readable_for_the_client(void **state)
 {
         struct segment segment = make(SEGMENT_DAEMON_WRITES);
         int lent = lend(&segment);
@@ -297,17 +297,17 @@ static int fail_call(const char *call, void *arg)
         return fault->result;
 }
 
-static struct sys_holds held(void)
+static struct sys_resources held(void)
 {
-        struct sys_holds holds;
+        struct sys_resources holds;
 
-        assert_int_equal(sys_holds(&holds), 0);
+        assert_int_equal(sys_resources(&holds), 0);
         return holds;
 }
 
-static void assert_holds(const struct sys_holds *before)
+static void assert_holds(const struct sys_resources *before)
 {
-        struct sys_holds now = held();
+        struct sys_resources now = held();
 
         assert_int_equal(now.descriptors, before->descriptors);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -329,7 +329,7 @@ static uint32_t mapped_times(void)
         return times;
 }
 
-static void whatever_fails_leaks_nothing_and_is_said(void **state)
+static void reports_each_failure_and_leaks_nothing(void **state)
 {
         static const struct {
                 const char *call;
@@ -348,7 +348,7 @@ static void whatever_fails_leaks_nothing_and_is_said(void **state)
                 for (int writer = 0; writer < 2; writer++) {
                         struct fault fault = { faults[i].call, faults[i].result, 0, 0 };
                         struct segment segment = nothing;
-                        struct sys_holds before = held();
+                        struct sys_resources before = held();
 
                         sys_set_fault(fail_call, &fault);
                         assert_int_equal(segment_new("test-segment", BYTES,
@@ -368,7 +368,7 @@ static int refuse_once(const char *call, void *arg)
         return !strcmp(call, "memfd_create") && !(*(uint32_t *)arg)++ ? -EINVAL : 0;
 }
 
-static void an_older_kernel_gives_memory_as_well(void **state)
+static void works_on_a_kernel_that_rejects_the_first_memfd_flags(void **state)
 {
         struct segment segment;
         uint32_t asked = 0;
@@ -382,9 +382,9 @@ static void an_older_kernel_gives_memory_as_well(void **state)
         segment_free(&segment, false);
 }
 
-static void what_cannot_be_lent_or_punched_is_freed_all_the_same(void **state)
+static void frees_a_segment_although_lending_or_punching_fails(void **state)
 {
-        struct sys_holds before = held();
+        struct sys_resources before = held();
         struct segment segment = make(SEGMENT_DAEMON_WRITES);
         struct fault open_fails = { "reopen", -EMFILE, 0, 0 },
                      punch_fails = { "fallocate", -EIO, 0, 0 };
@@ -400,9 +400,9 @@ static void what_cannot_be_lent_or_punched_is_freed_all_the_same(void **state)
         assert_holds(&before);
 }
 
-static void a_private_one_is_memory_and_nothing_else(void **state)
+static void a_private_segment_is_plain_memory_without_a_descriptor(void **state)
 {
-        struct sys_holds before = held();
+        struct sys_resources before = held();
         struct segment segment;
 
         (void)state;
@@ -418,19 +418,19 @@ static void a_private_one_is_memory_and_nothing_else(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(each_side_sees_what_the_other_writes),
-                cmocka_unit_test(its_pages_are_there_from_the_start),
-                cmocka_unit_test(its_size_is_sealed_whoever_holds_it),
-                cmocka_unit_test(what_the_daemon_writes_is_lent_for_reading),
-                cmocka_unit_test(another_user_gets_no_more_than_he_was_lent),
-                cmocka_unit_test(a_lent_descriptor_shares_no_position_and_no_flags),
-                cmocka_unit_test(the_daemon_cannot_write_what_the_client_writes),
-                cmocka_unit_test(freed_its_pages_are_gone_though_a_client_maps_them),
-                cmocka_unit_test(kept_its_pages_stay_with_the_client),
-                cmocka_unit_test(whatever_fails_leaks_nothing_and_is_said),
-                cmocka_unit_test(an_older_kernel_gives_memory_as_well),
-                cmocka_unit_test(what_cannot_be_lent_or_punched_is_freed_all_the_same),
-                cmocka_unit_test(a_private_one_is_memory_and_nothing_else),
+                cmocka_unit_test(each_side_sees_the_writes_of_the_other),
+                cmocka_unit_test(all_pages_are_allocated_at_the_start),
+                cmocka_unit_test(no_process_can_change_the_sealed_size),
+                cmocka_unit_test(lends_the_daemons_segment_read_only),
+                cmocka_unit_test(another_user_cannot_reopen_a_segment_with_more_rights),
+                cmocka_unit_test(a_lent_descriptor_shares_no_offset_and_no_flags),
+                cmocka_unit_test(the_daemon_cannot_write_the_clients_segment),
+                cmocka_unit_test(freeing_a_segment_discards_pages_that_a_client_maps),
+                cmocka_unit_test(a_segment_freed_with_its_pages_kept_stays_readable_for_the_client),
+                cmocka_unit_test(reports_each_failure_and_leaks_nothing),
+                cmocka_unit_test(works_on_a_kernel_that_rejects_the_first_memfd_flags),
+                cmocka_unit_test(frees_a_segment_although_lending_or_punching_fails),
+                cmocka_unit_test(a_private_segment_is_plain_memory_without_a_descriptor),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

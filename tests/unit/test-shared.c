@@ -4,7 +4,7 @@
  */
 #include <stdatomic.h>
 
-#include "tests/unit/house-ring.h"
+#include "tests/unit/edge-client-ring.h"
 
 #define KB      (INT64_C(1) << 10)
 #define REPLIES 1000u /* more than a socket takes */
@@ -47,13 +47,13 @@ static void refuses(struct ringer *ringer, struct greeting greeting, enum smv_co
 static void hello_passes_a_ring_and_its_control_page(void **state)
 {
         static const char *const transports[] = { "ring", "auto" };
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
+        edge_fixture_start(fixture, true);
         for (size_t i = 0; i < 2; i++) {
-                say_hello_with(house, &ringer, (struct greeting){ .transport = transports[i] });
+                say_hello_with(fixture, &ringer, (struct greeting){ .transport = transports[i] });
                 assert_non_null(ringer.ring);
                 assert_int_equal(ringer.ring_bytes, SMV_RING_HEADER + (64 << 10));
                 assert_int_equal(fcntl(ringer.fds[0], F_GETFL) & O_ACCMODE, O_RDONLY);
@@ -63,49 +63,49 @@ static void hello_passes_a_ring_and_its_control_page(void **state)
                                          F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
                 assert_int_equal(charge_of(&ringer.client, "ring_bytes"), 64 << 10);
                 ringer_close(&ringer);
-                ENGINE_UNTIL(house, house->hangups == i + 1);
+                ENGINE_UNTIL(fixture, fixture->hangups == i + 1);
         }
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void who_asks_for_no_ring_gets_none(void **state)
+static void gives_no_ring_to_a_client_that_asks_for_none(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
+        edge_fixture_start(fixture, true);
         for (int i = 0; i < 2; i++) {
-                say_hello_with(house, &ringer, (struct greeting){ i ? "socket" : NULL, NULL, 0 });
+                say_hello_with(fixture, &ringer, (struct greeting){ i ? "socket" : NULL, NULL, 0 });
                 assert_null(ringer.ring);
                 assert_int_equal(charge_of(&ringer.client, "ring_bytes"), 0);
                 ringer_close(&ringer);
         }
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void ring_bytes_are_the_clients_choice(void **state)
+static void the_client_chooses_the_ring_size(void **state)
 {
         static const int64_t sizes[] = { 64 * KB, 128 * KB, 1024 * KB };
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
+        edge_fixture_start(fixture, true);
         for (uint32_t i = 0; i < 3; i++) {
                 const struct greeting greeting = { "auto", "futex", sizes[i] };
 
-                say_hello_with(house, &ringer, greeting);
+                say_hello_with(fixture, &ringer, greeting);
                 assert_int_equal(ringer.ring_bytes, SMV_RING_HEADER + sizes[i]);
                 assert_int_equal(ringer.reader.data_bytes, sizes[i]);
                 assert_int_equal(charge_of(&ringer.client, "ring_bytes"), sizes[i]);
                 ringer_close(&ringer);
-                ENGINE_UNTIL(house, house->hangups == i + 1);
+                ENGINE_UNTIL(fixture, fixture->hangups == i + 1);
         }
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void what_cannot_be_is_refused_by_name(void **state)
+static void refuses_invalid_ring_settings_by_name(void **state)
 {
         static const struct {
                 struct greeting greeting;
@@ -125,12 +125,12 @@ static void what_cannot_be_is_refused_by_name(void **state)
                 { { "socket", NULL, 64 * KB }, SMV_BAD_FIELD, "ring_bytes" },
                 { { NULL, NULL, 64 * KB }, SMV_BAD_FIELD, "ring_bytes" },
         };
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        ringer_open(house, &ringer);
+        edge_fixture_start(fixture, true);
+        ringer_open(fixture, &ringer);
         for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
                 refuses(&ringer, bad[i].greeting, bad[i].code, bad[i].field);
         ask_ring(&ringer.client, 9, (struct greeting){ "ring", "none", 0 });
@@ -138,20 +138,20 @@ static void what_cannot_be_is_refused_by_name(void **state)
         assert_non_null(ringer.ring);
         refuses(&ringer, (struct greeting){ "ring", NULL, 0 }, SMV_NO_HELLO, "op");
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void rings_of_a_user_are_bounded(void **state)
+static void limits_the_ring_bytes_of_a_user(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringers[2], third;
 
         (void)state;
-        house->config.uid_ring_bytes = 128 << 10;
-        house_start(house, true);
+        fixture->config.uid_ring_bytes = 128 << 10;
+        edge_fixture_start(fixture, true);
         for (size_t i = 0; i < 2; i++)
-                say_hello_with_ring(house, &ringers[i]);
-        ringer_open(house, &third);
+                say_hello_with_ring(fixture, &ringers[i]);
+        ringer_open(fixture, &third);
         refuses(&third, (struct greeting){ "ring", NULL, 0 }, SMV_QUOTA, NULL);
         ask_ring(&third.client, 2, (struct greeting){ "auto", NULL, 0 });
         assert_int_equal(take_welcome(&third, 2), SMV_OK);
@@ -160,32 +160,32 @@ static void rings_of_a_user_are_bounded(void **state)
         ringer_close(&third);
 
         ringer_close(&ringers[0]);
-        ENGINE_UNTIL(house, house->hangups == 1);
+        ENGINE_UNTIL(fixture, fixture->hangups == 1);
         while (charge_of(&ringers[1].client, "ring_bytes") > 64 << 10)
                 usleep(1000);
-        say_hello_with_ring(house, &third); /* there is room again */
+        say_hello_with_ring(fixture, &third); /* there is room again */
         ringer_close(&third);
         ringer_close(&ringers[1]);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 static uint32_t descriptors(void)
 {
-        struct sys_holds holds;
+        struct sys_resources holds;
 
-        assert_int_equal(sys_holds(&holds), 0);
+        assert_int_equal(sys_resources(&holds), 0);
         return holds.descriptors;
 }
 
 /* The connection goes on without a ring, and no part of the failed ring is held. */
-static void no_ring_this_time(struct house *house, struct client *watching, struct fault *fault,
-                              const char *call, int skip)
+static void fail_the_next_ring(struct edge_fixture *fixture, struct client *watching,
+                               struct fault *fault, const char *call, int skip)
 {
         struct ringer ringer;
         uint32_t before;
 
         for (int again = 0; again < 2; again++) {
-                ringer_open(house, &ringer);
+                ringer_open(fixture, &ringer);
                 ask_ring(&ringer.client, 5, (struct greeting){ "shm", NULL, 0 });
                 assert_int_equal(reply_code(&ringer.client, 5), SMV_BAD_VALUE); /* it is let in */
                 before = descriptors();
@@ -212,19 +212,19 @@ static void no_ring_this_time(struct house *house, struct client *watching, stru
                         assert_int_equal(charge_of(&ringer.client, "ring_bytes"), 0);
                         ask_generate(&ringer.client, 9);
                         assert_int_equal(reply_code(&ringer.client, 9), SMV_OK);
-                        ENGINE_UNTIL(house, house->live_count == 1);
-                        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+                        ENGINE_UNTIL(fixture, fixture->live_count == 1);
+                        end(fixture, fixture->live[0], SMV_END_EOS, SMV_OK);
                         expect_end(&ringer.client, 9);
                 }
-                before = house->hangups;
+                before = fixture->hangups;
                 ringer_close(&ringer);
-                ENGINE_UNTIL(house, house->hangups == before + 1);
+                ENGINE_UNTIL(fixture, fixture->hangups == before + 1);
                 while (charge_of(watching, "ring_bytes"))
                         usleep(1000);
         }
 }
 
-static void a_ring_that_cannot_be_given_is_a_socket_or_a_refusal(void **state)
+static void a_failed_ring_falls_back_to_the_socket_or_is_refused(void **state)
 {
         static const struct {
                 const char *call;
@@ -239,37 +239,37 @@ static void a_ring_that_cannot_be_given_is_a_socket_or_a_refusal(void **state)
                 { "sendmsg", -ENOBUFS, 0 },
         };
         struct fault fault = { .call = NULL };
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct client watching;
 
         (void)state;
         sys_set_fault(fail_call, &fault);
-        house_start(house, true);
-        say_hello(house, &watching);
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &watching);
         for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
                 fault.result = faults[i].result;
-                no_ring_this_time(house, &watching, &fault, faults[i].call, faults[i].skip);
+                fail_the_next_ring(fixture, &watching, &fault, faults[i].call, faults[i].skip);
         }
         client_close(&watching);
-        house_close(house);
+        edge_fixture_close(fixture);
         sys_set_fault(NULL, NULL);
 }
 
 /* ---- streams ---- */
 
-static void records_stand_in_the_ring_and_nowhere_else(void **state)
+static void writes_records_only_to_the_ring(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct request *request;
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        request = generate(house, &ringer, 5);
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        request = generate(fixture, &ringer, 5);
         for (uint32_t i = 0; i < 3; i++)
-                assert_true(say(house, request, 65 + i));
-        end(house, request, SMV_END_EOS, SMV_OK);
+                assert_true(say(fixture, request, 65 + i));
+        end(fixture, request, SMV_END_EOS, SMV_OK);
         for (uint32_t i = 0; i < 3; i++) {
                 const struct smv_record *record = ring_record(&ringer);
 
@@ -282,38 +282,38 @@ static void records_stand_in_the_ring_and_nowhere_else(void **state)
         assert_true(is_silent(&ringer.client, 50));
         assert_int_equal(charge_of(&ringer.client, "requests"), 0);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /*
  * Publishes END and posts RETIRED, without MAIL_WAKE.  The loop must look at them before it
  * judges.
  */
-static void end_silently(struct house *house, struct request *request)
+static void end_silently(struct edge_fixture *fixture, struct request *request)
 {
         struct channel *channel = request->channel;
 
-        put_end(house, request, SMV_END_EOS, SMV_OK);
-        forget(house, request);
-        mailbox_post(house->from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
+        put_end(fixture, request, SMV_END_EOS, SMV_OK);
+        forget(fixture, request);
+        mailbox_post(fixture->from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
         ring_publish(&channel->writer);
         channel_show(channel);
 }
 
-static void who_has_read_an_end_finds_its_id_and_its_charges_free(void **state)
+static void id_and_charges_are_free_once_the_END_was_read(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
         for (uint32_t i = 0; i < 100; i++) {
-                struct request *request = generate(house, &ringer, 5);
+                struct request *request = generate(fixture, &ringer, 5);
 
                 ask_generate(&ringer.client, 5);
                 assert_int_equal(reply_code(&ringer.client, 5), SMV_DUP_ID);
-                end_silently(house, request);
+                end_silently(fixture, request);
                 expect_ring_end(&ringer, 5);
                 ring_release(&ringer.reader);
                 if (i % 2) {
@@ -322,90 +322,90 @@ static void who_has_read_an_end_finds_its_id_and_its_charges_free(void **state)
                 }
         }
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void a_cancel_that_crosses_retired_ends_once(void **state)
+static void a_cancel_that_crosses_RETIRED_ends_the_stream_once(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct ringer ringer;
 
         (void)state;
-        house->lose_cancel = true;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
+        fixture->lose_cancel = true;
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
         for (uint32_t i = 0; i < 20; i++) {
-                generate(house, &ringer, 5);
+                generate(fixture, &ringer, 5);
                 ask_cancel(&ringer.client, 6, 5);
                 assert_int_equal(reply_code(&ringer.client, 6), SMV_OK);
-                ENGINE_UNTIL(house, house->cancels == i + 1);
+                ENGINE_UNTIL(fixture, fixture->cancels == i + 1);
                 expect_ring_end(&ringer, 5);
                 ring_release(&ringer.reader);
                 assert_int_equal(charge_of(&ringer.client, "requests"), 0);
         }
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-static void many_nudges_are_one_and_none_if_nobody_waits(void **state)
+static void merges_resume_frames_and_ignores_them_if_no_stream_is_stalled(void **state)
 {
         static const uint8_t frames[5 * 4];
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct channel *channel;
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        generate(house, &ringer, 5);
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        generate(fixture, &ringer, 5);
         assert_int_equal(send(ringer.client.fd, frames, sizeof(frames), 0), sizeof(frames));
         assert_int_equal(charge_of(&ringer.client, "requests"), 1);
-        assert_false(engine(house, 2));
-        channel = house->live[0]->channel;
+        assert_false(engine(fixture, 2));
+        channel = fixture->live[0]->channel;
         for (uint32_t round = 1; round <= 20; round++) {
-                assert_int_equal(ring_room(&channel->writer, 64, &(uint64_t){ 0 }), 0);
+                assert_int_equal(ring_free_bytes(&channel->writer, 64, &(uint64_t){ 0 }), 0);
                 assert_true(channel_stall(channel));
                 assert_int_equal(send(ringer.client.fd, frames, sizeof(frames), 0), sizeof(frames));
                 assert_int_equal(charge_of(&ringer.client, "requests"), 1); /* all were taken */
-                ENGINE_UNTIL(house, house->rooms == round);
-                assert_false(engine(house, 2));
+                ENGINE_UNTIL(fixture, fixture->rooms == round);
+                assert_false(engine(fixture, 2));
                 channel_resume(channel);
         }
-        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        end(fixture, fixture->live[0], SMV_END_EOS, SMV_OK);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /* ---- replies and rings on one socket ---- */
 
 /* As the waker, when the loop has let go of it. */
-static void take_line(struct channel *channel)
+static void take_send_lock(struct channel *channel)
 {
-        while (atomic_load(&channel->line.word))
+        while (atomic_load(&channel->send_lock.word))
                 usleep(100);
-        assert_true(line_take(&channel->line, LINE_RING));
+        assert_true(send_lock_take(&channel->send_lock, SEND_LOCK_RING));
 }
 
-static void a_reply_waits_while_the_waker_rings(void **state)
+static void a_reply_waits_while_the_waker_holds_the_send_lock(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct channel *channel;
         struct ringer ringer;
 
         (void)state;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        channel = generate(house, &ringer, 5)->channel;
-        take_line(channel);
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        channel = generate(fixture, &ringer, 5)->channel;
+        take_send_lock(channel);
         ask_plain(&ringer.client, "status", 6);
         assert_true(is_silent(&ringer.client, 50));
-        assert_int_equal(line_let_go(&channel->line), LINE_CALL);
-        assert_int_equal(line_let_go(&channel->line), 0);
-        wake(house, channel);
+        assert_int_equal(send_lock_release(&channel->send_lock), SEND_LOCK_CALL);
+        assert_int_equal(send_lock_release(&channel->send_lock), 0);
+        wake(fixture, channel);
         assert_int_equal(reply_code(&ringer.client, 6), SMV_OK);
-        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        end(fixture, fixture->live[0], SMV_END_EOS, SMV_OK);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 /* Reads the next frame, whole: true if it is a reply, false if it is a ring. */
@@ -424,18 +424,18 @@ static bool next_is_reply(struct ringer *ringer)
 }
 
 /* How often it rings after replies that fill the socket: once, or never if they still do. */
-static uint32_t rings_behind_replies(struct ringer *ringer, struct channel *channel)
+static uint32_t kicks_behind_replies(struct ringer *ringer, struct channel *channel)
 {
         uint32_t replies = 0, rings = 0;
 
         for (uint32_t i = 0; i < REPLIES; i++)
                 ask_plain(&ringer->client, "status", 6);
         for (uint32_t held = 0; held < 50; held++) { /* not for a moment: the socket is full */
-                if (!(atomic_load(&channel->line.word) & LINE_TAKEN))
+                if (!(atomic_load(&channel->send_lock.word) & SEND_LOCK_TAKEN))
                         held = 0;
                 usleep(1000);
         }
-        assert_false(line_take(&channel->line, LINE_RING));
+        assert_false(send_lock_take(&channel->send_lock, SEND_LOCK_RING));
         /* Whole, both; requests of a later turn may follow. */
         while (replies < REPLIES || buffer_count(&ringer->client.in) ||
                !is_silent(&ringer->client, 50)) {
@@ -450,67 +450,67 @@ static uint32_t rings_behind_replies(struct ringer *ringer, struct channel *chan
         return rings;
 }
 
-static void a_ring_waits_behind_the_reply_that_is_half_sent(void **state)
+static void a_kick_waits_until_a_half_sent_reply_is_complete(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         uint32_t rings = 0;
         struct channel *channel;
         struct ringer ringer;
 
         (void)state;
-        house->config.reply_bytes = 4 << 20;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        channel = generate(house, &ringer, 5)->channel;
+        fixture->config.reply_bytes = 4 << 20;
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        channel = generate(fixture, &ringer, 5)->channel;
         for (uint32_t i = 0; i < 20 && !rings; i++)
-                rings = rings_behind_replies(&ringer, channel);
+                rings = kicks_behind_replies(&ringer, channel);
         assert_int_equal(rings, 1);
-        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        end(fixture, fixture->live[0], SMV_END_EOS, SMV_OK);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
-/* It reads all that comes; nothing comes because the waker is slow to let the line go. */
-static void a_slow_waker_is_not_held_against_the_client(void **state)
+/* It reads all that comes; nothing comes because the waker is slow to release the send lock. */
+static void does_not_hang_up_on_a_client_because_the_waker_is_slow(void **state)
 {
-        struct house *house = house_new();
+        struct edge_fixture *fixture = edge_fixture_new();
         struct channel *channel;
         struct ringer ringer;
 
         (void)state;
-        house->config.reply_bytes = 4 << 10;
-        house_start(house, true);
-        say_hello_with_ring(house, &ringer);
-        channel = generate(house, &ringer, 5)->channel;
-        take_line(channel);
+        fixture->config.reply_bytes = 4 << 10;
+        edge_fixture_start(fixture, true);
+        say_hello_with_ring(fixture, &ringer);
+        channel = generate(fixture, &ringer, 5)->channel;
+        take_send_lock(channel);
         for (uint32_t i = 0; i < 200; i++)
                 ask_plain(&ringer.client, "status", 6);
         assert_true(is_silent(&ringer.client, 100));
-        while (line_let_go(&channel->line))
-                wake(house, channel);
+        while (send_lock_release(&channel->send_lock))
+                wake(fixture, channel);
         for (uint32_t i = 0; i < 200; i++)
                 assert_int_equal(reply_code(&ringer.client, 6), SMV_OK);
-        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        end(fixture, fixture->live[0], SMV_END_EOS, SMV_OK);
         ringer_close(&ringer);
-        house_close(house);
+        edge_fixture_close(fixture);
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(hello_passes_a_ring_and_its_control_page),
-                cmocka_unit_test(who_asks_for_no_ring_gets_none),
-                cmocka_unit_test(ring_bytes_are_the_clients_choice),
-                cmocka_unit_test(what_cannot_be_is_refused_by_name),
-                cmocka_unit_test(rings_of_a_user_are_bounded),
-                cmocka_unit_test(a_ring_that_cannot_be_given_is_a_socket_or_a_refusal),
-                cmocka_unit_test(records_stand_in_the_ring_and_nowhere_else),
-                cmocka_unit_test(who_has_read_an_end_finds_its_id_and_its_charges_free),
-                cmocka_unit_test(a_cancel_that_crosses_retired_ends_once),
-                cmocka_unit_test(many_nudges_are_one_and_none_if_nobody_waits),
-                cmocka_unit_test(a_reply_waits_while_the_waker_rings),
-                cmocka_unit_test(a_ring_waits_behind_the_reply_that_is_half_sent),
-                cmocka_unit_test(a_slow_waker_is_not_held_against_the_client),
+                cmocka_unit_test(gives_no_ring_to_a_client_that_asks_for_none),
+                cmocka_unit_test(the_client_chooses_the_ring_size),
+                cmocka_unit_test(refuses_invalid_ring_settings_by_name),
+                cmocka_unit_test(limits_the_ring_bytes_of_a_user),
+                cmocka_unit_test(a_failed_ring_falls_back_to_the_socket_or_is_refused),
+                cmocka_unit_test(writes_records_only_to_the_ring),
+                cmocka_unit_test(id_and_charges_are_free_once_the_END_was_read),
+                cmocka_unit_test(a_cancel_that_crosses_RETIRED_ends_the_stream_once),
+                cmocka_unit_test(merges_resume_frames_and_ignores_them_if_no_stream_is_stalled),
+                cmocka_unit_test(a_reply_waits_while_the_waker_holds_the_send_lock),
+                cmocka_unit_test(a_kick_waits_until_a_half_sent_reply_is_complete),
+                cmocka_unit_test(does_not_hang_up_on_a_client_because_the_waker_is_slow),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static uint32_t write_and_ring(struct memory *m, uint32_t records, uint64_t *ran
                         futex((const uint32_t *)&m->writer.page->tail, FUTEX_WAKE, INT32_MAX, NULL);
                         rings++;
                 }
-                assert_int_equal(ring_room(&m->writer, RECORD, &room), 0);
+                assert_int_equal(ring_free_bytes(&m->writer, RECORD, &room), 0);
                 if (burst)
                         sched_yield();
                 wait_a_little(m, random);
@@ -131,17 +131,17 @@ static void hammer(uint32_t records, uint64_t batch_max)
         close_ring(&m);
 }
 
-static void no_ring_is_lost_between_two_threads(void **state)
+static void no_wakeup_is_lost_between_two_threads(void **state)
 {
         (void)state;
         hammer(scaled(300000, 3000000), 0);
 }
 
-static void no_ring_is_lost_to_a_reader_that_takes_its_time(void **state)
+static void no_wakeup_is_lost_for_a_reader_that_waits_for_more_bytes(void **state)
 {
         (void)state;
         hammer(scaled(300000, 3000000), 2000);
-        hammer(scaled(100000, 1000000), 2 * RING); /* none but an END or the brim wakes it */
+        hammer(scaled(100000, 1000000), 2 * RING); /* none but an END or the wake level wakes it */
 }
 
 /*
@@ -188,7 +188,7 @@ static void *read_until_kicked(void *arg)
         return NULL;
 }
 
-static void no_ring_is_lost_where_no_futex_looks_again(void **state)
+static void no_wakeup_is_lost_with_kicks(void **state)
 {
         struct memory m;
         struct kicked kicked = { .reader = &m.reader, .records = scaled(500000, 5000000) };
@@ -206,7 +206,7 @@ static void no_ring_is_lost_where_no_futex_looks_again(void **state)
                         atomic_fetch_add(&kicked.bell, 1);
                         rings++;
                 }
-                assert_int_equal(ring_room(&m.writer, RECORD, &room), 0);
+                assert_int_equal(ring_free_bytes(&m.writer, RECORD, &room), 0);
                 for (uint32_t n = 1;
                      atomic_load_explicit(&kicked.read, memory_order_relaxed) < m.number &&
                      !atomic_load(&kicked.lost);
@@ -222,7 +222,7 @@ static void no_ring_is_lost_where_no_futex_looks_again(void **state)
 }
 
 /* Its mapping of the ring is read-only: that is enough to sleep on it. */
-static void a_reader_in_another_process_sleeps_on_what_it_cannot_write(void **state)
+static void a_reader_in_another_process_can_sleep_on_a_read_only_mapping(void **state)
 {
         struct memory m;
         uint64_t random = 9;
@@ -252,10 +252,10 @@ static void a_reader_in_another_process_sleeps_on_what_it_cannot_write(void **st
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(no_ring_is_lost_between_two_threads),
-                cmocka_unit_test(no_ring_is_lost_to_a_reader_that_takes_its_time),
-                cmocka_unit_test(no_ring_is_lost_where_no_futex_looks_again),
-                cmocka_unit_test(a_reader_in_another_process_sleeps_on_what_it_cannot_write),
+                cmocka_unit_test(no_wakeup_is_lost_between_two_threads),
+                cmocka_unit_test(no_wakeup_is_lost_for_a_reader_that_waits_for_more_bytes),
+                cmocka_unit_test(no_wakeup_is_lost_with_kicks),
+                cmocka_unit_test(a_reader_in_another_process_can_sleep_on_a_read_only_mapping),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

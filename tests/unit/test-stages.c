@@ -31,14 +31,15 @@ static void make(const char *arguments)
 {
         char command[1024];
 
-        snprintf(command, sizeof(command), "'%s' '%s' %s", getenv("BABBLE_MAKER"), path, arguments);
+        snprintf(command, sizeof(command), "'%s' '%s' %s", getenv("TOY_MODEL_MAKER"), path,
+                 arguments);
         assert_int_equal(system(command), 0);
 }
 
 static int set_up(void **state)
 {
         (void)state;
-        if (!getenv("BABBLE_MAKER") || !mkdtemp(folder))
+        if (!getenv("TOY_MODEL_MAKER") || !mkdtemp(folder))
                 return -1;
         snprintf(path, sizeof(path), "%s/model.gguf", folder);
         for (uint32_t s = 0; s < RIG_SLOTS; s++)
@@ -81,7 +82,7 @@ static void run_all(struct rig *rig, float (*ret_logits)[LEN][VOCAB])
         }
 }
 
-static void every_split_has_the_bits_of_the_whole(void **state)
+static void every_split_gives_the_bits_of_the_whole_model(void **state)
 {
         static const char *const backends[] = { "ref", "cpu" };
         static const char *const kinds[] = { SMALL, SMALL "--tied --type bf16", SMALL "--extras" };
@@ -122,7 +123,7 @@ static void reopen(struct rig *rig, uint32_t host_layers)
 }
 
 /* Behind the third layer a row sees its last few positions only. */
-static void windows_stay_with_their_layers(void **state)
+static void attention_windows_stay_with_their_layers(void **state)
 {
         static float whole[RIG_SLOTS][LEN][VOCAB], split[RIG_SLOTS][LEN][VOCAB];
         struct rig rig;
@@ -146,7 +147,7 @@ static void windows_stay_with_their_layers(void **state)
         }
 }
 
-static void two_backends_agree_with_one(void **state)
+static void two_different_backends_agree_with_one(void **state)
 {
         static float whole[RIG_SLOTS][LEN][VOCAB], split[RIG_SLOTS][LEN][VOCAB];
         const float *a = whole[0][0], *b = split[0][0];
@@ -284,7 +285,7 @@ static void feed(struct rig *rig, struct picked ret[STEPS])
         collect(rig, STEPS, before, &ret[STEPS - 1]);
 }
 
-static void picks_that_nobody_has_collected_feed_it(void **state)
+static void uncollected_picks_feed_the_next_step_in_both_stages(void **state)
 {
         static struct picked whole[STEPS], split[STEPS];
         struct rig rig;
@@ -305,7 +306,7 @@ static void picks_that_nobody_has_collected_feed_it(void **state)
  * The logits of token MAD are not finite, nor are those of later positions.  Token 0 stands in
  * for a pick that failed.
  */
-static void where_a_pick_is_no_number_token_0_stands_in(void **state)
+static void uses_token_0_after_a_pick_that_is_not_finite(void **state)
 {
         const struct fed mad = { .slot = 1, .token = MAD };
         struct fed next = { .slot = 2, .from_row = 0, .from_step = 1 };
@@ -313,7 +314,7 @@ static void where_a_pick_is_no_number_token_0_stands_in(void **state)
         struct rig rig;
 
         (void)state;
-        make(SMALL "--mad 7");
+        make(SMALL "--bad-token 7");
         for (uint32_t layers = 0; layers < LAYERS; layers++) {
                 open_split(&rig, "cpu", layers, "cpu");
                 assert_int_equal(begin(&rig, &mad, 1, NULL), 0);
@@ -333,7 +334,7 @@ static void where_a_pick_is_no_number_token_0_stands_in(void **state)
 }
 
 /* A slot whose page is a copy goes on as the one that it was copied of. */
-static void copies_of_pages_are_made_in_both(void **state)
+static void copies_pages_in_both_stages(void **state)
 {
         const struct step_copy copy = { .from = 0, .to = 2 };
         static struct picked own, copied;
@@ -370,7 +371,7 @@ static const struct tensor *tensor_of(const struct rig *rig, const char *name)
 }
 
 /* An embedding that is the head as well is brought to both. */
-static void what_is_to_be_loaded_is_what_is_read(void **state)
+static void model_to_load_counts_the_bytes_that_are_read(void **state)
 {
         static const char *const kinds[] = { SMALL, SMALL "--tied" };
         uint64_t whole, split;
@@ -396,9 +397,10 @@ static void what_is_to_be_loaded_is_what_is_read(void **state)
 static int left;
 static struct kernels real;
 
-static int mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat)
+static int matrix_new(struct kernels *k, const struct matrix_shape *shape,
+                      struct matrix **ret_matrix)
 {
-        return left-- ? real.mat_new(k, shape, ret_mat) : -ENOMEM;
+        return left-- ? real.matrix_new(k, shape, ret_matrix) : -ENOMEM;
 }
 
 static int floats_new(struct kernels *k, size_t count, float **ret_floats)
@@ -416,16 +418,16 @@ static int put(struct kernels *k, float *to, const float *host, size_t count)
         return left-- ? real.put(k, to, host, count) : -EIO;
 }
 
-static int weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+static int weights_put(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
                        uint32_t rows, const void *file_rows)
 {
         return __atomic_fetch_sub(&left, 1, __ATOMIC_RELAXED)
-                       ? real.weights_put(k, mat, part, row, rows, file_rows)
+                       ? real.weights_put(k, matrix, part, row, rows, file_rows)
                        : -EIO;
 }
 
 /* Sanitizers say what would be left behind. */
-static void wherever_it_fails_it_is_closed_in_order(void **state)
+static void frees_everything_whichever_call_fails(void **state)
 {
         struct rig rig;
         int r, n = 0;
@@ -437,7 +439,7 @@ static void wherever_it_fails_it_is_closed_in_order(void **state)
         for (uint32_t i = 0; i < 2; i++) {
                 struct kernels *k = i ? rig.host : rig.kernels;
 
-                k->mat_new = mat_new;
+                k->matrix_new = matrix_new;
                 k->floats_new = floats_new;
                 k->kv_new = kv_new;
                 k->put = put;
@@ -477,7 +479,7 @@ static int fail_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens
         return -EIO;
 }
 
-static void one_backend_that_is_lost_is_the_end_of_both(void **state)
+static void losing_one_backend_fails_the_model(void **state)
 {
         struct rig rig;
 
@@ -501,15 +503,15 @@ static void one_backend_that_is_lost_is_the_end_of_both(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_split_has_the_bits_of_the_whole),
-                cmocka_unit_test(windows_stay_with_their_layers),
-                cmocka_unit_test(two_backends_agree_with_one),
-                cmocka_unit_test(picks_that_nobody_has_collected_feed_it),
-                cmocka_unit_test(where_a_pick_is_no_number_token_0_stands_in),
-                cmocka_unit_test(copies_of_pages_are_made_in_both),
-                cmocka_unit_test(what_is_to_be_loaded_is_what_is_read),
-                cmocka_unit_test(wherever_it_fails_it_is_closed_in_order),
-                cmocka_unit_test(one_backend_that_is_lost_is_the_end_of_both),
+                cmocka_unit_test(every_split_gives_the_bits_of_the_whole_model),
+                cmocka_unit_test(attention_windows_stay_with_their_layers),
+                cmocka_unit_test(two_different_backends_agree_with_one),
+                cmocka_unit_test(uncollected_picks_feed_the_next_step_in_both_stages),
+                cmocka_unit_test(uses_token_0_after_a_pick_that_is_not_finite),
+                cmocka_unit_test(copies_pages_in_both_stages),
+                cmocka_unit_test(model_to_load_counts_the_bytes_that_are_read),
+                cmocka_unit_test(frees_everything_whichever_call_fails),
+                cmocka_unit_test(losing_one_backend_fails_the_model),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sys.h"
+#include "daemon/base/sys.h"
 
 #define MS UINT64_C(1000000)
 
@@ -73,13 +73,13 @@ static int open_and_serve(void)
         return r;
 }
 
-static void hook_fails_each_call_in_turn(void **state)
+static void the_fault_hook_fails_each_call_in_turn(void **state)
 {
         const char *expected[] = { "socket", "bind", "listen", "getrandom" };
-        struct sys_holds before, after;
+        struct sys_resources before, after;
 
         (void)state;
-        assert_int_equal(sys_holds(&before), 0);
+        assert_int_equal(sys_resources(&before), 0);
         for (uint32_t i = 0; i <= 4; i++) {
                 struct nth nth = { .left = i };
 
@@ -91,11 +91,11 @@ static void hook_fails_each_call_in_turn(void **state)
                 else
                         assert_null(nth.failed);
         }
-        assert_int_equal(sys_holds(&after), 0);
+        assert_int_equal(sys_resources(&after), 0);
         assert_int_equal(after.descriptors, before.descriptors);
 }
 
-static void socket_has_its_mode_from_the_start(void **state)
+static void creates_the_socket_with_its_final_mode(void **state)
 {
         mode_t before = umask(0);
         struct stat st;
@@ -114,7 +114,7 @@ static void socket_has_its_mode_from_the_start(void **state)
         assert_int_equal(sys_close(-1), -1);
 }
 
-static void path_that_does_not_fit_is_refused(void **state)
+static void refuses_a_socket_path_that_is_too_long_or_empty(void **state)
 {
         char path[200];
         int fd = sys_socket_unix();
@@ -128,7 +128,7 @@ static void path_that_does_not_fit_is_refused(void **state)
         sys_close(fd);
 }
 
-static void kernel_says_who_connected(void **state)
+static void reports_uid_gid_pid_and_groups_of_a_peer(void **state)
 {
         int listener = sys_socket_unix(), client = sys_socket_unix(), served;
         uint32_t uid = 0, gid = 0, seen[64];
@@ -167,7 +167,7 @@ static void kernel_says_who_connected(void **state)
         assert_int_equal(sys_unlink(socket_path), 0);
 }
 
-static void only_one_holds_a_lock(void **state)
+static void a_file_lock_has_one_owner(void **state)
 {
         char path[80];
         int a, b;
@@ -186,7 +186,7 @@ static void only_one_holds_a_lock(void **state)
         assert_int_equal(sys_open(path, O_RDONLY, 0), -ENOENT);
 }
 
-static void only_regular_files_have_a_size(void **state)
+static void reports_a_size_only_for_regular_files(void **state)
 {
         int fd = sys_open("/dev/null", O_RDONLY, 0);
         uint64_t bytes = 7;
@@ -202,7 +202,7 @@ static void only_regular_files_have_a_size(void **state)
         sys_close(fd);
 }
 
-static void file_that_was_written_to_has_another_mark(void **state)
+static void writing_to_a_file_changes_its_mark(void **state)
 {
         struct sys_mark before, after;
         char path[64], byte = 0;
@@ -226,7 +226,7 @@ static void file_that_was_written_to_has_another_mark(void **state)
 }
 
 /* Data that was just written is in memory; a file system that cannot tell does not claim it. */
-static void what_lies_in_memory_is_read_without_waiting(void **state)
+static void reads_cached_file_data_without_waiting(void **state)
 {
         char path[64], byte = 0;
         ssize_t n;
@@ -258,7 +258,7 @@ static void *write_later(void *arg)
         return NULL;
 }
 
-static void interrupted_call_is_begun_again(void **state)
+static void restarts_an_interrupted_call(void **state)
 {
         struct sigaction action = { .sa_handler = on_alarm }, before;
         struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
@@ -298,22 +298,22 @@ static void *look_around(void *arg)
         return NULL;
 }
 
-static void new_thread_is_named_and_deaf_to_signals(void **state)
+static void a_new_thread_has_a_name_and_blocks_signals(void **state)
 {
         struct seen seen = { .go = 0 };
-        struct sys_holds before, during, after;
+        struct sys_resources before, during, after;
         sigset_t mine;
         pthread_t thread;
 
         (void)state;
-        assert_int_equal(sys_holds(&before), 0);
+        assert_int_equal(sys_resources(&before), 0);
         assert_int_equal(sys_thread(&thread, "a-name-that-is-too-long", look_around, &seen), 0);
-        assert_int_equal(sys_holds(&during), 0);
+        assert_int_equal(sys_resources(&during), 0);
         assert_int_equal(during.threads, before.threads + 1);
         atomic_store(&seen.go, 1);
         assert_int_equal(sys_futex_wake((uint32_t *)&seen.go), 0);
         pthread_join(thread, NULL);
-        assert_int_equal(sys_holds(&after), 0);
+        assert_int_equal(sys_resources(&after), 0);
         assert_int_equal(after.threads, before.threads);
 
         assert_string_equal(seen.name, "a-name-that-is-");
@@ -323,7 +323,7 @@ static void new_thread_is_named_and_deaf_to_signals(void **state)
         assert_false(sigismember(&mine, SIGTERM));
 }
 
-static void futex_keeps_its_deadline(void **state)
+static void futex_wait_returns_at_its_deadline(void **state)
 {
         uint32_t word = 5;
         uint64_t began = sys_clock_ns();
@@ -338,26 +338,26 @@ static void futex_keeps_its_deadline(void **state)
 }
 
 /* Neighbouring maps may be one to the kernel, so one of ours is cut in three instead. */
-static void holds_are_counted_exactly(void **state)
+static void counts_descriptors_mappings_and_threads_exactly(void **state)
 {
-        struct sys_holds before, during, after;
+        struct sys_resources before, during, after;
         char *pages = sys_map(3 * 4096);
         int fd;
 
         (void)state;
         assert_non_null(pages);
         assert_int_equal(pages[12000], 0);
-        assert_int_equal(sys_holds(&before), 0);
-        assert_int_equal(sys_holds(&before), 0);
+        assert_int_equal(sys_resources(&before), 0);
+        assert_int_equal(sys_resources(&before), 0);
         fd = sys_eventfd();
         assert_true(fd >= 0);
         assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
-        assert_int_equal(sys_holds(&during), 0);
+        assert_int_equal(sys_resources(&during), 0);
         assert_int_equal(during.descriptors, before.descriptors + 1);
         assert_int_equal(during.mappings, before.mappings + 2);
         sys_close(fd);
         assert_int_equal(mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE), 0);
-        assert_int_equal(sys_holds(&after), 0);
+        assert_int_equal(sys_resources(&after), 0);
         assert_int_equal(after.descriptors, before.descriptors);
         assert_int_equal(after.mappings, before.mappings);
         sys_unmap(pages, 3 * 4096);
@@ -380,18 +380,18 @@ static void random_bytes_differ(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(hook_fails_each_call_in_turn),
-                cmocka_unit_test(socket_has_its_mode_from_the_start),
-                cmocka_unit_test(path_that_does_not_fit_is_refused),
-                cmocka_unit_test(kernel_says_who_connected),
-                cmocka_unit_test(only_one_holds_a_lock),
-                cmocka_unit_test(only_regular_files_have_a_size),
-                cmocka_unit_test(file_that_was_written_to_has_another_mark),
-                cmocka_unit_test(what_lies_in_memory_is_read_without_waiting),
-                cmocka_unit_test(interrupted_call_is_begun_again),
-                cmocka_unit_test(new_thread_is_named_and_deaf_to_signals),
-                cmocka_unit_test(futex_keeps_its_deadline),
-                cmocka_unit_test(holds_are_counted_exactly),
+                cmocka_unit_test(the_fault_hook_fails_each_call_in_turn),
+                cmocka_unit_test(creates_the_socket_with_its_final_mode),
+                cmocka_unit_test(refuses_a_socket_path_that_is_too_long_or_empty),
+                cmocka_unit_test(reports_uid_gid_pid_and_groups_of_a_peer),
+                cmocka_unit_test(a_file_lock_has_one_owner),
+                cmocka_unit_test(reports_a_size_only_for_regular_files),
+                cmocka_unit_test(writing_to_a_file_changes_its_mark),
+                cmocka_unit_test(reads_cached_file_data_without_waiting),
+                cmocka_unit_test(restarts_an_interrupted_call),
+                cmocka_unit_test(a_new_thread_has_a_name_and_blocks_signals),
+                cmocka_unit_test(futex_wait_returns_at_its_deadline),
+                cmocka_unit_test(counts_descriptors_mappings_and_threads_exactly),
                 cmocka_unit_test(random_bytes_differ),
         };
         return cmocka_run_group_tests(tests, set_up, tear_down);

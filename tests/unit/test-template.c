@@ -34,7 +34,7 @@ static void marks_are(const char *text, const char *values, const char *expected
         rendered_free(&out.rendered);
 }
 
-static void text_of_the_template_is_told_from_text_of_the_values(void **state)
+static void distinguishes_template_text_from_untrusted_values(void **state)
 {
         const char *v =
                 "{\"u\": \"Ab cD\", \"l\": [\"x\", \"y\"], \"m\": {\"k\": \"v\"}, \"n\": 5}";
@@ -61,7 +61,7 @@ static void text_of_the_template_is_told_from_text_of_the_values(void **state)
         marks_are("{{ n }}{{ true }}{{ none }}{{ 1.5 }}", v, "5TrueNone1.5");
 }
 
-static void what_is_made_of_both_is_given_as_a_whole(void **state)
+static void text_made_of_both_origins_is_untrusted_as_a_whole(void **state)
 {
         const char *v = "{\"u\": \"a\", \"m\": {\"k\": 1}}";
 
@@ -72,7 +72,7 @@ static void what_is_made_of_both_is_given_as_a_whole(void **state)
         marks_are("{{ ['b', u] }}{{ m|tojson }}", v, "<['b', 'a']{\"k\": 1}>");
 }
 
-static void what_the_maker_of_values_vouches_for_is_the_templates_own(void **state)
+static void values_marked_as_trusted_count_as_template_text(void **state)
 {
         static const char text[] = "{{ bos_token }}{{ '<|' + role + '|>' }}";
         const struct template_limits limits = template_limits(0);
@@ -109,36 +109,35 @@ static void refused(const char *text, bool opened, const char *why)
         assert_string_equal(out.why, why);
 }
 
-static void what_is_not_known_is_refused_by_name_when_it_is_read(void **state)
+static void refuses_an_unknown_feature_by_name_at_parse_time(void **state)
 {
         (void)state;
-        refused("a\n\n{{ s|foo }}", false, "filter 'foo' is not known here (line 3)");
-        refused("{{ s is foo }}", false, "test 'foo' is not known here (line 1)");
-        refused("{% include 'x' %}", false, "tag 'include' is not known here (line 1)");
+        refused("a\n\n{{ s|foo }}", false, "filter 'foo' is not supported (line 3)");
+        refused("{{ s is foo }}", false, "test 'foo' is not supported (line 1)");
+        refused("{% include 'x' %}", false, "tag 'include' is not supported (line 1)");
         refused("\n{% for x in l recursive %}", false,
-                "a 'recursive' loop is not known here (line 2)");
-        refused("{% if s %}", false,
-                "'the end of the template' stands where 'endif' should (line 1)");
+                "a 'recursive' loop is not supported (line 2)");
+        refused("{% if s %}", false, "expected 'endif', found 'the end of the template' (line 1)");
 }
 
-static void what_only_the_run_shows_is_refused_by_name_when_it_runs(void **state)
+static void refuses_an_unknown_feature_by_name_at_run_time(void **state)
 {
         (void)state;
         refused("\n{{ s.format(1) }}", true,
-                "method of strings 'format' is not known here (line 2)");
-        refused("{{ l.append(1) }}", true,
-                "a method would change its list, which templates may not (line 1)");
+                "method of strings 'format' is not supported (line 2)");
+        refused("{{ l.append(1) }}", true, "templates may not change a list (line 1)");
         refused("{{ x.y }}", true, "'x' is undefined (line 1)");
         refused("{{ s.y.z }}", true, "a str has no attribute 'y' (line 1)");
-        refused("{{ lipsum() }}", true, "function 'lipsum' is not known here (line 1)");
-        refused("{{ {((1,), 2): 1} }}", true, "such a tuple as a key is not known here (line 1)");
+        refused("{{ lipsum() }}", true, "function 'lipsum' is not supported (line 1)");
+        refused("{{ {((1,), 2): 1} }}", true,
+                "this kind of tuple is not supported as a key (line 1)");
         refused("{{ big + 1 }}", true, "an integer has more than 64 bits (line 1)");
         refused("{{ big * 2 }}", true, "an integer has more than 64 bits (line 1)");
         refused("{{ 2 ** 64 }}", true, "an integer has more than 64 bits (line 1)");
-        refused("{{ l|map('foo')|list }}", true, "filter 'foo' is not known here (line 1)");
+        refused("{{ l|map('foo')|list }}", true, "filter 'foo' is not supported (line 1)");
 }
 
-static void an_exceptions_own_words_are_the_reason(void **state)
+static void raise_exception_passes_its_message_on(void **state)
 {
         (void)state;
         refused("{{ raise_exception('Roles must alternate!') }}", true, "Roles must alternate!");
@@ -171,7 +170,7 @@ static void spends(const char *text, const char *why)
 #define MANY   "{% for a in range(100000) %}{% for b in range(100000) %}"
 #define DONE   "{% endfor %}{% endfor %}"
 
-static void whoever_works_on_and_on_runs_out_of_fuel(void **state)
+static void a_template_that_works_too_long_runs_out_of_fuel(void **state)
 {
         (void)state;
         spends(MANY DONE, FUEL);
@@ -193,7 +192,7 @@ static void whoever_works_on_and_on_runs_out_of_fuel(void **state)
         spends("{{ '%1000s' % 'x' * 100000000 }}", FUEL);
 }
 
-static void whoever_hoards_runs_out_of_memory(void **state)
+static void a_template_that_allocates_too_much_runs_out_of_memory(void **state)
 {
         (void)state;
         spends("{% set n = namespace(s='xxxxxxxxxxxxxxxx') %}{% for a in range(64) %}"
@@ -204,14 +203,14 @@ static void whoever_hoards_runs_out_of_memory(void **state)
                MEMORY);
 }
 
-static void whoever_says_too_much_is_stopped(void **state)
+static void limits_the_output_of_a_template(void **state)
 {
         (void)state;
         spends("{% for a in range(100000) %}{{ 'x' * 1000 }}{% endfor %}", OUTPUT);
         spends("{{ 'x' * 2000000 }}", OUTPUT);
 }
 
-static void whoever_goes_too_deep_is_stopped(void **state)
+static void limits_the_depth_of_macros_and_values_and_the_size_of_ranges(void **state)
 {
         (void)state;
         spends("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "macros call each other deeper");
@@ -270,7 +269,7 @@ static void *open_nested(void *state)
         return NULL;
 }
 
-static void three_thousand_deep_is_refused_on_a_small_stack(void **state)
+static void refuses_deep_nesting_without_overflowing_a_small_stack(void **state)
 {
         pthread_attr_t attributes;
         pthread_t thread;
@@ -283,7 +282,7 @@ static void three_thousand_deep_is_refused_on_a_small_stack(void **state)
         pthread_attr_destroy(&attributes);
 }
 
-static void long_and_flat_is_well(void **state)
+static void renders_a_long_template_without_nesting(void **state)
 {
         char *many = repeated("", "{% if x %}a{% elif y %}b{% endif %}{{ 1 + 1 }}", 2000, "");
         char *sum = repeated("{{ ", "1 + ", 3000, "1 }}");
@@ -302,20 +301,20 @@ static void long_and_flat_is_well(void **state)
         free(many);
 }
 
-static void a_template_has_a_size_and_is_utf8(void **state)
+static void refuses_a_template_that_is_too_long_or_not_utf8(void **state)
 {
         char *text = repeated("", "x", TEMPLATE_BYTES_MAX + 1, ""), why[256];
         struct template *template;
 
         (void)state;
         assert_int_equal(template_open(text, strlen(text), &template, why, sizeof(why)), -EINVAL);
-        assert_string_equal(why, "the template has 1048577 bytes, at most 1048576 may be");
+        assert_string_equal(why, "the template has 1048577 bytes, the limit is 1048576");
         assert_int_equal(template_open("a\xFF", 2, &template, why, sizeof(why)), -EINVAL);
-        assert_string_equal(why, "the template is no UTF-8 at byte 1");
+        assert_string_equal(why, "the template is not valid UTF-8 at byte 1");
         free(text);
 }
 
-static void bytes_that_are_no_text_pass_through(void **state)
+static void passes_invalid_utf8_values_through(void **state)
 {
         static const char text[] = "{{ s }}{{ s|upper }}{{ s[::-1] }}{{ s|length }}{{ s|tojson }}";
         const struct template_limits limits = template_limits(16);
@@ -366,7 +365,7 @@ static void *render_often(void *state)
         return NULL;
 }
 
-static void several_threads_render_one_template_at_once(void **state)
+static void several_threads_can_render_one_template_at_once(void **state)
 {
         static const char text[] =
                 "{% macro m(x) %}[{{ x }}]{% endmacro %}{% set n = namespace() %}"
@@ -394,7 +393,7 @@ static void several_threads_render_one_template_at_once(void **state)
 
 /* ---- values ---- */
 
-static void a_key_that_is_there_twice_has_its_last_value(void **state)
+static void the_last_value_of_a_duplicate_key_wins(void **state)
 {
         struct value map, key;
         struct arena *arena;
@@ -419,13 +418,13 @@ static void a_key_that_is_there_twice_has_its_last_value(void **state)
         arena_free(arena);
 }
 
-static void numbers_of_a_document_are_whole_or_not_as_they_are_written(void **state)
+static void keeps_integers_and_floats_of_json_distinct(void **state)
 {
         static const char bad[] = "[1e999]", large[] = "[9223372036854775808]";
         struct arena *arena;
         struct outcome out;
         struct value value;
-        struct json *json;
+        struct json_document *json;
         char why[128];
 
         (void)state;
@@ -445,23 +444,23 @@ static void numbers_of_a_document_are_whole_or_not_as_they_are_written(void **st
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(text_of_the_template_is_told_from_text_of_the_values),
-                cmocka_unit_test(what_is_made_of_both_is_given_as_a_whole),
-                cmocka_unit_test(what_the_maker_of_values_vouches_for_is_the_templates_own),
-                cmocka_unit_test(what_is_not_known_is_refused_by_name_when_it_is_read),
-                cmocka_unit_test(what_only_the_run_shows_is_refused_by_name_when_it_runs),
-                cmocka_unit_test(an_exceptions_own_words_are_the_reason),
-                cmocka_unit_test(whoever_works_on_and_on_runs_out_of_fuel),
-                cmocka_unit_test(whoever_hoards_runs_out_of_memory),
-                cmocka_unit_test(whoever_says_too_much_is_stopped),
-                cmocka_unit_test(whoever_goes_too_deep_is_stopped),
-                cmocka_unit_test(three_thousand_deep_is_refused_on_a_small_stack),
-                cmocka_unit_test(long_and_flat_is_well),
-                cmocka_unit_test(a_template_has_a_size_and_is_utf8),
-                cmocka_unit_test(bytes_that_are_no_text_pass_through),
-                cmocka_unit_test(several_threads_render_one_template_at_once),
-                cmocka_unit_test(a_key_that_is_there_twice_has_its_last_value),
-                cmocka_unit_test(numbers_of_a_document_are_whole_or_not_as_they_are_written),
+                cmocka_unit_test(distinguishes_template_text_from_untrusted_values),
+                cmocka_unit_test(text_made_of_both_origins_is_untrusted_as_a_whole),
+                cmocka_unit_test(values_marked_as_trusted_count_as_template_text),
+                cmocka_unit_test(refuses_an_unknown_feature_by_name_at_parse_time),
+                cmocka_unit_test(refuses_an_unknown_feature_by_name_at_run_time),
+                cmocka_unit_test(raise_exception_passes_its_message_on),
+                cmocka_unit_test(a_template_that_works_too_long_runs_out_of_fuel),
+                cmocka_unit_test(a_template_that_allocates_too_much_runs_out_of_memory),
+                cmocka_unit_test(limits_the_output_of_a_template),
+                cmocka_unit_test(limits_the_depth_of_macros_and_values_and_the_size_of_ranges),
+                cmocka_unit_test(refuses_deep_nesting_without_overflowing_a_small_stack),
+                cmocka_unit_test(renders_a_long_template_without_nesting),
+                cmocka_unit_test(refuses_a_template_that_is_too_long_or_not_utf8),
+                cmocka_unit_test(passes_invalid_utf8_values_through),
+                cmocka_unit_test(several_threads_can_render_one_template_at_once),
+                cmocka_unit_test(the_last_value_of_a_duplicate_key_wins),
+                cmocka_unit_test(keeps_integers_and_floats_of_json_distinct),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

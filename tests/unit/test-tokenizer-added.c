@@ -18,7 +18,7 @@ static void begin(void)
         rig_add(&rig, "<b>x", ENTRY_USER, 0);
 }
 
-static void a_control_token_in_a_text_is_text_unless_it_is_asked_for(void **state)
+static void control_tokens_in_a_text_are_plain_text_unless_allowed(void **state)
 {
         struct tokenizer *t;
         char wanted[64];
@@ -33,7 +33,7 @@ static void a_control_token_in_a_text_is_text_unless_it_is_asked_for(void **stat
         tokenizer_close(t);
 }
 
-static void a_user_token_is_always_found_the_longest_first(void **state)
+static void finds_user_tokens_everywhere_and_the_longest_first(void **state)
 {
         struct tokenizer *t;
 
@@ -68,7 +68,7 @@ static void parts_expect(struct tokenizer *t, const char *marked, const char *wa
         rig_expect_parts(t, text, parts, count, wanted);
 }
 
-static void control_tokens_are_found_wholly_inside_the_named_parts_alone(void **state)
+static void finds_control_tokens_only_wholly_inside_the_allowed_parts(void **state)
 {
         struct tokenizer *t;
         char wanted[64];
@@ -91,7 +91,7 @@ static void control_tokens_are_found_wholly_inside_the_named_parts_alone(void **
         tokenizer_close(t);
 }
 
-static void what_is_between_control_tokens_is_encoded_as_one_whoever_wrote_it(void **state)
+static void encodes_text_between_control_tokens_across_part_boundaries(void **state)
 {
         struct tokenizer *t;
         char wanted[64];
@@ -106,7 +106,7 @@ static void what_is_between_control_tokens_is_encoded_as_one_whoever_wrote_it(vo
         tokenizer_close(t);
 }
 
-static void user_tokens_are_found_across_the_borders_of_parts(void **state)
+static void finds_user_tokens_across_part_boundaries(void **state)
 {
         struct tokenizer *t;
         char wanted[64];
@@ -125,7 +125,7 @@ static void user_tokens_are_found_across_the_borders_of_parts(void **state)
         tokenizer_close(t);
 }
 
-static void of_overlapping_tokens_the_leftmost_is_found(void **state)
+static void finds_the_leftmost_of_overlapping_tokens(void **state)
 {
         struct tokenizer *t;
 
@@ -141,7 +141,7 @@ static void of_overlapping_tokens_the_leftmost_is_found(void **state)
         tokenizer_close(t);
 }
 
-static void tokens_that_strip_take_the_blanks_beside_them(void **state)
+static void stripping_tokens_take_the_blanks_beside_them(void **state)
 {
         struct tokenizer *t;
         char wanted[64];
@@ -160,7 +160,7 @@ static void tokens_that_strip_take_the_blanks_beside_them(void **state)
         tokenizer_close(t);
 }
 
-static void a_blank_comes_before_each_fragment_or_the_first(void **state)
+static void puts_a_blank_before_each_fragment_or_only_the_first(void **state)
 {
         struct tokenizer *t;
         char wanted[64];
@@ -185,7 +185,7 @@ static void a_blank_comes_before_each_fragment_or_the_first(void **state)
 }
 
 /* The most ids a text can have: every fragment gets a blank that has an id of its own. */
-static void ids_max_holds_where_blanks_are_put_in_everywhere(void **state)
+static void ids_max_is_exact_for_a_text_with_the_most_ids(void **state)
 {
         struct encoding how = { .controls = &text_whole, .control_count = 1 };
         struct tokenizer *t;
@@ -211,15 +211,15 @@ static void ids_max_holds_where_blanks_are_put_in_everywhere(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_control_token_in_a_text_is_text_unless_it_is_asked_for),
-                cmocka_unit_test(a_user_token_is_always_found_the_longest_first),
-                cmocka_unit_test(control_tokens_are_found_wholly_inside_the_named_parts_alone),
-                cmocka_unit_test(what_is_between_control_tokens_is_encoded_as_one_whoever_wrote_it),
-                cmocka_unit_test(user_tokens_are_found_across_the_borders_of_parts),
-                cmocka_unit_test(of_overlapping_tokens_the_leftmost_is_found),
-                cmocka_unit_test(tokens_that_strip_take_the_blanks_beside_them),
-                cmocka_unit_test(a_blank_comes_before_each_fragment_or_the_first),
-                cmocka_unit_test(ids_max_holds_where_blanks_are_put_in_everywhere),
+                cmocka_unit_test(control_tokens_in_a_text_are_plain_text_unless_allowed),
+                cmocka_unit_test(finds_user_tokens_everywhere_and_the_longest_first),
+                cmocka_unit_test(finds_control_tokens_only_wholly_inside_the_allowed_parts),
+                cmocka_unit_test(encodes_text_between_control_tokens_across_part_boundaries),
+                cmocka_unit_test(finds_user_tokens_across_part_boundaries),
+                cmocka_unit_test(finds_the_leftmost_of_overlapping_tokens),
+                cmocka_unit_test(stripping_tokens_take_the_blanks_beside_them),
+                cmocka_unit_test(puts_a_blank_before_each_fragment_or_only_the_first),
+                cmocka_unit_test(ids_max_is_exact_for_a_text_with_the_most_ids),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

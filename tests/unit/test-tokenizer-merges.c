@@ -8,7 +8,7 @@
 
 static struct rig rig;
 
-static void the_first_of_the_list_is_merged_first(void **state)
+static void applies_merges_in_the_order_of_the_list(void **state)
 {
         struct tokenizer *t;
 
@@ -26,7 +26,7 @@ static void the_first_of_the_list_is_merged_first(void **state)
         tokenizer_close(t);
 }
 
-static void of_equal_pairs_the_leftmost_is_merged_first(void **state)
+static void applies_the_leftmost_of_equal_merges_first(void **state)
 {
         struct tokenizer *t;
 
@@ -42,7 +42,7 @@ static void of_equal_pairs_the_leftmost_is_merged_first(void **state)
         tokenizer_close(t);
 }
 
-static void a_merge_that_is_listed_twice_has_its_first_place(void **state)
+static void a_duplicate_merge_has_its_first_rank(void **state)
 {
         struct tokenizer *t;
 
@@ -56,7 +56,7 @@ static void a_merge_that_is_listed_twice_has_its_first_place(void **state)
         tokenizer_close(t);
 }
 
-static void an_entry_that_no_merge_makes_wins_only_where_the_whole_does(void **state)
+static void an_entry_without_a_merge_matches_only_a_whole_pre_token(void **state)
 {
         struct tokenizer *t;
 
@@ -94,7 +94,7 @@ static void no_merge_crosses_a_pre_token(void **state)
         tokenizer_close(t);
 }
 
-static void the_highest_score_is_merged_first(void **state)
+static void applies_the_merge_with_the_highest_score_first(void **state)
 {
         struct tokenizer *t;
 
@@ -114,7 +114,7 @@ static void the_highest_score_is_merged_first(void **state)
         tokenizer_close(t);
 }
 
-static void a_character_without_an_entry_is_told_in_bytes_or_is_unknown(void **state)
+static void encodes_a_character_without_an_entry_as_bytes_or_unknown(void **state)
 {
         struct tokenizer *t;
         uint32_t unknown;
@@ -147,7 +147,7 @@ static void a_character_without_an_entry_is_told_in_bytes_or_is_unknown(void **s
         tokenizer_close(t);
 }
 
-static void blanks_are_put_in_front_or_squeezed_where_the_vocabulary_says_so(void **state)
+static void adds_or_squeezes_blanks_as_the_vocabulary_says(void **state)
 {
         struct tokenizer *t;
 
@@ -157,7 +157,7 @@ static void blanks_are_put_in_front_or_squeezed_where_the_vocabulary_says_so(voi
         rig_add(&rig, "a", ENTRY_NORMAL, -9);
         rig_add(&rig, " a", ENTRY_NORMAL, -1);
         t = rig_open(&rig);
-        assert_false(tokenizer_leads(t));
+        assert_false(tokenizer_adds_blank(t));
         rig_expect(t, "a a", false, "a| a");
         rig_expect(t,
                    "a\xE2\x96\x81"
@@ -167,7 +167,7 @@ static void blanks_are_put_in_front_or_squeezed_where_the_vocabulary_says_so(voi
 
         rig.v.blank = BLANK_FIRST;
         t = rig_open(&rig);
-        assert_true(tokenizer_leads(t));
+        assert_true(tokenizer_adds_blank(t));
         rig_expect(t, "a a", false, " a| a");
         rig_expect(t, " a", false, " | a");
         rig_expect(t, "", false, "");
@@ -215,7 +215,7 @@ static uint64_t steps_of(const struct tokenizer *t, const char *unit, size_t byt
 }
 
 /* A pre-token may be a megabyte: of one letter, of blanks, of marks, of what almost merges. */
-static void work_grows_as_n_log_n_at_most(void **state)
+static void encoding_takes_n_log_n_time(void **state)
 {
         static const char *const units[] = {
                 "a", " ", "ab", "aaab", "\xCC\x81", "\xFF", "a ", "'"
@@ -242,18 +242,18 @@ static void work_grows_as_n_log_n_at_most(void **state)
         }
 }
 
-struct patience {
+struct cancel_countdown {
         unsigned left;
 };
 
-static bool out_of_patience(void *arg)
+static bool is_cancelled_by_now(void *arg)
 {
-        struct patience *p = arg;
+        struct cancel_countdown *p = arg;
 
         return !p->left-- ? (p->left = 0, true) : false;
 }
 
-static void a_long_text_is_left_soon_after_it_is_cancelled(void **state)
+static void encoding_a_long_text_stops_soon_after_a_cancel(void **state)
 {
         static const char *const units[] = { "a", "ab ", "\xFF" };
         const size_t bytes = 1u << 19;
@@ -266,8 +266,8 @@ static void a_long_text_is_left_soon_after_it_is_cancelled(void **state)
         open_deep(&v, VOCABULARY_BYTE_LEVEL);
         t = rig_open(&rig);
         for (size_t u = 0; u < sizeof(units) / sizeof(*units); u++) {
-                struct patience p = { 2 };
-                struct encoding how = { .cancelled = out_of_patience, .arg = &p };
+                struct cancel_countdown p = { 2 };
+                struct encoding how = { .cancelled = is_cancelled_by_now, .arg = &p };
                 size_t count = 77;
 
                 for (size_t i = 0; i < bytes; i++)
@@ -281,7 +281,7 @@ static void a_long_text_is_left_soon_after_it_is_cancelled(void **state)
         free(text);
 }
 
-static void any_bytes_come_back(void **state)
+static void decoding_restores_any_bytes(void **state)
 {
         uint64_t seed = 5;
 
@@ -363,7 +363,7 @@ static void only_unknown(struct vocabulary *v)
         v->unknown_run = true;
 }
 
-static void words_of_a_long_text_have_the_ids_that_they_have_alone(void **state)
+static void words_of_a_long_text_have_the_same_ids_as_alone(void **state)
 {
         static const struct {
                 enum vocabulary_kind kind;
@@ -414,7 +414,7 @@ static void begin_good(void)
         rig_add(&rig, "<s>", ENTRY_CONTROL, 0);
 }
 
-static void what_encoding_relies_on_is_checked(void **state)
+static void refuses_a_vocabulary_that_encoding_cannot_rely_on(void **state)
 {
         struct tokenizer *t = NULL;
 
@@ -425,7 +425,7 @@ static void what_encoding_relies_on_is_checked(void **state)
         refused("merge 0 has token 258 of 258");
         begin_good();
         rig.merges[0].result = 'a';
-        refused("merge 0 makes token 97, whose bytes are others");
+        refused("merge 0 gives token 97, whose bytes differ");
         begin_good();
         rig.merges[0].left = 257;
         refused("merge 0 has token 257, which has no text of its own");
@@ -478,19 +478,19 @@ static void what_encoding_relies_on_is_checked(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_first_of_the_list_is_merged_first),
-                cmocka_unit_test(of_equal_pairs_the_leftmost_is_merged_first),
-                cmocka_unit_test(a_merge_that_is_listed_twice_has_its_first_place),
-                cmocka_unit_test(an_entry_that_no_merge_makes_wins_only_where_the_whole_does),
+                cmocka_unit_test(applies_merges_in_the_order_of_the_list),
+                cmocka_unit_test(applies_the_leftmost_of_equal_merges_first),
+                cmocka_unit_test(a_duplicate_merge_has_its_first_rank),
+                cmocka_unit_test(an_entry_without_a_merge_matches_only_a_whole_pre_token),
                 cmocka_unit_test(no_merge_crosses_a_pre_token),
-                cmocka_unit_test(the_highest_score_is_merged_first),
-                cmocka_unit_test(a_character_without_an_entry_is_told_in_bytes_or_is_unknown),
-                cmocka_unit_test(blanks_are_put_in_front_or_squeezed_where_the_vocabulary_says_so),
-                cmocka_unit_test(work_grows_as_n_log_n_at_most),
-                cmocka_unit_test(a_long_text_is_left_soon_after_it_is_cancelled),
-                cmocka_unit_test(any_bytes_come_back),
-                cmocka_unit_test(words_of_a_long_text_have_the_ids_that_they_have_alone),
-                cmocka_unit_test(what_encoding_relies_on_is_checked),
+                cmocka_unit_test(applies_the_merge_with_the_highest_score_first),
+                cmocka_unit_test(encodes_a_character_without_an_entry_as_bytes_or_unknown),
+                cmocka_unit_test(adds_or_squeezes_blanks_as_the_vocabulary_says),
+                cmocka_unit_test(encoding_takes_n_log_n_time),
+                cmocka_unit_test(encoding_a_long_text_stops_soon_after_a_cancel),
+                cmocka_unit_test(decoding_restores_any_bytes),
+                cmocka_unit_test(words_of_a_long_text_have_the_same_ids_as_alone),
+                cmocka_unit_test(refuses_a_vocabulary_that_encoding_cannot_rely_on),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

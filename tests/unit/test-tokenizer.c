@@ -25,7 +25,7 @@ static size_t encode(const struct tokenizer *tokenizer, const char *text, size_t
         return count;
 }
 
-static void a_vocabulary_holds_every_byte(void **state)
+static void a_byte_vocabulary_needs_at_least_256_ids(void **state)
 {
         struct tokenizer *tokenizer = NULL;
 
@@ -37,7 +37,7 @@ static void a_vocabulary_holds_every_byte(void **state)
         assert_null(tokenizer_close(NULL));
 }
 
-static void every_byte_string_comes_back(void **state)
+static void decoding_restores_any_bytes(void **state)
 {
         struct tokenizer *tokenizer = open_bytes(300);
         char text[1024], back[1024];
@@ -65,7 +65,7 @@ static void every_byte_string_comes_back(void **state)
         tokenizer_close(tokenizer);
 }
 
-static void ids_are_the_bytes_and_special_ones_have_no_text(void **state)
+static void byte_tokens_are_their_ids_and_special_tokens_have_no_text(void **state)
 {
         struct tokenizer *tokenizer = open_bytes(259);
         uint32_t ids[3];
@@ -87,7 +87,7 @@ static void ids_are_the_bytes_and_special_ones_have_no_text(void **state)
         tokenizer_close(tokenizer);
 }
 
-static void what_is_said_to_be_divisible_is(void **state)
+static void a_divisible_tokenizer_encodes_parts_as_the_whole(void **state)
 {
         static const char text[] = "caf\xC3\xA9 \xF0\x9F\x98\x80 \x80 text";
         struct tokenizer *tokenizer = open_bytes(256);
@@ -110,10 +110,10 @@ static void what_is_said_to_be_divisible_is(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_vocabulary_holds_every_byte),
-                cmocka_unit_test(every_byte_string_comes_back),
-                cmocka_unit_test(ids_are_the_bytes_and_special_ones_have_no_text),
-                cmocka_unit_test(what_is_said_to_be_divisible_is),
+                cmocka_unit_test(a_byte_vocabulary_needs_at_least_256_ids),
+                cmocka_unit_test(decoding_restores_any_bytes),
+                cmocka_unit_test(byte_tokens_are_their_ids_and_special_tokens_have_no_text),
+                cmocka_unit_test(a_divisible_tokenizer_encodes_parts_as_the_whole),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static int read_text(const char *text, uint32_t first, uint32_t count, struct tr
         return r;
 }
 
-static void times_count_from_the_first_that_is_wanted(void **state)
+static void times_start_at_the_first_selected_request(void **state)
 {
         struct trace trace;
 
@@ -59,7 +59,7 @@ static void times_count_from_the_first_that_is_wanted(void **state)
         trace_deinit(&trace);
 }
 
-static void what_is_no_trace_is_refused_with_its_line(void **state)
+static void refuses_a_malformed_trace_with_its_line(void **state)
 {
         static const struct {
                 const char *text, *said;
@@ -85,7 +85,7 @@ static void what_is_no_trace_is_refused_with_its_line(void **state)
         assert_int_equal(trace_read("/nowhere", 0, 1, &trace, why, sizeof(why)), -ENOENT);
 }
 
-static void the_longest_just_fits_and_nothing_becomes_empty(void **state)
+static void scales_lengths_to_fit_the_context_and_to_at_least_1(void **state)
 {
         struct trace trace;
         double divisor;
@@ -102,7 +102,7 @@ static void the_longest_just_fits_and_nothing_becomes_empty(void **state)
         trace_deinit(&trace);
 }
 
-static void a_stretched_trace_has_the_rate_that_was_asked_for(void **state)
+static void stretching_a_trace_gives_it_the_requested_rate(void **state)
 {
         struct trace trace;
 
@@ -116,7 +116,7 @@ static void a_stretched_trace_has_the_rate_that_was_asked_for(void **state)
         trace_deinit(&trace);
 }
 
-static void prompts_are_the_same_every_time_and_never_begin_alike(void **state)
+static void prompts_are_reproducible_and_begin_differently(void **state)
 {
         uint32_t ids[8], again[8], begun[64] = { 0 };
 
@@ -136,11 +136,11 @@ static void prompts_are_the_same_every_time_and_never_begin_alike(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(times_count_from_the_first_that_is_wanted),
-                cmocka_unit_test(what_is_no_trace_is_refused_with_its_line),
-                cmocka_unit_test(the_longest_just_fits_and_nothing_becomes_empty),
-                cmocka_unit_test(a_stretched_trace_has_the_rate_that_was_asked_for),
-                cmocka_unit_test(prompts_are_the_same_every_time_and_never_begin_alike),
+                cmocka_unit_test(times_start_at_the_first_selected_request),
+                cmocka_unit_test(refuses_a_malformed_trace_with_its_line),
+                cmocka_unit_test(scales_lengths_to_fit_the_context_and_to_at_least_1),
+                cmocka_unit_test(stretching_a_trace_gives_it_the_requested_rate),
+                cmocka_unit_test(prompts_are_reproducible_and_begin_differently),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

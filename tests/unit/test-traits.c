@@ -123,7 +123,7 @@ static struct traits traits_of(const char *architecture, const struct given *pai
 
 static const struct given nothing[PAIRS_MAX];
 
-static void architectures_differ_in_pairing_biases_and_norms(void **state)
+static void architectures_differ_in_rope_pairing_biases_and_norms(void **state)
 {
         struct traits llama = traits_of("llama", nothing);
         struct traits qwen2 = traits_of("qwen2", nothing), qwen3 = traits_of("qwen3", nothing);
@@ -137,7 +137,7 @@ static void architectures_differ_in_pairing_biases_and_norms(void **state)
         assert_true(qwen3.qk_norm == MUST_BE_THERE);
 }
 
-static void what_is_left_out_has_its_usual_value(void **state)
+static void missing_metadata_has_its_usual_value(void **state)
 {
         static const struct given one[PAIRS_MAX] = { { ".attention.head_count_kv", U32, 8 } };
         struct traits t = traits_of("llama", one);
@@ -151,7 +151,7 @@ static void what_is_left_out_has_its_usual_value(void **state)
         assert_true(fabs((double)t.attend_scale - 1 / sqrt(8)) < 1e-7);
 }
 
-static void a_head_need_not_be_its_share_of_the_width(void **state)
+static void a_head_size_may_differ_from_width_divided_by_heads(void **state)
 {
         static const struct given pairs[PAIRS_MAX] = {
                 { ".attention.key_length", U32, 20 },
@@ -165,7 +165,7 @@ static void a_head_need_not_be_its_share_of_the_width(void **state)
         assert_true(t.head_dim == 20 && t.rope.dims == 10 && t.heads == 6);
 }
 
-static void scaling_is_linear_or_yarn(void **state)
+static void reads_linear_and_yarn_rope_scaling(void **state)
 {
         static const struct given linear[PAIRS_MAX] = {
                 { ".rope.scaling.type", STRING, 0, "linear" },
@@ -201,7 +201,7 @@ static void scaling_is_linear_or_yarn(void **state)
         assert_true(fabs(t.rope.attention - 0.56931471805599454) < 1e-12 && t.context == 2048);
 }
 
-static void a_key_that_says_nothing_is_no_fault(void **state)
+static void accepts_unsupported_keys_with_a_neutral_value(void **state)
 {
         static const struct given pairs[PAIRS_MAX] = {
                 { ".expert_count", U32, 0 },
@@ -214,7 +214,7 @@ static void a_key_that_says_nothing_is_no_fault(void **state)
         assert_true(traits_of("llama", pairs).layers == 24);
 }
 
-static void a_window_and_the_tokens_of_the_tokenizer_are_read(void **state)
+static void reads_the_window_and_the_bos_and_eos_tokens(void **state)
 {
         static const struct given pairs[PAIRS_MAX] = {
                 { ".attention.sliding_window", U32, 32 },
@@ -240,35 +240,38 @@ static const struct bad {
         { { { ".rope.scaling.factor", F32, 0.5 } }, "scaling.factor' is 0.5, less than 1" },
         { { { ".rope.scaling.factor", F32, NAN } }, "scaling.factor' is " },
         { { { ".rope.scaling.factor", F32, 1e9 } }, "scaling.factor' is 1e+09, not 0 to 65536" },
-        { { { ".rope.freq_base", F32, 1 } }, "rope's base is 1, not over 1" },
+        { { { ".rope.freq_base", F32, 1 } }, "rope's base is 1, which is not greater than 1" },
         { { { ".rope.scaling.type", STRING, 0, "yarn" },
             { ".rope.scaling.yarn_beta_fast", F32, 1 } },
           "between 1 turns and 1" },
         { { { ".rope.scaling.type", STRING, 0, "yarn" },
             { ".rope.scaling.yarn_ext_factor", F32, 0.5 } },
-          "yarn_ext_factor' is 0.5: only 1 is served" },
+          "yarn_ext_factor' is 0.5: only 1 is supported" },
         { { { ".rope.scaling.yarn_log_multiplier", F32, 0.1 } },
-          "'qwen2.rope.scaling.yarn_log_multiplier' says what is not served yet" },
+          "'qwen2.rope.scaling.yarn_log_multiplier' has a value that is not supported yet" },
         { { { ".rope.scaling.type", STRING, 0, "yarn" },
             { ".rope.scaling.yarn_attn_factor", F32, 1.5 } },
           "yarn_attn_factor' is 1.5, not 1 as follows from the factor" },
         { { { ".rope.scaling.attn_factor", F32, -1 } }, "attn_factor' is -1, not" },
         { { { ".rope.scaling.original_context_length", U32, 0 } }, "context_length' is 0, not" },
-        { { { ".rope.dimension_sections", ARRAY } }, "dimension_sections' says what" },
-        { { { ".expert_count", U32, 8 } }, "'qwen2.expert_count' says what is not served yet" },
-        { { { ".attention.sliding_window_pattern", ARRAY } }, "sliding_window_pattern' says what" },
-        { { { ".final_logit_softcapping", F32, 30 } }, "final_logit_softcapping' says what" },
-        { { { ".logit_scale", F32, 2 } }, "logit_scale' says what" },
+        { { { ".rope.dimension_sections", ARRAY } }, "dimension_sections' has a value" },
+        { { { ".expert_count", U32, 8 } },
+          "'qwen2.expert_count' has a value that is not supported yet" },
+        { { { ".attention.sliding_window_pattern", ARRAY } },
+          "sliding_window_pattern' has a value" },
+        { { { ".final_logit_softcapping", F32, 30 } }, "final_logit_softcapping' has a value" },
+        { { { ".logit_scale", F32, 2 } }, "logit_scale' has a value" },
         { { { ".attention.value_length", U32, 16 } }, "value_length' is 16, not 8 to 8" },
-        { { { ".attention.head_count", U32, 7 } }, "a width of 64 for 7 heads makes no head" },
-        { { { ".attention.head_count_kv", U32, 3 } }, "8 heads do not divide among 3 kv heads" },
-        { { { ".rope.dimension_count", U32, 3 } }, "rope turns 3 numbers of a head, an odd count" },
-        { { { ".embedding_length", U32, 8 } }, "a width of 8 for 8 heads makes no head" },
+        { { { ".attention.head_count", U32, 7 } }, "a width of 64 and 7 heads do not give heads" },
+        { { { ".attention.head_count_kv", U32, 3 } }, "8 heads are not a multiple of 3 kv heads" },
+        { { { ".rope.dimension_count", U32, 3 } },
+          "rope rotates 3 numbers of a head, which is an odd count" },
+        { { { ".embedding_length", U32, 8 } }, "a width of 8 and 8 heads do not give heads" },
         { { { "tokenizer.ggml.add_bos_token", U32, 1 } }, "add_bos_token' is not true or false" },
         { { { ".vocab_size", U32, 1 } }, "vocab_size' is 1, not 2" },
 };
 
-static void what_would_change_the_numbers_is_refused_by_name(void **state)
+static void refuses_properties_that_would_change_the_numbers(void **state)
 {
         unsigned wrong = 0;
         struct traits t;
@@ -290,7 +293,7 @@ static void what_would_change_the_numbers_is_refused_by_name(void **state)
         assert_int_equal(wrong, 0);
 }
 
-static void an_unknown_architecture_is_refused_by_name(void **state)
+static void refuses_an_unknown_architecture_by_name(void **state)
 {
         static const char *const names[] = { "gemma2", "qwen2moe", "mistral3", "", "llama\n" };
         struct traits t;
@@ -299,7 +302,7 @@ static void an_unknown_architecture_is_refused_by_name(void **state)
         (void)state;
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
                 assert_int_equal(read_traits(names[i], nothing, &t, why, sizeof(why)), -EINVAL);
-                assert_non_null(strstr(why, "is not served yet"));
+                assert_non_null(strstr(why, "is not supported yet"));
                 assert_null(strchr(why, '\n'));
         }
 }
@@ -307,14 +310,14 @@ static void an_unknown_architecture_is_refused_by_name(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(architectures_differ_in_pairing_biases_and_norms),
-                cmocka_unit_test(what_is_left_out_has_its_usual_value),
-                cmocka_unit_test(a_head_need_not_be_its_share_of_the_width),
-                cmocka_unit_test(scaling_is_linear_or_yarn),
-                cmocka_unit_test(a_key_that_says_nothing_is_no_fault),
-                cmocka_unit_test(a_window_and_the_tokens_of_the_tokenizer_are_read),
-                cmocka_unit_test(what_would_change_the_numbers_is_refused_by_name),
-                cmocka_unit_test(an_unknown_architecture_is_refused_by_name),
+                cmocka_unit_test(architectures_differ_in_rope_pairing_biases_and_norms),
+                cmocka_unit_test(missing_metadata_has_its_usual_value),
+                cmocka_unit_test(a_head_size_may_differ_from_width_divided_by_heads),
+                cmocka_unit_test(reads_linear_and_yarn_rope_scaling),
+                cmocka_unit_test(accepts_unsupported_keys_with_a_neutral_value),
+                cmocka_unit_test(reads_the_window_and_the_bos_and_eos_tokens),
+                cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
+                cmocka_unit_test(refuses_an_unknown_architecture_by_name),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

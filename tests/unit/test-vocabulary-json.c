@@ -62,7 +62,7 @@ static char *changed(const char *text, const char *from, const char *to)
         return out;
 }
 
-static void a_byte_level_tokenizer_json_is_read(void **state)
+static void reads_a_byte_level_tokenizer_json(void **state)
 {
         (void)state;
         good(from_json(json_letters, NULL));
@@ -89,7 +89,7 @@ static void a_byte_level_tokenizer_json_is_read(void **state)
         vocabulary_close(made);
 }
 
-static void a_tokenizer_json_of_characters_is_read(void **state)
+static void reads_a_tokenizer_json_of_characters(void **state)
 {
         (void)state;
         good(from_json(json_bars, NULL));
@@ -102,10 +102,10 @@ static void a_tokenizer_json_of_characters_is_read(void **state)
         check_entry(4, " a", ENTRY_NORMAL);
         check_merge(0, 2, 3, 4);
         vocabulary_close(made);
-        said(from_json(json_bars, "gpt2"), "no use for");
+        said(from_json(json_bars, "gpt2"), "uses none");
 }
 
-static void metaspace_makes_bars_where_no_normalizer_does(void **state)
+static void metaspace_replaces_blanks_if_no_normalizer_does(void **state)
 {
         static const char whole[] = "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["
                                     "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
@@ -128,11 +128,11 @@ static void metaspace_makes_bars_where_no_normalizer_does(void **state)
         free(bad);
         free(text);
         text = changed(json_bars, whole, "\"normalizer\":null");
-        said(from_json(text, NULL), "nothing in it makes bars");
+        said(from_json(text, NULL), "nothing replaces blanks by bars");
         free(text);
 }
 
-static void what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name(void **state)
+static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
 {
         static const struct {
                 const char *text, *from, *to, *said;
@@ -164,21 +164,24 @@ static void what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name(vo
                 { json_letters, "\"unk_token\":null", "\"byte_fallback\":true", "'byte_fallback'" },
                 { json_letters, "\"single_word\":false", "\"single_word\":true", "'single_word'" },
                 { json_letters, "<e>\",\"single", "\xC3\xA9\",\"normalized\":true,\"single",
-                  "twice" },
+                  "duplicate" },
                 { json_letters, "\"content\":\"<e>\",", "", "without 'content'" },
                 { json_letters, "\"id\":5", "\"id\":-5", "without 'content' or 'id'" },
                 { json_letters, "\"id\":5", "\"id\":4194304", "token id 4194304" },
-                { json_letters, "\"id\":5", "\"id\":4", "token id 4 is there twice" },
-                { json_letters, "\"id\":5", "\"id\":4194303", "its largest id is 4194303, of 6" },
-                { json_letters, "\"a\":0", "\"a\":4194303", "its largest id is 4194303, of 6" },
-                { json_letters, "\"a\":0", "\"a\":1", "token id 1 is there twice" },
+                { json_letters, "\"id\":5", "\"id\":4", "token id 4 occurs twice" },
+                { json_letters, "\"id\":5", "\"id\":4194303",
+                  "its largest id is 4194303, but it has 6" },
+                { json_letters, "\"a\":0", "\"a\":4194303",
+                  "its largest id is 4194303, but it has 6" },
+                { json_letters, "\"a\":0", "\"a\":1", "token id 1 occurs twice" },
                 { json_letters, "\"a\":0", "\"a\":4194304", "the id of token 'a'" },
                 { json_letters, "\"a\":0", "\"a\":\"0\"", "the id of token 'a'" },
                 { json_letters, "\"a\":0", "\"\\u001b[31m\":-1", "the id of token '?[31m'" },
-                { json_letters, "\"vocab\":{", "\"vocab\":7,\"words\":{", "no object" },
+                { json_letters, "\"vocab\":{", "\"vocab\":7,\"words\":{", "not an object" },
                 { json_letters, "\xC4\xA0 a", "\xC4\xA0", "merge 0 is not two tokens" },
                 { json_letters, "\xC4\xA0 a", "\xC4\xA0  a", "merge 0 is not two tokens" },
-                { json_letters, "\xC4\xA0 a", "a a", "merge 0 has or makes what is no token" },
+                { json_letters, "\xC4\xA0 a", "a a",
+                  "merge 0 uses or gives a text that is not a token" },
                 { json_letters, ",[\"\xC4\xA0", ",[\"a\",\"\xC4\xA0", "merge 1 is neither" },
                 { json_letters,
                   "[\"\xC4\xA0"
@@ -217,7 +220,7 @@ static int from_pair(const char *vocab, const char *merges, const char *splitter
                                     why, sizeof(why));
 }
 
-static void a_vocabulary_and_merges_are_read(void **state)
+static void reads_vocab_json_and_merges(void **state)
 {
         static const char vocab[] =
                 "{\"a\":0,\"b\":1,\"ab\":2,\"#version\":3,\"\xC4\x8A\":4,\"<x y>\":5}";
@@ -234,25 +237,25 @@ static void a_vocabulary_and_merges_are_read(void **state)
         good(from_pair(vocab, "a b", "llama3"));
         assert_true(made->whole_wins && made->merge_count == 1);
         vocabulary_close(made);
-        said(from_pair(vocab, "a b", NULL), "must be named");
+        said(from_pair(vocab, "a b", NULL), "does not name its splitter");
         said(from_pair(vocab, "a b", "x\n"), "the splitter 'x?'");
-        said(from_pair(vocab, "a b\nb a", "gpt2"), "merge 1 has or makes");
-        said(from_pair(vocab, "a b\n#version a", "gpt2"), "merge 1 has or makes");
+        said(from_pair(vocab, "a b\nb a", "gpt2"), "merge 1 uses or gives");
+        said(from_pair(vocab, "a b\n#version a", "gpt2"), "merge 1 uses or gives");
         said(from_pair(vocab, "ab", "gpt2"), "merge 0 is not two tokens");
-        said(from_pair("[]", "a b", "gpt2"), "no object");
+        said(from_pair("[]", "a b", "gpt2"), "not an object");
         said(from_pair("{}", "", "gpt2"), "a vocabulary of 0 tokens");
-        said(from_pair("{\"a\":5000}", "", "gpt2"), "its largest id is 5000, of 1 tokens");
+        said(from_pair("{\"a\":5000}", "", "gpt2"), "its largest id is 5000, but it has 1 tokens");
         said(from_pair("{\"a\":0", "", "gpt2"), "byte");
 }
 
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_byte_level_tokenizer_json_is_read),
-                cmocka_unit_test(a_tokenizer_json_of_characters_is_read),
-                cmocka_unit_test(metaspace_makes_bars_where_no_normalizer_does),
-                cmocka_unit_test(what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name),
-                cmocka_unit_test(a_vocabulary_and_merges_are_read),
+                cmocka_unit_test(reads_a_byte_level_tokenizer_json),
+                cmocka_unit_test(reads_a_tokenizer_json_of_characters),
+                cmocka_unit_test(metaspace_replaces_blanks_if_no_normalizer_does),
+                cmocka_unit_test(refuses_an_unsupported_tokenizer_json_feature_by_name),
+                cmocka_unit_test(reads_vocab_json_and_merges),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

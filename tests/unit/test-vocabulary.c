@@ -88,7 +88,7 @@ static int from_model(const void *bytes, size_t count)
 
 static const struct model model_good = { 2, 0, 0, 1, "", 6, "<0x41>" };
 
-static void a_tokenizer_model_is_read(void **state)
+static void reads_a_tokenizer_model(void **state)
 {
         struct message m;
 
@@ -110,16 +110,16 @@ static void a_tokenizer_model_is_read(void **state)
         vocabulary_close(made);
 }
 
-static void a_bad_tokenizer_model_is_refused_by_its_fault(void **state)
+static void refuses_a_malformed_tokenizer_model_with_the_reason(void **state)
 {
         static const struct {
                 struct model model;
                 const char *said;
         } cases[] = {
                 { { 1, 0, 0, 1, "", 6, "<0x41>" }, "its model type is 1" },
-                { { 2, 1, 0, 1, "", 6, "<0x41>" }, "behind a text" },
+                { { 2, 1, 0, 1, "", 6, "<0x41>" }, "after a text" },
                 { { 2, 0, 0, 0, "", 6, "<0x41>" }, "blanks as bars" },
-                { { 2, 0, 0, 1, "x", 6, "<0x41>" }, "rules of normalisation" },
+                { { 2, 0, 0, 1, "x", 6, "<0x41>" }, "normalisation rules" },
                 { { 2, 0, 0, 1, "", 6, "<0x-1>" }, "token 3 is a byte" },
                 { { 2, 0, 0, 1, "", 6, "<0x411" }, "token 3 is a byte" },
                 { { 2, 0, 0, 1, "", 7, "x" }, "the type of token 3" },
@@ -259,7 +259,7 @@ static void write_gguf(const struct said *s, struct gguf_file *f)
         }
 }
 
-static void a_vocabulary_in_gguf_metadata_is_read(void **state)
+static void reads_a_vocabulary_from_gguf_metadata(void **state)
 {
         struct gguf_file f;
 
@@ -294,7 +294,7 @@ static void a_vocabulary_in_gguf_metadata_is_read(void **state)
         vocabulary_close(made);
 }
 
-static void a_bad_vocabulary_in_gguf_metadata_is_refused_by_its_fault(void **state)
+static void refuses_malformed_gguf_vocabulary_metadata_with_the_reason(void **state)
 {
         struct gguf_file f;
         struct said s;
@@ -312,10 +312,10 @@ static void a_bad_vocabulary_in_gguf_metadata_is_refused_by_its_fault(void **sta
         REFUSED(gpt2_good, "tokenizer.ggml.pre' is missing", s.pre = NULL);
         REFUSED(gpt2_good, "the splitter 'deepseek-llm'", s.pre = "deepseek-llm");
         REFUSED(gpt2_good, "tokenizer.ggml.tokens' is missing", s.tokens[0] = NULL);
-        REFUSED(gpt2_good, "tokens' has no strings", s.numbers_for_tokens = true);
+        REFUSED(gpt2_good, "tokens' is not an array of strings", s.numbers_for_tokens = true);
         REFUSED(gpt2_good, "tokenizer.ggml.merges' is missing", s.merge = NULL);
         REFUSED(gpt2_good, "merge 0 is not two tokens", s.merge = "b");
-        REFUSED(gpt2_good, "merge 0 has or makes", s.merge = "b b");
+        REFUSED(gpt2_good, "merge 0 uses or gives", s.merge = "b b");
         REFUSED(gpt2_good, "2 elements for 3 tokens", s.type_count = 2);
         REFUSED(gpt2_good, "the type of token 1", s.types[1] = 7);
         REFUSED(gpt2_good, "the type of token 1", s.types[1] = UINT32_MAX);
@@ -325,10 +325,10 @@ static void a_bad_vocabulary_in_gguf_metadata_is_refused_by_its_fault(void **sta
         REFUSED(llama_good, "bos_token_id' is 3", s.bos = 3);
 #undef REFUSED
         write_gguf(&llama_good, &f);
-        said(from_gguf(&f, "gpt2"), "no use for");
+        said(from_gguf(&f, "gpt2"), "uses none");
 }
 
-static void a_token_longer_than_the_limit_is_refused(void **state)
+static void refuses_a_token_longer_than_the_limit(void **state)
 {
         static char name[VOCABULARY_ENTRY_BYTES_MAX + 2];
         struct said s = gpt2_good;
@@ -366,7 +366,7 @@ static int open_at(const char *folder, const char *name, const char *splitter)
         return vocabulary_open(path, splitter, &made, why, sizeof(why));
 }
 
-static void a_path_says_which_reader_it_wants(void **state)
+static void the_path_selects_the_reader(void **state)
 {
         char folder[] = "/tmp/samovar-vocabulary-XXXXXX", path[128];
         static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json",
@@ -398,7 +398,7 @@ static void a_path_says_which_reader_it_wants(void **state)
         good(open_at(folder, "", NULL)); /* it comes before vocab.json */
         assert_int_equal(made->kind, VOCABULARY_CHARACTERS);
         vocabulary_close(made);
-        said(open_at(folder, "", "gpt2"), "no use for");
+        said(open_at(folder, "", "gpt2"), "uses none");
         write_file(folder, "tokenizer.json", json, strlen(json));
         good(open_at(folder, "", NULL));
         assert_int_equal(made->normaliser, NORMALISER_NFC);
@@ -410,7 +410,7 @@ static void a_path_says_which_reader_it_wants(void **state)
         good(open_at(folder, "x.gguf", NULL));
         vocabulary_close(made);
         write_file(folder, "x.txt", "", 0);
-        said(open_at(folder, "x.txt", NULL), "names no format");
+        said(open_at(folder, "x.txt", NULL), "its name does not end in");
         assert_int_equal(open_at(folder, "absent.json", NULL), -ENOENT);
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
                 snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
@@ -422,12 +422,12 @@ static void a_path_says_which_reader_it_wants(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_tokenizer_model_is_read),
-                cmocka_unit_test(a_bad_tokenizer_model_is_refused_by_its_fault),
-                cmocka_unit_test(a_vocabulary_in_gguf_metadata_is_read),
-                cmocka_unit_test(a_bad_vocabulary_in_gguf_metadata_is_refused_by_its_fault),
-                cmocka_unit_test(a_token_longer_than_the_limit_is_refused),
-                cmocka_unit_test(a_path_says_which_reader_it_wants),
+                cmocka_unit_test(reads_a_tokenizer_model),
+                cmocka_unit_test(refuses_a_malformed_tokenizer_model_with_the_reason),
+                cmocka_unit_test(reads_a_vocabulary_from_gguf_metadata),
+                cmocka_unit_test(refuses_malformed_gguf_vocabulary_metadata_with_the_reason),
+                cmocka_unit_test(refuses_a_token_longer_than_the_limit),
+                cmocka_unit_test(the_path_selects_the_reader),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/channel.h"
-#include "daemon/sys.h"
+#include "daemon/ipc/channel.h"
+#include "daemon/base/sys.h"
 
 #define RING 65536u
 
@@ -50,7 +50,7 @@ static void close_world(struct world *w)
         assert_null(channel_free(w->channel, false));
 }
 
-static void everything_passes_in_order(void **state)
+static void passes_all_mail_on_in_order(void **state)
 {
         static const enum mail_kind kinds[] = { MAIL_FAILED, MAIL_WAKE, MAIL_CHANNEL_GONE,
                                                 MAIL_FAILED, MAIL_CHANNEL_GONE };
@@ -73,7 +73,7 @@ static void everything_passes_in_order(void **state)
         close_world(&w);
 }
 
-static void a_loop_that_was_told_is_not_told_again(void **state)
+static void does_not_wake_a_loop_that_was_already_told(void **state)
 {
         struct world w;
 
@@ -121,7 +121,7 @@ static void *publish_records(void *arg)
         return NULL;
 }
 
-static void no_record_stays_unseen(void **state)
+static void every_record_is_seen(void **state)
 {
         const struct smv_record *record;
         pthread_t engine;
@@ -160,7 +160,7 @@ static int refuse(const char *call, void *arg)
         return strcmp(call, arg) ? 0 : -ENOMEM;
 }
 
-static void what_cannot_be_made_is_an_error_and_leaks_nothing(void **state)
+static void reports_failures_at_creation_and_leaks_nothing(void **state)
 {
         struct channel *channel = NULL;
         struct waker *waker = NULL;
@@ -180,10 +180,10 @@ static void what_cannot_be_made_is_an_error_and_leaks_nothing(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(everything_passes_in_order),
-                cmocka_unit_test(a_loop_that_was_told_is_not_told_again),
-                cmocka_unit_test(no_record_stays_unseen),
-                cmocka_unit_test(what_cannot_be_made_is_an_error_and_leaks_nothing),
+                cmocka_unit_test(passes_all_mail_on_in_order),
+                cmocka_unit_test(does_not_wake_a_loop_that_was_already_told),
+                cmocka_unit_test(every_record_is_seen),
+                cmocka_unit_test(reports_failures_at_creation_and_leaks_nothing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,8 @@
 
 #include "daemon/engine/weights-reader.h"
 #include "daemon/engine/weights.h"
-#include "daemon/sys.h"
-#include "kernels/rows.h"
+#include "daemon/base/sys.h"
+#include "kernels/convert.h"
 
 #define TENSORS 7u
 #define SCALES  2u
@@ -185,7 +185,7 @@ static void write_folder(void)
 
 /* ---- a backend that only keeps ---- */
 
-struct mat {
+struct matrix {
         uint32_t tensor;
         size_t row_bytes;
         uint8_t *rows;
@@ -195,19 +195,19 @@ struct mat {
 struct rig {
         struct checkpoint *checkpoint;
         struct kernels kernels;
-        struct mat mats[TENSORS];
+        struct matrix matrices[TENSORS];
         struct weights_load loads[TENSORS];
         enum load_way way;
 };
 
-static int keep_rows(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                     const void *file_rows)
+static int keep_rows(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
+                     uint32_t rows, const void *file_rows)
 {
         (void)k;
-        assert_int_equal(part, mat->tensor % 3);
-        memcpy(mat->rows + row * mat->row_bytes, file_rows, rows * mat->row_bytes);
+        assert_int_equal(part, matrix->tensor % 3);
+        memcpy(matrix->rows + row * matrix->row_bytes, file_rows, rows * matrix->row_bytes);
         for (uint32_t i = 0; i < rows; i++)
-                atomic_fetch_add(&mat->times[row + i], 1);
+                atomic_fetch_add(&matrix->times[row + i], 1);
         return 0;
 }
 
@@ -223,21 +223,21 @@ static void rig_open(struct rig *rig)
                 const struct tensor *tensor = checkpoint_tensor(rig->checkpoint, made[t].canonical);
 
                 assert_non_null(tensor);
-                rig->mats[t] = (struct mat){ .tensor = t,
-                                             .row_bytes = row_of(t),
-                                             .rows = calloc(made[t].rows, row_of(t)),
-                                             .times = calloc(made[t].rows, 1) };
+                rig->matrices[t] = (struct matrix){ .tensor = t,
+                                                    .row_bytes = row_of(t),
+                                                    .rows = calloc(made[t].rows, row_of(t)),
+                                                    .times = calloc(made[t].rows, 1) };
                 /* Not in the order of the files. */
                 rig->loads[TENSORS - 1 - t] =
-                        (struct weights_load){ tensor, &rig->kernels, &rig->mats[t], t % 3 };
+                        (struct weights_load){ tensor, &rig->kernels, &rig->matrices[t], t % 3 };
         }
 }
 
 static void rig_close(struct rig *rig)
 {
         for (uint32_t t = 0; t < TENSORS; t++) {
-                free(rig->mats[t].rows);
-                free(rig->mats[t].times);
+                free(rig->matrices[t].rows);
+                free(rig->matrices[t].times);
         }
         checkpoint_close(rig->checkpoint);
 }
@@ -255,10 +255,10 @@ static void assert_right(const struct rig *rig)
                 for (uint32_t row = 0; row < made[t].rows; row++) {
                         const size_t at = row * row_of(t);
 
-                        if (rig->mats[t].times[row] != 1)
+                        if (rig->matrices[t].times[row] != 1)
                                 fail_msg("tensor %u, row %u: %u times", t, row,
-                                         rig->mats[t].times[row]);
-                        if (memcmp(rig->mats[t].rows + at, rows_of[t] + at, row_of(t)) != 0)
+                                         rig->matrices[t].times[row]);
+                        if (memcmp(rig->matrices[t].rows + at, rows_of[t] + at, row_of(t)) != 0)
                                 fail_msg("tensor %u, row %u", t, row);
                 }
         }
@@ -266,15 +266,15 @@ static void assert_right(const struct rig *rig)
 
 static uint32_t threads_now(void)
 {
-        struct sys_holds holds;
+        struct sys_resources holds;
 
-        assert_int_equal(sys_holds(&holds), 0);
+        assert_int_equal(sys_resources(&holds), 0);
         return holds.threads;
 }
 
 /* ---- scenarios ---- */
 
-static void every_way_brings_each_row_once_whatever_the_threads(void **state)
+static void every_load_way_loads_each_row_once_with_any_number_of_threads(void **state)
 {
         static const uint32_t threads[] = { 0, 1, 2, 5, 16, 1000 };
 
@@ -309,7 +309,7 @@ static void drop_from_cache(void)
         }
 }
 
-static void the_way_follows_from_where_the_files_lie(void **state)
+static void chooses_the_load_way_by_whether_the_files_are_cached(void **state)
 {
         const struct weights_conf conf = { .threads = 2 };
         struct rig rig;
@@ -344,7 +344,7 @@ static int forbid_uring(const char *call, void *arg)
         return strcmp(call, "io_uring_setup") ? 0 : -EPERM;
 }
 
-static void where_io_uring_is_forbidden_auto_reads_plainly(void **state)
+static void falls_back_to_plain_reads_if_io_uring_is_forbidden(void **state)
 {
         struct weights_conf conf = { .threads = 2 };
         struct rig rig;
@@ -381,7 +381,7 @@ static void spoil(int how)
         close(fd);
 }
 
-static void file_that_was_changed_meanwhile_is_refused_by_name(void **state)
+static void refuses_a_file_that_changed_during_the_load_by_name(void **state)
 {
         (void)state;
         for (size_t w = 0; w < WAYS; w++) {
@@ -403,7 +403,7 @@ static void file_that_was_changed_meanwhile_is_refused_by_name(void **state)
 }
 
 /* They end the second shard, and nothing else is missing. */
-static void scales_that_cannot_be_read_are_told_by_their_own_name(void **state)
+static void a_failed_read_of_scales_names_the_scales(void **state)
 {
         (void)state;
         for (size_t w = 0; w < WAYS; w++) {
@@ -425,13 +425,13 @@ static void scales_that_cannot_be_read_are_told_by_their_own_name(void **state)
 }
 
 /* A backend that takes the first rows of a tensor, and no others. */
-static int lose_rows(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                     const void *file_rows)
+static int lose_rows(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
+                     uint32_t rows, const void *file_rows)
 {
-        return row ? -EIO : keep_rows(k, mat, part, row, rows, file_rows);
+        return row ? -EIO : keep_rows(k, matrix, part, row, rows, file_rows);
 }
 
-static void backend_that_loses_rows_is_told_with_their_tensor(void **state)
+static void a_failed_put_into_the_backend_names_the_tensor(void **state)
 {
         (void)state;
         for (size_t w = 0; w < WAYS; w++) {
@@ -443,7 +443,7 @@ static void backend_that_loses_rows_is_told_with_their_tensor(void **state)
                 rig_open(&rig);
                 rig.kernels.weights_put = lose_rows;
                 assert_int_equal(rig_read(&rig, &conf), -EIO);
-                if (!strstr(why, "did not get into the backend: Input/output error") ||
+                if (!strstr(why, "the backend did not take its rows: Input/output error") ||
                     !strstr(why, ".safetensors: "))
                         fail_msg("%s", why);
                 rig_close(&rig);
@@ -468,7 +468,7 @@ static int fail_nth(const char *call, void *arg)
 }
 
 /* It either does without, or says why. */
-static void any_call_may_fail_and_no_thread_is_left(void **state)
+static void any_failed_call_is_handled_and_leaves_no_thread(void **state)
 {
         static const int errors[] = { -EIO, -ENOMEM };
         uint32_t before = threads_now();
@@ -486,7 +486,7 @@ static void any_call_may_fail_and_no_thread_is_left(void **state)
                         int r;
 
                         for (uint32_t t = 0; t < TENSORS; t++)
-                                memset((void *)rig.mats[t].times, 0, made[t].rows);
+                                memset((void *)rig.matrices[t].times, 0, made[t].rows);
                         nth = (struct nth){ .left = n, .error = errors[w % 2] };
                         sys_set_fault(fail_nth, &nth);
                         r = rig_read(&rig, &conf);
@@ -522,7 +522,7 @@ static bool look(void *arg, const struct weights_progress *progress)
         return ++looks->count <= looks->most;
 }
 
-static void without_threads_the_caller_reads_and_still_looks_around(void **state)
+static void loads_in_the_calling_thread_if_no_thread_can_start(void **state)
 {
         (void)state;
         for (size_t w = 0; w < WAYS; w++) {
@@ -550,7 +550,7 @@ static int slow_reads(const char *call, void *arg)
         return 0;
 }
 
-static void one_who_says_no_ends_it(void **state)
+static void a_callback_can_cancel_the_load(void **state)
 {
         uint32_t before = threads_now();
 
@@ -577,7 +577,7 @@ static int count_maps(const char *call, void *arg)
         return 0;
 }
 
-static void its_buffers_are_taken_once_and_given_back(void **state)
+static void allocates_its_buffers_once_and_frees_them(void **state)
 {
         (void)state;
         for (size_t w = 0; w < WAYS; w++) {
@@ -627,16 +627,16 @@ static int tear_down(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_way_brings_each_row_once_whatever_the_threads),
-                cmocka_unit_test(the_way_follows_from_where_the_files_lie),
-                cmocka_unit_test(where_io_uring_is_forbidden_auto_reads_plainly),
-                cmocka_unit_test(file_that_was_changed_meanwhile_is_refused_by_name),
-                cmocka_unit_test(scales_that_cannot_be_read_are_told_by_their_own_name),
-                cmocka_unit_test(backend_that_loses_rows_is_told_with_their_tensor),
-                cmocka_unit_test(any_call_may_fail_and_no_thread_is_left),
-                cmocka_unit_test(without_threads_the_caller_reads_and_still_looks_around),
-                cmocka_unit_test(one_who_says_no_ends_it),
-                cmocka_unit_test(its_buffers_are_taken_once_and_given_back),
+                cmocka_unit_test(every_load_way_loads_each_row_once_with_any_number_of_threads),
+                cmocka_unit_test(chooses_the_load_way_by_whether_the_files_are_cached),
+                cmocka_unit_test(falls_back_to_plain_reads_if_io_uring_is_forbidden),
+                cmocka_unit_test(refuses_a_file_that_changed_during_the_load_by_name),
+                cmocka_unit_test(a_failed_read_of_scales_names_the_scales),
+                cmocka_unit_test(a_failed_put_into_the_backend_names_the_tensor),
+                cmocka_unit_test(any_failed_call_is_handled_and_leaves_no_thread),
+                cmocka_unit_test(loads_in_the_calling_thread_if_no_thread_can_start),
+                cmocka_unit_test(a_callback_can_cancel_the_load),
+                cmocka_unit_test(allocates_its_buffers_once_and_frees_them),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -36,7 +36,7 @@ static void value_is(const struct wire_row *row, double value, bool taken)
                 expect_refused(&body, SMV_BAD_VALUE, row->name);
 }
 
-static void every_number_is_held_to_its_range(void **state)
+static void enforces_the_range_of_every_number(void **state)
 {
         const struct wire_row *row;
         uint32_t walked = 0;
@@ -74,7 +74,7 @@ static void every_number_is_held_to_its_range(void **state)
         assert_int_equal(walked, 21);
 }
 
-static void integer_is_a_float_but_no_float_is_an_integer(void **state)
+static void accepts_an_integer_for_a_float_but_not_the_reverse(void **state)
 {
         const struct wire_row *row;
         struct wire_request request;
@@ -125,7 +125,7 @@ static bool is_one_of(const char *words, const char *word)
         return strstr(spaced, wanted);
 }
 
-static void every_field_refuses_what_is_not_its_type(void **state)
+static void refuses_a_value_of_the_wrong_type_in_every_field(void **state)
 {
         const struct wire_row *row;
         uint32_t refused = 0;
@@ -151,7 +151,7 @@ static void every_field_refuses_what_is_not_its_type(void **state)
         assert_true(refused > 190);
 }
 
-static void every_field_is_refused_where_it_does_not_belong(void **state)
+static void refuses_every_field_in_operations_without_it(void **state)
 {
         const struct wire_row *row;
 
@@ -170,7 +170,7 @@ static void every_field_is_refused_where_it_does_not_belong(void **state)
         }
 }
 
-static void every_required_field_is_missed_by_name(void **state)
+static void refuses_a_missing_required_field_by_name(void **state)
 {
         const struct wire_row *row;
         struct body body;
@@ -186,7 +186,7 @@ static void every_required_field_is_missed_by_name(void **state)
         expect_refused(&body, SMV_MISSING, "prompt");
 }
 
-static void no_field_is_given_twice(void **state)
+static void refuses_a_duplicate_field(void **state)
 {
         const struct wire_row *row;
         struct body body;
@@ -240,12 +240,12 @@ static void begin_fork(struct body *body, enum wire_field of, enum wire_field mo
 }
 
 /* Only a stream's forks are streams, and can be told how to draw. */
-static void a_fork_is_of_a_handle_or_of_a_stream(void **state)
+static void accepts_forks_of_a_handle_or_of_a_stream_but_not_both(void **state)
 {
         static const enum wire_field of_streams[] = {
                 WIRE_F_MAX_TOKENS, WIRE_F_TEMPERATURE, WIRE_F_TOP_K,
                 WIRE_F_TOP_P,      WIRE_F_MIN_P,       WIRE_F_SEED,
-                WIRE_F_CLASS,      WIRE_F_DEADLINE_MS, WIRE_F_CHOICE,
+                WIRE_F_PRIORITY,   WIRE_F_DEADLINE_MS, WIRE_F_SAMPLE_INDEX,
         };
         struct wire_request request;
         struct body body;
@@ -279,7 +279,7 @@ static void a_fork_is_of_a_handle_or_of_a_stream(void **state)
         }
 }
 
-static void many_streams_have_numbers_in_a_row(void **state)
+static void refuses_stream_ids_that_would_overflow(void **state)
 {
         static const struct {
                 uint32_t id, n;
@@ -323,7 +323,7 @@ static void many_streams_have_numbers_in_a_row(void **state)
         expect_refused(&body, SMV_BAD_FIELD, "n");
 }
 
-static void reserved_and_unknown_names_are_refused(void **state)
+static void refuses_reserved_and_unknown_names(void **state)
 {
         static const char *const reserved[] = { "principal", "adapter", "draft", "snapshot" };
         struct body body;
@@ -346,7 +346,7 @@ static void reserved_and_unknown_names_are_refused(void **state)
         expect_refused(&body, SMV_BAD_FIELD, "");
 }
 
-static void clients_words_are_made_fit_to_be_shown(void **state)
+static void escapes_client_text_in_error_messages(void **state)
 {
         static const struct {
                 const char *name, *shown;
@@ -371,7 +371,7 @@ static void clients_words_are_made_fit_to_be_shown(void **state)
         }
 }
 
-static void texts_and_arrays_are_held_to_their_counts(void **state)
+static void enforces_the_length_limits_of_texts_and_arrays(void **state)
 {
         const struct wire_row *row;
         struct wire_request request;
@@ -382,7 +382,7 @@ static void texts_and_arrays_are_held_to_their_counts(void **state)
         for (uint32_t i = 0; (row = wire_row(i)); i++) {
                 bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
                 bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
-                             row->field == WIRE_F_DOORBELL || row->field == WIRE_F_CLASS ||
+                             row->field == WIRE_F_DOORBELL || row->field == WIRE_F_PRIORITY ||
                              row->field == WIRE_F_TO;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
@@ -416,7 +416,7 @@ static void texts_and_arrays_are_held_to_their_counts(void **state)
         assert_true(walked > 100);
 }
 
-static void text_is_valid_utf8(void **state)
+static void refuses_invalid_utf8(void **state)
 {
         static const char *const bad[] = {
                 "\x80",
@@ -467,7 +467,7 @@ static void text_is_valid_utf8(void **state)
         assert_int_equal(request.prompt.count, 3);
 }
 
-static void ids_are_32_bits(void **state)
+static void refuses_ids_of_more_than_32_bits(void **state)
 {
         static const enum wire_field fields[] = { WIRE_F_TOKENS, WIRE_F_STOP_TOKENS };
         struct wire_request request;
@@ -506,7 +506,7 @@ static void put_hello(struct body *body, const char *transport, const char *door
         }
 }
 
-static void a_ring_is_described_by_words_and_a_power_of_two(void **state)
+static void accepts_known_transports_doorbells_and_powers_of_two(void **state)
 {
         static const char *const transports[] = { "socket", "ring", "auto" };
         static const char *const doorbells[] = { "kick", "futex", "none" };
@@ -534,29 +534,29 @@ static void a_ring_is_described_by_words_and_a_power_of_two(void **state)
         }
 }
 
-static void a_class_is_a_word_and_normal_is_what_nobody_says(void **state)
+static void accepts_known_priorities_and_defaults_to_normal(void **state)
 {
-        static const char *const classes[] = { "interactive", "normal", "background" };
+        static const char *const priorities[] = { "interactive", "normal", "background" };
         struct wire_request request;
         struct body body;
 
         (void)state;
-        begin_without(&body, WIRE_GENERATE, WIRE_F_CLASS, 0);
+        begin_without(&body, WIRE_GENERATE, WIRE_F_PRIORITY, 0);
         expect_taken(&body, &request);
-        assert_int_equal(request.class, WIRE_NORMAL);
-        begin_without(&body, WIRE_HOLD, WIRE_F_CLASS, 0);
+        assert_int_equal(request.priority, WIRE_NORMAL);
+        begin_without(&body, WIRE_PIN, WIRE_F_PRIORITY, 0);
         expect_taken(&body, &request);
-        assert_int_equal(request.class, WIRE_BACKGROUND); /* no client waits for its tokens */
+        assert_int_equal(request.priority, WIRE_BACKGROUND); /* no client waits for its tokens */
         for (unsigned i = 0; i < 3; i++) {
-                wire_put_text(begin_value(&body, wire_row(WIRE_F_CLASS)), classes[i]);
+                wire_put_text(begin_value(&body, wire_row(WIRE_F_PRIORITY)), priorities[i]);
                 expect_taken(&body, &request);
-                assert_int_equal(request.class, i);
+                assert_int_equal(request.priority, i);
         }
-        wire_put_text(begin_value(&body, wire_row(WIRE_F_CLASS)), "interactivE");
-        expect_refused(&body, SMV_BAD_VALUE, "class");
+        wire_put_text(begin_value(&body, wire_row(WIRE_F_PRIORITY)), "interactivE");
+        expect_refused(&body, SMV_BAD_VALUE, "priority");
 }
 
-static void who_publishes_says_to_whom(void **state)
+static void publish_accepts_only_a_valid_audience(void **state)
 {
         struct wire_request request;
         struct body body;
@@ -564,11 +564,11 @@ static void who_publishes_says_to_whom(void **state)
         (void)state;
         begin_without(&body, WIRE_PUBLISH, WIRE_FIELD_N, 0);
         expect_taken(&body, &request);
-        assert_int_equal(request.to, WIRE_ALL);
-        assert_int_equal(request.class, WIRE_BACKGROUND);
+        assert_int_equal(request.to, WIRE_TO_ALL);
+        assert_int_equal(request.priority, WIRE_BACKGROUND);
         wire_put_uint(begin_value(&body, wire_row(WIRE_F_GROUP)), 1000);
         expect_taken(&body, &request);
-        assert_int_equal(request.to, WIRE_GROUP);
+        assert_int_equal(request.to, WIRE_TO_GROUP);
         assert_int_equal(request.group, 1000);
 
         wire_put_text(begin_value(&body, wire_row(WIRE_F_TO)), "group");
@@ -581,7 +581,7 @@ static void who_publishes_says_to_whom(void **state)
         expect_refused(&body, SMV_BAD_FIELD, "group");
 }
 
-static void what_describes_a_ring_is_refused_without_one(void **state)
+static void refuses_ring_fields_without_a_ring(void **state)
 {
         static const char *const sockets[] = { NULL, "socket" };
         struct body body;
@@ -597,7 +597,7 @@ static void what_describes_a_ring_is_refused_without_one(void **state)
         }
 }
 
-static void versions_are_in_order(void **state)
+static void refuses_a_version_range_in_the_wrong_order(void **state)
 {
         struct wire_request request;
         struct body body;
@@ -670,25 +670,25 @@ static int write_seeds(const char *directory)
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_number_is_held_to_its_range),
-                cmocka_unit_test(integer_is_a_float_but_no_float_is_an_integer),
-                cmocka_unit_test(every_field_refuses_what_is_not_its_type),
-                cmocka_unit_test(every_field_is_refused_where_it_does_not_belong),
-                cmocka_unit_test(every_required_field_is_missed_by_name),
-                cmocka_unit_test(no_field_is_given_twice),
+                cmocka_unit_test(enforces_the_range_of_every_number),
+                cmocka_unit_test(accepts_an_integer_for_a_float_but_not_the_reverse),
+                cmocka_unit_test(refuses_a_value_of_the_wrong_type_in_every_field),
+                cmocka_unit_test(refuses_every_field_in_operations_without_it),
+                cmocka_unit_test(refuses_a_missing_required_field_by_name),
+                cmocka_unit_test(refuses_a_duplicate_field),
                 cmocka_unit_test(prompt_and_tokens_exclude_each_other),
-                cmocka_unit_test(a_fork_is_of_a_handle_or_of_a_stream),
-                cmocka_unit_test(many_streams_have_numbers_in_a_row),
-                cmocka_unit_test(reserved_and_unknown_names_are_refused),
-                cmocka_unit_test(clients_words_are_made_fit_to_be_shown),
-                cmocka_unit_test(texts_and_arrays_are_held_to_their_counts),
-                cmocka_unit_test(text_is_valid_utf8),
-                cmocka_unit_test(ids_are_32_bits),
-                cmocka_unit_test(a_ring_is_described_by_words_and_a_power_of_two),
-                cmocka_unit_test(a_class_is_a_word_and_normal_is_what_nobody_says),
-                cmocka_unit_test(who_publishes_says_to_whom),
-                cmocka_unit_test(what_describes_a_ring_is_refused_without_one),
-                cmocka_unit_test(versions_are_in_order),
+                cmocka_unit_test(accepts_forks_of_a_handle_or_of_a_stream_but_not_both),
+                cmocka_unit_test(refuses_stream_ids_that_would_overflow),
+                cmocka_unit_test(refuses_reserved_and_unknown_names),
+                cmocka_unit_test(escapes_client_text_in_error_messages),
+                cmocka_unit_test(enforces_the_length_limits_of_texts_and_arrays),
+                cmocka_unit_test(refuses_invalid_utf8),
+                cmocka_unit_test(refuses_ids_of_more_than_32_bits),
+                cmocka_unit_test(accepts_known_transports_doorbells_and_powers_of_two),
+                cmocka_unit_test(accepts_known_priorities_and_defaults_to_normal),
+                cmocka_unit_test(publish_accepts_only_a_valid_audience),
+                cmocka_unit_test(refuses_ring_fields_without_a_ring),
+                cmocka_unit_test(refuses_a_version_range_in_the_wrong_order),
         };
 
         if (argc == 3 && !strcmp(argv[1], "--seeds"))

@@ -44,7 +44,7 @@ static struct wire_writer *begin_extra(struct body *body)
         return writer;
 }
 
-static void a_conversation_arrives_as_it_was_sent(void **state)
+static void decodes_a_conversation_unchanged(void **state)
 {
         static const uint8_t first[] = "\x82\xa4role\xa4user\xa7"
                                        "content\xa5hello";
@@ -71,7 +71,7 @@ static void a_conversation_arrives_as_it_was_sent(void **state)
         buffer_deinit(&body.buffer);
 }
 
-static void a_message_may_have_anything_in_it_that_a_template_knows(void **state)
+static void accepts_every_value_that_a_template_can_use(void **state)
 {
         struct wire_request request;
         struct body body;
@@ -87,7 +87,7 @@ static void a_message_may_have_anything_in_it_that_a_template_knows(void **state
         expect_taken(&body, &request);
 }
 
-static void what_a_template_does_not_know_is_refused_with_its_place(void **state)
+static void refuses_unsupported_values_with_their_index(void **state)
 {
         static const struct {
                 uint8_t bytes[12];
@@ -131,7 +131,7 @@ static struct wire_writer *begin_messages(struct body *body, uint32_t count)
         return &body->writer;
 }
 
-static void every_message_says_whose_it_is(void **state)
+static void requires_a_role_in_every_message(void **state)
 {
         struct wire_writer *writer;
         struct body body;
@@ -171,7 +171,7 @@ static void every_message_says_whose_it_is(void **state)
                     "messages has 0 elements; it may have from 1 to 16384");
 }
 
-static void a_prompt_is_given_in_one_way(void **state)
+static void refuses_more_than_one_kind_of_prompt(void **state)
 {
         struct body body;
 
@@ -180,7 +180,7 @@ static void a_prompt_is_given_in_one_way(void **state)
         wire_put_text(&body.writer, "messages");
         put_sample(&body.writer, WIRE_F_MESSAGES);
         expect_said(&body, SMV_BAD_FIELD, "messages",
-                    "prompt and messages are given; it may be only one of them");
+                    "prompt and messages are given; give only one of them");
 
         begin_without(&body, WIRE_GENERATE, WIRE_F_MESSAGES, 2);
         wire_put_text(&body.writer, "messages");
@@ -188,14 +188,14 @@ static void a_prompt_is_given_in_one_way(void **state)
         wire_put_text(&body.writer, "tokens");
         put_ids(&body.writer, 2, 5);
         expect_said(&body, SMV_BAD_FIELD, "messages",
-                    "tokens and messages are given; it may be only one of them");
+                    "tokens and messages are given; give only one of them");
 
         begin_without(&body, WIRE_GENERATE, WIRE_F_MESSAGES, 0);
         expect_said(&body, SMV_MISSING, "prompt",
-                    "prompt, or tokens, messages or a handle in its place, is missing");
+                    "one of prompt, tokens, messages, handle is missing");
 }
 
-static void what_goes_with_messages_is_refused_without_them(void **state)
+static void refuses_tools_and_template_settings_without_messages(void **state)
 {
         static const char *const names[] = { "tools", "template_vars", "add_generation_prompt" };
         struct body body;
@@ -226,7 +226,7 @@ static struct wire_writer *begin_var(struct body *body, const char *name)
         return &body->writer;
 }
 
-static void a_client_sets_no_name_that_the_template_gets_from_elsewhere(void **state)
+static void refuses_template_vars_that_the_template_gets_elsewhere(void **state)
 {
         static const char *const names[] = { "messages",  "tools",     "add_generation_prompt",
                                              "bos_token", "eos_token", "documents" };
@@ -249,7 +249,7 @@ static void a_client_sets_no_name_that_the_template_gets_from_elsewhere(void **s
 }
 
 /* The frame's map, the array, a message's map: 29 more may lie in it. */
-static void a_conversation_is_as_deep_as_a_frame_may_be(void **state)
+static void limits_the_nesting_of_a_conversation(void **state)
 {
         struct wire_request request;
         struct wire_problem problem;
@@ -271,7 +271,7 @@ static void a_conversation_is_as_deep_as_a_frame_may_be(void **state)
         }
 }
 
-static void the_values_of_a_conversation_are_counted(void **state)
+static void limits_the_number_of_values_in_a_conversation(void **state)
 {
         struct wire_request request;
         struct body body;
@@ -295,15 +295,15 @@ static void the_values_of_a_conversation_are_counted(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_conversation_arrives_as_it_was_sent),
-                cmocka_unit_test(a_message_may_have_anything_in_it_that_a_template_knows),
-                cmocka_unit_test(what_a_template_does_not_know_is_refused_with_its_place),
-                cmocka_unit_test(every_message_says_whose_it_is),
-                cmocka_unit_test(a_prompt_is_given_in_one_way),
-                cmocka_unit_test(what_goes_with_messages_is_refused_without_them),
-                cmocka_unit_test(a_client_sets_no_name_that_the_template_gets_from_elsewhere),
-                cmocka_unit_test(a_conversation_is_as_deep_as_a_frame_may_be),
-                cmocka_unit_test(the_values_of_a_conversation_are_counted),
+                cmocka_unit_test(decodes_a_conversation_unchanged),
+                cmocka_unit_test(accepts_every_value_that_a_template_can_use),
+                cmocka_unit_test(refuses_unsupported_values_with_their_index),
+                cmocka_unit_test(requires_a_role_in_every_message),
+                cmocka_unit_test(refuses_more_than_one_kind_of_prompt),
+                cmocka_unit_test(refuses_tools_and_template_settings_without_messages),
+                cmocka_unit_test(refuses_template_vars_that_the_template_gets_elsewhere),
+                cmocka_unit_test(limits_the_nesting_of_a_conversation),
+                cmocka_unit_test(limits_the_number_of_values_in_a_conversation),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,11 +5,11 @@
 
 #include <cmocka.h>
 
-#include "daemon/wordmap.h"
+#include "daemon/base/wordmap.h"
 
 #define STRINGS 5000u
 
-static void every_string_has_the_first_number_it_was_given(void **state)
+static void keeps_the_first_number_of_each_string(void **state)
 {
         static char strings[STRINGS][24];
         struct wordmap *map;
@@ -33,7 +33,7 @@ static void every_string_has_the_first_number_it_was_given(void **state)
 }
 
 /* A string is its bytes and their count, including the empty string and strings with NULs. */
-static void length_and_every_byte_count(void **state)
+static void distinguishes_strings_by_length_and_every_byte(void **state)
 {
         static const char text[] = "abc\0def\0\0gh";
         struct wordmap *map;
@@ -53,8 +53,8 @@ static void length_and_every_byte_count(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_string_has_the_first_number_it_was_given),
-                cmocka_unit_test(length_and_every_byte_count),
+                cmocka_unit_test(keeps_the_first_number_of_each_string),
+                cmocka_unit_test(distinguishes_strings_by_length_and_every_byte),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

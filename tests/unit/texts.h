@@ -51,7 +51,7 @@ static inline char *texts_decode(const struct tokenizer *tokenizer, const uint32
                 memcpy(text + used, piece, bytes);
                 used += bytes;
         }
-        if (tokenizer_leads(tokenizer) && used) {
+        if (tokenizer_adds_blank(tokenizer) && used) {
                 assert_int_equal(text[0], ' ');
                 memmove(text, text + 1, --used);
         }

@@ -108,8 +108,8 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_HANDLE:
         case WIRE_F_LENGTH:
         case WIRE_F_COUNT:
-        case WIRE_F_MS:
-        case WIRE_F_KEPT:
+        case WIRE_F_PIN_MS:
+        case WIRE_F_RESUME_ID:
         case WIRE_F_GROUP:
                 wire_put_uint(writer, 75);
                 break;

@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/text/template/operate.h"
-#include "daemon/text/template/run.h"
-#include "daemon/why.h"
+#include "daemon/base/errtext.h"
+#include "daemon/text/template/budget.h"
 
 /* ---- errors ---- */
 
-int run_fail(struct run *run, const char *format, ...)
+int budget_fail(struct budget *budget, const char *format, ...)
 {
         char what[200];
         va_list args;
@@ -18,86 +17,88 @@ int run_fail(struct run *run, const char *format, ...)
         va_start(args, format);
         vsnprintf(what, sizeof(what), format, args);
         va_end(args);
-        return why_say(run->why, run->why_bytes, -EINVAL, "%s (line %u)", what,
-                       run->template->code[run->pc].line);
+        return errtext_set(budget->why, budget->why_bytes, -EINVAL, "%s (line %u)", what,
+                           budget->line);
 }
 
-int run_no_fuel(struct run *run)
+int budget_no_fuel(struct budget *budget)
 {
-        run->fuel = 0;
-        return run_fail(run, "the template ran out of fuel, of which it had %llu",
-                        (unsigned long long)run->limits.fuel);
+        budget->fuel = 0;
+        return budget_fail(budget, "the template ran out of fuel; the limit is %llu steps",
+                           (unsigned long long)budget->limits.fuel);
 }
 
-int run_no_memory(struct run *run)
+int budget_no_memory(struct budget *budget)
 {
-        if (arena_is_spent(run->arena))
-                return error_raise(
-                        run_fail(run, "the template ran out of memory, of which it had %zu bytes",
-                                 run->limits.memory_bytes));
-        return error_raise(
-                why_say(run->why, run->why_bytes, -ENOMEM, "no memory to render the template"));
+        if (arena_is_spent(budget->arena))
+                return error_raise(budget_fail(
+                        budget, "the template ran out of memory; the limit is %zu bytes",
+                        budget->limits.memory_bytes));
+        return error_raise(errtext_set(budget->why, budget->why_bytes, -ENOMEM,
+                                       "out of memory while rendering the template"));
 }
 
-void *run_take(struct run *run, size_t bytes, int *ret_r)
+void *budget_take(struct budget *budget, size_t bytes, int *ret_r)
 {
-        void *taken = arena_take(run->arena, bytes);
+        void *taken = arena_take(budget->arena, bytes);
 
-        *ret_r = taken ? 0 : run_no_memory(run);
+        *ret_r = taken ? 0 : budget_no_memory(budget);
         return taken;
 }
 
-int run_grow(struct run *run, void *array, uint32_t count, uint32_t *room, size_t size)
+int budget_grow(struct budget *budget, void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
         void *old, *new;
-        uint32_t more = *room ? *room * 2 : 4;
+        uint32_t more = *capacity ? *capacity * 2 : 4;
         int r;
 
-        if (count < *room)
+        if (count < *capacity)
                 return 0;
-        if (*room > UINT32_MAX / 4)
-                return error_pass(run_no_memory(run));
-        if ((r = run_charge_bytes(run, count * size)))
+        if (*capacity > UINT32_MAX / 4)
+                return error_pass(budget_no_memory(budget));
+        if ((r = budget_charge_bytes(budget, count * size)))
                 return error_pass(r);
-        if (!(new = run_take(run, more * size, &r)))
+        if (!(new = budget_take(budget, more * size, &r)))
                 return error_pass(r);
         memcpy(&old, array, sizeof(old));
         if (count)
                 memcpy(new, old, count * size);
         memcpy(array, &new, sizeof(new));
-        *room = more;
+        *capacity = more;
         return 0;
 }
 
 /* ---- lists and maps ---- */
 
-static int made(struct run *run, int r)
+static int made(struct budget *budget, int r)
 {
         if (r == -E2BIG)
-                return error_raise(run_fail(run, "values nest deeper than %u", VALUE_DEPTH_MAX));
-        return error_pass(r < 0 ? run_no_memory(run) : 0);
+                return error_raise(
+                        budget_fail(budget, "values nest deeper than %u", VALUE_DEPTH_MAX));
+        return error_pass(r < 0 ? budget_no_memory(budget) : 0);
 }
 
-int run_list(struct run *run, uint32_t room, enum list_flavour flavour, struct value *ret_list)
+int budget_list(struct budget *budget, uint32_t capacity, enum list_flavour flavour,
+                struct value *ret_list)
 {
-        int r = run_charge(run, room / 4);
+        int r = budget_charge(budget, capacity / 4);
 
         if (!r)
-                r = made(run, value_list(run->arena, room, ret_list));
+                r = made(budget, value_list(budget->arena, capacity, ret_list));
         ret_list->flavour = flavour;
         return error_pass(r);
 }
 
-int run_list_add(struct run *run, struct value *list, struct value item)
+int budget_list_add(struct budget *budget, struct value *list, struct value item)
 {
-        return error_pass(made(run, value_list_add(list, item)));
+        return error_pass(made(budget, value_list_add(list, item)));
 }
 
-int run_map(struct run *run, uint32_t room, struct value *ret_map)
+int budget_map(struct budget *budget, uint32_t capacity, struct value *ret_map)
 {
-        int r = run_charge(run, room / 4);
+        int r = budget_charge(budget, capacity / 4);
 
-        return error_pass(r ? r : made(run, value_map(run->arena, room, ret_map)));
+        return error_pass(r ? r : made(budget, value_map(budget->arena, capacity, ret_map)));
 }
 
 /* A tuple that is a key has at most this many parts, and no part contains other values. */
@@ -136,15 +137,15 @@ static unsigned comparisons(const struct map *map)
         return n;
 }
 
-int run_map_add(struct run *run, struct value *map, struct value key, struct value item)
+int budget_map_add(struct budget *budget, struct value *map, struct value key, struct value item)
 {
         if (!is_key(key))
-                return error_raise(
-                        run_fail(run, "such a %s as a key is not known here", value_type(key)));
-        return error_pass(made(run, value_map_add(map, key, item)));
+                return error_raise(budget_fail(budget, "this kind of %s is not supported as a key",
+                                               value_type(key)));
+        return error_pass(made(budget, value_map_add(map, key, item)));
 }
 
-int run_map_end(struct run *run, struct value *map)
+int budget_map_end(struct budget *budget, struct value *map)
 {
         unsigned each = comparisons(map->map);
         uint64_t bytes = 0;
@@ -152,18 +153,18 @@ int run_map_end(struct run *run, struct value *map)
 
         for (uint32_t i = 0; i < map->map->count; i++)
                 bytes += key_bytes(map->map->entries[i].key) * each;
-        r = run_charge(run, map->map->count + bytes / 64);
-        return error_pass(r ? r : made(run, value_map_end(run->arena, map)));
+        r = budget_charge(budget, map->map->count + bytes / 64);
+        return error_pass(r ? r : made(budget, value_map_end(budget->arena, map)));
 }
 
-int run_map_find(struct run *run, const struct map *map, struct value key,
-                 const struct map_entry **ret_entry)
+int budget_map_find(struct budget *budget, const struct map *map, struct value key,
+                    const struct map_entry **ret_entry)
 {
         int r = 0;
 
         *ret_entry = NULL;
         if (is_key(key))
-                r = run_charge_bytes(run, key_bytes(key) * comparisons(map));
+                r = budget_charge_bytes(budget, key_bytes(key) * comparisons(map));
         if (!r && is_key(key))
                 *ret_entry = value_map_find(map, key);
         return error_pass(r);

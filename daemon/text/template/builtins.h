@@ -8,13 +8,13 @@
 #ifndef DAEMON_TEXT_TEMPLATE_BUILTINS_H
 #define DAEMON_TEXT_TEMPLATE_BUILTINS_H
 
-#include "daemon/text/template/code.h"
+#include "daemon/text/value.h"
 
 #define SLOTS      8u
 #define MISSING    255u
 #define NO_BUILTIN UINT32_MAX
 
-struct run;
+struct budget;
 
 /* The arguments in the order of the call; those with names come last. */
 struct arguments {
@@ -28,7 +28,7 @@ struct call {
         struct arguments all;
 };
 
-typedef int builtin_work(struct run *run, struct value self, const struct call *call,
+typedef int builtin_work(struct budget *budget, struct value self, const struct call *call,
                          struct value *ret_value);
 
 struct builtin {
@@ -49,8 +49,13 @@ extern const struct builtins filters, tests, functions, text_methods, map_method
 
 /* The row of a name; NO_BUILTIN: there is none. */
 uint32_t builtin_find(const struct builtins *builtins, const char *name, uint32_t count);
-int builtin_call(struct run *run, const struct builtins *builtins, uint32_t row, struct value self,
-                 const struct arguments *arguments, struct value *ret_value);
+int builtin_call(struct budget *budget, const struct builtins *builtins, uint32_t row,
+                 struct value self, const struct arguments *arguments, struct value *ret_value);
+
+static inline uint32_t named_count(const struct arguments *arguments)
+{
+        return arguments->names ? arguments->names->count : 0;
+}
 
 static inline bool is_missing(struct value value)
 {

@@ -6,13 +6,13 @@
 #ifndef DAEMON_TEXT_TEMPLATE_CASE_H
 #define DAEMON_TEXT_TEMPLATE_CASE_H
 
-#include "daemon/text/template/run.h"
+#include "daemon/text/template/text.h"
 #include "daemon/text/unicode.h"
 
 enum letter_case { CASE_LOWER, CASE_UPPER, CASE_TITLE };
 
 /* Adds [from, end) of a text in that case; each character keeps its origin. */
-int case_add(struct run *run, struct builder *to, const struct text *text, uint32_t from,
+int case_add(struct budget *budget, struct builder *to, const struct text *text, uint32_t from,
              uint32_t end, enum letter_case wanted);
 bool case_is_lower(uint32_t code);
 bool case_is_upper(uint32_t code);

@@ -1,11 +1,13 @@
 /*
  * Filters that apply a test, a filter or a path to each item: select, reject, map.
  */
+#include "daemon/text/template/access.h"
+#include "daemon/text/template/budget.h"
+#include "daemon/text/template/builtins.h"
 #include "daemon/text/template/filters.h"
-
-#include "daemon/text/template/operate.h"
 #include "daemon/text/template/text.h"
-#include "daemon/why.h"
+
+#include "daemon/base/errtext.h"
 
 static const struct value missing = { .kind = MISSING };
 
@@ -20,7 +22,7 @@ static uint32_t positional(const struct arguments *all)
         return all->count - (all->names ? all->names->count : 0);
 }
 
-static int row_by_name(struct run *run, const struct builtins *builtins, struct value name,
+static int row_by_name(struct budget *budget, const struct builtins *builtins, struct value name,
                        uint32_t *ret_row)
 {
         *ret_row = name.kind == VALUE_STRING
@@ -29,14 +31,14 @@ static int row_by_name(struct run *run, const struct builtins *builtins, struct 
         if (*ret_row != NO_BUILTIN && builtins->rows[*ret_row].work)
                 return 0;
         if (name.kind != VALUE_STRING)
-                return error_raise(
-                        run_fail(run, "a %s is no %s's name", value_type(name), builtins->what));
-        return error_raise(run_fail(run, "%s '%s' is not known here", builtins->what,
-                                    text_shown(name.text).text));
+                return error_raise(budget_fail(budget, "a %s is not the name of a %s",
+                                               value_type(name), builtins->what));
+        return error_raise(budget_fail(budget, "%s '%s' is not supported", builtins->what,
+                                       text_shown(name.text).text));
 }
 
 /* Selects items by the test that the call names, or else those that are true. */
-static int choose(struct run *run, struct value self, const struct call *call, bool attribute,
+static int choose(struct budget *budget, struct value self, const struct call *call, bool attribute,
                   bool wanted, struct value *ret_value)
 {
         const struct arguments *all = &call->all, arguments = rest(all, attribute + 1u);
@@ -46,61 +48,61 @@ static int choose(struct run *run, struct value self, const struct call *call, b
         int r;
 
         if (!value_truth(self)) /* as in Jinja, which then does not check the arguments */
-                return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
-        r = value_items(run, self, &items, &count);
+                return error_pass(budget_list(budget, 0, LIST_STREAM, ret_value));
+        r = value_items(budget, self, &items, &count);
         if (!r && attribute && !positional(all))
-                r = run_fail(run, "an attribute's name is missing");
+                r = budget_fail(budget, "an attribute's name is missing");
         if (!r && !tested && all->names)
-                r = run_fail(run, "a test's name is missing");
+                r = budget_fail(budget, "a test's name is missing");
         if (!r && tested)
-                r = row_by_name(run, &tests, all->values[attribute], &row);
+                r = row_by_name(budget, &tests, all->values[attribute], &row);
         if (!r)
-                r = run_list(run, count, LIST_STREAM, ret_value);
+                r = budget_list(budget, count, LIST_STREAM, ret_value);
         for (uint32_t i = 0; !r && i < count; i++) {
                 struct value item = items[i];
 
                 if (attribute)
-                        r = value_path(run, item, all->values[0], missing, &item);
+                        r = value_path(budget, item, all->values[0], missing, &item);
                 if (!r)
-                        r = run_charge(run, 1);
+                        r = budget_charge(budget, 1);
                 if (!r && tested)
-                        r = builtin_call(run, &tests, row, item, &arguments, &item);
+                        r = builtin_call(budget, &tests, row, item, &arguments, &item);
                 if (!r && value_truth(item) == wanted)
-                        r = run_list_add(run, ret_value, items[i]);
+                        r = budget_list_add(budget, ret_value, items[i]);
         }
         return error_pass(r);
 }
 
-int filter_select(struct run *run, struct value self, const struct call *call,
+int filter_select(struct budget *budget, struct value self, const struct call *call,
                   struct value *ret_value)
 {
-        return error_pass(choose(run, self, call, false, true, ret_value));
+        return error_pass(choose(budget, self, call, false, true, ret_value));
 }
 
-int filter_reject(struct run *run, struct value self, const struct call *call,
+int filter_reject(struct budget *budget, struct value self, const struct call *call,
                   struct value *ret_value)
 {
-        return error_pass(choose(run, self, call, false, false, ret_value));
+        return error_pass(choose(budget, self, call, false, false, ret_value));
 }
 
-int filter_selectattr(struct run *run, struct value self, const struct call *call,
+int filter_selectattr(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        return error_pass(choose(run, self, call, true, true, ret_value));
+        return error_pass(choose(budget, self, call, true, true, ret_value));
 }
 
-int filter_rejectattr(struct run *run, struct value self, const struct call *call,
+int filter_rejectattr(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        return error_pass(choose(run, self, call, true, false, ret_value));
+        return error_pass(choose(budget, self, call, true, false, ret_value));
 }
 
 /* map(attribute=..., default=...) */
-static int map_paths(struct run *run, const struct value *items, uint32_t count,
+static int map_paths(struct budget *budget, const struct value *items, uint32_t count,
                      const struct arguments *all, struct value *ret_value)
 {
         struct value path = missing, otherwise = missing, item;
-        int r = run_list(run, count, LIST_STREAM, ret_value);
+        int r = budget_list(budget, count, LIST_STREAM, ret_value);
 
         for (uint32_t i = 0; !r && all->names && i < all->names->count; i++) {
                 const struct text *name = all->names->items[i].text;
@@ -110,22 +112,23 @@ static int map_paths(struct run *run, const struct value *items, uint32_t count,
                 else if (text_is(name, "default"))
                         otherwise = all->values[i];
                 else
-                        r = run_fail(run, "filter 'map' takes no argument '%s'",
-                                     text_shown(name).text);
+                        r = budget_fail(budget, "filter 'map' takes no argument '%s'",
+                                        text_shown(name).text);
         }
         if (!r && is_missing(path))
-                r = run_fail(run, "filter 'map' lacks an argument");
+                r = budget_fail(budget, "filter 'map' is missing an argument");
         if (otherwise.kind == VALUE_NONE)
                 otherwise = missing;
         for (uint32_t i = 0; !r && i < count; i++) {
-                r = value_path(run, items[i], path, otherwise, &item);
+                r = value_path(budget, items[i], path, otherwise, &item);
                 if (!r)
-                        r = run_list_add(run, ret_value, item);
+                        r = budget_list_add(budget, ret_value, item);
         }
         return error_pass(r);
 }
 
-int filter_map(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+int filter_map(struct budget *budget, struct value self, const struct call *call,
+               struct value *ret_value)
 {
         const struct arguments *all = &call->all;
         struct arguments arguments;
@@ -135,25 +138,25 @@ int filter_map(struct run *run, struct value self, const struct call *call, stru
         int r;
 
         if (!value_truth(self)) /* as in Jinja, which then does not check the arguments */
-                return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
-        r = value_items(run, self, &items, &count);
+                return error_pass(budget_list(budget, 0, LIST_STREAM, ret_value));
+        r = value_items(budget, self, &items, &count);
         if (r || !positional(all))
-                return error_pass(r ? r : map_paths(run, items, count, all, ret_value));
+                return error_pass(r ? r : map_paths(budget, items, count, all, ret_value));
         arguments = rest(all, 1);
-        r = row_by_name(run, &filters, all->values[0], &row);
+        r = row_by_name(budget, &filters, all->values[0], &row);
         /* `map` calls filters by name, so it could call itself without a limit. */
-        if (!r && filters.rows[row].work == filter_map && run->calls >= TEMPLATE_DEPTH_MAX)
-                r = run_fail(run, "'map' calls itself deeper than %u", TEMPLATE_DEPTH_MAX);
-        run->calls++;
+        if (!r && filters.rows[row].work == filter_map && budget->calls >= TEMPLATE_DEPTH_MAX)
+                r = budget_fail(budget, "'map' calls itself deeper than %u", TEMPLATE_DEPTH_MAX);
+        budget->calls++;
         if (!r)
-                r = run_list(run, count, LIST_STREAM, ret_value);
+                r = budget_list(budget, count, LIST_STREAM, ret_value);
         for (uint32_t i = 0; !r && i < count; i++) {
-                r = run_charge(run, 1);
+                r = budget_charge(budget, 1);
                 if (!r)
-                        r = builtin_call(run, &filters, row, items[i], &arguments, &item);
+                        r = builtin_call(budget, &filters, row, items[i], &arguments, &item);
                 if (!r)
-                        r = run_list_add(run, ret_value, item);
+                        r = budget_list_add(budget, ret_value, item);
         }
-        run->calls--;
+        budget->calls--;
         return error_pass(r);
 }

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/text/template/operate.h"
+#include "daemon/base/errtext.h"
+#include "daemon/text/template/budget.h"
 #include "daemon/text/template/print.h"
 #include "daemon/text/template/text.h"
-#include "daemon/why.h"
 
 #define WIDTH_MAX 1000u
 
 struct formatting {
-        struct run *run;
+        struct budget *budget;
         const struct text *format;
         uint32_t at, used; /* used: how many values of the tuple were used */
         struct value values;
@@ -36,7 +36,7 @@ static int read_number(struct formatting *f, uint32_t *ret_number)
                 *ret_number = *ret_number * 10 + (uint32_t)(next(f) - '0');
                 if (*ret_number > WIDTH_MAX)
                         return error_raise(
-                                run_fail(f->run, "a format is wider than %u", WIDTH_MAX));
+                                budget_fail(f->budget, "a format is wider than %u", WIDTH_MAX));
         }
         return 0;
 }
@@ -50,16 +50,17 @@ static int take_named(struct formatting *f, struct value *ret_value)
         int r;
 
         if (!end || f->values.kind != VALUE_MAP)
-                return error_raise(run_fail(f->run, "a format asks for a name"));
-        r = text_slice(f->run, f->format, f->at + 1, (uint32_t)(end - f->format->bytes), &name);
+                return error_raise(budget_fail(f->budget, "a format asks for a name"));
+        r = text_slice(f->budget, f->format, f->at + 1, (uint32_t)(end - f->format->bytes), &name);
         if (r)
                 return error_pass(r);
-        r = run_map_find(f->run, f->values.map, name, &entry);
+        r = budget_map_find(f->budget, f->values.map, name, &entry);
         if (r)
                 return error_pass(r);
         if (!entry)
-                return error_raise(run_fail(f->run, "a format asks for '%s', which is not given",
-                                            text_shown(name.text).text));
+                return error_raise(budget_fail(f->budget,
+                                               "a format asks for '%s', which is not given",
+                                               text_shown(name.text).text));
         f->at = (uint32_t)(end - f->format->bytes) + 1;
         *ret_value = entry->value;
         return 0;
@@ -71,7 +72,7 @@ static int take_next(struct formatting *f, struct value *ret_value)
 
         if (f->used >= (tuple ? f->values.list->count : 1))
                 return error_raise(
-                        run_fail(f->run, "a format asks for more values than are given"));
+                        budget_fail(f->budget, "a format asks for more values than are given"));
         *ret_value = tuple ? f->values.list->items[f->used] : f->values;
         f->used++;
         return 0;
@@ -105,18 +106,18 @@ static int add_padded(struct formatting *f, const struct text *text)
 {
         bool left = strchr(f->flags, '-');
         uint32_t length, end = text->count;
-        int r = text_length(f->run, text, &length);
+        int r = text_length(f->budget, text, &length);
 
         if (f->precision >= 0 && (uint32_t)f->precision < length) {
                 end = text_place(text, f->precision);
                 length = (uint32_t)f->precision;
         }
         for (uint32_t i = length; !r && !left && i < f->width; i++)
-                r = text_add(f->run, &f->to, " ", 1, TEXT_OURS);
+                r = text_add(f->budget, &f->to, " ", 1, TEXT_OURS);
         if (!r)
-                r = text_add_slice(f->run, &f->to, text, 0, end);
+                r = text_add_slice(f->budget, &f->to, text, 0, end);
         for (uint32_t i = length; !r && left && i < f->width; i++)
-                r = text_add(f->run, &f->to, " ", 1, TEXT_OURS);
+                r = text_add(f->budget, &f->to, " ", 1, TEXT_OURS);
         return error_pass(r);
 }
 
@@ -127,9 +128,9 @@ static int add_shown(struct formatting *f, struct value value)
         int r;
 
         if (f->kind == 's')
-                r = print_text(f->run, value, &text);
-        else if (!(r = print_repr(f->run, &repr, value)))
-                r = text_end_as_one(f->run, &repr, &text);
+                r = print_text(f->budget, value, &text);
+        else if (!(r = print_repr(f->budget, &repr, value)))
+                r = text_end_as_one(f->budget, &repr, &text);
         return error_pass(r ? r : add_padded(f, text.text));
 }
 
@@ -163,7 +164,7 @@ static int add_whole(struct formatting *f, int64_t whole)
         memset(text + n, '0', zeros ? (size_t)pad : 0);
         n += zeros ? pad : 0;
         n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%*s", digits, left ? pad : 0, "");
-        return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
+        return error_pass(text_add(f->budget, &f->to, text, (size_t)n, TEXT_OURS));
 }
 
 /* Directives for real numbers are left to C's printf. */
@@ -182,7 +183,7 @@ static int add_real(struct formatting *f, double real)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         n = snprintf(text, sizeof(text), directive, real);
 #pragma GCC diagnostic pop
-        return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
+        return error_pass(text_add(f->budget, &f->to, text, (size_t)n, TEXT_OURS));
 }
 
 static int add_number(struct formatting *f, struct value value)
@@ -193,7 +194,8 @@ static int add_number(struct formatting *f, struct value value)
                 return error_pass(add_real(f, real));
         if (value.kind == VALUE_FLOAT) {
                 if (!(fabs(real) < 9e18) || strchr("xXo", f->kind))
-                        return error_raise(run_fail(f->run, "'%%%c' of a float", f->kind));
+                        return error_raise(
+                                budget_fail(f->budget, "'%%%c' does not take a float", f->kind));
                 value = value_integer((int64_t)real);
         }
         return error_pass(add_whole(f, value_whole(value)));
@@ -207,7 +209,7 @@ static int add_directive(struct formatting *f)
 
         if (next(f) == '%') {
                 f->at++;
-                return error_pass(text_add(f->run, &f->to, "%", 1, TEXT_OURS));
+                return error_pass(text_add(f->budget, &f->to, "%", 1, TEXT_OURS));
         }
         r = read_directive(f, &value, &named);
         if (!r && !named)
@@ -217,18 +219,18 @@ static int add_directive(struct formatting *f)
         if (f->kind == 's' || f->kind == 'r')
                 return error_pass(add_shown(f, value));
         if (!f->kind || !strchr("diuxXofFeEgG", f->kind))
-                return error_raise(run_fail(f->run, "a format has a directive that is not known "
-                                                    "here"));
-        if (!value_is_number(value))
                 return error_raise(
-                        run_fail(f->run, "'%%%c' is not for a %s", f->kind, value_type(value)));
+                        budget_fail(f->budget, "a format has a directive that is not supported"));
+        if (!value_is_number(value))
+                return error_raise(budget_fail(f->budget, "'%%%c' does not take a %s", f->kind,
+                                               value_type(value)));
         return error_pass(add_number(f, value));
 }
 
-int format_percent(struct run *run, const struct text *format, struct value values,
+int format_percent(struct budget *budget, const struct text *format, struct value values,
                    struct value *ret_value)
 {
-        struct formatting f = { .run = run, .format = format, .values = values };
+        struct formatting f = { .budget = budget, .format = format, .values = values };
         bool tuple = values.kind == VALUE_LIST && values.flavour == LIST_TUPLE;
         /* As in Python, values that allow [key] need not all be used. */
         bool subscripted = values.kind == VALUE_MAP || values.kind == VALUE_UNDEFINED ||
@@ -239,14 +241,15 @@ int format_percent(struct run *run, const struct text *format, struct value valu
                 const char *sign = memchr(format->bytes + f.at, '%', format->count - f.at);
                 uint32_t end = sign ? (uint32_t)(sign - format->bytes) : format->count;
 
-                r = text_add_slice(run, &f.to, format, f.at, end);
+                r = text_add_slice(budget, &f.to, format, f.at, end);
                 f.at = end + (sign != NULL);
                 if (!r)
-                        r = run_charge(run, 1);
+                        r = budget_charge(budget, 1);
                 if (!r && sign)
                         r = add_directive(&f);
         }
         if (!r && !subscripted && f.used < (tuple ? values.list->count : 1))
-                return error_raise(run_fail(run, "a format is given more values than it asks for"));
-        return error_pass(r ? r : text_end(run, &f.to, ret_value));
+                return error_raise(
+                        budget_fail(budget, "a format is given more values than it asks for"));
+        return error_pass(r ? r : text_end(budget, &f.to, ret_value));
 }

@@ -4,10 +4,10 @@
 #ifndef DAEMON_TEXT_TEMPLATE_FORMAT_H
 #define DAEMON_TEXT_TEMPLATE_FORMAT_H
 
-#include "daemon/text/template/run.h"
+#include "daemon/text/template/text.h"
 
 /* values: a tuple, a map for %(name)s, or one value. */
-int format_percent(struct run *run, const struct text *format, struct value values,
+int format_percent(struct budget *budget, const struct text *format, struct value values,
                    struct value *ret_value);
 
 #endif

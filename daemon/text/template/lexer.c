@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/text/template/blank.h"
 #include "daemon/text/unicode.h"
-#include "daemon/utf8.h"
-#include "daemon/why.h"
+#include "json/utf8.h"
 
 #define NUMBER_BYTES 64u
 
@@ -53,7 +53,8 @@ const char *token_name(enum token_kind kind)
 
 static int refuse(struct lexer *lexer, const char *what)
 {
-        return why_say(lexer->why, lexer->why_bytes, -EINVAL, "%s (line %u)", what, lexer->line);
+        return errtext_set(lexer->why, lexer->why_bytes, -EINVAL, "%s (line %u)", what,
+                           lexer->line);
 }
 
 int lexer_open(struct lexer *lexer, struct arena *arena, const char *text, size_t bytes, char *why,
@@ -66,16 +67,17 @@ int lexer_open(struct lexer *lexer, struct arena *arena, const char *text, size_
         lexer->why = why;
         lexer->why_bytes = why_bytes;
         if (bytes > TEMPLATE_BYTES_MAX)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "the template has %zu bytes, at most %u may be", bytes,
-                                           TEMPLATE_BYTES_MAX));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "the template has %zu bytes, the limit is %u", bytes,
+                                               TEMPLATE_BYTES_MAX));
         if (utf8_valid(text, bytes) != bytes)
-                return error_raise(why_say(why, why_bytes, -EINVAL,
-                                           "the template is no UTF-8 at byte %zu",
-                                           utf8_valid(text, bytes)));
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "the template is not valid UTF-8 at byte %zu",
+                                               utf8_valid(text, bytes)));
         copy = arena_take(arena, bytes + 1);
         if (!copy)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for the template"));
+                return error_raise(
+                        errtext_set(why, why_bytes, -ENOMEM, "out of memory for the template"));
         for (size_t i = 0; i < bytes; i++)
                 if (text[i] != '\r')
                         copy[count++] = text[i];
@@ -357,7 +359,7 @@ static int read_string(struct lexer *lexer, struct token *token)
                 }
                 r = read_escape(text + i + 1, end - i - 1, &code);
                 if (r < 0)
-                        return error_raise(refuse(lexer, "a string has an escape that is none"));
+                        return error_raise(refuse(lexer, "a string has an unknown escape"));
                 if (r)
                         to += unicode_write(code, to);
                 else
@@ -478,9 +480,9 @@ static int read_name(struct lexer *lexer, struct token *token)
         if (at == lexer->at) {
                 char what[sizeof(struct shown)] = { lexer->text[at] };
 
-                return error_raise(why_say(lexer->why, lexer->why_bytes, -EINVAL,
-                                           "'%s' is not expected (line %u)", shown(what).text,
-                                           lexer->line));
+                return error_raise(errtext_set(lexer->why, lexer->why_bytes, -EINVAL,
+                                               "'%s' is not expected (line %u)", shown(what).text,
+                                               lexer->line));
         }
         token->kind = TOKEN_NAME;
         token->bytes = lexer->text + lexer->at;
@@ -502,7 +504,7 @@ static int balance(struct lexer *lexer, enum token_kind kind)
         }
         end = strchr(closing, lexer->text[lexer->at]);
         if (end && (!lexer->open_count || lexer->open[--lexer->open_count] != *end))
-                return error_raise(refuse(lexer, "a bracket is closed that is not open"));
+                return error_raise(refuse(lexer, "a closing bracket has no opening bracket"));
         return 0;
 }
 
@@ -560,6 +562,6 @@ int lexer_next(struct lexer *lexer, struct token *ret_token)
                 r = lexer->in_tag ? next_inside(lexer, ret_token) : next_outside(lexer, ret_token);
         } while (!r && ret_token->kind == TOKEN_DATA && !ret_token->count);
         if (r == -ENOMEM)
-                why_say(lexer->why, lexer->why_bytes, r, "no memory for the template");
+                errtext_set(lexer->why, lexer->why_bytes, r, "out of memory for the template");
         return error_pass(r);
 }

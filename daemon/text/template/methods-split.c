@@ -1,55 +1,58 @@
 /*
  * Methods that strip and split strings.
  */
-#include "daemon/text/template/methods.h"
-
 #include "daemon/text/template/blank.h"
+#include "daemon/text/template/budget.h"
+#include "daemon/text/template/builtins.h"
+#include "daemon/text/template/methods.h"
 #include "daemon/text/template/strings.h"
 #include "daemon/text/template/text.h"
 
-static int strip_with(struct run *run, struct value self, const struct call *call, bool left,
+static int strip_with(struct budget *budget, struct value self, const struct call *call, bool left,
                       bool right, struct value *ret_value)
 {
         const struct text *characters;
-        int r = string_argument(run, call->slots[0], &characters);
+        int r = string_argument(budget, call->slots[0], &characters);
 
-        return error_pass(r ? r : string_strip(run, self.text, characters, left, right, ret_value));
+        return error_pass(r ? r
+                            : string_strip(budget, self.text, characters, left, right, ret_value));
 }
 
-int text_strip(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+int text_strip(struct budget *budget, struct value self, const struct call *call,
+               struct value *ret_value)
 {
-        return error_pass(strip_with(run, self, call, true, true, ret_value));
+        return error_pass(strip_with(budget, self, call, true, true, ret_value));
 }
 
-int text_lstrip(struct run *run, struct value self, const struct call *call,
+int text_lstrip(struct budget *budget, struct value self, const struct call *call,
                 struct value *ret_value)
 {
-        return error_pass(strip_with(run, self, call, true, false, ret_value));
+        return error_pass(strip_with(budget, self, call, true, false, ret_value));
 }
 
-int text_rstrip(struct run *run, struct value self, const struct call *call,
+int text_rstrip(struct budget *budget, struct value self, const struct call *call,
                 struct value *ret_value)
 {
-        return error_pass(strip_with(run, self, call, false, true, ret_value));
+        return error_pass(strip_with(budget, self, call, false, true, ret_value));
 }
 
 /* A text that is being split, at blanks if separator is NULL; [from, end) is not split yet. */
 struct splitting {
-        struct run *run;
+        struct budget *budget;
         const struct text *text, *separator;
         uint32_t from, end;
         struct value *parts;
-        uint32_t count, room;
+        uint32_t count, capacity;
 };
 
 static int add_part(struct splitting *s, uint32_t from, uint32_t end)
 {
-        int r = run_charge(s->run, 1);
+        int r = budget_charge(s->budget, 1);
 
         if (!r)
-                r = run_grow(s->run, &s->parts, s->count, &s->room, sizeof(*s->parts));
+                r = budget_grow(s->budget, &s->parts, s->count, &s->capacity, sizeof(*s->parts));
         if (!r)
-                r = text_slice(s->run, s->text, from, end, &s->parts[s->count]);
+                r = text_slice(s->budget, s->text, from, end, &s->parts[s->count]);
         s->count += !r;
         return error_pass(r);
 }
@@ -141,62 +144,65 @@ static int split_blanks_back(struct splitting *s, int64_t most)
         return error_pass(r || !end ? r : add_part(s, 0, end));
 }
 
-static int split_with(struct run *run, struct value self, const struct call *call, bool back,
+static int split_with(struct budget *budget, struct value self, const struct call *call, bool back,
                       struct value *ret_value)
 {
-        struct splitting s = { .run = run, .text = self.text, .end = self.text->count };
+        struct splitting s = { .budget = budget, .text = self.text, .end = self.text->count };
         int64_t most;
-        int r = string_argument(run, call->slots[0], &s.separator);
+        int r = string_argument(budget, call->slots[0], &s.separator);
 
         if (!r)
-                r = integer_argument(run, call->slots[1], -1, &most);
+                r = integer_argument(budget, call->slots[1], -1, &most);
         if (!r && s.separator && !s.separator->count)
-                r = error_raise(run_fail(run, "a text is split at nothing"));
+                r = error_raise(budget_fail(budget, "the separator of a split is empty"));
         if (!r)
-                r = run_charge(run, (uint64_t)self.text->count *
-                                            (back && s.separator ? s.separator->count : 1) / 16);
+                r = budget_charge(budget, (uint64_t)self.text->count *
+                                                  (back && s.separator ? s.separator->count : 1) /
+                                                  16);
         if (!r)
                 r = s.separator ? (back ? split_separator_back : split_separator)(&s, most)
                                 : (back ? split_blanks_back : split_blanks)(&s, most);
         if (!r)
-                r = run_list(run, s.count, LIST_LIST, ret_value);
+                r = budget_list(budget, s.count, LIST_LIST, ret_value);
         for (uint32_t i = 0; !r && i < s.count; i++)
-                r = run_list_add(run, ret_value, s.parts[back ? s.count - 1 - i : i]);
+                r = budget_list_add(budget, ret_value, s.parts[back ? s.count - 1 - i : i]);
         return error_pass(r);
 }
 
-int text_split(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+int text_split(struct budget *budget, struct value self, const struct call *call,
+               struct value *ret_value)
 {
-        return error_pass(split_with(run, self, call, false, ret_value));
+        return error_pass(split_with(budget, self, call, false, ret_value));
 }
 
-int text_rsplit(struct run *run, struct value self, const struct call *call,
+int text_rsplit(struct budget *budget, struct value self, const struct call *call,
                 struct value *ret_value)
 {
-        return error_pass(split_with(run, self, call, true, ret_value));
+        return error_pass(split_with(budget, self, call, true, ret_value));
 }
 
-int text_splitlines(struct run *run, struct value self, const struct call *call,
+int text_splitlines(struct budget *budget, struct value self, const struct call *call,
                     struct value *ret_value)
 {
         return error_pass(
-                string_lines(run, self.text, truth_argument(call->slots[0], false), ret_value));
+                string_lines(budget, self.text, truth_argument(call->slots[0], false), ret_value));
 }
 
-static int partition_with(struct run *run, struct value self, const struct call *call, bool back,
-                          struct value *ret_value)
+static int partition_with(struct budget *budget, struct value self, const struct call *call,
+                          bool back, struct value *ret_value)
 {
         const struct text *text = self.text, *separator;
         uint32_t found, ends[3], from = 0;
         struct value part;
-        int r = string_argument(run, call->slots[0], &separator);
+        int r = string_argument(budget, call->slots[0], &separator);
 
         if (!r && (!separator || !separator->count))
-                r = error_raise(run_fail(run, "a text is split at nothing"));
+                r = error_raise(budget_fail(budget, "the separator of a split is empty"));
         if (!r)
-                r = run_charge(run, (uint64_t)text->count * (back ? separator->count : 1) / 16);
+                r = budget_charge(budget,
+                                  (uint64_t)text->count * (back ? separator->count : 1) / 16);
         if (!r)
-                r = run_list(run, 3, LIST_TUPLE, ret_value);
+                r = budget_list(budget, 3, LIST_TUPLE, ret_value);
         if (r)
                 return error_pass(r);
         found = (back ? text_find_last : text_find)(text, separator, 0, text->count);
@@ -204,22 +210,22 @@ static int partition_with(struct run *run, struct value self, const struct call 
         ends[1] = ends[0] + (found != TEXT_NOWHERE ? separator->count : 0);
         ends[2] = text->count;
         for (unsigned i = 0; !r && i < 3; i++) {
-                r = text_slice(run, text, from, ends[i], &part);
+                r = text_slice(budget, text, from, ends[i], &part);
                 if (!r)
-                        r = run_list_add(run, ret_value, part);
+                        r = budget_list_add(budget, ret_value, part);
                 from = ends[i];
         }
         return error_pass(r);
 }
 
-int text_partition(struct run *run, struct value self, const struct call *call,
+int text_partition(struct budget *budget, struct value self, const struct call *call,
                    struct value *ret_value)
 {
-        return error_pass(partition_with(run, self, call, false, ret_value));
+        return error_pass(partition_with(budget, self, call, false, ret_value));
 }
 
-int text_rpartition(struct run *run, struct value self, const struct call *call,
+int text_rpartition(struct budget *budget, struct value self, const struct call *call,
                     struct value *ret_value)
 {
-        return error_pass(partition_with(run, self, call, true, ret_value));
+        return error_pass(partition_with(budget, self, call, true, ret_value));
 }

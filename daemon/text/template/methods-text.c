@@ -2,34 +2,35 @@
  * The methods of strings.  Methods of Python that we do not have are in the table without `work`:
  * they are attributes all the same, and a call is refused by name.
  */
-#include "daemon/text/template/methods.h"
-
-#include <string.h>
-
+#include "daemon/text/template/access.h"
 #include "daemon/text/template/blank.h"
+#include "daemon/text/template/budget.h"
+#include "daemon/text/template/builtins.h"
 #include "daemon/text/template/case.h"
-#include "daemon/text/template/operate.h"
+#include "daemon/text/template/methods.h"
 #include "daemon/text/template/strings.h"
 #include "daemon/text/template/text.h"
+
+#include <string.h>
 
 #define COUNT(rows) (sizeof(rows) / sizeof(*(rows)))
 
 /* ---- strings: searching ---- */
 
 /* The part of a text that a method searches; slots 1 and 2 give it in characters. */
-static int part_of(struct run *run, const struct text *text, const struct call *call,
+static int part_of(struct budget *budget, const struct text *text, const struct call *call,
                    uint32_t *ret_from, uint32_t *ret_end)
 {
         int64_t ends[2];
         uint32_t length;
-        int r = text_length(run, text, &length);
+        int r = text_length(budget, text, &length);
 
         for (unsigned i = 0; !r && i < 2; i++) {
                 struct value value = call->slots[i + 1];
 
                 if (value.kind == VALUE_NONE)
                         value.kind = MISSING;
-                r = integer_argument(run, value, i ? length : 0, &ends[i]);
+                r = integer_argument(budget, value, i ? length : 0, &ends[i]);
                 if (!r && ends[i] < 0)
                         ends[i] = ends[i] < -(int64_t)length ? 0 : ends[i] + length;
         }
@@ -49,123 +50,124 @@ static bool begins_or_ends(const struct text *text, uint32_t from, uint32_t end,
         return !memcmp(text->bytes + (begins ? from : end - with->count), with->bytes, with->count);
 }
 
-static int begins_with(struct run *run, struct value self, const struct call *call, bool begins,
-                       struct value *ret_value)
+static int begins_with(struct budget *budget, struct value self, const struct call *call,
+                       bool begins, struct value *ret_value)
 {
         struct value what = call->slots[0];
         bool tuple = what.kind == VALUE_LIST && what.flavour == LIST_TUPLE, truth = false;
         const struct text *with;
         uint32_t from, end;
-        int r = part_of(run, self.text, call, &from, &end);
+        int r = part_of(budget, self.text, call, &from, &end);
 
         for (uint32_t i = 0; !r && !truth && i < (tuple ? what.list->count : 1); i++) {
                 struct value one = tuple ? what.list->items[i] : what;
 
-                r = one.kind == VALUE_NONE ? run_fail(run, "a NoneType begins or ends no text")
-                                           : string_argument(run, one, &with);
+                r = one.kind == VALUE_NONE
+                            ? budget_fail(budget, "a NoneType cannot begin or end a str")
+                            : string_argument(budget, one, &with);
                 if (!r)
                         truth = begins_or_ends(self.text, from, end, with, begins);
                 if (!r)
-                        r = run_charge(run, 1 + with->count / 64);
+                        r = budget_charge(budget, 1 + with->count / 64);
         }
         *ret_value = value_bool(truth);
         return error_pass(r);
 }
 
-static int text_startswith(struct run *run, struct value self, const struct call *call,
+static int text_startswith(struct budget *budget, struct value self, const struct call *call,
                            struct value *ret_value)
 {
-        return error_pass(begins_with(run, self, call, true, ret_value));
+        return error_pass(begins_with(budget, self, call, true, ret_value));
 }
 
-static int text_endswith(struct run *run, struct value self, const struct call *call,
+static int text_endswith(struct budget *budget, struct value self, const struct call *call,
                          struct value *ret_value)
 {
-        return error_pass(begins_with(run, self, call, false, ret_value));
+        return error_pass(begins_with(budget, self, call, false, ret_value));
 }
 
 enum { LOOK_FIND, LOOK_LAST, LOOK_INDEX, LOOK_LAST_INDEX };
 
-static int look(struct run *run, struct value self, const struct call *call, int how,
+static int look(struct budget *budget, struct value self, const struct call *call, int how,
                 struct value *ret_value)
 {
         bool back = how == LOOK_LAST || how == LOOK_LAST_INDEX;
         const struct text *wanted;
         struct value before;
         uint32_t from, end, found, length;
-        int r = string_argument(run, call->slots[0], &wanted);
+        int r = string_argument(budget, call->slots[0], &wanted);
 
         if (!r && !wanted)
-                r = run_fail(run, "a NoneType is looked for in a str");
+                r = budget_fail(budget, "a str cannot contain a NoneType");
         if (!r)
-                r = part_of(run, self.text, call, &from, &end);
+                r = part_of(budget, self.text, call, &from, &end);
         if (!r)
-                r = run_charge_bytes(run,
-                                     (uint64_t)self.text->count * (back ? wanted->count + 1 : 2));
+                r = budget_charge_bytes(budget, (uint64_t)self.text->count *
+                                                        (back ? wanted->count + 1 : 2));
         if (r)
                 return error_pass(r);
         found = (back ? text_find_last : text_find)(self.text, wanted, from, end);
         *ret_value = value_integer(-1);
         if (found == TEXT_NOWHERE && how >= LOOK_INDEX)
-                return error_raise(run_fail(run, "a text is not found in another"));
+                return error_raise(budget_fail(budget, "substring not found"));
         if (found == TEXT_NOWHERE)
                 return 0;
-        r = text_slice(run, self.text, 0, found, &before);
+        r = text_slice(budget, self.text, 0, found, &before);
         if (!r)
-                r = text_length(run, before.text, &length);
+                r = text_length(budget, before.text, &length);
         if (!r)
                 *ret_value = value_integer(length);
         return error_pass(r);
 }
 
-static int text_find_method(struct run *run, struct value self, const struct call *call,
+static int text_find_method(struct budget *budget, struct value self, const struct call *call,
                             struct value *ret_value)
 {
-        return error_pass(look(run, self, call, LOOK_FIND, ret_value));
+        return error_pass(look(budget, self, call, LOOK_FIND, ret_value));
 }
 
-static int text_rfind(struct run *run, struct value self, const struct call *call,
+static int text_rfind(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        return error_pass(look(run, self, call, LOOK_LAST, ret_value));
+        return error_pass(look(budget, self, call, LOOK_LAST, ret_value));
 }
 
-static int text_index(struct run *run, struct value self, const struct call *call,
+static int text_index(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        return error_pass(look(run, self, call, LOOK_INDEX, ret_value));
+        return error_pass(look(budget, self, call, LOOK_INDEX, ret_value));
 }
 
-static int text_rindex(struct run *run, struct value self, const struct call *call,
+static int text_rindex(struct budget *budget, struct value self, const struct call *call,
                        struct value *ret_value)
 {
-        return error_pass(look(run, self, call, LOOK_LAST_INDEX, ret_value));
+        return error_pass(look(budget, self, call, LOOK_LAST_INDEX, ret_value));
 }
 
-static int text_count(struct run *run, struct value self, const struct call *call,
+static int text_count(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         const struct text *wanted;
         uint32_t from, end, count = 0;
         struct value part;
-        int r = string_argument(run, call->slots[0], &wanted);
+        int r = string_argument(budget, call->slots[0], &wanted);
 
         if (!r && !wanted)
-                r = run_fail(run, "a NoneType is counted in a str");
+                r = budget_fail(budget, "a NoneType cannot be counted in a str");
         if (!r)
-                r = part_of(run, self.text, call, &from, &end);
+                r = part_of(budget, self.text, call, &from, &end);
         if (!r)
-                r = run_charge_bytes(run, (uint64_t)self.text->count * 2 + wanted->count);
+                r = budget_charge_bytes(budget, (uint64_t)self.text->count * 2 + wanted->count);
         if (!r && !wanted->count) {
-                if (from <= end && !(r = text_slice(run, self.text, from, end, &part)))
-                        r = text_length(run, part.text, &count);
+                if (from <= end && !(r = text_slice(budget, self.text, from, end, &part)))
+                        r = text_length(budget, part.text, &count);
                 *ret_value = value_integer((int64_t)count + (from <= end));
                 return error_pass(r);
         }
         while (!r && (from = text_find(self.text, wanted, from, end)) != TEXT_NOWHERE) {
                 from += wanted->count;
                 count++;
-                r = run_charge(run, 1 + wanted->count / 64);
+                r = budget_charge(budget, 1 + wanted->count / 64);
         }
         *ret_value = value_integer(count);
         return error_pass(r);
@@ -193,13 +195,13 @@ static bool code_is_ascii(uint32_t code)
         return code < 0x80;
 }
 
-static int all_are(struct run *run, struct value self, bool (*are)(uint32_t), bool empty,
+static int all_are(struct budget *budget, struct value self, bool (*are)(uint32_t), bool empty,
                    struct value *ret_value)
 {
         const struct text *text = self.text;
         bool truth = text->count || empty;
         uint32_t code;
-        int r = run_charge(run, text->count / 16);
+        int r = budget_charge(budget, text->count / 16);
 
         for (uint32_t at = 0; !r && truth && at < text->count;) {
                 at += unicode_next(text->bytes + at, text->count - at, &code);
@@ -210,196 +212,197 @@ static int all_are(struct run *run, struct value self, bool (*are)(uint32_t), bo
 }
 
 /* Our tables do not say which numbers beyond ASCII are digits in Python. */
-static int text_isdigit(struct run *run, struct value self, const struct call *call,
+static int text_isdigit(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         const struct text *text = self.text;
         uint32_t code;
-        int r = run_charge(run, text->count / 16);
+        int r = budget_charge(budget, text->count / 16);
 
         (void)call;
         for (uint32_t at = 0; !r && at < text->count;) {
                 at += unicode_next(text->bytes + at, text->count - at, &code);
                 if (code >= 0x80 && unicode_kind(code) == UNICODE_NUMBER)
-                        r = run_fail(run, "'isdigit' of digits beyond ASCII is not known here");
+                        r = budget_fail(budget,
+                                        "'isdigit' for digits beyond ASCII is not supported");
         }
         if (r)
                 return error_pass(r);
-        return error_pass(all_are(run, self, code_is_digit, false, ret_value));
+        return error_pass(all_are(budget, self, code_is_digit, false, ret_value));
 }
 
-static int text_isalpha(struct run *run, struct value self, const struct call *call,
+static int text_isalpha(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         (void)call;
-        return error_pass(all_are(run, self, code_is_letter, false, ret_value));
+        return error_pass(all_are(budget, self, code_is_letter, false, ret_value));
 }
 
-static int text_isalnum(struct run *run, struct value self, const struct call *call,
+static int text_isalnum(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         (void)call;
-        return error_pass(all_are(run, self, code_is_either, false, ret_value));
+        return error_pass(all_are(budget, self, code_is_either, false, ret_value));
 }
 
-static int text_isspace(struct run *run, struct value self, const struct call *call,
+static int text_isspace(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         (void)call;
-        return error_pass(all_are(run, self, blank_is, false, ret_value));
+        return error_pass(all_are(budget, self, blank_is, false, ret_value));
 }
 
-static int text_isascii(struct run *run, struct value self, const struct call *call,
+static int text_isascii(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         (void)call;
-        return error_pass(all_are(run, self, code_is_ascii, true, ret_value));
+        return error_pass(all_are(budget, self, code_is_ascii, true, ret_value));
 }
 
-static int text_islower(struct run *run, struct value self, const struct call *call,
+static int text_islower(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         (void)call;
         *ret_value = value_bool(string_is_lower(self.text));
-        return error_pass(run_charge(run, self.text->count / 8));
+        return error_pass(budget_charge(budget, self.text->count / 8));
 }
 
-static int text_isupper(struct run *run, struct value self, const struct call *call,
+static int text_isupper(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         (void)call;
         *ret_value = value_bool(string_is_upper(self.text));
-        return error_pass(run_charge(run, self.text->count / 8));
+        return error_pass(budget_charge(budget, self.text->count / 8));
 }
 
 /* ---- strings: changed copies ---- */
 
-static int text_lower(struct run *run, struct value self, const struct call *call,
+static int text_lower(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         (void)call;
-        return error_pass(string_in_case(run, self.text, CASE_LOWER, ret_value));
+        return error_pass(string_in_case(budget, self.text, CASE_LOWER, ret_value));
 }
 
-static int text_upper(struct run *run, struct value self, const struct call *call,
+static int text_upper(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         (void)call;
-        return error_pass(string_in_case(run, self.text, CASE_UPPER, ret_value));
+        return error_pass(string_in_case(budget, self.text, CASE_UPPER, ret_value));
 }
 
-static int text_capitalize(struct run *run, struct value self, const struct call *call,
+static int text_capitalize(struct budget *budget, struct value self, const struct call *call,
                            struct value *ret_value)
 {
         (void)call;
-        return error_pass(string_capitalize(run, self.text, ret_value));
+        return error_pass(string_capitalize(budget, self.text, ret_value));
 }
 
 /* A letter after one that has a case becomes lower case, any other becomes title case. */
-static int text_title(struct run *run, struct value self, const struct call *call,
+static int text_title(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         const struct text *text = self.text;
         struct builder to = { .bytes = NULL };
         bool inside = false;
         uint32_t code;
-        int r = run_charge(run, text->count / 4);
+        int r = budget_charge(budget, text->count / 4);
 
         (void)call;
         for (uint32_t at = 0; !r && at < text->count;) {
                 unsigned n = unicode_next(text->bytes + at, text->count - at, &code);
 
-                r = case_add(run, &to, text, at, at + n, inside ? CASE_LOWER : CASE_TITLE);
+                r = case_add(budget, &to, text, at, at + n, inside ? CASE_LOWER : CASE_TITLE);
                 inside = case_is_lower(code) || case_is_upper(code);
                 at += n;
         }
-        return error_pass(r ? r : text_end(run, &to, ret_value));
+        return error_pass(r ? r : text_end(budget, &to, ret_value));
 }
 
-static int text_replace(struct run *run, struct value self, const struct call *call,
+static int text_replace(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         const struct text *old, *new;
         int64_t most;
-        int r = string_argument(run, call->slots[0], &old);
+        int r = string_argument(budget, call->slots[0], &old);
 
         if (!r)
-                r = string_argument(run, call->slots[1], &new);
+                r = string_argument(budget, call->slots[1], &new);
         if (!r)
-                r = integer_argument(run, call->slots[2], -1, &most);
+                r = integer_argument(budget, call->slots[2], -1, &most);
         if (!r && (!old || !new))
-                r = run_fail(run, "a NoneType is given where a str is wanted");
-        return error_pass(r ? r : string_replace(run, self.text, old, new, most, ret_value));
+                r = budget_fail(budget, "a NoneType is given, a str is expected");
+        return error_pass(r ? r : string_replace(budget, self.text, old, new, most, ret_value));
 }
 
-static int text_join(struct run *run, struct value self, const struct call *call,
+static int text_join(struct budget *budget, struct value self, const struct call *call,
                      struct value *ret_value)
 {
         const struct value *items;
         uint32_t count;
-        int r = value_items(run, call->slots[0], &items, &count);
+        int r = value_items(budget, call->slots[0], &items, &count);
 
-        return error_pass(r ? r : string_join(run, self.text, items, count, true, ret_value));
+        return error_pass(r ? r : string_join(budget, self.text, items, count, true, ret_value));
 }
 
-static int remove_with(struct run *run, struct value self, const struct call *call, bool begins,
-                       struct value *ret_value)
+static int remove_with(struct budget *budget, struct value self, const struct call *call,
+                       bool begins, struct value *ret_value)
 {
         const struct text *text = self.text, *what;
-        int r = string_argument(run, call->slots[0], &what);
+        int r = string_argument(budget, call->slots[0], &what);
         uint32_t n;
 
         if (!r && !what)
-                r = run_fail(run, "a NoneType is given where a str is wanted");
+                r = budget_fail(budget, "a NoneType is given, a str is expected");
         if (!r)
-                r = run_charge_bytes(run, what->count);
+                r = budget_charge_bytes(budget, what->count);
         if (r)
                 return error_pass(r);
         n = begins_or_ends(text, 0, text->count, what, begins) ? what->count : 0;
-        return error_pass(
-                text_slice(run, text, begins ? n : 0, text->count - (begins ? 0 : n), ret_value));
+        return error_pass(text_slice(budget, text, begins ? n : 0, text->count - (begins ? 0 : n),
+                                     ret_value));
 }
 
-static int text_removeprefix(struct run *run, struct value self, const struct call *call,
+static int text_removeprefix(struct budget *budget, struct value self, const struct call *call,
                              struct value *ret_value)
 {
-        return error_pass(remove_with(run, self, call, true, ret_value));
+        return error_pass(remove_with(budget, self, call, true, ret_value));
 }
 
-static int text_removesuffix(struct run *run, struct value self, const struct call *call,
+static int text_removesuffix(struct budget *budget, struct value self, const struct call *call,
                              struct value *ret_value)
 {
-        return error_pass(remove_with(run, self, call, false, ret_value));
+        return error_pass(remove_with(budget, self, call, false, ret_value));
 }
 
-static int fill_with(struct run *run, struct value self, const struct call *call, int where,
+static int fill_with(struct budget *budget, struct value self, const struct call *call, int where,
                      struct value *ret_value)
 {
         const struct text *fill;
         int64_t width;
-        int r = integer_argument(run, call->slots[0], 0, &width);
+        int r = integer_argument(budget, call->slots[0], 0, &width);
 
         if (!r)
-                r = string_argument(run, call->slots[1], &fill);
-        return error_pass(r ? r : string_center(run, self.text, width, fill, where, ret_value));
+                r = string_argument(budget, call->slots[1], &fill);
+        return error_pass(r ? r : string_center(budget, self.text, width, fill, where, ret_value));
 }
 
-static int text_center(struct run *run, struct value self, const struct call *call,
+static int text_center(struct budget *budget, struct value self, const struct call *call,
                        struct value *ret_value)
 {
-        return error_pass(fill_with(run, self, call, 0, ret_value));
+        return error_pass(fill_with(budget, self, call, 0, ret_value));
 }
 
-static int text_ljust(struct run *run, struct value self, const struct call *call,
+static int text_ljust(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        return error_pass(fill_with(run, self, call, -1, ret_value));
+        return error_pass(fill_with(budget, self, call, -1, ret_value));
 }
 
-static int text_rjust(struct run *run, struct value self, const struct call *call,
+static int text_rjust(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        return error_pass(fill_with(run, self, call, 1, ret_value));
+        return error_pass(fill_with(budget, self, call, 1, ret_value));
 }
 
 /* A `/` is a parameter that can only be given by position. */

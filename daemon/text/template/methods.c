@@ -1,91 +1,92 @@
 /*
  * The methods of maps, lists and loops.
  */
-#include "daemon/text/template/operate.h"
-#include "daemon/text/template/text.h"
+#include "daemon/text/template/budget.h"
+#include "daemon/text/template/builtins.h"
+#include "daemon/text/template/compare.h"
+#include "daemon/text/template/objects.h"
 
 #define COUNT(rows) (sizeof(rows) / sizeof(*(rows)))
 
 /* ---- maps ---- */
 
-static int map_view(struct run *run, struct value self, bool keys, bool values,
+static int map_view(struct budget *budget, struct value self, bool keys, bool values,
                     struct value *ret_value)
 {
         const struct map *map = self.map;
         struct value pair;
-        int r = run_list(run, map->count, LIST_VIEW, ret_value);
+        int r = budget_list(budget, map->count, LIST_VIEW, ret_value);
 
         for (uint32_t i = 0; !r && i < map->count; i++) {
                 if (!keys || !values) {
-                        r = run_list_add(run, ret_value,
-                                         keys ? map->entries[i].key : map->entries[i].value);
+                        r = budget_list_add(budget, ret_value,
+                                            keys ? map->entries[i].key : map->entries[i].value);
                         continue;
                 }
-                r = run_list(run, 2, LIST_TUPLE, &pair);
+                r = budget_list(budget, 2, LIST_TUPLE, &pair);
                 if (!r)
-                        r = run_list_add(run, &pair, map->entries[i].key);
+                        r = budget_list_add(budget, &pair, map->entries[i].key);
                 if (!r)
-                        r = run_list_add(run, &pair, map->entries[i].value);
+                        r = budget_list_add(budget, &pair, map->entries[i].value);
                 if (!r)
-                        r = run_charge(run, 1);
+                        r = budget_charge(budget, 1);
                 if (!r)
-                        r = run_list_add(run, ret_value, pair);
+                        r = budget_list_add(budget, ret_value, pair);
         }
         return error_pass(r);
 }
 
-static int map_items(struct run *run, struct value self, const struct call *call,
+static int map_items(struct budget *budget, struct value self, const struct call *call,
                      struct value *ret_value)
 {
         (void)call;
-        return error_pass(map_view(run, self, true, true, ret_value));
+        return error_pass(map_view(budget, self, true, true, ret_value));
 }
 
-static int map_keys(struct run *run, struct value self, const struct call *call,
+static int map_keys(struct budget *budget, struct value self, const struct call *call,
                     struct value *ret_value)
 {
         (void)call;
-        return error_pass(map_view(run, self, true, false, ret_value));
+        return error_pass(map_view(budget, self, true, false, ret_value));
 }
 
-static int map_values(struct run *run, struct value self, const struct call *call,
+static int map_values(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         (void)call;
-        return error_pass(map_view(run, self, false, true, ret_value));
+        return error_pass(map_view(budget, self, false, true, ret_value));
 }
 
-static int map_get(struct run *run, struct value self, const struct call *call,
+static int map_get(struct budget *budget, struct value self, const struct call *call,
                    struct value *ret_value)
 {
         struct value key = call->slots[0];
         const struct map_entry *entry;
-        int r = value_is_key(run, key);
+        int r = value_check_key(budget, key);
 
         if (r)
                 return error_pass(r);
-        r = run_map_find(run, self.map, key, &entry);
+        r = budget_map_find(budget, self.map, key, &entry);
         *ret_value = entry                        ? entry->value
                      : is_missing(call->slots[1]) ? value_none()
                                                   : call->slots[1];
         return error_pass(r);
 }
 
-static int map_copy(struct run *run, struct value self, const struct call *call,
+static int map_copy(struct budget *budget, struct value self, const struct call *call,
                     struct value *ret_value)
 {
         (void)call;
         *ret_value = self;
-        return error_pass(run_charge(run, 1));
+        return error_pass(budget_charge(budget, 1));
 }
 
-static int changes(struct run *run, struct value self, const struct call *call,
+static int changes(struct budget *budget, struct value self, const struct call *call,
                    struct value *ret_value)
 {
         (void)call;
         *ret_value = self;
-        return error_raise(run_fail(run, "a method would change its %s, which templates may not",
-                                    value_type(self)));
+        return error_raise(budget_fail(budget, "templates may not change a %s", value_type(self)));
 }
 
 static const struct builtin map_rows[] = {
@@ -100,7 +101,7 @@ const struct builtins map_methods = { "method of dictionaries", map_rows, COUNT(
 
 /* ---- lists ---- */
 
-static int list_count(struct run *run, struct value self, const struct call *call,
+static int list_count(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         int64_t count = 0;
@@ -108,26 +109,26 @@ static int list_count(struct run *run, struct value self, const struct call *cal
         int r = 0;
 
         for (uint32_t i = 0; !r && i < self.list->count; i++) {
-                r = value_equal(run, self.list->items[i], call->slots[0], &equal);
+                r = value_equal(budget, self.list->items[i], call->slots[0], &equal);
                 count += !r && equal;
         }
         *ret_value = value_integer(count);
         return error_pass(r);
 }
 
-static int list_index(struct run *run, struct value self, const struct call *call,
+static int list_index(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         bool equal;
         int r;
 
         for (uint32_t i = 0; i < self.list->count; i++) {
-                r = value_equal(run, self.list->items[i], call->slots[0], &equal);
+                r = value_equal(budget, self.list->items[i], call->slots[0], &equal);
                 *ret_value = value_integer(i);
                 if (r || equal)
                         return error_pass(r);
         }
-        return error_raise(run_fail(run, "a value is not found in a %s", value_type(self)));
+        return error_raise(budget_fail(budget, "a value is not found in a %s", value_type(self)));
 }
 
 static const struct builtin list_rows[] = {
@@ -142,26 +143,26 @@ const struct builtins list_methods = { "method of lists", list_rows, COUNT(list_
 
 /* ---- loops ---- */
 
-static int loop_cycle(struct run *run, struct value self, const struct call *call,
+static int loop_cycle(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
         if (!call->all.count)
-                return error_raise(run_fail(run, "'cycle' has nothing to choose from"));
+                return error_raise(budget_fail(budget, "'cycle' has no arguments"));
         *ret_value = call->all.values[self.loop->at % call->all.count];
-        return error_pass(run_charge(run, 1));
+        return error_pass(budget_charge(budget, 1));
 }
 
-static int loop_changed(struct run *run, struct value self, const struct call *call,
+static int loop_changed(struct budget *budget, struct value self, const struct call *call,
                         struct value *ret_value)
 {
         struct value given;
         bool equal = false;
-        int r = run_list(run, call->all.count, LIST_TUPLE, &given);
+        int r = budget_list(budget, call->all.count, LIST_TUPLE, &given);
 
         for (uint32_t i = 0; !r && i < call->all.count; i++)
-                r = run_list_add(run, &given, call->all.values[i]);
+                r = budget_list_add(budget, &given, call->all.values[i]);
         if (!r && !is_missing(self.loop->changed))
-                r = value_equal(run, given, self.loop->changed, &equal);
+                r = value_equal(budget, given, self.loop->changed, &equal);
         self.loop->changed = given;
         *ret_value = value_bool(!equal);
         return error_pass(r);

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/error.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 
 /* How tightly operators bind. */
 enum {
@@ -238,7 +238,7 @@ int parse_tuple(struct parser *p, bool choices)
                 r = parser_advance(p);
         }
         if (!r && !count)
-                r = error_raise(parser_refuse(p, "%s stands where an expression should",
+                r = error_raise(parser_refuse(p, "expected an expression, found %s",
                                               parser_shown(&p->now).text));
         return error_pass(r || !commas ? r : parser_op_arg(p, OP_TUPLE, count));
 }

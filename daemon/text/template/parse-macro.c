@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/text/template/text.h"
-#include "daemon/why.h"
 
 static int add_parameter(struct parser *p, struct macro_code *macro)
 {
@@ -25,7 +25,7 @@ static int add_parameter(struct parser *p, struct macro_code *macro)
                 return error_pass(r);
         for (uint32_t i = 0; i < macro->parameter_count; i++)
                 if (text_same(macro->parameters[i].name, name.text))
-                        return error_raise(parser_refuse(p, "a parameter is named twice"));
+                        return error_raise(parser_refuse(p, "duplicate parameter name"));
         macro->parameters[macro->parameter_count++].name = name.text;
         return error_pass(parser_advance(p));
 }
@@ -42,15 +42,16 @@ static int parse_signature(struct parser *p, struct macro_code *macro, bool defa
                         break;
                 if ((r = add_parameter(p, macro)) || !(taken = parser_take(p, TOKEN_ASSIGN))) {
                         if (!r && n && macro->parameters[n - 1].has_default)
-                                return error_raise(parser_refuse(
-                                        p, "a parameter without a default follows one with it"));
+                                return error_raise(
+                                        parser_refuse(p, "a parameter without a default follows a "
+                                                         "parameter with a default"));
                         continue;
                 }
                 if (taken < 0)
                         return error_pass(taken);
                 if (!defaults)
                         return error_raise(parser_refuse(
-                                p, "a default in a call's signature is not known here"));
+                                p, "a default in a call's signature is not supported"));
                 macro->parameters[n].has_default = true;
                 place = parser_here(p);
                 r = parser_op_arg(p, OP_DEFAULT, n);
@@ -71,19 +72,20 @@ static int add_macro(struct parser *p, const struct text *name, struct macro_cod
         struct macro_code *macro = arena_take(t->arena, sizeof(*macro));
 
         if (!macro)
-                return error_raise(why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a macro"));
+                return error_raise(
+                        errtext_set(p->why, p->why_bytes, -ENOMEM, "out of memory for a macro"));
         *macro = (struct macro_code){ .name = name };
-        if (t->macro_count == p->macro_room) {
-                uint32_t room = t->macro_count ? t->macro_count * 2 : 16;
-                struct macro_code **macros = arena_take(t->arena, room * sizeof(*macros));
+        if (t->macro_count == p->macro_capacity) {
+                uint32_t capacity = t->macro_count ? t->macro_count * 2 : 16;
+                struct macro_code **macros = arena_take(t->arena, capacity * sizeof(*macros));
 
                 if (!macros)
-                        return error_raise(
-                                why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a macro"));
+                        return error_raise(errtext_set(p->why, p->why_bytes, -ENOMEM,
+                                                       "out of memory for a macro"));
                 if (t->macro_count)
                         memcpy(macros, t->macros, t->macro_count * sizeof(*macros));
                 t->macros = macros;
-                p->macro_room = room;
+                p->macro_capacity = capacity;
         }
         t->macros[t->macro_count++] = macro;
         *ret_macro = macro;
@@ -159,7 +161,7 @@ static int add_caller(struct parser *p, struct instruction *call, struct value c
                 return error_raise(
                         parser_refuse(p, "a call has more than %u arguments", ARGUMENTS));
         if (call->flag & SPREAD_MAP)
-                return error_raise(parser_refuse(p, "'**' in a call's block is not known here"));
+                return error_raise(parser_refuse(p, "'**' in a call's block is not supported"));
         call->count++;
         return error_pass(r ? r : parser_constant(p, names, &call->more));
 }

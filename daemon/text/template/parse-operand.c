@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/error.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 #include "daemon/text/template/builtins.h"
-#include "daemon/why.h"
 
 #define NAMED_MAX 32u
 
@@ -45,9 +45,7 @@ static int parse_spread(struct parser *p, const struct named *named, uint8_t *fl
         int r;
 
         if (*flags >= spread || (spread == SPREAD_LIST && named->count))
-                return error_raise(parser_refuse(p,
-                                                 "'%s' in front of this argument is not known "
-                                                 "here",
+                return error_raise(parser_refuse(p, "'%s' before this argument is not supported",
                                                  token_name(p->now.kind)));
         *flags |= spread;
         r = parser_advance(p);
@@ -66,7 +64,7 @@ static int parse_argument(struct parser *p, struct named *named, uint8_t *flags)
                 r = parse_name_of_argument(p, named);
         else if (named->count || *flags)
                 return error_raise(
-                        parser_refuse(p, "an argument without a name follows one with a name"));
+                        parser_refuse(p, "an argument without a name follows a named argument"));
         return error_pass(r ? r : parse_expression(p));
 }
 
@@ -113,7 +111,7 @@ static int parse_row(struct parser *p, const struct builtins *builtins,
                 return error_pass(parser_expect(p, TOKEN_NAME));
         row = builtin_find(builtins, p->now.bytes, p->now.count);
         if (row == NO_BUILTIN || !builtins->rows[row].work)
-                return error_raise(parser_refuse(p, "%s '%s' is not known here", builtins->what,
+                return error_raise(parser_refuse(p, "%s '%s' is not supported", builtins->what,
                                                  parser_shown(&p->now).text));
         instruction->arg = (int32_t)row;
         return error_pass(parser_advance(p));
@@ -247,7 +245,8 @@ static int parse_subscript(struct parser *p)
                 r = colon ? parse_slice_part(p) : emit_none(p);
         }
         if (!r && p->now.kind == TOKEN_COMMA)
-                return error_raise(parser_refuse(p, "a subscript of several is not known here"));
+                return error_raise(
+                        parser_refuse(p, "a subscript with several values is not supported"));
         if (!r)
                 r = parser_expect(p, TOKEN_RBRACKET);
         return error_pass(r ? r : parser_op(p, op));
@@ -312,8 +311,8 @@ static int parse_string(struct parser *p)
         while (!r && p->now.kind == TOKEN_STRING) {
                 joined = arena_take(p->template->arena, (size_t)all.count + p->now.count + 1);
                 if (!joined)
-                        return error_raise(
-                                why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a string"));
+                        return error_raise(errtext_set(p->why, p->why_bytes, -ENOMEM,
+                                                       "out of memory for a string"));
                 memcpy(joined, all.bytes, all.count);
                 memcpy(joined + all.count, p->now.bytes, p->now.count);
                 all.bytes = joined;
@@ -434,7 +433,7 @@ static int parse_primary(struct parser *p)
                 r = parse_elements(p, TOKEN_RBRACE, OP_DICT);
                 break;
         default:
-                return error_raise(parser_refuse(p, "%s stands where an expression should",
+                return error_raise(parser_refuse(p, "expected an expression, found %s",
                                                  parser_shown(&p->now).text));
         }
         p->last_call = NO_CALL;
@@ -470,7 +469,7 @@ int parse_only_call(struct parser *p, struct instruction *ret_call)
         if (r)
                 return error_pass(r);
         if (p->last_call == NO_CALL || p->last_call + 1 != parser_here(p))
-                return error_raise(parser_refuse(p, "'call' is not followed by a call"));
+                return error_raise(parser_refuse(p, "'call' needs a call after it"));
         *ret_call = p->template->code[p->last_call];
         p->template->code_count--;
         return 0;

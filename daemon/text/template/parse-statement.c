@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/error.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 
 /* ---- the targets of assignments ---- */
 
@@ -28,8 +28,8 @@ struct targets {
 static int add_target(struct parser *p, struct targets *targets, struct target target)
 {
         if (targets->count == TARGETS)
-                return error_raise(
-                        parser_refuse(p, "more than %u things are assigned to", TARGETS));
+                return error_raise(parser_refuse(
+                        p, "more than %u names on the left of an assignment", TARGETS));
         targets->items[targets->count++] = target;
         return 0;
 }
@@ -42,7 +42,8 @@ static int parse_target_name(struct parser *p, struct targets *targets, bool att
 
         for (size_t i = 0; i < sizeof(constants) / sizeof(*constants); i++)
                 if (parser_is_name(p, constants[i]))
-                        return error_raise(parser_refuse(p, "'%s' is assigned to", constants[i]));
+                        return error_raise(
+                                parser_refuse(p, "'%s' cannot be assigned to", constants[i]));
         if (p->now.kind != TOKEN_NAME)
                 return error_pass(parser_expect(p, TOKEN_NAME));
         r = parser_text_constant(p, &p->now, &target.arg);
@@ -139,8 +140,8 @@ int parse_end(struct parser *p, const char *name)
         if (r < 0)
                 return error_pass(r);
         if (!r)
-                return error_raise(parser_refuse(p, "'%s' stands where '%s' should",
-                                                 parser_shown(&p->now).text, name));
+                return error_raise(parser_refuse(p, "expected '%s', found '%s'", name,
+                                                 parser_shown(&p->now).text));
         return 0;
 }
 
@@ -284,14 +285,14 @@ static int parse_for(struct parser *p)
         if (taken)
                 return error_pass(taken);
         if (parser_is_name(p, "recursive"))
-                return error_raise(parser_refuse(p, "a 'recursive' loop is not known here"));
+                return error_raise(parser_refuse(p, "a 'recursive' loop is not supported"));
         return error_pass(parse_for_body(p, &targets));
 }
 
 static int parse_leave(struct parser *p, enum op op)
 {
         if (!p->loops)
-                return error_raise(parser_refuse(p, "'%s' stands in no loop",
+                return error_raise(parser_refuse(p, "'%s' is outside a loop",
                                                  op == OP_BREAK ? "break" : "continue"));
         return error_pass(parser_op_arg(p, op, PENDING));
 }
@@ -343,8 +344,8 @@ static int parse_with(struct parser *p)
                 if (count && (r = parser_expect(p, TOKEN_COMMA)))
                         break;
                 if (count == TARGETS)
-                        return error_raise(
-                                parser_refuse(p, "more than %u things are assigned to", TARGETS));
+                        return error_raise(parser_refuse(
+                                p, "more than %u names on the left of an assignment", TARGETS));
                 starts[count++] = targets.count;
                 r = parse_target_name(p, &targets, false);
                 if (!r)
@@ -427,7 +428,7 @@ static int parse_tag(struct parser *p)
                 return error_pass(r ? r : parser_expect(p, TOKEN_BLOCK_END));
         }
         return error_raise(
-                parser_refuse(p, "tag '%s' is not known here", parser_shown(&p->now).text));
+                parser_refuse(p, "tag '%s' is not supported", parser_shown(&p->now).text));
 }
 
 static bool ends_body(const struct parser *p)

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/error.h"
-#include "daemon/why.h"
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
 
 int parser_refuse(struct parser *p, const char *format, ...)
 {
@@ -15,12 +15,12 @@ int parser_refuse(struct parser *p, const char *format, ...)
         va_start(args, format);
         vsnprintf(what, sizeof(what), format, args);
         va_end(args);
-        return why_say(p->why, p->why_bytes, -EINVAL, "%s (line %u)", what, p->now.line);
+        return errtext_set(p->why, p->why_bytes, -EINVAL, "%s (line %u)", what, p->now.line);
 }
 
 static int no_memory(struct parser *p)
 {
-        return why_say(p->why, p->why_bytes, -ENOMEM, "no memory for the template");
+        return errtext_set(p->why, p->why_bytes, -ENOMEM, "out of memory for the template");
 }
 
 int parser_advance(struct parser *p)
@@ -42,8 +42,8 @@ struct shown parser_shown(const struct token *token)
 int parser_expect(struct parser *p, enum token_kind kind)
 {
         if (p->now.kind != kind)
-                return error_raise(parser_refuse(p, "%s stands where %s should",
-                                                 parser_shown(&p->now).text, token_name(kind)));
+                return error_raise(parser_refuse(p, "expected %s, found %s", token_name(kind),
+                                                 parser_shown(&p->now).text));
         return error_pass(parser_advance(p));
 }
 
@@ -81,9 +81,7 @@ int parser_take(struct parser *p, enum token_kind kind)
 int parser_enter(struct parser *p)
 {
         if (++p->depth > TEMPLATE_DEPTH_MAX)
-                return error_raise(parser_refuse(p,
-                                                 "what is written within one another is "
-                                                 "deeper than %u",
+                return error_raise(parser_refuse(p, "the syntax nests deeper than %u levels",
                                                  TEMPLATE_DEPTH_MAX));
         return 0;
 }
@@ -91,26 +89,27 @@ int parser_enter(struct parser *p)
 /* ---- code and constants ---- */
 
 /* Makes room for one more item of `size` bytes.  The old memory stays in the arena, unused. */
-static void *grown(struct parser *p, void *old, uint32_t count, uint32_t *room, size_t size)
+static void *grown(struct parser *p, void *old, uint32_t count, uint32_t *capacity, size_t size)
 {
         void *new;
 
-        if (count < *room)
+        if (count < *capacity)
                 return old;
-        assert(*room <= 8 * TEMPLATE_BYTES_MAX);
-        new = arena_take(p->template->arena, (*room ? *room * 2 : 64) * size);
+        assert(*capacity <= 8 * TEMPLATE_BYTES_MAX);
+        new = arena_take(p->template->arena, (*capacity ? *capacity * 2 : 64) * size);
         if (!new)
                 return NULL;
         if (count)
                 memcpy(new, old, count * size);
-        *room = *room ? *room * 2 : 64;
+        *capacity = *capacity ? *capacity * 2 : 64;
         return new;
 }
 
 int parser_emit(struct parser *p, struct instruction instruction)
 {
         struct template *t = p->template;
-        struct instruction *code = grown(p, t->code, t->code_count, &p->code_room, sizeof(*code));
+        struct instruction *code =
+                grown(p, t->code, t->code_count, &p->code_capacity, sizeof(*code));
 
         if (!code)
                 return error_raise(no_memory(p));
@@ -123,8 +122,8 @@ int parser_emit(struct parser *p, struct instruction instruction)
 int parser_constant(struct parser *p, struct value value, uint32_t *ret_number)
 {
         struct template *t = p->template;
-        struct value *constants =
-                grown(p, t->constants, t->constant_count, &p->constant_room, sizeof(*constants));
+        struct value *constants = grown(p, t->constants, t->constant_count, &p->constant_capacity,
+                                        sizeof(*constants));
 
         if (!constants)
                 return error_raise(no_memory(p));
@@ -186,7 +185,7 @@ static int parse_all(struct parser *p)
         if (!r)
                 r = parse_statements(p);
         if (!r && p->now.kind != TOKEN_END)
-                r = parser_refuse(p, "'%s' ends what has not begun", parser_shown(&p->now).text);
+                r = parser_refuse(p, "'%s' has no beginning", parser_shown(&p->now).text);
         return error_pass(r ? r : parser_op(p, OP_END));
 }
 
@@ -204,7 +203,7 @@ int template_open(const char *text, size_t bytes, struct template **ret_template
         int r = arena_new(ARENA_BYTES(bytes < TEMPLATE_BYTES_MAX ? bytes : 0), &arena);
 
         if (r)
-                return error_pass(why_say(why, why_bytes, r, "no memory for the template"));
+                return error_pass(errtext_set(why, why_bytes, r, "out of memory for the template"));
         p.template = arena_take(arena, sizeof(*p.template));
         if (!p.template) {
                 arena_free(arena);
@@ -215,9 +214,9 @@ int template_open(const char *text, size_t bytes, struct template **ret_template
         if (!r)
                 r = parse_all(&p);
         if (r == -ENOMEM && arena_is_spent(arena))
-                r = error_raise(why_say(why, why_bytes, -EINVAL,
-                                        "the template takes more memory than %zu bytes of it may",
-                                        bytes));
+                r = error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                            "a template of %zu bytes takes too much memory",
+                                            bytes));
         if (r) {
                 arena_free(arena);
                 return error_pass(r);

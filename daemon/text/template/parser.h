@@ -14,7 +14,7 @@ struct parser {
         struct lexer lexer;
         struct token now, next;
         struct template *template;
-        uint32_t code_room, constant_room, macro_room;
+        uint32_t code_capacity, constant_capacity, macro_capacity;
         unsigned depth;
         unsigned loops;           /* how many enclosing loops a break may leave */
         struct macro_code *macro; /* the macro whose body is being parsed */

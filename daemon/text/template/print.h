@@ -4,14 +4,14 @@
 #ifndef DAEMON_TEXT_TEMPLATE_PRINT_H
 #define DAEMON_TEXT_TEMPLATE_PRINT_H
 
-#include "daemon/text/template/run.h"
+#include "daemon/text/template/text.h"
 
 #define REAL_BYTES 40u
 
-int print_value(struct run *run, struct builder *to, struct value value);
-int print_repr(struct run *run, struct builder *to, struct value value);
+int print_value(struct budget *budget, struct builder *to, struct value value);
+int print_repr(struct budget *budget, struct builder *to, struct value value);
 /* str() of a value; a text is returned as it is. */
-int print_text(struct run *run, struct value value, struct value *ret_text);
+int print_text(struct budget *budget, struct value value, struct value *ret_text);
 
 /* Writes the fewest digits that read back as the same number, in Python's format. */
 void print_real(double real, char *to);
@@ -22,7 +22,7 @@ struct json_style {
         bool ascii, sorted;
 };
 
-int print_json(struct run *run, struct builder *to, struct value value,
+int print_json(struct budget *budget, struct builder *to, struct value value,
                const struct json_style *style);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/base/errtext.h"
 #include "daemon/text/template/run.h"
-#include "daemon/why.h"
 
 struct template_limits template_limits(size_t input_bytes)
 {
@@ -28,8 +28,8 @@ static int give(struct run *run, struct rendered *ret_rendered)
         out.spans = calloc(out.span_count + 1, sizeof(*out.spans));
         if (!out.text || !out.spans) {
                 rendered_free(&out);
-                return error_raise(why_say(run->why, run->why_bytes, -ENOMEM,
-                                           "no memory for what was rendered"));
+                return error_raise(errtext_set(run->budget.why, run->budget.why_bytes, -ENOMEM,
+                                               "out of memory for the rendered text"));
         }
         if (out.bytes)
                 memcpy(out.text, main->bytes, out.bytes);
@@ -39,7 +39,7 @@ static int give(struct run *run, struct rendered *ret_rendered)
                         (struct rendered_span){ main->runs[i].end - from, main->runs[i].origin };
                 from = main->runs[i].end;
         }
-        out.fuel = run->limits.fuel - run->fuel;
+        out.fuel = run->budget.limits.fuel - run->budget.fuel;
         *ret_rendered = out;
         return 0;
 }
@@ -49,28 +49,31 @@ int template_render(const struct template *template, struct value globals,
                     struct rendered *ret_rendered, char *why, size_t why_bytes)
 {
         struct run run = {
+                .budget = {
+                        .limits = *limits,
+                        .fuel = limits->fuel,
+                        .now = now,
+                        .why = why,
+                        .why_bytes = why_bytes,
+                },
                 .template = template,
-                .limits = *limits,
-                .now = now,
                 .globals = globals,
-                .fuel = limits->fuel,
-                .why = why,
-                .why_bytes = why_bytes,
+                .main.is_output = true,
         };
         int r;
 
         assert(globals.kind == VALUE_MAP);
         *ret_rendered = (struct rendered){ .text = NULL };
-        if (arena_new(limits->memory_bytes, &run.arena))
-                return error_raise(
-                        why_say(why, why_bytes, -ENOMEM, "no memory to render the template"));
+        if (arena_new(limits->memory_bytes, &run.budget.arena))
+                return error_raise(errtext_set(why, why_bytes, -ENOMEM,
+                                               "out of memory while rendering the template"));
         run.output = &run.main;
         r = run_new_scope(&run, NULL, &run.scope);
         if (!r)
                 r = run_code(&run);
         if (!r)
                 r = give(&run, ret_rendered);
-        arena_free(run.arena);
+        arena_free(run.budget.arena);
         return error_pass(r);
 }
 

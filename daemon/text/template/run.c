@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/base/errtext.h"
+#include "daemon/text/template/access.h"
+#include "daemon/text/template/compare.h"
 #include "daemon/text/template/operate.h"
 #include "daemon/text/template/print.h"
-#include "daemon/text/template/text.h"
-#include "daemon/why.h"
 
 #define STEPS_A_LOOK 1024u /* instructions between two calls of `cancelled` */
 
@@ -18,7 +19,8 @@
 
 int run_push(struct run *run, struct value value)
 {
-        int r = run_grow(run, &run->stack, run->stack_count, &run->stack_room, sizeof(value));
+        int r = budget_grow(&run->budget, &run->stack, run->stack_count, &run->stack_capacity,
+                            sizeof(value));
 
         if (r)
                 return error_pass(r);
@@ -58,24 +60,31 @@ static const struct text *name_of(struct run *run, uint32_t constant)
         return run->template->constants[constant].text;
 }
 
+/* The next instruction is the one behind `pc`. */
+static void go_to(struct run *run, uint32_t pc)
+{
+        run->pc = pc;
+        run->budget.line = run->template->code[pc].line;
+}
+
 static void jump(struct run *run, const struct instruction *i)
 {
-        run->pc += (uint32_t)i->arg - 1;
+        go_to(run, run->pc + (uint32_t)i->arg - 1);
 }
 
 /* ---- instructions ---- */
 
 static int do_data(struct run *run, const struct instruction *i)
 {
-        return error_pass(text_add_all(run, run->output, name_of(run, (uint32_t)i->arg)));
+        return error_pass(text_add_all(&run->budget, run->output, name_of(run, (uint32_t)i->arg)));
 }
 
 static int do_print(struct run *run, const struct instruction *i)
 {
         if (i->flag && top(run)->kind != VALUE_STRING)
-                return error_raise(
-                        run_fail(run, "a filter block comes to a %s", value_type(*top(run))));
-        return error_pass(print_value(run, run->output, pop(run)));
+                return error_raise(budget_fail(&run->budget, "a filter block gives a %s, not a str",
+                                               value_type(*top(run))));
+        return error_pass(print_value(&run->budget, run->output, pop(run)));
 }
 
 static int do_const(struct run *run, const struct instruction *i)
@@ -94,13 +103,13 @@ static int do_load(struct run *run, const struct instruction *i)
         if (r || found)
                 return error_pass(r ? r : run_push(run, *found));
         value = (struct value){ .kind = VALUE_STRING, .text = name };
-        r = run_map_find(run, run->globals.map, value, &entry);
+        r = budget_map_find(&run->budget, run->globals.map, value, &entry);
         if (r || entry)
                 return error_pass(r ? r : run_push(run, entry->value));
         value = (struct value){ .kind = VALUE_FUNCTION };
         value.function = builtin_find(&functions, name->bytes, name->count);
         if (value.function == NO_BUILTIN)
-                r = run_undefined(run, name, NULL, &value);
+                r = undefined_make(&run->budget, name, NULL, &value);
         return error_pass(r ? r : run_push(run, value));
 }
 
@@ -118,20 +127,22 @@ static int do_store_in(struct run *run, const struct instruction *i)
         if (r)
                 return error_pass(r);
         if (!found || found->kind != VALUE_NAMESPACE)
-                return error_raise(run_fail(run, "'%s' is no namespace, and is not assigned to",
-                                            text_shown(name).text));
-        return error_pass(namespace_set(run, found->names, name_of(run, i->more), pop(run)));
+                return error_raise(budget_fail(
+                        &run->budget, "'%s' is not a namespace, so it cannot be assigned to",
+                        text_shown(name).text));
+        return error_pass(
+                namespace_set(&run->budget, found->names, name_of(run, i->more), pop(run)));
 }
 
 static int do_unpack(struct run *run, const struct instruction *i)
 {
         const struct value *items;
         uint32_t count;
-        int r = value_items(run, pop(run), &items, &count);
+        int r = value_items(&run->budget, pop(run), &items, &count);
 
         if (!r && count != (uint32_t)i->arg)
-                return error_raise(
-                        run_fail(run, "%u values are assigned to %d names", count, i->arg));
+                return error_raise(budget_fail(&run->budget, "%u values are assigned to %d names",
+                                               count, i->arg));
         while (!r && count--)
                 r = run_push(run, items[count]);
         return error_pass(r);
@@ -162,10 +173,10 @@ static int do_list(struct run *run, const struct instruction *i)
         uint32_t count = (uint32_t)i->arg;
         const struct value *items = last(run, count);
         struct value list;
-        int r = run_list(run, count, i->op == OP_TUPLE ? LIST_TUPLE : LIST_LIST, &list);
+        int r = budget_list(&run->budget, count, i->op == OP_TUPLE ? LIST_TUPLE : LIST_LIST, &list);
 
         for (uint32_t n = 0; !r && n < count; n++)
-                r = run_list_add(run, &list, items[n]);
+                r = budget_list_add(&run->budget, &list, items[n]);
         return error_pass(r ? r : leave(run, count, list));
 }
 
@@ -174,19 +185,19 @@ static int do_dict(struct run *run, const struct instruction *i)
         uint32_t count = (uint32_t)i->arg;
         const struct value *items = last(run, 2 * count);
         struct value map;
-        int r = run_map(run, count, &map);
+        int r = budget_map(&run->budget, count, &map);
 
         for (uint32_t n = 0; !r && n < count; n++)
-                r = run_map_add(run, &map, items[2 * n], items[2 * n + 1]);
+                r = budget_map_add(&run->budget, &map, items[2 * n], items[2 * n + 1]);
         if (!r)
-                r = run_map_end(run, &map);
+                r = budget_map_end(&run->budget, &map);
         return error_pass(r ? r : leave(run, 2 * count, map));
 }
 
 static int do_attribute(struct run *run, const struct instruction *i)
 {
         return error_pass(
-                value_attribute(run, *top(run), name_of(run, (uint32_t)i->arg), top(run)));
+                value_attribute(&run->budget, *top(run), name_of(run, (uint32_t)i->arg), top(run)));
 }
 
 static int do_item(struct run *run, const struct instruction *i)
@@ -194,13 +205,13 @@ static int do_item(struct run *run, const struct instruction *i)
         struct value key = pop(run);
 
         (void)i;
-        return error_pass(value_item(run, *top(run), key, top(run)));
+        return error_pass(value_item(&run->budget, *top(run), key, top(run)));
 }
 
 static int do_slice(struct run *run, const struct instruction *i)
 {
         struct value cut, *parts = last(run, 4);
-        int r = value_slice(run, parts[0], parts + 1, &cut);
+        int r = value_slice(&run->budget, parts[0], parts + 1, &cut);
 
         (void)i;
         return error_pass(r ? r : leave(run, 4, cut));
@@ -208,7 +219,7 @@ static int do_slice(struct run *run, const struct instruction *i)
 
 static int do_sign(struct run *run, const struct instruction *i)
 {
-        return error_pass(value_sign(run, *top(run), i->op == OP_NEGATE, top(run)));
+        return error_pass(value_sign(&run->budget, *top(run), i->op == OP_NEGATE, top(run)));
 }
 
 static int do_not(struct run *run, const struct instruction *i)
@@ -222,7 +233,7 @@ static int do_binary(struct run *run, const struct instruction *i)
 {
         struct value b = pop(run);
 
-        return error_pass(value_binary(run, (enum binary)i->flag, *top(run), b, top(run)));
+        return error_pass(value_binary(&run->budget, (enum binary)i->flag, *top(run), b, top(run)));
 }
 
 static int do_concat(struct run *run, const struct instruction *i)
@@ -233,9 +244,9 @@ static int do_concat(struct run *run, const struct instruction *i)
         int r = 0;
 
         for (uint32_t n = 0; !r && n < count; n++)
-                r = print_value(run, &to, last(run, count)[n]);
+                r = print_value(&run->budget, &to, last(run, count)[n]);
         if (!r)
-                r = text_end(run, &to, &all);
+                r = text_end(&run->budget, &to, &all);
         return error_pass(r ? r : leave(run, count, all));
 }
 
@@ -243,7 +254,7 @@ static int do_compare(struct run *run, const struct instruction *i)
 {
         struct value b = pop(run);
         bool truth;
-        int r = value_compare(run, (enum compare)i->flag, *top(run), b, &truth);
+        int r = value_compare(&run->budget, (enum compare)i->flag, *top(run), b, &truth);
 
         if (!r)
                 *top(run) = value_bool(truth);
@@ -280,8 +291,8 @@ static int do_row(struct run *run, const struct instruction *i)
         int r = run_arguments(run, i, &arguments);
 
         if (!r)
-                r = builtin_call(run, builtins, (uint32_t)i->arg, *last(run, i->count + 1u),
-                                 &arguments, &result);
+                r = builtin_call(&run->budget, builtins, (uint32_t)i->arg,
+                                 *last(run, i->count + 1u), &arguments, &result);
         return error_pass(r ? r : leave(run, i->count + 1u, result));
 }
 
@@ -296,7 +307,7 @@ static int do_begin(struct run *run, const struct instruction *i)
                 r = run_new_scope(run, run->scope, &run->scope);
         if (r || i->op == OP_SCOPE_BEGIN)
                 return error_pass(r);
-        run->output = run_take(run, sizeof(*run->output), &r);
+        run->output = budget_take(&run->budget, sizeof(*run->output), &r);
         if (!run->output)
                 return error_pass(r);
         *run->output = (struct builder){ .bytes = NULL };
@@ -312,7 +323,7 @@ static int do_end(struct run *run, const struct instruction *i)
         run_leave(run);
         if (i->op == OP_SCOPE_END)
                 return 0;
-        r = text_end(run, output, &text);
+        r = text_end(&run->budget, output, &text);
         return error_pass(r ? r : run_push(run, text));
 }
 
@@ -322,15 +333,16 @@ static int begin_loop(struct run *run, enum frame_kind kind, struct value over)
         struct loop *loop;
         int r;
 
-        loop = run_take(run, sizeof(*loop), &r);
+        loop = budget_take(&run->budget, sizeof(*loop), &r);
         if (!loop)
                 return error_pass(r);
         *loop = (struct loop){ .changed = { .kind = MISSING } };
-        if ((r = value_items(run, over, &loop->items, &loop->count)) ||
+        if ((r = value_items(&run->budget, over, &loop->items, &loop->count)) ||
             (r = run_enter(run, kind, &frame)))
                 return error_pass(r);
         frame->loop = loop;
-        if (kind == FRAME_KEEP && (r = run_list(run, loop->count, LIST_STREAM, &frame->kept)))
+        if (kind == FRAME_KEEP &&
+            (r = budget_list(&run->budget, loop->count, LIST_STREAM, &frame->kept)))
                 return error_pass(r);
         return error_pass(run_new_scope(run, run->scope, &run->scope));
 }
@@ -410,7 +422,8 @@ static int do_keep(struct run *run, const struct instruction *i)
         struct value item = frame->loop->items[frame->loop->at++];
 
         (void)i;
-        return error_pass(value_truth(pop(run)) ? run_list_add(run, &frame->kept, item) : 0);
+        return error_pass(value_truth(pop(run)) ? budget_list_add(&run->budget, &frame->kept, item)
+                                                : 0);
 }
 
 /* Ends all frames inside the loop; a break ends the loop's frame, too. */
@@ -439,7 +452,7 @@ static int do_macro(struct run *run, const struct instruction *i)
         struct macro *macro;
         int r;
 
-        macro = run_take(run, sizeof(*macro), &r);
+        macro = budget_take(&run->budget, sizeof(*macro), &r);
         if (!macro)
                 return error_pass(r);
         *macro = (struct macro){ run->template->macros[i->more], run->pc, run->scope };
@@ -482,10 +495,10 @@ static int do_return(struct run *run, const struct instruction *i)
 
         (void)i;
         assert(innermost(run)->kind == FRAME_CALL);
-        run->pc = innermost(run)->return_to;
-        run->calls--;
+        go_to(run, innermost(run)->return_to);
+        run->budget.calls--;
         run_leave(run);
-        r = text_end(run, output, &text);
+        r = text_end(&run->budget, output, &text);
         return error_pass(r ? r : run_push(run, text));
 }
 
@@ -539,7 +552,7 @@ static instruction_work *const works[OP_END] = {
 
 int run_code(struct run *run)
 {
-        const struct template_limits *limits = &run->limits;
+        const struct template_limits *limits = &run->budget.limits;
         const struct instruction *i;
         uint32_t steps = 0;
         int r = 0;
@@ -548,7 +561,8 @@ int run_code(struct run *run)
                 if (++steps % STEPS_A_LOOK == 0 && limits->cancelled &&
                     limits->cancelled(limits->arg))
                         return -ECANCELED;
-                r = run_charge(run, 1);
+                run->budget.line = i->line;
+                r = budget_charge(&run->budget, 1);
                 if (!r)
                         r = works[i->op](run, i);
                 run->pc += !r;

@@ -4,10 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "daemon/text/template/operate.h"
+#include "daemon/base/errtext.h"
+#include "daemon/text/template/access.h"
 #include "daemon/text/template/run.h"
-#include "daemon/text/template/text.h"
-#include "daemon/why.h"
 
 /* ---- variables ---- */
 
@@ -24,7 +23,7 @@ struct value *run_variable(struct run *run, const struct text *name, int *ret_r)
         for (struct scope *scope = run->scope; scope; scope = scope->parent) {
                 struct value *found = find_binding(scope, name);
 
-                if ((*ret_r = run_charge(run, scope->count / 16)))
+                if ((*ret_r = budget_charge(&run->budget, scope->count / 16)))
                         return NULL;
                 if (found)
                         return found;
@@ -36,30 +35,17 @@ struct value *run_variable(struct run *run, const struct text *name, int *ret_r)
 int run_assign(struct run *run, struct scope *scope, const struct text *name, struct value value)
 {
         struct value *found = find_binding(scope, name);
-        int r = run_charge(run, scope->count / 16);
+        int r = budget_charge(&run->budget, scope->count / 16);
 
         if (!r && found)
                 *found = value;
         if (r || found)
                 return error_pass(r);
-        r = run_grow(run, &scope->bindings, scope->count, &scope->room, sizeof(*scope->bindings));
+        r = budget_grow(&run->budget, &scope->bindings, scope->count, &scope->capacity,
+                        sizeof(*scope->bindings));
         if (!r)
                 scope->bindings[scope->count++] = (struct binding){ name, value };
         return error_pass(r);
-}
-
-int run_undefined(struct run *run, const struct text *name, const char *owner,
-                  struct value *ret_value)
-{
-        struct lack *lack;
-        int r;
-
-        lack = run_take(run, sizeof(*lack), &r);
-        if (!lack)
-                return error_pass(r);
-        *lack = (struct lack){ name, owner };
-        *ret_value = (struct value){ .kind = VALUE_UNDEFINED, .lack = lack };
-        return 0;
 }
 
 /* ---- frames ---- */
@@ -74,7 +60,7 @@ int run_new_scope(struct run *run, struct scope *parent, struct scope **ret_scop
                 scope->count = 0;
                 scope->captured = false;
         } else {
-                scope = run_take(run, sizeof(*scope), &r);
+                scope = budget_take(&run->budget, sizeof(*scope), &r);
                 if (!scope)
                         return error_pass(r);
                 *scope = (struct scope){ .count = 0 };
@@ -86,8 +72,8 @@ int run_new_scope(struct run *run, struct scope *parent, struct scope **ret_scop
 
 int run_enter(struct run *run, enum frame_kind kind, struct frame **ret_frame)
 {
-        int r = run_grow(run, &run->frames, run->frame_count, &run->frame_room,
-                         sizeof(*run->frames));
+        int r = budget_grow(&run->budget, &run->frames, run->frame_count, &run->frame_capacity,
+                            sizeof(*run->frames));
 
         if (r)
                 return error_pass(r);
@@ -120,11 +106,6 @@ void run_leave(struct run *run)
 static const struct text more_word = TEXT_WORD(more_word, "varargs");
 static const struct text names_word = TEXT_WORD(names_word, "kwargs");
 
-static uint32_t named_count(const struct arguments *arguments)
-{
-        return arguments->names ? arguments->names->count : 0;
-}
-
 static int bind_named(struct run *run, const struct macro_code *code, struct value name,
                       struct value value, struct value *names)
 {
@@ -132,17 +113,17 @@ static int bind_named(struct run *run, const struct macro_code *code, struct val
                 if (!text_same(code->parameters[i].name, name.text))
                         continue;
                 if (find_binding(run->scope, name.text))
-                        return error_raise(run_fail(run, "argument '%s' is given twice",
-                                                    text_shown(name.text).text));
+                        return error_raise(budget_fail(&run->budget, "argument '%s' is given twice",
+                                                       text_shown(name.text).text));
                 return error_pass(run_assign(run, run->scope, code->parameters[i].name, value));
         }
         if (text_is(name.text, "caller") && code->takes_caller)
                 return error_pass(run_assign(run, run->scope, name.text, value));
         if (!code->takes_names)
-                return error_raise(run_fail(run, "macro '%s' takes no argument '%s'",
-                                            text_shown(code->name).text,
-                                            text_shown(name.text).text));
-        return error_pass(run_map_add(run, names, name, value));
+                return error_raise(budget_fail(&run->budget, "macro '%s' takes no argument '%s'",
+                                               text_shown(code->name).text,
+                                               text_shown(name.text).text));
+        return error_pass(budget_map_add(&run->budget, names, name, value));
 }
 
 static int bind_rest(struct run *run, const struct macro_code *code,
@@ -150,10 +131,10 @@ static int bind_rest(struct run *run, const struct macro_code *code,
 {
         uint32_t taken = code->parameter_count < positional ? code->parameter_count : positional;
         struct value more;
-        int r = run_list(run, positional - taken, LIST_TUPLE, &more);
+        int r = budget_list(&run->budget, positional - taken, LIST_TUPLE, &more);
 
         for (uint32_t i = taken; !r && i < positional; i++)
-                r = run_list_add(run, &more, arguments->values[i]);
+                r = budget_list_add(&run->budget, &more, arguments->values[i]);
         return error_pass(r ? r : run_assign(run, run->scope, &more_word, more));
 }
 
@@ -162,12 +143,12 @@ static int bind_all(struct run *run, const struct macro_code *code,
 {
         uint32_t named = named_count(arguments), positional = arguments->count - named;
         struct value names, word;
-        int r = run_map(run, named, &names);
+        int r = budget_map(&run->budget, named, &names);
 
         if (!r && positional > code->parameter_count && !code->takes_more)
-                return error_raise(run_fail(run, "macro '%s' takes %u arguments, not %u",
-                                            text_shown(code->name).text, code->parameter_count,
-                                            positional));
+                return error_raise(budget_fail(
+                        &run->budget, "macro '%s' takes %u arguments, not %u",
+                        text_shown(code->name).text, code->parameter_count, positional));
         for (uint32_t i = 0; !r && i < code->parameter_count && i < positional; i++)
                 r = run_assign(run, run->scope, code->parameters[i].name, arguments->values[i]);
         for (uint32_t i = 0; !r && i < named; i++)
@@ -178,7 +159,7 @@ static int bind_all(struct run *run, const struct macro_code *code,
 
                 if (p->has_default || find_binding(run->scope, p->name))
                         continue;
-                r = run_undefined(run, p->name, NULL, &word);
+                r = undefined_make(&run->budget, p->name, NULL, &word);
                 if (!r)
                         r = run_assign(run, run->scope, p->name, word);
         }
@@ -186,7 +167,7 @@ static int bind_all(struct run *run, const struct macro_code *code,
                 r = bind_rest(run, code, arguments, positional);
         if (r || !code->takes_names)
                 return error_pass(r);
-        r = run_map_end(run, &names);
+        r = budget_map_end(&run->budget, &names);
         return error_pass(r ? r : run_assign(run, run->scope, &names_word, names));
 }
 
@@ -197,18 +178,18 @@ static int call_macro(struct run *run, const struct macro *macro, uint32_t stack
         struct frame *frame;
         int r;
 
-        if (run->calls == TEMPLATE_DEPTH_MAX)
-                return error_raise(
-                        run_fail(run, "macros call each other deeper than %u", TEMPLATE_DEPTH_MAX));
+        if (run->budget.calls == TEMPLATE_DEPTH_MAX)
+                return error_raise(budget_fail(
+                        &run->budget, "macros call each other deeper than %u", TEMPLATE_DEPTH_MAX));
         if ((r = run_enter(run, FRAME_CALL, &frame)))
                 return error_pass(r);
         frame->stack_count = run->stack_count - stacked;
         frame->return_to = run->pc;
         frame->kept = (struct value){ .kind = VALUE_MACRO, .macro = macro };
-        run->calls++;
+        run->budget.calls++;
         if ((r = run_new_scope(run, macro->scope, &run->scope)))
                 return error_pass(r);
-        run->output = run_take(run, sizeof(*run->output), &r);
+        run->output = budget_take(&run->budget, sizeof(*run->output), &r);
         if (!run->output)
                 return error_pass(r);
         *run->output = (struct builder){ .bytes = NULL };
@@ -231,19 +212,21 @@ static int spread(struct run *run, const struct instruction *i, const struct val
 
         fixed = i->count - named - !!(i->flag & SPREAD_LIST) - !!(i->flag & SPREAD_MAP);
         if (i->flag & SPREAD_LIST)
-                r = value_items(run, from[fixed], &items, &count);
+                r = value_items(&run->budget, from[fixed], &items, &count);
         if (!r && (i->flag & SPREAD_MAP)) {
                 if (from[i->count - 1].kind != VALUE_MAP)
-                        return error_raise(run_fail(run, "'**' in front of a %s",
-                                                    value_type(from[i->count - 1])));
+                        return error_raise(budget_fail(&run->budget,
+                                                       "'**' before a %s, which is not a dict",
+                                                       value_type(from[i->count - 1])));
                 map = from[i->count - 1].map;
         }
         arguments->count = fixed + count + named + (map ? map->count : 0);
         if (!r)
-                r = run_charge(run, arguments->count);
+                r = budget_charge(&run->budget, arguments->count);
         if (!r)
-                r = run_list(run, named + (map ? map->count : 0), LIST_LIST, &names);
-        if (r || !(values = run_take(run, (size_t)arguments->count * sizeof(*values), &r)))
+                r = budget_list(&run->budget, named + (map ? map->count : 0), LIST_LIST, &names);
+        if (r ||
+            !(values = budget_take(&run->budget, (size_t)arguments->count * sizeof(*values), &r)))
                 return error_pass(r);
         for (uint32_t k = 0; k < fixed; k++)
                 values[n++] = from[k];
@@ -251,13 +234,13 @@ static int spread(struct run *run, const struct instruction *i, const struct val
                 values[n++] = items[k];
         for (uint32_t k = 0; !r && k < named; k++) {
                 values[n++] = from[fixed + !!(i->flag & SPREAD_LIST) + k];
-                r = run_list_add(run, &names, arguments->names->items[k]);
+                r = budget_list_add(&run->budget, &names, arguments->names->items[k]);
         }
         for (uint32_t k = 0; !r && map && k < map->count; k++) {
                 values[n++] = map->entries[k].value;
                 r = map->entries[k].key.kind == VALUE_STRING
-                            ? run_list_add(run, &names, map->entries[k].key)
-                            : run_fail(run, "an argument's name is no text");
+                            ? budget_list_add(&run->budget, &names, map->entries[k].key)
+                            : budget_fail(&run->budget, "an argument's name is not a string");
         }
         arguments->values = values;
         arguments->names = names.list->count ? names.list : NULL;
@@ -290,102 +273,19 @@ int run_call(struct run *run, const struct instruction *i)
         case VALUE_MACRO:
                 return error_pass(call_macro(run, callee.macro, i->count + 1u, &arguments));
         case VALUE_FUNCTION:
-                r = builtin_call(run, &functions, callee.function, callee, &arguments, &result);
+                r = builtin_call(&run->budget, &functions, callee.function, callee, &arguments,
+                                 &result);
                 break;
         case VALUE_METHOD:
-                r = builtin_call(run, callee.method->builtins, callee.method->row,
+                r = builtin_call(&run->budget, callee.method->builtins, callee.method->row,
                                  callee.method->self, &arguments, &result);
                 break;
         case VALUE_UNDEFINED:
-                return error_pass(value_is_undefined(run, callee));
+                return error_pass(undefined_fail(&run->budget, callee));
         default:
-                return error_raise(run_fail(run, "a %s can not be called", value_type(callee)));
+                return error_raise(
+                        budget_fail(&run->budget, "a %s cannot be called", value_type(callee)));
         }
         run->stack_count -= i->count + 1u;
         return error_pass(r ? r : run_push(run, result));
-}
-
-/* ---- builtins ---- */
-
-uint32_t builtin_find(const struct builtins *builtins, const char *name, uint32_t count)
-{
-        for (uint32_t i = 0; i < builtins->count; i++)
-                if (count && *builtins->rows[i].name == *name &&
-                    strlen(builtins->rows[i].name) == count &&
-                    !memcmp(builtins->rows[i].name, name, count))
-                        return i;
-        return NO_BUILTIN;
-}
-
-/* The index of a parameter in "a b c"; NO_BUILTIN: there is none of that name. */
-static uint32_t slot_of(const char *parameters, const struct text *name)
-{
-        uint32_t slot = 0;
-
-        for (const char *at = parameters; *at; slot++) {
-                size_t count = strcspn(at, " ");
-
-                if (count == name->count && !memcmp(at, name->bytes, count))
-                        return slot;
-                at += count + (at[count] == ' ');
-        }
-        return NO_BUILTIN;
-}
-
-static uint32_t slots_in(const char *parameters)
-{
-        uint32_t slots = *parameters && *parameters != '*';
-
-        for (const char *at = parameters; *at; at++)
-                slots += *at == ' ' && at[1] != '*';
-        return slots;
-}
-
-static int fill_slots(struct run *run, const struct builtins *builtins, const struct builtin *row,
-                      struct call *call)
-{
-        const struct arguments *all = &call->all;
-        uint32_t positional = all->count - named_count(all), slots = slots_in(row->parameters);
-        bool open = strchr(row->parameters, '*');
-
-        for (uint32_t i = 0; i < positional; i++) {
-                if (i < slots)
-                        call->slots[i] = all->values[i];
-                else if (!open)
-                        return error_raise(run_fail(run, "%s '%s' takes %u arguments, not %u",
-                                                    builtins->what, row->name, slots, positional));
-        }
-        for (uint32_t i = positional; i < all->count; i++) {
-                const struct text *name = all->names->items[i - positional].text;
-                uint32_t slot = slot_of(row->parameters, name);
-
-                if (slot < slots && is_missing(call->slots[slot]))
-                        call->slots[slot] = all->values[i];
-                else if (!open)
-                        return error_raise(run_fail(run, "%s '%s' takes no argument '%s'",
-                                                    builtins->what, row->name,
-                                                    text_shown(name).text));
-        }
-        return 0;
-}
-
-int builtin_call(struct run *run, const struct builtins *builtins, uint32_t number,
-                 struct value self, const struct arguments *arguments, struct value *ret_value)
-{
-        const struct builtin *row = &builtins->rows[number];
-        struct call call = { .all = *arguments };
-        int r;
-
-        if (!row->work)
-                return error_raise(
-                        run_fail(run, "%s '%s' is not known here", builtins->what, row->name));
-        for (uint32_t i = 0; i < SLOTS; i++)
-                call.slots[i].kind = MISSING;
-        if ((r = fill_slots(run, builtins, row, &call)))
-                return error_pass(r);
-        for (uint32_t i = 0; i < row->least; i++)
-                if (is_missing(call.slots[i]))
-                        return error_raise(run_fail(run, "%s '%s' lacks an argument",
-                                                    builtins->what, row->name));
-        return error_pass(row->work(run, self, &call, ret_value));
 }

@@ -3,16 +3,20 @@
  */
 #include <math.h>
 
+#include "daemon/text/template/access.h"
+#include "daemon/text/template/budget.h"
+#include "daemon/text/template/builtins.h"
+#include "daemon/text/template/code.h"
+#include "daemon/text/template/compare.h"
 #include "daemon/text/template/operate.h"
 #include "daemon/text/template/print.h"
 #include "daemon/text/template/strings.h"
-#include "daemon/text/template/text.h"
 
 #define TEST(name, truth)                                                                          \
-        static int name(struct run *run, struct value self, const struct call *call,               \
+        static int name(struct budget *budget, struct value self, const struct call *call,         \
                         struct value *ret_value)                                                   \
         {                                                                                          \
-                (void)run;                                                                         \
+                (void)budget;                                                                      \
                 (void)self;                                                                        \
                 (void)call;                                                                        \
                 *ret_value = value_bool(truth);                                                    \
@@ -41,21 +45,21 @@ TEST(test_filter, self.kind == VALUE_STRING &&
 TEST(test_test, self.kind == VALUE_STRING &&
                         builtin_find(&tests, self.text->bytes, self.text->count) != NO_BUILTIN)
 
-static int compare(struct run *run, enum compare op, struct value self, const struct call *call,
-                   struct value *ret_value)
+static int compare(struct budget *budget, enum compare op, struct value self,
+                   const struct call *call, struct value *ret_value)
 {
         bool truth = false;
-        int r = value_compare(run, op, self, call->slots[0], &truth);
+        int r = value_compare(budget, op, self, call->slots[0], &truth);
 
         *ret_value = value_bool(truth);
         return error_pass(r);
 }
 
 #define COMPARISON(name, op)                                                                       \
-        static int name(struct run *run, struct value self, const struct call *call,               \
+        static int name(struct budget *budget, struct value self, const struct call *call,         \
                         struct value *ret_value)                                                   \
         {                                                                                          \
-                return error_pass(compare(run, op, self, call, ret_value));                        \
+                return error_pass(compare(budget, op, self, call, ret_value));                     \
         }
 
 COMPARISON(test_eq, COMPARE_EQ)
@@ -67,45 +71,45 @@ COMPARISON(test_ge, COMPARE_GE)
 COMPARISON(test_in, COMPARE_IN)
 
 /* Tests the remainder of a division. */
-static int divided(struct run *run, struct value self, struct value by, int64_t wanted,
+static int divided(struct budget *budget, struct value self, struct value by, int64_t wanted,
                    struct value *ret_value)
 {
         struct value left;
         int r = 0;
 
         if (self.kind == VALUE_STRING)
-                return error_raise(run_fail(run, "a str is not divided"));
-        r = value_binary(run, BINARY_MODULO, self, by, &left);
+                return error_raise(budget_fail(budget, "a str cannot be divided"));
+        r = value_binary(budget, BINARY_MODULO, self, by, &left);
         if (!r)
                 *ret_value = value_bool(value_real(left) == (double)wanted);
         return error_pass(r);
 }
 
-static int test_odd(struct run *run, struct value self, const struct call *call,
+static int test_odd(struct budget *budget, struct value self, const struct call *call,
                     struct value *ret_value)
 {
         (void)call;
-        return error_pass(divided(run, self, value_integer(2), 1, ret_value));
+        return error_pass(divided(budget, self, value_integer(2), 1, ret_value));
 }
 
-static int test_even(struct run *run, struct value self, const struct call *call,
+static int test_even(struct budget *budget, struct value self, const struct call *call,
                      struct value *ret_value)
 {
         (void)call;
-        return error_pass(divided(run, self, value_integer(2), 0, ret_value));
+        return error_pass(divided(budget, self, value_integer(2), 0, ret_value));
 }
 
-static int test_divisibleby(struct run *run, struct value self, const struct call *call,
+static int test_divisibleby(struct budget *budget, struct value self, const struct call *call,
                             struct value *ret_value)
 {
-        return error_pass(divided(run, self, call->slots[0], 0, ret_value));
+        return error_pass(divided(budget, self, call->slots[0], 0, ret_value));
 }
 
 /*
  * Identity instead of equality for lists and all later kinds.  Other kinds are compared by value,
  * because Python has only one object for a small value.
  */
-static int test_sameas(struct run *run, struct value self, const struct call *call,
+static int test_sameas(struct budget *budget, struct value self, const struct call *call,
                        struct value *ret_value)
 {
         struct value other = call->slots[0];
@@ -115,31 +119,31 @@ static int test_sameas(struct run *run, struct value self, const struct call *ca
         if (same && self.kind >= VALUE_LIST)
                 same = self.list == other.list;
         else if (same)
-                r = value_equal(run, self, other, &same);
+                r = value_equal(budget, self, other, &same);
         *ret_value = value_bool(same);
         return error_pass(r);
 }
 
-static int test_lower(struct run *run, struct value self, const struct call *call,
+static int test_lower(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        int r = print_text(run, self, &self);
+        int r = print_text(budget, self, &self);
 
         (void)call;
         if (!r)
                 *ret_value = value_bool(string_is_lower(self.text));
-        return error_pass(r ? r : run_charge(run, self.text->count / 8));
+        return error_pass(r ? r : budget_charge(budget, self.text->count / 8));
 }
 
-static int test_upper(struct run *run, struct value self, const struct call *call,
+static int test_upper(struct budget *budget, struct value self, const struct call *call,
                       struct value *ret_value)
 {
-        int r = print_text(run, self, &self);
+        int r = print_text(budget, self, &self);
 
         (void)call;
         if (!r)
                 *ret_value = value_bool(string_is_upper(self.text));
-        return error_pass(r ? r : run_charge(run, self.text->count / 8));
+        return error_pass(r ? r : budget_charge(budget, self.text->count / 8));
 }
 
 static const struct builtin rows[] = {

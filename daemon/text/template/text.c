@@ -2,50 +2,52 @@
 
 #include <string.h>
 
+#include "daemon/base/errtext.h"
+#include "daemon/text/template/budget.h"
 #include "daemon/text/unicode.h"
-#include "daemon/why.h"
 
 /* ---- building ---- */
 
-static int make_room(struct run *run, struct builder *to, size_t count)
+static int reserve(struct budget *budget, struct builder *to, size_t count)
 {
-        size_t wanted = (size_t)to->count + count, room = to->room ? to->room : 64;
+        size_t wanted = (size_t)to->count + count, capacity = to->capacity ? to->capacity : 64;
         char *bytes;
         int r;
 
-        if (wanted <= to->room)
+        if (wanted <= to->capacity)
                 return 0;
-        while (room < wanted)
-                room *= 2;
-        if (room > UINT32_MAX / 2)
-                return error_pass(run_no_memory(run));
-        bytes = run_take(run, room, &r);
+        while (capacity < wanted)
+                capacity *= 2;
+        if (capacity > UINT32_MAX / 2)
+                return error_pass(budget_no_memory(budget));
+        bytes = budget_take(budget, capacity, &r);
         if (!bytes)
                 return error_pass(r);
         if (to->count)
                 memcpy(bytes, to->bytes, to->count);
         to->bytes = bytes;
-        to->room = (uint32_t)room;
+        to->capacity = (uint32_t)capacity;
         return 0;
 }
 
-int text_add(struct run *run, struct builder *to, const char *bytes, size_t count,
+int text_add(struct budget *budget, struct builder *to, const char *bytes, size_t count,
              enum text_origin origin)
 {
         int r;
 
         if (!count)
                 return 0;
-        if ((r = run_charge_bytes(run, count)))
+        if ((r = budget_charge_bytes(budget, count)))
                 return error_pass(r);
-        if (to == &run->main && to->count + count > run->limits.output_bytes)
-                return error_raise(
-                        run_fail(run, "the template's output is too long: more than %zu bytes",
-                                 run->limits.output_bytes));
-        if ((r = make_room(run, to, count)))
+        if (to->is_output && to->count + count > budget->limits.output_bytes)
+                return error_raise(budget_fail(
+                        budget, "the template's output is too long: more than %zu bytes",
+                        budget->limits.output_bytes));
+        if ((r = reserve(budget, to, count)))
                 return error_pass(r);
         if (!to->run_count || to->runs[to->run_count - 1].origin != origin) {
-                r = run_grow(run, &to->runs, to->run_count, &to->run_room, sizeof(*to->runs));
+                r = budget_grow(budget, &to->runs, to->run_count, &to->run_capacity,
+                                sizeof(*to->runs));
                 if (r)
                         return error_pass(r);
                 to->runs[to->run_count++].origin = origin;
@@ -77,8 +79,8 @@ enum text_origin text_origin_at(const struct text *text, uint32_t place)
         return text->runs[run_at(text, place)].origin;
 }
 
-int text_add_slice(struct run *run, struct builder *to, const struct text *text, uint32_t from,
-                   uint32_t end)
+int text_add_slice(struct budget *budget, struct builder *to, const struct text *text,
+                   uint32_t from, uint32_t end)
 {
         int r = 0;
 
@@ -87,33 +89,33 @@ int text_add_slice(struct run *run, struct builder *to, const struct text *text,
         for (uint32_t i = run_at(text, from); !r && from < end; i++) {
                 uint32_t stop = text->runs[i].end < end ? text->runs[i].end : end;
 
-                r = run_charge(run, i > 0);
+                r = budget_charge(budget, i > 0);
                 if (!r)
-                        r = text_add(run, to, text->bytes + from, stop - from,
+                        r = text_add(budget, to, text->bytes + from, stop - from,
                                      text->runs[i].origin);
                 from = stop;
         }
         return error_pass(r);
 }
 
-int text_add_all(struct run *run, struct builder *to, const struct text *text)
+int text_add_all(struct budget *budget, struct builder *to, const struct text *text)
 {
-        return error_pass(text_add_slice(run, to, text, 0, text->count));
+        return error_pass(text_add_slice(budget, to, text, 0, text->count));
 }
 
-int text_add_code(struct run *run, struct builder *to, uint32_t code, enum text_origin origin)
+int text_add_code(struct budget *budget, struct builder *to, uint32_t code, enum text_origin origin)
 {
         char bytes[4];
 
-        return error_pass(text_add(run, to, bytes, unicode_write(code, bytes), origin));
+        return error_pass(text_add(budget, to, bytes, unicode_write(code, bytes), origin));
 }
 
-int text_end(struct run *run, struct builder *from, struct value *ret_value)
+int text_end(struct budget *budget, struct builder *from, struct value *ret_value)
 {
         struct text *text;
         int r;
 
-        text = run_take(run, sizeof(*text), &r);
+        text = budget_take(budget, sizeof(*text), &r);
         if (!text)
                 return error_pass(r);
         *text = (struct text){ .bytes = from->bytes ? from->bytes : "", .count = from->count };
@@ -129,18 +131,18 @@ int text_end(struct run *run, struct builder *from, struct value *ret_value)
         return 0;
 }
 
-int text_end_as_one(struct run *run, struct builder *from, struct value *ret_value)
+int text_end_as_one(struct budget *budget, struct builder *from, struct value *ret_value)
 {
         if (from->run_count > 1) {
                 from->runs[0] = (struct text_run){ from->count, TEXT_GIVEN };
                 from->run_count = 1;
         }
-        return error_pass(text_end(run, from, ret_value));
+        return error_pass(text_end(budget, from, ret_value));
 }
 
 /* ---- cutting ---- */
 
-int text_slice(struct run *run, const struct text *text, uint32_t from, uint32_t end,
+int text_slice(struct budget *budget, const struct text *text, uint32_t from, uint32_t end,
                struct value *ret_value)
 {
         uint32_t first, last;
@@ -150,7 +152,7 @@ int text_slice(struct run *run, const struct text *text, uint32_t from, uint32_t
 
         if (from > end)
                 from = end;
-        cut = run_take(run, sizeof(*cut), &r);
+        cut = budget_take(budget, sizeof(*cut), &r);
         if (!cut)
                 return error_pass(r);
         *ret_value = (struct value){ .kind = VALUE_STRING, .text = cut };
@@ -163,8 +165,8 @@ int text_slice(struct run *run, const struct text *text, uint32_t from, uint32_t
                 return 0;
         }
         cut->run_count = last - first + 1;
-        if ((r = run_charge_bytes(run, cut->run_count * sizeof(*runs))) ||
-            !(runs = run_take(run, cut->run_count * sizeof(*runs), &r)))
+        if ((r = budget_charge_bytes(budget, cut->run_count * sizeof(*runs))) ||
+            !(runs = budget_take(budget, cut->run_count * sizeof(*runs), &r)))
                 return error_pass(r);
         for (uint32_t i = first; i <= last; i++) {
                 runs[i - first] = text->runs[i];
@@ -174,23 +176,23 @@ int text_slice(struct run *run, const struct text *text, uint32_t from, uint32_t
         return 0;
 }
 
-int text_ours(struct run *run, const char *bytes, size_t count, struct value *ret_value)
+int text_ours(struct budget *budget, const char *bytes, size_t count, struct value *ret_value)
 {
-        int r = run_charge_bytes(run, count);
+        int r = budget_charge_bytes(budget, count);
 
         if (r)
                 return error_pass(r);
-        if (value_string(run->arena, bytes, count, TEXT_OURS, ret_value))
-                return error_pass(run_no_memory(run));
+        if (value_string(budget->arena, bytes, count, TEXT_OURS, ret_value))
+                return error_pass(budget_no_memory(budget));
         return 0;
 }
 
 /* ---- searching ---- */
 
-int text_length(struct run *run, const struct text *text, uint32_t *ret_length)
+int text_length(struct budget *budget, const struct text *text, uint32_t *ret_length)
 {
         uint32_t length = 0, code;
-        int r = run_charge_bytes(run, (uint64_t)text->count * 2);
+        int r = budget_charge_bytes(budget, (uint64_t)text->count * 2);
 
         for (uint32_t at = 0; !r && at < text->count; length++)
                 at += (unsigned char)text->bytes[at] < 0x80
@@ -245,14 +247,4 @@ bool text_same(const struct text *a, const struct text *b)
 bool text_is(const struct text *text, const char *name)
 {
         return text->count == strlen(name) && !memcmp(text->bytes, name, text->count);
-}
-
-struct shown text_shown(const struct text *text)
-{
-        char start[80];
-        uint32_t count = text->count < sizeof(start) ? text->count : sizeof(start) - 1;
-
-        memcpy(start, text->bytes, count);
-        start[count] = '\0';
-        return shown(start);
 }

@@ -1,0 +1,118 @@
+/* Requests with one reply and no stream: tokenize, detokenize, template, status. */
+#include <string.h>
+
+#include "client/options.h"
+#include "client/request.h"
+
+int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
+                 const uint32_t **ret_tokens, size_t *ret_count)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "tokenize", &id);
+        client_put_model(&writer, model);
+        codec_put_text(&writer, "text", text, text_bytes);
+        r = client_request_call(client, &writer, id, &frame);
+        if (r)
+                return r;
+
+        r = codec_get_ids(&frame, "tokens", &client->ids);
+        if (r)
+                return client_bad_reply(client, r, "tokens");
+        *ret_tokens = (const uint32_t *)(const void *)client->ids.at;
+        *ret_count = client->ids.count / sizeof(uint32_t);
+        return 0;
+}
+
+int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
+                   size_t token_count, const char **ret_text, size_t *ret_bytes)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct codec_text text;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "detokenize", &id);
+        client_put_model(&writer, model);
+        codec_put_ids(&writer, "tokens", tokens, token_count);
+        r = client_request_call(client, &writer, id, &frame);
+        if (r)
+                return r;
+
+        r = codec_get_text(&frame, "text", &text);
+        if (r)
+                return client_bad_reply(client, r, "text");
+        *ret_text = text.bytes;
+        *ret_bytes = text.count;
+        return 0;
+}
+
+int smv_template(struct smv_client *client, const struct smv_generate *options,
+                 const char **ret_text, size_t *ret_bytes, const uint32_t **ret_tokens,
+                 size_t *ret_count)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct codec_text text;
+        struct smv_generate o;
+        uint32_t id;
+        int r;
+
+        r = client_begin_generate(client, options, &o);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "template", &id);
+        client_put_model(&writer, o.model);
+        client_put_conversation(&writer, &o);
+        if (ret_tokens)
+                codec_put_bool(&writer, "tokenize", true);
+        r = client_request_call(client, &writer, id, &frame);
+        if (r)
+                return r;
+
+        r = codec_get_text(&frame, "text", &text);
+        if (r)
+                return client_bad_reply(client, r, "text");
+        *ret_text = text.bytes;
+        *ret_bytes = text.count;
+        if (!ret_tokens)
+                return 0;
+        r = codec_get_ids(&frame, "tokens", &client->ids);
+        if (r)
+                return client_bad_reply(client, r, "tokens");
+        *ret_tokens = (const uint32_t *)(const void *)client->ids.at;
+        *ret_count = client->ids.count / sizeof(uint32_t);
+        return 0;
+}
+
+int smv_status(struct smv_client *client, const char **ret_json)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "status", &id);
+        r = client_request_call(client, &writer, id, &frame);
+        if (r)
+                return r;
+
+        r = codec_get_json(&frame, "status", &client->text);
+        if (r)
+                return client_bad_reply(client, r, "status");
+        *ret_json = client->text.at;
+        return 0;
+}

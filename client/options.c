@@ -1,0 +1,86 @@
+/* Copies, checks and sends the options that a generate shares with other requests. */
+#include "client/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+void client_put_model(struct codec_writer *writer, const char *model)
+{
+        if (model)
+                codec_put_text(writer, "model", model, strlen(model));
+}
+
+/* NULL, or why the conversation cannot be sent. */
+static const char *check_conversation(const struct smv_generate *o)
+{
+        if (o->messages && o->packed_messages.bytes)
+                return "messages are given twice, once packed";
+        for (size_t i = 0; i < o->message_count; i++)
+                if (!o->messages || !o->messages[i].role || !o->messages[i].content)
+                        return "a message lacks its role or its content";
+        return NULL;
+}
+
+void client_put_conversation(struct codec_writer *writer, const struct smv_generate *o)
+{
+        if (o->messages)
+                codec_put_messages(writer, "messages", o->messages, o->message_count);
+        if (o->packed_messages.bytes)
+                codec_put_packed(writer, "messages", &o->packed_messages);
+        if (o->packed_tools.bytes)
+                codec_put_packed(writer, "tools", &o->packed_tools);
+        if (o->packed_vars.bytes)
+                codec_put_packed(writer, "template_vars", &o->packed_vars);
+}
+
+void client_put_priority(struct codec_writer *writer, enum smv_priority priority)
+{
+        static const char *const names[] = { "normal", "interactive", "background" };
+
+        if ((unsigned)priority < sizeof(names) / sizeof(*names))
+                codec_put_text(writer, "priority", names[priority], strlen(names[priority]));
+}
+
+void client_put_sampling(struct codec_writer *writer, const struct smv_generate *o)
+{
+        if (o->temperature != 0 || (o->set & SMV_SET_TEMPERATURE))
+                codec_put_float(writer, "temperature", (double)o->temperature);
+        if (o->top_p != 0 || (o->set & SMV_SET_TOP_P))
+                codec_put_float(writer, "top_p", (double)o->top_p);
+        if (o->min_p != 0 || (o->set & SMV_SET_MIN_P))
+                codec_put_float(writer, "min_p", (double)o->min_p);
+        if (o->top_k || (o->set & SMV_SET_TOP_K))
+                codec_put_uint(writer, "top_k", o->top_k);
+        if (o->seed || (o->set & SMV_SET_SEED))
+                codec_put_uint(writer, "seed", o->seed);
+        if (o->sample_index)
+                codec_put_uint(writer, "sample_index", o->sample_index);
+}
+
+void client_put_start(struct codec_writer *writer, const struct smv_generate *o)
+{
+        client_put_model(writer, o->model);
+        client_put_conversation(writer, o);
+        if (o->prompt)
+                codec_put_text(writer, "prompt", o->prompt,
+                               o->prompt_bytes ? o->prompt_bytes : strlen(o->prompt));
+        if (o->tokens)
+                codec_put_ids(writer, "tokens", o->tokens, o->token_count);
+}
+
+int client_begin_generate(struct smv_client *client, const struct smv_generate *options,
+                          struct smv_generate *ret_options)
+{
+        const char *wrong;
+        int r = client_begin(client);
+
+        if (r)
+                return r;
+        r = client_copy_in(ret_options, sizeof(*ret_options), options);
+        if (r)
+                return client_fail(client, r, "struct smv_generate has %s",
+                                   r == -EINVAL ? "no size"
+                                                : "fields that this library does not know");
+        wrong = check_conversation(ret_options);
+        return wrong ? client_fail(client, -EINVAL, "%s", wrong) : 0;
+}

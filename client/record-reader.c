@@ -1,0 +1,142 @@
+#include "client/record-reader.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+/*
+ * Copies for good: the bytes may be memory that the daemon can write, and the value that was
+ * checked must be the value that is used.  So the compiler must not read that memory again.
+ */
+static void copy(void *to, const char *from, size_t count)
+{
+        memcpy(to, from, count);
+        __asm__ volatile("" : : "r"(to) : "memory");
+}
+
+int record_read(const char *bytes, size_t count, struct record *ret_record)
+{
+        struct smv_record head;
+        size_t step;
+
+        if (count < sizeof(head))
+                return -EPROTO;
+        copy(&head, bytes, sizeof(head));
+        head.size = le32toh(head.size);
+        head.stream = le32toh(head.stream);
+        head.head_bytes = le16toh(head.head_bytes);
+        head.sequence = le32toh(head.sequence);
+
+        if (head.head_bytes < sizeof(head) || head.size < head.head_bytes || head.size > count)
+                return -EPROTO;
+
+        step = ((size_t)head.size + SMV_RING_ALIGN - 1) / SMV_RING_ALIGN * SMV_RING_ALIGN;
+        ret_record->head = head;
+        ret_record->payload = bytes + head.head_bytes;
+        ret_record->payload_bytes = head.size - head.head_bytes;
+        ret_record->step = step < count ? step : count;
+        return 0;
+}
+
+int record_tokens(const struct record *record, struct bytes *tokens, struct smv_event *ret_event)
+{
+        struct smv_record_tokens t;
+        const char *at = record->payload;
+        size_t ids_bytes;
+        uint32_t id;
+        int r;
+
+        if (record->payload_bytes < sizeof(t))
+                return -EPROTO;
+        copy(&t, at, sizeof(t));
+        t.position = le32toh(t.position);
+        t.token_count = le16toh(t.token_count);
+        t.text_bytes = le16toh(t.text_bytes);
+        ids_bytes = t.token_count * sizeof(id);
+        if (record->payload_bytes - sizeof(t) < ids_bytes + t.text_bytes)
+                return -EPROTO;
+
+        at += sizeof(t);
+        tokens->count = 0;
+        for (size_t i = 0; i < t.token_count; i++, at += sizeof(id)) {
+                memcpy(&id, at, sizeof(id));
+                id = le32toh(id);
+                r = bytes_add(tokens, &id, sizeof(id));
+                if (r)
+                        return r;
+        }
+
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_TOKENS,
+                .stream = record->head.stream,
+                .tokens = (const uint32_t *)(const void *)tokens->at,
+                .token_count = t.token_count,
+                .text = at,
+                .text_bytes = t.text_bytes,
+                .position = t.position,
+                .sequence = record->head.sequence,
+        };
+        return 0;
+}
+
+int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count)
+{
+        struct smv_record_logprobs head;
+        const char *at = record->payload;
+        size_t count;
+        int r = 0;
+
+        if (record->payload_bytes < sizeof(head))
+                return -EPROTO;
+        copy(&head, at, sizeof(head));
+        head.token_count = le16toh(head.token_count);
+        head.top_count = le16toh(head.top_count);
+        count = (size_t)head.token_count * (1u + head.top_count);
+        if ((record->payload_bytes - sizeof(head)) / sizeof(struct smv_record_logprob) < count)
+                return -EPROTO;
+
+        at += sizeof(head);
+        logprobs->count = 0;
+        for (size_t i = 0; !r && i < count; i++, at += sizeof(struct smv_record_logprob)) {
+                struct smv_record_logprob from;
+                struct smv_logprob to;
+
+                copy(&from, at, sizeof(from));
+                from.logprob = le32toh(from.logprob);
+                to.token = le32toh(from.token);
+                memcpy(&to.logprob, &from.logprob, sizeof(to.logprob));
+                r = bytes_add(logprobs, &to, sizeof(to));
+        }
+        *ret_top_count = head.top_count;
+        return r;
+}
+
+int record_end(const struct record *record, struct smv_event *ret_event)
+{
+        struct smv_record_end end = { 0 };
+        size_t bytes = record->payload_bytes;
+
+        if (bytes < SMV_RECORD_END_MIN)
+                return -EPROTO;
+        copy(&end, record->payload, bytes < sizeof(end) ? bytes : sizeof(end));
+        if (end.reason < SMV_END_EOS || end.reason > SMV_END_ERROR)
+                return -EPROTO;
+
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_END,
+                .stream = record->head.stream,
+                .reason = end.reason,
+                .code = le32toh(end.code),
+                .prompt_tokens = le32toh(end.prompt_tokens),
+                .cached_tokens = le32toh(end.cached_tokens),
+                .output_tokens = le32toh(end.output_tokens),
+                .queued_ns = le64toh(end.queued_ns),
+                .prefill_ns = le64toh(end.prefill_ns),
+                .decode_ns = le64toh(end.decode_ns),
+                .diverged_at = le32toh(end.diverged_at),
+                .diverged_cached_token = le32toh(end.diverged_cached_token),
+                .diverged_prompt_token = le32toh(end.diverged_prompt_token),
+                .sequence = record->head.sequence,
+        };
+        return 0;
+}

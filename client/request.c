@@ -1,0 +1,158 @@
+/*
+ * Requests and their replies.
+ *
+ * A call sends one frame and reads ahead until the reply with its id has come.
+ * Records that come in between stay where they are, for smv_next().
+ */
+#include "client/request.h"
+
+#include <errno.h>
+
+/*
+ * Looks at the next frame at connection->scan.  1: it is the reply to `id`.  0: it is not, or no
+ * frame is complete.  Or -ENOMEM.  *ret_more: a frame was there and another may follow.
+ */
+static int read_ahead(struct smv_client *client, uint32_t id, struct codec_frame *ret_frame,
+                      bool *ret_more)
+{
+        struct connection *connection = &client->connection;
+        struct codec_frame frame = { 0 };
+        const char *body;
+        size_t bytes;
+        int r;
+
+        *ret_more = false;
+        if (!connection_frame(connection, connection->scan, &body, &bytes))
+                return 0;
+        if (bytes) {
+                r = client_decode(client, body, bytes, &frame);
+                if (r == -EPROTO)
+                        connection_set_lost(connection, r, connection->scan);
+                if (r)
+                        return r == -EPROTO ? 0 : r;
+        }
+
+        *ret_more = true;
+        connection->scan += 4 + bytes;
+        if (bytes && !frame.records && frame.id == id) {
+                *ret_frame = frame;
+                return 1;
+        }
+        if (frame.records)
+                client->records_ahead++;
+        else if (bytes)
+                client_unexpected_reply(client, &frame);
+        /*
+         * Drop doorbells and replies that no call waits for, unless records are before them:
+         * dropping would drop those records too.
+         */
+        if (!client->records_ahead)
+                connection_consume(connection, connection->scan);
+        return 0;
+}
+
+static int wait_for_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
+                          struct codec_frame *ret_frame)
+{
+        bool more;
+        int r;
+
+        /*
+         * The daemon need not ring while this call is awake, and the last event is no longer valid.
+         * If there is no memory to tell the daemon of the free space, smv_next() does it later.
+         */
+        shared_ring_set_awake(&client->ring);
+        client_release_ring(client, true);
+
+        connection_flush(&client->connection);
+        for (;;) {
+                do
+                        r = read_ahead(client, id, ret_frame, &more);
+                while (!r && more);
+                if (r)
+                        return r < 0 ? client_fail(client, r, "out of memory") : 0;
+                if (client->connection.lost)
+                        return client_lost(client);
+
+                r = connection_poll(&client->connection, deadline);
+                if (r < 0)
+                        return client_fail(client, r, "out of memory");
+                if (!r) {
+                        /*
+                         * If the reply came later, it could begin a stream that the caller does not
+                         * know.  So give up the connection.
+                         */
+                        connection_set_lost(&client->connection, -ETIMEDOUT,
+                                            client->connection.scan);
+                        client_lost(client);
+                        return -ETIMEDOUT;
+                }
+        }
+}
+
+void client_request_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
+                          uint32_t *ret_id)
+{
+        *ret_id = client_new_ids(client, 1);
+        codec_begin(writer, &client->connection.out, client->request_max, op, *ret_id);
+}
+
+static int end_request(struct smv_client *client, struct codec_writer *writer)
+{
+        int r = codec_end(writer);
+
+        if (r == -EPROTO)
+                return client_fail(client, -EINVAL,
+                                   "a packed field is not exactly one msgpack value");
+        if (r == -EMSGSIZE)
+                return client_fail(
+                        client, r,
+                        "the request is longer than the %zu bytes that the daemon accepts",
+                        client->request_max);
+        if (r)
+                return client_fail(client, r, "out of memory");
+        return 0;
+}
+
+int client_request_send(struct smv_client *client, struct codec_writer *writer)
+{
+        int r = end_request(client, writer);
+
+        if (!r)
+                connection_flush(&client->connection);
+        return r;
+}
+
+int client_request_call_until(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                              uint64_t deadline, struct codec_frame *ret_frame)
+{
+        struct codec_frame frame;
+        int r;
+
+        r = end_request(client, writer);
+        if (!r)
+                r = wait_for_reply(client, id, deadline, &frame);
+        if (r)
+                return r;
+        if (!frame.ok) {
+                client_refused(client, &frame);
+                return -EREMOTEIO;
+        }
+        *ret_frame = frame;
+        return 0;
+}
+
+int client_request_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                        struct codec_frame *ret_frame)
+{
+        return client_request_call_until(client, writer, id, deadline_after(client->reply_ms),
+                                         ret_frame);
+}
+
+int client_bad_reply(struct smv_client *client, int error, const char *field)
+{
+        if (error != -EPROTO)
+                return client_fail(client, error, "out of memory");
+        return client_fail(client, error,
+                           "the daemon's reply lacks the field %s, or it has another type", field);
+}

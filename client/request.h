@@ -1,0 +1,27 @@
+/*
+ * Requests and their replies.
+ *
+ * client_request_begin() begins a request, the codec's puts fill it, and client_request_call()
+ * sends it and waits for the reply.
+ */
+#ifndef CLIENT_REQUEST_H
+#define CLIENT_REQUEST_H
+
+#include "client/state.h"
+
+void client_request_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
+                          uint32_t *ret_id);
+
+/* 0: *ret_frame is the reply, which is ok.  -EREMOTEIO: the daemon refused.  Or another error. */
+int client_request_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                        struct codec_frame *ret_frame);
+int client_request_call_until(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                              uint64_t deadline, struct codec_frame *ret_frame);
+
+/* Sends the request and waits for nothing.  Its reply is skipped when it comes. */
+int client_request_send(struct smv_client *client, struct codec_writer *writer);
+
+/* Records that an ok reply lacks a field that it must have.  `error` is the codec's error. */
+int client_bad_reply(struct smv_client *client, int error, const char *field);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * The last failure, the ids, and the table of streams of a client.
+ *
+ * A lost connection is not an error of one call but a state.  Complete records that came
+ * before are still read.  Then each living stream gets its END, and from then on every
+ * call returns -ENOTCONN at once.
+ */
+#include "client/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int client_copy_in(void *ours, size_t our_bytes, const void *theirs)
+{
+        size_t size;
+
+        memcpy(&size, theirs, sizeof(size));
+        if (size < sizeof(size))
+                return -EINVAL;
+        for (size_t i = our_bytes; i < size; i++)
+                if (((const char *)theirs)[i])
+                        return -E2BIG;
+
+        memset(ours, 0, our_bytes);
+        memcpy(ours, theirs, size < our_bytes ? size : our_bytes);
+        return 0;
+}
+
+void client_copy_out(void *theirs, void *ours, size_t our_bytes)
+{
+        size_t size;
+
+        memcpy(&size, theirs, sizeof(size));
+        memcpy(ours, &size, sizeof(size));
+        memcpy(theirs, ours, size < our_bytes ? size : our_bytes);
+        if (size > our_bytes)
+                memset((char *)theirs + our_bytes, 0, size - our_bytes);
+}
+
+int client_fail(struct smv_client *client, int error, const char *format, ...)
+{
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(client->failure.message, sizeof(client->failure.message), format, args);
+        va_end(args);
+        client->failure.name[0] = client->failure.field[0] = '\0';
+        client->failure.code = SMV_OK;
+        return error;
+}
+
+static void copy_text(char *to, size_t size, const struct codec_frame *frame, const char *name,
+                      const char *otherwise)
+{
+        struct codec_text text = { otherwise, strlen(otherwise) };
+
+        codec_get_text(frame, name, &text);
+        snprintf(to, size, "%.*s", (int)(text.count < size ? text.count : size), text.bytes);
+}
+
+void client_refused(struct smv_client *client, const struct codec_frame *frame)
+{
+        enum smv_code code = frame->code <= INT32_MAX ? (enum smv_code)frame->code : SMV_INTERNAL;
+
+        client->failure.code = code;
+        copy_text(client->failure.name, sizeof(client->failure.name), frame, "error",
+                  smv_code_name(code));
+        copy_text(client->failure.field, sizeof(client->failure.field), frame, "field", "");
+        copy_text(client->failure.message, sizeof(client->failure.message), frame, "message",
+                  smv_code_text(code));
+}
+
+void client_unexpected_reply(struct smv_client *client, const struct codec_frame *frame)
+{
+        if (frame->ok || frame->id)
+                return;
+        client_refused(client, frame);
+        client->connection_refused = true;
+}
+
+int client_lost(struct smv_client *client)
+{
+        const char *why = "the daemon closed the connection";
+
+        /* If the daemon gave a reason before it hung up, that reason is better. */
+        if (client->failure.code == SMV_OK) {
+                if (client->connection.lost == -EPROTO)
+                        why = "the daemon sent bytes that are not a frame of the protocol";
+                else if (client->connection.lost == -ENOBUFS)
+                        why = "the daemon sent too much before its reply";
+                else if (client->connection.lost == -ETIMEDOUT)
+                        why = "the daemon did not answer in time";
+                client_fail(client, 0, "%s", why);
+                client->failure.code = SMV_LOST;
+                snprintf(client->failure.name, sizeof(client->failure.name), "%s",
+                         smv_code_name(SMV_LOST));
+        }
+        return -ENOTCONN;
+}
+
+void client_clear_failure(struct smv_client *client)
+{
+        if (!client->connection.lost && !client->connection_refused)
+                client_fail(client, 0, "%s", smv_code_text(SMV_OK));
+}
+
+int client_begin(struct smv_client *client)
+{
+        if (client->connection.lost)
+                return client_lost(client);
+
+        client_clear_failure(client);
+        if (!client->records_ahead)
+                connection_consume(&client->connection, client->connection.scan);
+        return 0;
+}
+
+uint32_t client_new_ids(struct smv_client *client, uint32_t count)
+{
+        uint32_t run = 0;
+
+        while (run < count) {
+                client->last_id++;
+                run = !client->last_id || client_stream(client, client->last_id) ? 0 : run + 1;
+        }
+        return client->last_id - count + 1;
+}
+
+struct client_stream *client_stream(struct smv_client *client, uint32_t id)
+{
+        for (size_t i = 0; i < client->stream_count; i++)
+                if (client->streams[i].id == id)
+                        return &client->streams[i];
+        return NULL;
+}
+
+/* Reserves memory before the request: once the daemon has begun a stream, nothing may fail. */
+int client_reserve_streams(struct smv_client *client, uint32_t count)
+{
+        size_t size = client->stream_size ? client->stream_size : 8;
+        struct client_stream *streams;
+
+        while (size - client->stream_count < count)
+                size *= 2;
+        if (size == client->stream_size)
+                return 0;
+        streams = reallocarray(client->streams, size, sizeof(*streams));
+        if (!streams)
+                return client_fail(client, -ENOMEM, "out of memory");
+        client->streams = streams;
+        client->stream_size = size;
+        return 0;
+}
+
+/* Moves the last stream to the free place: their order does not matter. */
+void client_remove_stream(struct smv_client *client, struct client_stream *stream)
+{
+        *stream = client->streams[--client->stream_count];
+}
+
+size_t client_resumable_count(const struct smv_client *client)
+{
+        size_t count = 0;
+
+        for (size_t i = 0; i < client->stream_count; i++)
+                count += client->streams[i].resume_id != 0;
+        return count;
+}
+
+/*
+ * The reply to a detach comes after all records that were sent of the stream.  So the remaining
+ * records of the stream have been received; they are in frames that were not read yet.
+ */
+void client_remove_detached(struct smv_client *client)
+{
+        if (client->records_ahead)
+                return;
+        for (size_t i = client->stream_count; i-- > 0;)
+                if (client->streams[i].detached)
+                        client->streams[i] = client->streams[--client->stream_count];
+}
+
+int client_decode(struct smv_client *client, const char *body, size_t count,
+                  struct codec_frame *ret_frame)
+{
+        int r = codec_decode(&client->codec, body, count, ret_frame);
+
+        if (!r && ret_frame->records && client->ring.segment && !client_resumable_count(client))
+                return -EPROTO;
+        return r;
+}
+
+int client_release_ring(struct smv_client *client, bool all)
+{
+        struct shared_ring *ring = &client->ring;
+        int r;
+
+        shared_ring_release(ring, all);
+        if (!ring->stalled || client->connection.lost)
+                return 0;
+        r = connection_send_empty(&client->connection);
+        if (!r)
+                ring->stalled = false;
+        return r;
+}
+
+void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
+{
+        struct smv_problem problem = {
+                .code = client->failure.code,
+                .name = client->failure.name,
+                .field = client->failure.field,
+                .message = client->failure.message,
+        };
+
+        client_copy_out(ret_problem, &problem, sizeof(problem));
+}

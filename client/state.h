@@ -1,0 +1,154 @@
+/*
+ * The state of a client, below everything else: its last failure, its ids, and its streams.
+ *
+ * client.c makes and closes the client.  request.c sends requests, and calls.c those with one
+ * reply.  options.c sends the options of a generate; streams.c begins streams with them, and
+ * fork.c forks streams.  attach.c handles resumable streams, and handle.c handles histories
+ * (handles).  beam.c does beam search with all of these.  events.c reads the records of the
+ * streams.
+ *
+ * Records stay in the ring or in the connection's buffer until smv_next() reads them.  So events
+ * keep their order, whichever call received them.
+ */
+#ifndef CLIENT_STATE_H
+#define CLIENT_STATE_H
+
+#include <samovar/protocol.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "client/bytes.h"
+#include "client/codec.h"
+#include "client/connection.h"
+#include "client/public.h"
+#include "client/shared-ring.h"
+
+/* If a daemon is alive but does not answer for this long, the client gives up. */
+#define CLIENT_REPLY_MS 60000
+
+/* A stream that was accepted, and whose END smv_next() has not returned yet. */
+struct client_stream {
+        uint32_t id;
+        uint32_t sequence;  /* of its next record */
+        uint64_t resume_id; /* 0: the stream ends with the connection */
+        bool detached;      /* records that have come meanwhile are skipped */
+};
+
+/* A model, as the reply to hello describes it. */
+struct client_model {
+        char name[SMV_NAME_BYTES_MAX + 1];
+        bool is_default;
+        uint32_t context;                           /* the most tokens of a sequence */
+        uint32_t end_count, ends[SMV_LOGPROBS_MAX]; /* its end tokens */
+};
+#define CLIENT_MODELS_MAX 16u
+
+/* A failure, as smv_error() reports it. */
+struct client_failure {
+        enum smv_code code;
+        char name[32], field[32], message[256];
+};
+
+struct smv_client {
+        struct connection connection;
+        struct shared_ring ring; /* the ring, if there is one */
+        struct codec codec;
+        size_t request_max; /* the longest body that the daemon accepts */
+        int reply_ms;
+        uint64_t spin_ns;
+        uint32_t last_id;
+        bool ring_failed; /* hello promised a ring, but the client could not use it */
+
+        struct client_model models[CLIENT_MODELS_MAX];
+        size_t model_count;
+
+        struct client_stream *streams;
+        size_t stream_count, stream_size;
+
+        /* The frame of records that is being read; the offsets count from connection.start. */
+        size_t frame_bytes; /* 0: none */
+        size_t record_at, record_end;
+        size_t records_ahead; /* frames of records between connection.start and connection.scan */
+
+        struct smv_accepted accepted; /* describes the stream that began last */
+
+        /* One for the ring, one for frames, because each has its own order of records. */
+        struct client_logprobs {
+                struct bytes at; /* the entries of the last LOGPROBS record */
+                size_t top_count;
+                uint32_t stream; /* its stream, whose TOKENS record comes next; 0: none */
+        } logprobs[2];
+
+        struct bytes ids, text, beam; /* the memory that the last answer or event points at */
+
+        struct client_failure failure; /* the last one */
+        /* The daemon has refused the connection; client_clear_failure() leaves the reason. */
+        bool connection_refused;
+};
+
+/* Forgets the last failure, unless it still holds (a lost connection, a refused connection). */
+void client_clear_failure(struct smv_client *client);
+
+/*
+ * Every call begins with it: forgets the failure and the reply of an earlier call.  0 or
+ * -ENOTCONN.
+ */
+int client_begin(struct smv_client *client);
+
+/* Records a failure that is not a refusal by the daemon.  Returns `error`. */
+int client_fail(struct smv_client *client, int error, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* Records why the connection was lost.  Returns -ENOTCONN. */
+int client_lost(struct smv_client *client);
+
+/* Records the failure that an error reply reports. */
+void client_refused(struct smv_client *client, const struct codec_frame *frame);
+
+/*
+ * Handles a reply that no call waits for.  An error reply without an id means that the daemon
+ * refuses the connection itself.
+ */
+void client_unexpected_reply(struct smv_client *client, const struct codec_frame *frame);
+
+/*
+ * Finds `count` consecutive ids that no living stream has.  Returns the first; none of them is 0.
+ */
+uint32_t client_new_ids(struct smv_client *client, uint32_t count);
+
+/*
+ * The table of streams.  client_reserve_streams() makes space for `count` more: 0 or -ENOMEM.
+ * client_stream() finds a stream; NULL: no such stream is alive.
+ */
+int client_reserve_streams(struct smv_client *client, uint32_t count);
+struct client_stream *client_stream(struct smv_client *client, uint32_t id);
+void client_remove_stream(struct smv_client *client, struct client_stream *stream);
+size_t client_resumable_count(const struct smv_client *client);
+/* Removes detached streams when no received record of them is left to skip. */
+void client_remove_detached(struct smv_client *client);
+
+/*
+ * Copies a struct of the application, which may be shorter or longer than the library's
+ * struct.  -EINVAL: it has no size.  -E2BIG: it sets a field that the library does not know.
+ */
+int client_copy_in(void *ours, size_t our_bytes, const void *theirs);
+/*
+ * Copies to a struct of the application.  Its `size` does not change; fields that the library does
+ * not know become zero.
+ */
+void client_copy_out(void *theirs, void *ours, size_t our_bytes);
+
+/*
+ * As codec_decode(), but -EPROTO for a frame of records if the client has a ring and no stream with
+ * keep_ms: only such streams send frames then.
+ */
+int client_decode(struct smv_client *client, const char *body, size_t count,
+                  struct codec_frame *ret_frame);
+
+/*
+ * Gives back space in the ring (shared_ring_release()), and tells a daemon that waits for it.  0 or
+ * -ENOMEM.
+ */
+int client_release_ring(struct smv_client *client, bool all);
+
+#endif

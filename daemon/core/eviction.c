@@ -1,0 +1,470 @@
+#include "daemon/core/eviction.h"
+#include "daemon/base/siphash.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define NO_OWNER    UINT32_MAX
+#define NOT_IN_HEAP UINT32_MAX
+
+int eviction_init(struct prefix *prefix, uint32_t blocks)
+{
+        prefix->owners = calloc(blocks, sizeof(*prefix->owners));
+        prefix->owner_heap = calloc(blocks, sizeof(*prefix->owner_heap));
+        prefix->owner_buckets =
+                malloc(((size_t)prefix->bucket_mask + 1) * sizeof(*prefix->owner_buckets));
+        if (!prefix->owners || !prefix->owner_heap || !prefix->owner_buckets)
+                return -ENOMEM;
+        for (uint32_t i = 0; i <= prefix->bucket_mask; i++)
+                prefix->owner_buckets[i] = NO_OWNER;
+        for (uint32_t i = 0; i < blocks; i++)
+                prefix->owners[i].next = i + 1 < blocks ? i + 1 : NO_OWNER;
+        prefix->owner_unused = 0;
+        return 0;
+}
+
+void eviction_deinit(struct prefix *prefix)
+{
+        free(prefix->owners);
+        free(prefix->owner_heap);
+        free(prefix->owner_buckets);
+}
+
+/* ---- the leaves of one owner ---- */
+
+static bool leaf_is_before(const struct prefix *prefix, block_t a, block_t b)
+{
+        const struct prefix_node *one = &prefix->nodes[a], *other = &prefix->nodes[b];
+
+        if (!one->pin != !other->pin)
+                return !one->pin;
+        return one->unref_at < other->unref_at;
+}
+
+/* The number of nodes on the path to the right, beginning with this one. */
+static uint32_t rank(const struct prefix *prefix, block_t block)
+{
+        return block == BLOCK_NONE ? 0 : prefix->nodes[block].leaf_rank;
+}
+
+/* Puts the shorter path on the right.  Returns true if the rank of this node has changed. */
+static bool update_rank(struct prefix *prefix, block_t block)
+{
+        struct prefix_node *node = &prefix->nodes[block];
+        block_t left = node->leaf_left;
+        uint32_t before = node->leaf_rank;
+
+        if (rank(prefix, left) < rank(prefix, node->leaf_right)) {
+                node->leaf_left = node->leaf_right;
+                node->leaf_right = left;
+        }
+        node->leaf_rank = rank(prefix, node->leaf_right) + 1;
+        return node->leaf_rank != before;
+}
+
+/*
+ * Merges two heaps, which may be empty, and returns the root.  It goes down the right paths of
+ * both, always takes the node that comes first, and then updates the ranks on the way up.
+ */
+static block_t merge_heaps(struct prefix *prefix, block_t a, block_t b)
+{
+        block_t root = BLOCK_NONE, last = BLOCK_NONE;
+
+        while (a != BLOCK_NONE || b != BLOCK_NONE) {
+                if (a == BLOCK_NONE || (b != BLOCK_NONE && leaf_is_before(prefix, b, a))) {
+                        block_t other = a;
+
+                        a = b;
+                        b = other;
+                }
+                if (last == BLOCK_NONE)
+                        root = a;
+                else
+                        prefix->nodes[last].leaf_right = a;
+                prefix->nodes[a].leaf_up = last;
+                last = a;
+                if (b == BLOCK_NONE)
+                        break;
+                a = prefix->nodes[a].leaf_right;
+        }
+        for (; last != BLOCK_NONE; last = prefix->nodes[last].leaf_up)
+                update_rank(prefix, last);
+        return root;
+}
+
+/* ---- the heap of owners ---- */
+
+static bool has_too_many(const struct prefix *prefix, const struct prefix_owner *owner)
+{
+        return prefix->conf.cached_max && owner->cached > prefix->conf.cached_max &&
+               !prefix_is_public(owner->domain);
+}
+
+static bool owner_is_before(const struct prefix *prefix, uint32_t a, uint32_t b)
+{
+        const struct prefix_owner *one = &prefix->owners[a], *other = &prefix->owners[b];
+
+        if (!prefix->nodes[one->leaves].pin == !prefix->nodes[other->leaves].pin &&
+            has_too_many(prefix, one) != has_too_many(prefix, other))
+                return has_too_many(prefix, one);
+        return leaf_is_before(prefix, one->leaves, other->leaves);
+}
+
+static void set_heap_entry(struct prefix *prefix, uint32_t at, uint32_t owner)
+{
+        prefix->owner_heap[at] = owner;
+        prefix->owners[owner].heap_index = at;
+}
+
+/*
+ * Index `at` of the owners' heap is empty.  Moves parents down until `owner` may be put at `at` or
+ * above it, and returns that index.
+ */
+static uint32_t sift_up(struct prefix *prefix, uint32_t at, uint32_t owner)
+{
+        while (at && owner_is_before(prefix, owner, prefix->owner_heap[(at - 1) / 2])) {
+                set_heap_entry(prefix, at, prefix->owner_heap[(at - 1) / 2]);
+                at = (at - 1) / 2;
+        }
+        return at;
+}
+
+/* The same in the other direction: moves children up, and returns an index at or below `at`. */
+static uint32_t sift_down(struct prefix *prefix, uint32_t at, uint32_t owner)
+{
+        for (;;) {
+                uint32_t next = 2 * at + 1;
+
+                if (next + 1 < prefix->owner_heap_count &&
+                    owner_is_before(prefix, prefix->owner_heap[next + 1], prefix->owner_heap[next]))
+                        next++;
+                if (next >= prefix->owner_heap_count ||
+                    !owner_is_before(prefix, prefix->owner_heap[next], owner))
+                        return at;
+                set_heap_entry(prefix, at, prefix->owner_heap[next]);
+                at = next;
+        }
+}
+
+static void sift(struct prefix *prefix, uint32_t at, uint32_t owner)
+{
+        set_heap_entry(prefix, sift_down(prefix, sift_up(prefix, at, owner), owner), owner);
+}
+
+static void update_owner(struct prefix *prefix, uint32_t number)
+{
+        struct prefix_owner *owner = &prefix->owners[number];
+        uint32_t at = owner->heap_index, last;
+
+        if (owner->leaves != BLOCK_NONE) {
+                sift(prefix, at == NOT_IN_HEAP ? prefix->owner_heap_count++ : at, number);
+        } else if (at != NOT_IN_HEAP) {
+                owner->heap_index = NOT_IN_HEAP;
+                last = prefix->owner_heap[--prefix->owner_heap_count];
+                if (last != number)
+                        sift(prefix, at, last);
+        }
+}
+
+/* ---- leaves of all owners ---- */
+
+void eviction_add(struct prefix *prefix, block_t block)
+{
+        struct prefix_node *node = &prefix->nodes[block];
+        struct prefix_owner *owner = &prefix->owners[node->owner];
+
+        assert(!node->leaf_rank);
+        node->leaf_left = node->leaf_right = node->leaf_up = BLOCK_NONE;
+        node->leaf_rank = 1;
+        owner->leaves = merge_heaps(prefix, owner->leaves, block);
+        update_owner(prefix, node->owner);
+}
+
+void eviction_remove(struct prefix *prefix, block_t block)
+{
+        struct prefix_node *node = &prefix->nodes[block];
+        struct prefix_owner *owner = &prefix->owners[node->owner];
+        block_t up = node->leaf_up, rest;
+
+        assert(node->leaf_rank);
+        rest = merge_heaps(prefix, node->leaf_left, node->leaf_right);
+        if (rest != BLOCK_NONE)
+                prefix->nodes[rest].leaf_up = up;
+        if (up == BLOCK_NONE)
+                owner->leaves = rest;
+        else if (prefix->nodes[up].leaf_left == block)
+                prefix->nodes[up].leaf_left = rest;
+        else
+                prefix->nodes[up].leaf_right = rest;
+        node->leaf_rank = 0;
+        while (up != BLOCK_NONE && update_rank(prefix, up))
+                up = prefix->nodes[up].leaf_up;
+        update_owner(prefix, node->owner);
+}
+
+block_t eviction_next(const struct prefix *prefix)
+{
+        assert(prefix->owner_heap_count);
+        return prefix->owners[prefix->owner_heap[0]].leaves;
+}
+
+/* ---- the table of owners ---- */
+
+static uint32_t *owner_bucket(const struct prefix *prefix, uint64_t domain)
+{
+        uint64_t hash[2];
+
+        siphash(prefix->conf.key, &domain, sizeof(domain), hash);
+        return &prefix->owner_buckets[hash[0] & prefix->bucket_mask];
+}
+
+static uint32_t find_owner(const struct prefix *prefix, uint64_t domain)
+{
+        uint32_t at = *owner_bucket(prefix, domain);
+
+        while (at != NO_OWNER && prefix->owners[at].domain != domain)
+                at = prefix->owners[at].next;
+        return at;
+}
+
+static uint32_t find_or_add_owner(struct prefix *prefix, uint64_t domain)
+{
+        uint32_t number = find_owner(prefix, domain), *bucket = owner_bucket(prefix, domain);
+
+        if (number != NO_OWNER)
+                return number;
+        number = prefix->owner_unused;
+        assert(number != NO_OWNER);
+        prefix->owner_unused = prefix->owners[number].next;
+        prefix->owners[number] = (struct prefix_owner){
+                .domain = domain,
+                .leaves = BLOCK_NONE,
+                .heap_index = NOT_IN_HEAP,
+                .next = *bucket,
+        };
+        *bucket = number;
+        return number;
+}
+
+static void remove_owner(struct prefix *prefix, uint32_t number)
+{
+        struct prefix_owner *owner = &prefix->owners[number];
+        uint32_t *at = owner_bucket(prefix, owner->domain);
+
+        assert(owner->leaves == BLOCK_NONE && owner->heap_index == NOT_IN_HEAP);
+        while (*at != number) {
+                assert(*at != NO_OWNER);
+                at = &prefix->owners[*at].next;
+        }
+        *at = owner->next;
+        *owner = (struct prefix_owner){ .next = prefix->owner_unused };
+        prefix->owner_unused = number;
+}
+
+void eviction_note_allocated(struct prefix *prefix, block_t block, uint64_t domain)
+{
+        prefix->nodes[block].domain = domain;
+        prefix->nodes[block].owner = find_or_add_owner(prefix, domain);
+        prefix->owners[prefix->nodes[block].owner].in_use++;
+}
+
+void eviction_note_in_use(struct prefix *prefix, block_t block)
+{
+        struct prefix_owner *owner = &prefix->owners[prefix->nodes[block].owner];
+
+        assert(owner->cached);
+        owner->cached--;
+        owner->in_use++;
+        update_owner(prefix, prefix->nodes[block].owner);
+}
+
+void eviction_note_cached(struct prefix *prefix, block_t block)
+{
+        struct prefix_owner *owner = &prefix->owners[prefix->nodes[block].owner];
+
+        assert(owner->in_use);
+        owner->in_use--;
+        owner->cached++;
+        update_owner(prefix, prefix->nodes[block].owner);
+}
+
+void eviction_note_freed(struct prefix *prefix, block_t block)
+{
+        uint32_t number = prefix->nodes[block].owner;
+        struct prefix_owner *owner = &prefix->owners[number];
+
+        assert(owner->cached);
+        owner->cached--;
+        update_owner(prefix, number);
+        if (!owner->cached && !owner->in_use)
+                remove_owner(prefix, number);
+}
+
+const struct prefix_owner *eviction_owner(const struct prefix *prefix, uint64_t domain)
+{
+        uint32_t number = find_owner(prefix, domain);
+
+        return number == NO_OWNER ? NULL : &prefix->owners[number];
+}
+
+/* ---- pins ---- */
+
+static void attach_pin(struct prefix *prefix, uint32_t number, block_t block)
+{
+        struct prefix_pin *pin = &prefix->pins[number];
+        struct prefix_node *node = &prefix->nodes[block];
+
+        pin->block = block;
+        pin->next = node->pin;
+        if (node->pin)
+                prefix->pins[node->pin].prev = number;
+        node->pin = number;
+}
+
+static void detach_pin(struct prefix *prefix, uint32_t number)
+{
+        struct prefix_pin *pin = &prefix->pins[number];
+
+        if (pin->prev)
+                prefix->pins[pin->prev].next = pin->next;
+        else
+                prefix->nodes[pin->block].pin = pin->next;
+        if (pin->next)
+                prefix->pins[pin->next].prev = pin->prev;
+        pin->block = BLOCK_NONE;
+        pin->next = pin->prev = 0;
+}
+
+/*
+ * The place of a leaf in its heap depends on its pins, so it is taken out while they change.
+ * Returns whether the block was a leaf.
+ */
+static bool remove_leaf(struct prefix *prefix, block_t block)
+{
+        bool is_leaf = eviction_has(prefix, block);
+
+        if (is_leaf)
+                eviction_remove(prefix, block);
+        return is_leaf;
+}
+
+void eviction_move_pin(struct prefix *prefix, uint32_t number, block_t block)
+{
+        block_t from;
+        bool is_leaf;
+
+        assert(number && number <= prefix->conf.pins);
+        from = prefix->pins[number].block;
+        if (from != BLOCK_NONE) {
+                is_leaf = remove_leaf(prefix, from);
+                detach_pin(prefix, number);
+                if (is_leaf)
+                        eviction_add(prefix, from);
+        }
+        if (block != BLOCK_NONE) {
+                assert(prefix->nodes[block].filled);
+                is_leaf = remove_leaf(prefix, block);
+                attach_pin(prefix, number, block);
+                if (is_leaf)
+                        eviction_add(prefix, block);
+        }
+}
+
+void eviction_raise_pins(struct prefix *prefix, block_t block)
+{
+        block_t parent = prefix->nodes[block].parent;
+        uint32_t number;
+
+        assert(!eviction_has(prefix, block));
+        assert(parent == BLOCK_NONE || !eviction_has(prefix, parent));
+        while ((number = prefix->nodes[block].pin)) {
+                detach_pin(prefix, number);
+                if (parent != BLOCK_NONE)
+                        attach_pin(prefix, number, parent);
+        }
+}
+
+/* ---- checks ---- */
+
+/* Checks a leaf against its two children in the heap. */
+static void check_leaf(const struct prefix *prefix, block_t block)
+{
+        const struct prefix_node *node = &prefix->nodes[block];
+        const block_t below[] = { node->leaf_left, node->leaf_right };
+
+        for (int i = 0; i < 2; i++) {
+                if (below[i] == BLOCK_NONE)
+                        continue;
+                assert(prefix->nodes[below[i]].leaf_rank);
+                assert(prefix->nodes[below[i]].leaf_up == block);
+                assert(prefix->nodes[below[i]].owner == node->owner);
+                assert(!leaf_is_before(prefix, below[i], block));
+        }
+        assert(rank(prefix, below[0]) >= rank(prefix, below[1]));
+        assert(node->leaf_rank == rank(prefix, below[1]) + 1);
+        if (node->leaf_up == BLOCK_NONE)
+                assert(prefix->owners[node->owner].leaves == block);
+        else
+                assert(prefix->nodes[node->leaf_up].leaf_left == block ||
+                       prefix->nodes[node->leaf_up].leaf_right == block);
+}
+
+static void check_heaps(const struct prefix *prefix)
+{
+        assert(!prefix->pool.cached_count || prefix->owner_heap_count);
+        for (block_t block = 0; block < prefix->pool.total; block++)
+                if (eviction_has(prefix, block))
+                        check_leaf(prefix, block);
+        for (uint32_t i = 0; i < prefix->owner_heap_count; i++) {
+                uint32_t owner = prefix->owner_heap[i];
+
+                assert(prefix->owners[owner].heap_index == i);
+                assert(prefix->owners[owner].leaves != BLOCK_NONE);
+                assert(!i || !owner_is_before(prefix, owner, prefix->owner_heap[(i - 1) / 2]));
+        }
+}
+/* The counts of all owners together must be the counts of the pool. */
+static void check_owners(const struct prefix *prefix)
+{
+        uint32_t in_use = 0, cached = 0;
+
+        for (uint32_t i = 0; i <= prefix->bucket_mask; i++) {
+                for (uint32_t at = prefix->owner_buckets[i]; at != NO_OWNER;
+                     at = prefix->owners[at].next) {
+                        const struct prefix_owner *owner = &prefix->owners[at];
+
+                        assert(owner->in_use || owner->cached);
+                        assert(find_owner(prefix, owner->domain) == at);
+                        in_use += owner->in_use;
+                        cached += owner->cached;
+                }
+        }
+        assert(in_use == kvpool_in_use(&prefix->pool) && cached == prefix->pool.cached_count);
+}
+
+static void check_pins(const struct prefix *prefix)
+{
+        uint32_t set = 0, listed = 0;
+
+        for (uint32_t number = 1; number <= prefix->conf.pins; number++)
+                set += prefix->pins[number].block != BLOCK_NONE;
+        for (block_t block = 0; block < prefix->pool.total; block++) {
+                uint32_t before = 0;
+
+                for (uint32_t at = prefix->nodes[block].pin; at; at = prefix->pins[at].next) {
+                        assert(prefix->nodes[block].filled);
+                        assert(prefix->pins[at].block == block && prefix->pins[at].prev == before);
+                        before = at;
+                        listed++;
+                }
+        }
+        assert(listed == set);
+}
+
+void eviction_check(const struct prefix *prefix)
+{
+        check_owners(prefix);
+        check_heaps(prefix);
+        check_pins(prefix);
+}

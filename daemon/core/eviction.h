@@ -1,0 +1,59 @@
+/*
+ * Eviction: decides which cached block is evicted next.  For prefix.c and prefix-pins.c only.
+ *
+ * The candidates are the leaves: blocks of the index without references and without a child.
+ * There are two levels of heaps.  Each owner has a heap of its own leaves.  The leaf that has been
+ * without references longest is at the top; leaves with a pin come after all others.  Above, a
+ * heap of the owners is ordered by the top leaf of each.  So an owner with too many cached blocks
+ * moves to the front in one step, with all its leaves.
+ *
+ * The leaves of an owner form a leftist heap, with its links in the nodes themselves.  From each
+ * node the path to the right is the shortest way down.  So merging two heaps interleaves their
+ * right paths, in as many steps as the logarithms of both sizes.
+ *
+ * An owner is a domain with blocks.  A block belongs to the domain for which prefix_allocate()
+ * took it, in the index or not, until it is free again.  An owner is in the table as long as at
+ * least one block belongs to it, so there are never more owners than blocks.
+ *
+ * The lists of the pins at each block are here too, because a pin changes a leaf's place.
+ */
+#ifndef DAEMON_CORE_EVICTION_H
+#define DAEMON_CORE_EVICTION_H
+
+#include "daemon/core/prefix-tree.h"
+
+/* Returns 0 or -ENOMEM; the caller must call eviction_deinit() in both cases. */
+int eviction_init(struct prefix *prefix, uint32_t blocks);
+void eviction_deinit(struct prefix *prefix);
+
+/* Is this block a leaf? */
+static inline bool eviction_has(const struct prefix *prefix, block_t block)
+{
+        return prefix->nodes[block].leaf_rank;
+}
+
+void eviction_add(struct prefix *prefix, block_t block);
+void eviction_remove(struct prefix *prefix, block_t block);
+/* The leaf to evict next.  There must be at least one leaf. */
+block_t eviction_next(const struct prefix *prefix);
+
+/* To be called when the state of a block changes; they keep the counts of its owner. */
+void eviction_note_allocated(struct prefix *prefix, block_t block, uint64_t domain);
+void eviction_note_in_use(struct prefix *prefix, block_t block); /* it was cached */
+void eviction_note_cached(struct prefix *prefix, block_t block); /* it was in use */
+void eviction_note_freed(struct prefix *prefix, block_t block);  /* it was cached */
+
+/* NULL: no block belongs to this domain. */
+const struct prefix_owner *eviction_owner(const struct prefix *prefix, uint64_t domain);
+
+/* Moves a pin to this block, which must be in the index; BLOCK_NONE: to no block. */
+void eviction_move_pin(struct prefix *prefix, uint32_t number, block_t block);
+/*
+ * To be called when `block` leaves the index; neither it nor its parent may be a leaf.  Its pins
+ * move to its parent; without a parent they are at no block any more.
+ */
+void eviction_raise_pins(struct prefix *prefix, block_t block);
+
+void eviction_check(const struct prefix *prefix);
+
+#endif

@@ -1,0 +1,510 @@
+/*
+ * Makes the plan of one step.
+ *
+ *      end requests past their deadline -> release the slots of preempted requests ->
+ *      insert the blocks that earlier plans compute into the index -> rows for stalled requests ->
+ *      end requests that stalled too long -> send ENDs -> retire requests without rows in flight ->
+ *      slots for waiting requests (slots.c) -> rows for decodes, then prompts
+ *
+ * Inserting comes before the rows: only later plans can read the blocks that this plan computes.
+ *
+ * Rows.  conf.rows is at least conf.slots, so there is a row for every slot.
+ * Decodes never compete for rows, only for the free bytes of a channel that they share.
+ * The request that has waited longest for them is considered first.  Otherwise the first
+ * request in the list would take all the bytes that a slow reader frees.  The others
+ * would then be ended as stalled although their reader reads.  (A prompt that stalls
+ * has one row to go, so it may be considered among the decodes.)
+ *
+ * Prompts share the rows that decodes leave, or fewer, if that many would delay decodes
+ * (prefill-budget.h).  Short prompts go before long ones, as long as they leave half of the rows.
+ * Then the prompts are read one after the other, so in each class at most one is only partly read.
+ *
+ * The token that a decode needs may still be in flight.  Then the new row refers to the row
+ * whose result is that token.  A slot has at most one row per plan that wants a result,
+ * so that row is its newest row.
+ */
+#include "daemon/core/sched-state.h"
+
+#include <string.h>
+
+static bool has_space(const struct sched *sched, const struct request *request)
+{
+        const struct channel_space *space = &sched->channels[request->channel_number];
+
+        return space->free_bytes >= space->pending_bytes &&
+               space->free_bytes - space->pending_bytes >= request->record_bytes_max;
+}
+
+static uint64_t stall_deadline(const struct sched *sched, const struct request *request)
+{
+        return sched_after(request->stalled_ns, sched->conf.stall_timeout_ns);
+}
+
+/*
+ * Room that arrived before this check still counts, even after the deadline.  The request
+ * has just got a row for it, or will get one when fewer plans are in flight.
+ */
+static void end_stalled(struct sched *sched, uint64_t now_ns)
+{
+        for (uint32_t i = 0; i < sched->stalled.count;) {
+                struct request *request = sched->stalled.at[i];
+
+                if (now_ns < stall_deadline(sched, request))
+                        return; /* the others in the list stalled later */
+                if (has_space(sched, request))
+                        i++;
+                else
+                        sched_end(sched, request, SMV_END_STALLED, SMV_OK);
+        }
+}
+
+/*
+ * Ends the requests of a list that are past their deadline.  Returns the next deadline of the
+ * others, or UINT64_MAX.
+ */
+static uint64_t end_overdue_of(struct sched *sched, const struct request_list *list,
+                               uint64_t now_ns)
+{
+        uint64_t next = UINT64_MAX;
+
+        for (uint32_t i = 0; i < list->count;) {
+                struct request *request = list->at[i];
+
+                if (request->deadline_ns && now_ns >= request->deadline_ns) {
+                        sched_end(sched, request, SMV_END_ERROR, SMV_TIMEOUT); /* removes it */
+                        continue;
+                }
+                if (request->deadline_ns && request->deadline_ns < next)
+                        next = request->deadline_ns;
+                i++;
+        }
+        return next;
+}
+
+/*
+ * Looks at all requests, but only when the earliest deadline has come.  That may be the deadline
+ * of a request that has ended already.
+ */
+static void end_overdue(struct sched *sched, uint64_t now_ns)
+{
+        uint64_t waiting, running;
+
+        if (!sched->deadline_ns || now_ns < sched->deadline_ns)
+                return;
+        waiting = end_overdue_of(sched, &sched->waiting, now_ns);
+        running = end_overdue_of(sched, &sched->running, now_ns);
+        if (running > waiting)
+                running = waiting;
+        sched->deadline_ns = running == UINT64_MAX ? 0 : running;
+}
+
+static void retire(struct sched *sched, struct request *request)
+{
+        if (request->sequence.slot != SEQUENCE_NO_SLOT) {
+                assert(!request->stalled);
+                sched_free_slot(sched, request);
+        }
+        fair_share_remove_request(&sched->fair_share, request->uid, request->priority);
+        request_move(request, REQUEST_RETIRED);
+}
+
+static bool in_flight(const struct sched *sched, const struct request *request)
+{
+        return request->sequence.slot != SEQUENCE_NO_SLOT && sched_slot(sched, request)->plans;
+}
+
+/* Sends the ENDs that are due, then retires the ending requests without rows in flight. */
+static void deliver_ends(struct sched *sched, struct plan *plan)
+{
+        uint32_t left = 0;
+
+        assert(sched->ending_count - sched->sent_count <= plan->end_max);
+        assert(sched->ending_count <= plan->retired_max);
+        for (uint32_t i = sched->sent_count; i < sched->ending_count; i++)
+                plan->ends[plan->end_count++] = sched->endings[i];
+
+        for (uint32_t i = 0; i < sched->ending_count; i++) {
+                struct request *request = sched->endings[i].request;
+
+                if (in_flight(sched, request)) {
+                        sched->endings[left++] = sched->endings[i];
+                        continue;
+                }
+                retire(sched, request);
+                plan->retired[plan->retired_count++] = request;
+        }
+        sched->ending_count = sched->sent_count = left;
+}
+
+static void list_page(struct plan *plan, const struct slot *slot, uint32_t index)
+{
+        assert(plan->page_count < plan->page_max);
+        plan->pages[plan->page_count++] = (struct plan_page){
+                .slot = slot->request->sequence.slot,
+                .index = index,
+                .block = slot->blocks[index],
+        };
+}
+
+/* Allocates the next block of a slot.  It was reserved, so the pool can supply it. */
+static void allocate_page(struct sched *sched, struct plan *plan, struct slot *slot)
+{
+        assert(slot->reserved > 0 && sched->reserved > 0);
+        assert(slot->block_count < sched->table_max);
+        slot->reserved--;
+        sched->reserved--;
+        fair_share_release(&sched->fair_share, slot->request->uid, 1);
+        slot->blocks[slot->block_count++] =
+                prefix_allocate(&sched->prefix, request_domain(slot->request));
+        list_page(plan, slot, slot->block_count - 1);
+}
+
+/*
+ * Called before the first row of a slot: tells the device which blocks were found, and copies a
+ * tail.  The source of the copy is referenced until that plan has run, so no other sequence
+ * writes to it before it was read.
+ */
+static void map_slot(struct sched *sched, struct plan *plan, struct slot *slot)
+{
+        struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
+
+        for (uint32_t i = 0; i < slot->block_count; i++)
+                list_page(plan, slot, i);
+        if (slot->tail != BLOCK_NONE) {
+                assert(plan->copy_count < plan->copy_max);
+                allocate_page(sched, plan, slot);
+                plan->copies[plan->copy_count++] = (struct plan_copy){
+                        .from = slot->tail,
+                        .to = slot->blocks[slot->block_count - 1],
+                };
+                flight->sources[flight->source_count++] = slot->tail;
+                sched->copies++;
+                slot->tail = BLOCK_NONE;
+        }
+        slot->mapped = true;
+}
+
+static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, enum plan_want want)
+{
+        struct request *request = slot->request;
+        struct sequence *sequence = &request->sequence;
+        struct plan_row *row = &plan->rows[plan->row_count];
+        uint32_t position = slot->planned++;
+
+        assert(plan->row_count < plan->row_max);
+        assert(position < request_positions(request));
+        if (position >= request->charged_positions) {
+                request->charged_positions = position + 1;
+                fair_share_charge(&sched->fair_share, request->uid, request->priority,
+                                  want == PLAN_LOGITS ? 2 : 1);
+        }
+        if (position / BLOCK_POSITIONS == slot->block_count)
+                allocate_page(sched, plan, slot);
+
+        *row = (struct plan_row){
+                .sequence = sequence,
+                .slot = sequence->slot,
+                .position = position,
+                .from_row = PLAN_TOKEN,
+                .want = want,
+                .write = position >= slot->cached,
+        };
+        if (position < sequence->token_count) {
+                row->token = sequence->tokens[position];
+        } else {
+                assert(slot->wanted > 0 && slot->newest_plan > sched->plans_done);
+                row->from_row = slot->newest_row;
+                row->from_plan = slot->newest_plan;
+        }
+        plan->row_count++;
+}
+
+static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, bool wants)
+{
+        struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
+        struct request *request = slot->request;
+        uint32_t last = plan->row_count - 1;
+
+        assert(flight->part_count < sched->conf.slots);
+        assert(slot->newest_plan < plan->number);
+        flight->parts[flight->part_count++] = (struct part){
+                .request = request,
+                .wanted_row = wants ? last : PART_NO_ROW,
+        };
+        slot->plans++;
+        slot->newest_plan = plan->number;
+        slot->newest_row = last;
+        if (!wants)
+                return;
+
+        slot->wanted++;
+        sched->channels[request->channel_number].pending_bytes += request->record_bytes_max;
+        if (request->state == REQUEST_PREFILL)
+                request_move(request, REQUEST_DECODE);
+}
+
+static void set_stalled(struct sched *sched, struct request *request, bool stalled)
+{
+        if (request->stalled == stalled)
+                return;
+        request->stalled = stalled;
+        request->stalled_ns = sched->now_ns;
+        if (stalled)
+                request_list_add(&sched->stalled, request);
+        else
+                request_list_remove(&sched->stalled, request);
+}
+
+/* The number of rows that a request could have now. */
+static uint32_t rows_due(const struct sched *sched, const struct request *request)
+{
+        const struct slot *slot = sched_slot(sched, request);
+
+        if (request->state == REQUEST_PREFILL)
+                return request->sequence.token_count - slot->planned;
+        return request->state == REQUEST_DECODE && slot->planned < request_positions(request);
+}
+
+/*
+ * Adds the rows that a request may have now: the rest of its prompt, or one row of a
+ * decode.  The last of these wants a result.  If fewer rows are left, it gets fewer.  If there is
+ * no space for the record of that result, it gets all rows but the last.  Returns how many.
+ */
+static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct request *request,
+                                 uint32_t left)
+{
+        struct slot *slot = sched_slot(sched, request);
+        uint32_t pages = slot->mapped ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
+        uint32_t due = rows_due(sched, request), count;
+        bool wants, fits = true;
+
+        if (!due || !left)
+                return 0;
+        if (pages > sched->pages_left) {
+                if (has_space(sched, request)) /* it waits for pages, not for free bytes */
+                        set_stalled(sched, request, false);
+                return 0;
+        }
+
+        count = due < left ? due : left;
+        wants = count == due;
+        if (wants && !has_space(sched, request)) {
+                fits = wants = false;
+                count--;
+        }
+        set_stalled(sched, request, !fits && !count);
+        if (!count)
+                return 0;
+
+        if (request->state == REQUEST_DECODE)
+                sched->decode_rows += count;
+        else
+                sched->prompt_positions +=
+                        (uint64_t)count * slot->planned + (uint64_t)count * (count - 1) / 2;
+        sched->pages_left -= pages;
+        if (!slot->mapped)
+                map_slot(sched, plan, slot);
+        else
+                sched_insert(sched, slot, plan);
+        for (uint32_t i = 1; i <= count; i++)
+                add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
+        add_part(sched, plan, slot, wants);
+        return count;
+}
+
+static uint32_t rows_left(const struct plan *plan)
+{
+        return plan->row_max - plan->row_count;
+}
+
+/* True if the request is in `state`, is not stalled, and has no rows in this plan yet. */
+static bool may_get_rows(const struct sched *sched, const struct plan *plan,
+                         const struct request *request, enum request_state state)
+{
+        return request->state == state && !request->stalled &&
+               sched_slot(sched, request)->newest_plan < plan->number;
+}
+
+static void add_decodes(struct sched *sched, struct plan *plan)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++)
+                if (may_get_rows(sched, plan, sched->running.at[i], REQUEST_DECODE))
+                        add_request_rows(sched, plan, sched->running.at[i], rows_left(plan));
+}
+
+static bool is_prompt_of(const struct sched *sched, const struct plan *plan,
+                         const struct request *request, enum request_priority priority)
+{
+        return request->priority == priority && may_get_rows(sched, plan, request, REQUEST_PREFILL);
+}
+
+/* Adds the prompts of a class that have at most `longest` rows to go and fit completely. */
+static uint32_t add_short_prompts(struct sched *sched, struct plan *plan,
+                                  enum request_priority priority, uint32_t longest, uint32_t left)
+{
+        uint32_t added = 0;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                struct request *request = sched->running.at[i];
+
+                if (is_prompt_of(sched, plan, request, priority) &&
+                    rows_due(sched, request) <= longest && rows_due(sched, request) <= left - added)
+                        added += add_request_rows(sched, plan, request, left - added);
+        }
+        return added;
+}
+
+/* Adds the prompts of a class in order; the last one may fit only in part. */
+static uint32_t add_prompts_of(struct sched *sched, struct plan *plan,
+                               enum request_priority priority, uint32_t left)
+{
+        uint32_t added = 0;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                struct request *request = sched->running.at[i];
+
+                if (is_prompt_of(sched, plan, request, priority))
+                        added += add_request_rows(sched, plan, request, left - added);
+        }
+        return added;
+}
+
+/* The furthest position at which a prompt may continue in this plan. */
+static uint32_t furthest(const struct sched *sched, const struct plan *plan)
+{
+        uint32_t position = 0;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+
+                if (may_get_rows(sched, plan, request, REQUEST_PREFILL) &&
+                    sched_slot(sched, request)->planned > position)
+                        position = sched_slot(sched, request)->planned;
+        }
+        return position;
+}
+
+/* Adds prompts: short ones first, in at most half of the rows; then all in order. */
+static void add_prompts(struct sched *sched, struct plan *plan)
+{
+        uint32_t decode_rows = sched->decode_rows, left = rows_left(plan), quarter, half;
+
+        if (decode_rows && left)
+                left = prefill_budget_rows(&sched->prefill_budget, decode_rows,
+                                           furthest(sched, plan), left);
+        quarter = left / 4;
+        half = left / 2;
+        for (int priority = 0; priority < REQUEST_PRIORITY_N; priority++) {
+                uint32_t count = add_short_prompts(sched, plan, priority, quarter,
+                                                   half < left ? half : left);
+
+                half -= count;
+                left -= count;
+                left -= add_prompts_of(sched, plan, priority, left);
+        }
+}
+
+/*
+ * Names the blocks that earlier plans compute for all running requests, so that requests that get
+ * a slot now can find them.
+ */
+static void insert_all(struct sched *sched)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++)
+                sched_insert(sched, sched_slot(sched, sched->running.at[i]), NULL);
+}
+
+/* A preempted request may get a slot again when there is space for its next record. */
+static bool try_stalled(struct sched *sched, struct plan *plan, struct request *request)
+{
+        if (request->sequence.slot != SEQUENCE_NO_SLOT)
+                add_request_rows(sched, plan, request, rows_left(plan));
+        else if (has_space(sched, request))
+                set_stalled(sched, request, false);
+        return !request->stalled;
+}
+
+static void add_stalled(struct sched *sched, struct plan *plan)
+{
+        for (uint32_t i = 0; i < sched->stalled.count;) {
+                if (!try_stalled(sched, plan, sched->stalled.at[i])) /* else it left the list */
+                        i++;
+        }
+}
+
+/*
+ * With no plan in flight the engine sleeps.  Then every request with a slot lacks space for its
+ * record.  A waiting request can begin only at the time that slots.c has set, or when a stalled
+ * one may be preempted.
+ */
+static void set_wake_time(struct sched *sched, struct plan *plan)
+{
+        bool may_preempt = sched->waiting.count && !sched->conf.batch_size;
+
+        assert(sched->stalled.count >= sched->running.count);
+        assert(sched->stalled.count || !sched->waiting.count || sched->conf.batch_size);
+        if (sched->stalled.count)
+                plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
+        for (uint32_t i = 0; i < sched->stalled.count && may_preempt; i++) {
+                const struct request *request = sched->stalled.at[i];
+
+                if (request->sequence.slot != SEQUENCE_NO_SLOT &&
+                    request->preemptions < sched->conf.preemptions_max &&
+                    sched->now_ns < sched_preempt_time(sched, request))
+                        plan_wake(plan, sched_preempt_time(sched, request));
+        }
+}
+
+static void record_flight(struct sched *sched, const struct plan *plan)
+{
+        struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
+
+        flight->step = (struct prefill_step){
+                .decode_rows = sched->decode_rows,
+                .prompt_rows = plan->row_count - sched->decode_rows,
+                .prompt_positions = sched->prompt_positions,
+        };
+        flight->begun_ns = sched->now_ns;
+        sched->plans_made = plan->number;
+}
+
+void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
+{
+        struct plan *plan = ret_plan;
+        bool may_run = !sched->paused && sched_in_flight(sched) < sched->conf.depth;
+
+        assert(now_ns >= sched->now_ns);
+        assert(plan->row_max == sched->conf.rows && plan->page_max >= sched->conf.rows);
+        sched->now_ns = now_ns;
+        plan->number = sched->plans_made + 1;
+        plan->wake_ns = PLAN_SLEEP;
+        plan->row_count = plan->page_count = plan->copy_count = 0;
+        plan->end_count = plan->retired_count = 0;
+        sched->pages_left = sched->table_max;
+        sched->decode_rows = 0;
+        sched->prompt_positions = 0;
+
+        end_overdue(sched, now_ns);
+        if (may_run) {
+                sched_finish_preempting(sched);
+                insert_all(sched);
+                add_stalled(sched, plan);
+        }
+        end_stalled(sched, now_ns);
+        deliver_ends(sched, plan);
+        if (may_run) {
+                sched_fill_slots(sched, plan);
+                add_decodes(sched, plan);
+                add_prompts(sched, plan);
+        }
+
+        plan->stalled = sched->stalled.count;
+        if (plan->row_count)
+                record_flight(sched, plan);
+        else
+                plan->number = 0;
+        if (!sched->paused && !sched_in_flight(sched))
+                set_wake_time(sched, plan);
+        if (sched->deadline_ns)
+                plan_wake(plan, sched->deadline_ns);
+}

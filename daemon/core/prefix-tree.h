@@ -1,0 +1,85 @@
+/*
+ * The data of the prefix index (prefix.h has its contract): one node for each block of the pool.
+ *
+ * Private to prefix.c, prefix-pins.c and eviction.c; the other parts of the scheduler read
+ * single members, such as a block's domain.
+ */
+#ifndef DAEMON_CORE_PREFIX_TREE_H
+#define DAEMON_CORE_PREFIX_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/kvpool.h"
+
+/* A domain: a uid, or one of these. */
+#define PREFIX_EVERYONE   (UINT64_C(1) << 32)
+#define PREFIX_GROUP(gid) (UINT64_C(2) << 32 | (gid))
+
+static inline bool prefix_is_public(uint64_t domain)
+{
+        return domain >> 32;
+}
+
+struct prefix_conf {
+        uint64_t key[2];   /* random, so that clients cannot choose inputs that collide */
+        uint64_t model_id; /* identifies the model, and the layout and type of its KV */
+        /* bits of a block's hash to ignore; 0 except in tests, which want collisions */
+        uint64_t ignored_hash_bits[2];
+        uint32_t pins; /* number of pins; they are numbered from 1 on */
+        /* A user with more cached blocks than this loses its own first; 0: no limit. */
+        uint32_t cached_max;
+};
+
+/* A block.  It is in the index if `filled` is not 0. */
+struct prefix_node {
+        uint64_t hash[2];  /* of the block and all before it, if the block is whole */
+        uint64_t domain;   /* that it belongs to, whether it is in the index or not */
+        uint32_t owner;    /* index of that domain in `owners` */
+        uint64_t unref_at; /* value of prefix.unref_serial when its last reference was removed */
+        uint32_t tokens[BLOCK_POSITIONS];
+        uint32_t filled; /* positions known to hold these tokens; 0: it is not in the index */
+        uint32_t generation, parent_generation;
+        block_t parent; /* the block before it, or BLOCK_NONE */
+        block_t child;  /* the newest of the blocks that follow it; the others by sibling_next */
+        block_t sibling_next, sibling_prev;
+        block_t start_next, start_prev;         /* in its bucket of `start_buckets` */
+        block_t hash_next;                      /* in its bucket of `hash_buckets` */
+        block_t leaf_up, leaf_left, leaf_right; /* in its owner's heap, if it is a leaf */
+        uint32_t leaf_rank;                     /* 0: it is not a leaf */
+        uint32_t pin;                           /* the first of the pins here, or 0 */
+        uint32_t published; /* number of pins that publish it: here, or at blocks below it */
+};
+
+struct prefix_pin {
+        block_t block;       /* BLOCK_NONE: the pin is not set */
+        uint32_t next, prev; /* others at the same block, or 0 */
+        bool publishes;
+};
+
+struct prefix_owner {
+        uint64_t domain;
+        uint32_t in_use, cached; /* numbers of its own blocks */
+        block_t leaves;          /* root of the heap of its leaves, or BLOCK_NONE */
+        uint32_t heap_index;     /* its index in owner_heap; NOT_IN_HEAP: it has no leaves */
+        uint32_t next;           /* in its bucket, or in the list of unused entries */
+};
+
+struct prefix {
+        struct prefix_conf conf;
+        struct kvpool pool;
+        struct prefix_node *nodes; /* per block */
+        block_t *start_buckets;    /* hash table by domain, parent and first token */
+        block_t *hash_buckets;     /* hash table by hash, of whole blocks */
+        uint32_t bucket_mask;
+        struct prefix_owner *owners;
+        uint32_t *owner_buckets; /* hash table by domain */
+        uint32_t owner_unused;
+        uint32_t *owner_heap; /* owners that have leaves; the first one loses the next block */
+        uint32_t owner_heap_count;
+        uint64_t unref_serial;
+        uint64_t evictions;
+        struct prefix_pin *pins; /* by number */
+};
+
+#endif

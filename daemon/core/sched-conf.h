@@ -1,0 +1,46 @@
+/*
+ * The sizes and limits of a scheduler, and the sizes of plans that follow from them.
+ */
+#ifndef DAEMON_CORE_SCHED_CONF_H
+#define DAEMON_CORE_SCHED_CONF_H
+
+#include <stdint.h>
+
+#include "daemon/core/prefix.h"
+
+struct sched_conf {
+        uint32_t blocks;       /* blocks of the pool */
+        uint32_t user_blocks;  /* limit of blocks for the running requests of one user; 0: all */
+        uint32_t slots;        /* sequences that can run at once */
+        uint32_t rows;         /* of a step: the token budget; at least `slots` */
+        uint32_t context;      /* maximum of positions of a sequence */
+        uint32_t depth;        /* plans in flight, 1 or 2 */
+        uint32_t requests_max; /* maximum of requests alive, including waiting ones */
+        uint32_t channels;     /* numbered 0 .. channels - 1 */
+        uint64_t stall_timeout_ns; /* a request that is stalled this long ends */
+        uint64_t stall_preempt_ns; /* one stalled this long may be preempted for a waiting one */
+        uint32_t preemptions_max;  /* how often one request may be preempted */
+        uint64_t token_gap_ns;     /* how long prompts may delay decodes; 0: no limit */
+        uint32_t batch_size;       /* 0: new requests join at once; else the maximum of a batch */
+        uint64_t batch_window_ns;  /* how long the first request of a batch waits for others */
+        struct prefix_conf prefix;
+};
+
+/* No sequence has more blocks than its context or the pool. */
+static inline uint32_t sched_table_max(const struct sched_conf *conf)
+{
+        uint32_t blocks = blocks_for(conf->context);
+
+        return blocks < conf->blocks ? blocks : conf->blocks;
+}
+
+/*
+ * Maximum of pages of a plan: each row needs at most one new page, and there is space for as many
+ * more as one sequence can have found in the index.
+ */
+static inline uint32_t sched_page_max(const struct sched_conf *conf)
+{
+        return conf->rows + sched_table_max(conf);
+}
+
+#endif

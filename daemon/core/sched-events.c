@@ -1,0 +1,386 @@
+/*
+ * Takes events in.
+ *
+ * The only decisions here are ends.  An event changes the state, and plan-build.c makes the
+ * next plan from it.  A request goes through these states:
+ *
+ *      SUBMIT           a slot is free and    all its prompt       its END is decided: by a
+ *        |              blocks reserved       has been planned     verdict, a cancel, a stall
+ *        v                    v                     v                        v
+ *      waiting ----------> prefill ------------> decode ----------------> ending -> retired
+ *         ^                   v                     v
+ *         +------------- preempting <---------------+   another request needs its slot
+ *
+ * It may go to `ending` from every state before.  It keeps its slot and its blocks,
+ * also the reserved ones, until it retires, because rows in flight write to them.  The bytes for
+ * records that were reserved for it (pending_bytes) are free at once, because an ending request
+ * writes no more tokens.
+ */
+#include "daemon/core/sched-state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Arrays, not linked lists: a removal moves at most requests_max pointers.  Removals happen only
+ * when requests end, stop stalling, or get or lose a slot.
+ */
+void request_list_add(struct request_list *list, struct request *request)
+{
+        assert(request);
+        assert(list->count < list->max);
+
+        list->at[list->count++] = request;
+}
+
+void request_list_remove(struct request_list *list, const struct request *request)
+{
+        uint32_t i = 0;
+
+        while (i < list->count && list->at[i] != request)
+                i++;
+        assert(i < list->count);
+        list->count--;
+        memmove(&list->at[i], &list->at[i + 1], (list->count - i) * sizeof(struct request *));
+}
+
+static bool request_list_init(struct request_list *list, uint32_t max)
+{
+        *list = (struct request_list){ .at = calloc(max, sizeof(struct request *)), .max = max };
+        return list->at;
+}
+
+/* Allocates the arrays; returns false if an allocation failed. */
+static bool allocate(struct sched *sched)
+{
+        const struct sched_conf *conf = &sched->conf;
+        struct check_counts *counts = &sched->check_counts;
+        size_t slots = conf->slots;
+
+        sched->slots = calloc(slots, sizeof(*sched->slots));
+        sched->tables = calloc(slots * sched->table_max, sizeof(*sched->tables));
+        sched->probe.blocks = calloc(sched->table_max, sizeof(*sched->probe.blocks));
+        sched->free_slots.numbers = calloc(slots, sizeof(*sched->free_slots.numbers));
+        sched->victims = calloc(slots, sizeof(*sched->victims));
+        sched->victim_refs = calloc(conf->blocks, sizeof(*sched->victim_refs));
+        sched->endings = calloc(conf->requests_max, sizeof(*sched->endings));
+        sched->flights = calloc(conf->depth, sizeof(*sched->flights));
+        sched->parts = calloc(slots * conf->depth, sizeof(*sched->parts));
+        sched->sources = calloc(slots * conf->depth, sizeof(*sched->sources));
+        sched->channels = calloc(conf->channels, sizeof(*sched->channels));
+        counts->ref_counts = calloc(conf->blocks, sizeof(*counts->ref_counts));
+        counts->pending_bytes = calloc(conf->channels, sizeof(*counts->pending_bytes));
+        counts->plans = calloc(slots, sizeof(*counts->plans));
+        counts->wanted = calloc(slots, sizeof(*counts->wanted));
+
+        return request_list_init(&sched->waiting, conf->requests_max) &&
+               request_list_init(&sched->running, conf->slots) &&
+               request_list_init(&sched->stalled, conf->requests_max) && sched->slots &&
+               sched->tables && sched->probe.blocks && sched->free_slots.numbers &&
+               sched->victims && sched->victim_refs && sched->endings && sched->flights &&
+               sched->parts && sched->sources && sched->channels && counts->ref_counts &&
+               counts->pending_bytes && counts->plans && counts->wanted &&
+               !fair_share_init(&sched->fair_share, conf->requests_max, conf->slots, conf->blocks,
+                                conf->user_blocks) &&
+               !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
+}
+
+int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
+{
+        struct sched *sched;
+
+        assert(conf->slots > 0 && conf->rows >= conf->slots);
+        assert(conf->depth == 1 || conf->depth == 2);
+        assert(conf->context > 0 && conf->context <= UINT32_MAX - BLOCK_POSITIONS);
+        assert(conf->blocks > 0 && conf->requests_max > 0 && conf->channels > 0);
+
+        sched = calloc(1, sizeof(*sched));
+        if (!sched)
+                return -ENOMEM;
+        sched->conf = *conf;
+        prefill_budget_init(&sched->prefill_budget, conf->token_gap_ns);
+        sched->table_max = sched_table_max(conf);
+        if (!allocate(sched)) {
+                sched_free(sched);
+                return -ENOMEM;
+        }
+
+        for (uint32_t i = 0; i < conf->slots; i++)
+                sched->slots[i].blocks = &sched->tables[(size_t)i * sched->table_max];
+        free_numbers_init(&sched->free_slots, sched->free_slots.numbers, 0, conf->slots);
+        for (uint32_t i = 0; i < conf->depth; i++) {
+                sched->flights[i].parts = &sched->parts[(size_t)i * conf->slots];
+                sched->flights[i].sources = &sched->sources[(size_t)i * conf->slots];
+        }
+
+        *ret_sched = sched;
+        return 0;
+}
+
+struct sched *sched_free(struct sched *sched)
+{
+        if (!sched)
+                return NULL;
+        prefix_deinit(&sched->prefix);
+        fair_share_deinit(&sched->fair_share);
+        free(sched->slots);
+        free(sched->tables);
+        free(sched->probe.blocks);
+        free(sched->free_slots.numbers);
+        free(sched->victims);
+        free(sched->victim_refs);
+        free(sched->waiting.at);
+        free(sched->running.at);
+        free(sched->stalled.at);
+        free(sched->endings);
+        free(sched->flights);
+        free(sched->parts);
+        free(sched->sources);
+        free(sched->channels);
+        free(sched->check_counts.ref_counts);
+        free(sched->check_counts.pending_bytes);
+        free(sched->check_counts.plans);
+        free(sched->check_counts.wanted);
+        free(sched);
+        return NULL;
+}
+
+enum smv_code sched_fits(const struct sched_conf *conf, uint32_t prompt_count, uint32_t max_tokens)
+{
+        uint64_t positions = (uint64_t)prompt_count + max_tokens;
+        uint32_t blocks;
+
+        assert(prompt_count > 0);
+
+        if (positions > conf->context)
+                return SMV_TOO_LONG;
+        blocks = blocks_for((uint32_t)positions - (max_tokens > 0));
+        if (blocks > conf->blocks)
+                return SMV_TOO_LARGE;
+        return conf->user_blocks && blocks > conf->user_blocks ? SMV_QUOTA : SMV_OK;
+}
+
+void sched_end(struct sched *sched, struct request *request, enum smv_reason reason,
+               enum smv_code code)
+{
+        assert(reason >= SMV_END_EOS && reason <= SMV_END_ERROR);
+        assert(sched->ending_count < sched->conf.requests_max);
+
+        if (request->state == REQUEST_WAITING) {
+                request_list_remove(&sched->waiting, request);
+                fair_share_cancel_waiting(&sched->fair_share, request->uid);
+        } else {
+                struct slot *slot = sched_slot(sched, request);
+
+                request_list_remove(&sched->running, request);
+                sched->channels[request->channel_number].pending_bytes -=
+                        slot->wanted * (uint64_t)request->record_bytes_max;
+                slot->wanted = 0;
+        }
+        if (request->stalled)
+                request_list_remove(&sched->stalled, request);
+        request->stalled = false;
+
+        request_move(request, REQUEST_ENDING);
+        sched->endings[sched->ending_count++] = (struct plan_end){
+                .request = request,
+                .reason = reason,
+                .code = code,
+        };
+}
+
+static void on_submit(struct sched *sched, struct request *request, uint32_t channel)
+{
+        assert(channel < sched->conf.channels);
+        assert(request->state == REQUEST_WAITING);
+        assert(request->sequence.request == request);
+        assert(request->sequence.token_count == request->prompt_count);
+        assert(sched_fits(&sched->conf, request->prompt_count, request->max_tokens) == SMV_OK);
+        assert(sched->waiting.count + sched->running.count + sched->ending_count <
+               sched->conf.requests_max);
+
+        assert(!request->publish || (request->pin && !request->max_tokens));
+        request->channel_number = channel;
+        request->arrival = sched->arrivals++;
+        request->waiting_ns = sched->now_ns;
+        request->skipped_in_pass = 0;
+        request->preemptions = request->charged_positions = 0;
+        request->stalled = request->pinned = false;
+        request->sequence.slot = SEQUENCE_NO_SLOT;
+        request->sequence.cached_count = request->sequence.diverged_at = 0;
+        if (request->deadline_ns &&
+            (!sched->deadline_ns || request->deadline_ns < sched->deadline_ns))
+                sched->deadline_ns = request->deadline_ns;
+        request_list_add(&sched->waiting, request);
+        fair_share_add_request(&sched->fair_share, request->uid, request->priority);
+}
+
+static void on_cancel(struct sched *sched, const struct sched_event *event)
+{
+        enum request_state state = event->request->state;
+
+        /* A cancel and an end may cross on the way; that is no error. */
+        if (state == REQUEST_ENDING || state == REQUEST_RETIRED)
+                return;
+        sched_end(sched, event->request, event->reason, event->code);
+}
+
+/*
+ * Finds the request that this result belongs to.  Results may be missing only for
+ * requests that are ending: for all others every token counts.
+ */
+static struct request *request_of_result(struct sched *sched, uint64_t number, uint32_t row)
+{
+        struct flight *flight = sched_flight(sched, number);
+
+        assert(number == sched->plans_done + 1); /* results come for the oldest plan in flight */
+        assert(row < sched->conf.rows);
+        for (;;) {
+                const struct part *part = &flight->parts[flight->next_part];
+
+                /* Otherwise no result of this row is due. */
+                assert(flight->next_part < flight->part_count);
+                flight->next_part++;
+                if (part->wanted_row == row)
+                        return part->request;
+                assert(part->wanted_row == PART_NO_ROW || part->request->state == REQUEST_ENDING);
+        }
+}
+
+static void on_result(struct sched *sched, const struct sched_event *event)
+{
+        struct request *request = request_of_result(sched, event->plan, event->row);
+        struct sequence *sequence = &request->sequence;
+        struct slot *slot;
+        uint32_t most = request->prompt_count + request->max_tokens;
+
+        slot = sched_slot(sched, request);
+        if (request->state == REQUEST_ENDING) {
+                /* Otherwise the blocks that it inserted would stay in the index. */
+                if (event->verdict == SCHED_NUMERIC)
+                        sched_invalidate(sched, slot);
+                return;
+        }
+
+        assert(request->state == REQUEST_DECODE || request->state == REQUEST_PREEMPTING);
+        assert(slot->wanted > 0);
+        slot->wanted--;
+        sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
+
+        if (event->verdict == SCHED_NUMERIC) {
+                sched_invalidate(sched, slot);
+                sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
+                return;
+        }
+
+        if (!request->max_tokens) {
+                if (request->pin)
+                        sched_pin(sched, slot);
+                if (request->publish && !request->pinned)
+                        sched_end(sched, request, SMV_END_ERROR, SMV_BUSY);
+                else
+                        sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
+                return;
+        }
+
+        assert(sequence->token_count < most);
+        sequence->tokens[sequence->token_count++] = event->token;
+        if (event->verdict == SCHED_EOS)
+                sched_end(sched, request, SMV_END_EOS, SMV_OK);
+        else if (event->verdict == SCHED_STOP)
+                sched_end(sched, request, SMV_END_STOP, SMV_OK);
+        else if (sequence->token_count == most)
+                sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
+}
+
+static void on_done(struct sched *sched, uint64_t number)
+{
+        struct flight *flight = sched_flight(sched, number);
+        uint64_t begun_ns = flight->begun_ns;
+
+        assert(number == sched->plans_done + 1);
+        if (begun_ns < sched->done_ns)
+                begun_ns = sched->done_ns; /* it could begin only after the plan before it */
+        prefill_budget_learn(&sched->prefill_budget, &flight->step, sched->now_ns - begun_ns);
+        sched->done_ns = sched->now_ns;
+        for (uint32_t i = 0; i < flight->part_count; i++) {
+                const struct part *part = &flight->parts[i];
+                struct slot *slot = sched_slot(sched, part->request);
+
+                assert(i < flight->next_part || part->wanted_row == PART_NO_ROW ||
+                       part->request->state == REQUEST_ENDING);
+                assert(slot->plans > 0);
+                slot->plans--;
+        }
+        while (flight->source_count)
+                prefix_unref(&sched->prefix, flight->sources[--flight->source_count]);
+        flight->part_count = flight->next_part = 0;
+        sched->plans_done = number;
+}
+
+void sched_note(struct sched *sched, const struct sched_event *event, uint64_t now_ns)
+{
+        assert(now_ns >= sched->now_ns);
+        sched->now_ns = now_ns;
+
+        switch (event->kind) {
+        case SCHED_SUBMIT:
+                on_submit(sched, event->request, event->channel);
+                return;
+        case SCHED_CANCEL:
+                on_cancel(sched, event);
+                return;
+        case SCHED_SPACE:
+                assert(event->channel < sched->conf.channels);
+                sched->channels[event->channel].free_bytes = event->free_bytes;
+                return;
+        case SCHED_RESULT:
+                on_result(sched, event);
+                return;
+        case SCHED_DONE:
+                on_done(sched, event->plan);
+                return;
+        case SCHED_UNPIN:
+                prefix_set_pin(&sched->prefix, event->pin, BLOCK_NONE);
+                return;
+        case SCHED_PAUSE:
+                assert(!sched->plans_made);
+                sched->paused = true;
+                return;
+        case SCHED_RESUME:
+                sched->paused = false;
+                return;
+        }
+        assert(!"an event of no kind");
+}
+
+uint64_t sched_pending_bytes(const struct sched *sched, uint32_t channel)
+{
+        assert(channel < sched->conf.channels);
+        return sched->channels[channel].pending_bytes;
+}
+
+void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
+{
+        assert(prefix_available(&sched->prefix) >= sched->reserved);
+
+        *ret_counts = (struct sched_counts){
+                .blocks_total = sched->prefix.pool.total,
+                .blocks_free = sched->prefix.pool.free.count,
+                .blocks_cached = sched->prefix.pool.cached_count,
+                .blocks_in_use = kvpool_in_use(&sched->prefix.pool),
+                .blocks_reserved = sched->reserved,
+                .evictions = sched->prefix.evictions,
+                .copies = sched->copies,
+                .waiting = sched->waiting.count,
+                .running = sched->running.count,
+                .stalled = sched->stalled.count,
+                .ending = sched->ending_count,
+                .passed_over = sched->passed_over,
+                .preemptions = sched->preemptions,
+                .prompt_row_ns = sched->prefill_budget.row_ns,
+                .prompt_far_ns = sched->prefill_budget.far_ns,
+                .plans_in_flight = sched_in_flight(sched),
+        };
+}

@@ -1,0 +1,466 @@
+/*
+ * Admission to slots: a waiting request gets a slot, and the blocks of its worst case reserved.
+ *
+ * The next request is of the best class; within it, of the user that was served least;
+ * within that user, the one that arrived first.  It waits until its blocks can be reserved, and
+ * all requests behind it wait too, even one that would fit.  Otherwise a stream of small requests
+ * could pass a large one for ever.  Every request with a slot ends sooner or later, so
+ * no request of a class starves because of others of that class.  Skipped for now are
+ *
+ *      requests of a user that has its share, while other users wait   (fair-share.h)
+ *      a request that begins like one that is being read at the moment: it will find
+ *      the blocks in the index a few steps later instead of computing them
+ *      a preempted request whose client does not read
+ *
+ * Preemption.  If the first request in the queue cannot get a slot or its blocks, other
+ * requests may have to give up their slots.  These are requests of a lower class, and those that
+ * have been stalled for long.  A preempted request waits again, in its old place in the queue,
+ * and keeps its tokens.  Its blocks are found again in the pool, or computed again.  Its random
+ * draws depend on the position only, so it continues with the same result.  Requests are preempted
+ * only if that is enough for the new request, and only preemptions_max times each.
+ *
+ * Batches exist for comparison: a new request does not join a running batch.
+ */
+#include "daemon/core/sched-state.h"
+
+#include <string.h>
+
+static bool begins_alike(const struct sequence *a, const struct sequence *b, uint32_t count)
+{
+        return a->token_count >= count && b->token_count >= count &&
+               !memcmp(a->tokens, b->tokens, count * sizeof(*a->tokens));
+}
+
+/* Do both requests look in the same domains? */
+static bool is_same_reader(const struct request *a, const struct request *b)
+{
+        const struct prefix_reader one = request_reader(a), other = request_reader(b);
+
+        return one.count == other.count &&
+               !memcmp(one.domains, other.domains, one.count * sizeof(*one.domains));
+}
+
+/*
+ * Forks come one after the other, all with the same tokens.  So the blocks that the one before
+ * found are used again without a look-up.  Returns NULL if this request is not such a fork.
+ */
+static const struct slot *find_identical(const struct sched *sched, const struct request *request)
+{
+        const struct request *other = sched->last_admitted ? sched->last_admitted->request : NULL;
+
+        if (!other || other->preemptions || request->preemptions ||
+            !is_same_reader(other, request) ||
+            other->sequence.token_count != request->sequence.token_count ||
+            !begins_alike(&other->sequence, &request->sequence, request->sequence.token_count))
+                return NULL;
+        return sched->last_admitted;
+}
+
+static void find_cached(const struct sched *sched, struct slot *slot, struct prefix_hit *ret_hit)
+{
+        const struct request *request = slot->request;
+        const struct prefix_reader reader = request_reader(request);
+        const struct slot *same = find_identical(sched, request);
+
+        if (!same) {
+                prefix_find(&sched->prefix, &reader, request->sequence.tokens,
+                            request->sequence.token_count, slot->blocks, ret_hit);
+                return;
+        }
+        memcpy(slot->blocks, same->blocks, same->block_count * sizeof(*slot->blocks));
+        *ret_hit = (struct prefix_hit){
+                .whole_count = same->block_count,
+                .tail = same->tail,
+                .tail_count = same->cached - same->block_count * BLOCK_POSITIONS,
+                .diverged_at = same->request->sequence.diverged_at,
+                .diverged_cached_token = same->request->sequence.diverged_cached_token,
+        };
+}
+
+/*
+ * Finds the blocks that the pool already has for a request, and references them.  So
+ * they are not evicted when its other blocks are allocated.
+ */
+static void ref_cached(struct sched *sched, struct slot *slot)
+{
+        const struct request *request = slot->request;
+        struct prefix_hit hit;
+
+        find_cached(sched, slot, &hit);
+        for (uint32_t i = 0; i < hit.whole_count; i++)
+                prefix_ref(&sched->prefix, slot->blocks[i]);
+        if (!request->preemptions) { /* the client is told the values of the first start */
+                slot->request->sequence.diverged_at = hit.diverged_at;
+                slot->request->sequence.diverged_cached_token = hit.diverged_cached_token;
+        }
+        slot->block_count = hit.whole_count;
+        slot->tail = hit.tail;
+        if (hit.tail != BLOCK_NONE)
+                prefix_ref(&sched->prefix, hit.tail);
+        slot->cached = hit.whole_count * BLOCK_POSITIONS + hit.tail_count;
+}
+
+static void unref_cached(struct sched *sched, struct slot *slot)
+{
+        if (slot->tail != BLOCK_NONE)
+                prefix_unref(&sched->prefix, slot->tail);
+        slot->tail = BLOCK_NONE;
+        while (slot->block_count)
+                prefix_unref(&sched->prefix, slot->blocks[--slot->block_count]);
+}
+
+/* The number of blocks that are missing if `blocks` more are to be reserved. */
+static uint32_t missing(const struct sched *sched, uint32_t blocks)
+{
+        uint64_t wanted = sched->reserved + (uint64_t)blocks;
+        uint32_t left = prefix_available(&sched->prefix);
+
+        return wanted > left ? (uint32_t)(wanted - left) : 0;
+}
+
+static void clear(struct slot *slot, struct request *request)
+{
+        assert(!slot->block_count && !slot->plans && !slot->wanted);
+        *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
+}
+
+/*
+ * Would its user exceed its share, with this slot and the blocks that are to be reserved for it?
+ */
+static bool exceeds_share(const struct sched *sched, const struct slot *slot)
+{
+        return !fair_share_may_take_slot(&sched->fair_share, slot->request->uid,
+                                         sched_usage_with(sched, slot));
+}
+
+/*
+ * References the blocks that are in the pool and sets how many have to be reserved.  Returns how
+ * many blocks are missing for that.  A tail is referenced in addition to the block that it will be
+ * copied to.  If that is one block too many, in the pool or for the user, the tail is not used.
+ */
+static uint32_t prepare(struct sched *sched, struct slot *slot, struct request *request)
+{
+        clear(slot, request);
+        ref_cached(sched, slot);
+        slot->reserved = blocks_for(request_positions(request)) - slot->block_count;
+        if (slot->tail != BLOCK_NONE &&
+            (missing(sched, slot->reserved) || exceeds_share(sched, slot))) {
+                prefix_unref(&sched->prefix, slot->tail);
+                slot->tail = BLOCK_NONE;
+                slot->cached = slot->block_count * BLOCK_POSITIONS;
+        }
+        return missing(sched, slot->reserved);
+}
+
+static void unprepare(struct sched *sched, struct slot *slot)
+{
+        unref_cached(sched, slot);
+        clear(slot, NULL);
+}
+
+/* The blocks that it needs in addition if all of its tokens are found. */
+static uint32_t least_blocks(const struct request *request)
+{
+        return blocks_for(request_positions(request)) -
+               request->sequence.token_count / BLOCK_POSITIONS;
+}
+
+/*
+ * Gives a request a slot.  Returns false if there is no slot, if there are not enough blocks, or
+ * if its user would have too many.  If all tokens were found, the last row is computed again.
+ */
+static bool admit(struct sched *sched, struct request *request)
+{
+        uint32_t last = request->sequence.token_count - 1, number;
+        struct slot *slot;
+
+        if (!sched->free_slots.count || missing(sched, least_blocks(request)))
+                return false; /* even if all of its tokens are found */
+        number = free_numbers_next(&sched->free_slots);
+        slot = &sched->slots[number];
+        assert(!slot->request);
+        if (prepare(sched, slot, request) || exceeds_share(sched, slot)) {
+                unprepare(sched, slot);
+                return false;
+        }
+        sched->reserved += slot->reserved;
+        fair_share_reserve(&sched->fair_share, request->uid, slot->reserved);
+        slot->inserted = slot->block_count;
+        slot->planned = slot->cached < last ? slot->cached : last;
+        if (!request->preemptions)
+                request->sequence.cached_count = slot->planned;
+        sched->last_admitted = slot;
+        free_numbers_take(&sched->free_slots);
+        fair_share_take_slot(&sched->fair_share, request->uid);
+        request->sequence.slot = number;
+        request_move(request, REQUEST_PREFILL);
+        request_list_remove(&sched->waiting, request);
+        request_list_add(&sched->running, request);
+        return true;
+}
+
+void sched_free_slot(struct sched *sched, struct request *request)
+{
+        struct slot *slot = sched_slot(sched, request);
+
+        sched_release(sched, slot);
+        fair_share_return_slot(&sched->fair_share, request->uid);
+        clear(slot, NULL);
+        free_numbers_give_back(&sched->free_slots, request->sequence.slot);
+        request->sequence.slot = SEQUENCE_NO_SLOT;
+}
+
+/* ---- preemption ---- */
+
+/* All its rows have come back: it waits again, at its old place in the queue. */
+static void requeue(struct sched *sched, struct request *request)
+{
+        struct request_list *waiting = &sched->waiting;
+        uint32_t at;
+
+        sched->last_admitted = NULL; /* its blocks may have been inserted just now */
+        sched_free_slot(sched, request);
+        request_list_remove(&sched->running, request);
+        fair_share_requeue(&sched->fair_share, request->uid);
+        request_move(request, REQUEST_WAITING);
+        request->waiting_ns = sched->now_ns;
+        request_list_add(waiting, request);
+        for (at = waiting->count - 1; at && waiting->at[at - 1]->arrival > request->arrival; at--)
+                waiting->at[at] = waiting->at[at - 1];
+        waiting->at[at] = request;
+}
+
+static void preempt(struct sched *sched, struct request *request)
+{
+        request_move(request, REQUEST_PREEMPTING);
+        request->preemptions++;
+        sched->preemptions++;
+        if (!sched_slot(sched, request)->plans)
+                requeue(sched, request);
+}
+
+void sched_finish_preempting(struct sched *sched)
+{
+        for (uint32_t i = sched->running.count; i > 0; i--) {
+                struct request *request = sched->running.at[i - 1];
+
+                if (request->state == REQUEST_PREEMPTING && !sched_slot(sched, request)->plans)
+                        requeue(sched, request);
+        }
+}
+
+/*
+ * The order of preemption; VICTIM_NEVER: the request keeps its slot.  A user may exceed its half
+ * only while no other user waits.  A user that would exceed it must not preempt requests of
+ * others: they would then wait, and its limit would apply.
+ */
+enum victim_rank { VICTIM_STALLED, VICTIM_BACKGROUND, VICTIM_NORMAL, VICTIM_NEVER };
+
+static enum victim_rank rank_victim(const struct sched *sched, const struct request *request,
+                                    const struct request *to, bool within)
+{
+        if (request->preemptions >= sched->conf.preemptions_max)
+                return VICTIM_NEVER;
+        if (request->uid != to->uid && !within)
+                return VICTIM_NEVER;
+        if (request->stalled && sched->now_ns >= sched_preempt_time(sched, request))
+                return VICTIM_STALLED;
+        if (request->priority <= to->priority)
+                return VICTIM_NEVER;
+        return request->priority == REQUEST_BACKGROUND ? VICTIM_BACKGROUND : VICTIM_NORMAL;
+}
+
+/*
+ * The number of blocks that could be reserved for others if this slot were preempted as well, after
+ * those chosen before.  Of its blocks those count that no other sequence would still reference.
+ */
+static uint32_t freed_blocks(const struct sched *sched, const struct slot *slot)
+{
+        const uint32_t *ref_counts = sched->prefix.pool.ref_counts;
+        uint32_t blocks = slot->reserved;
+
+        for (uint32_t i = 0; i < slot->block_count; i++)
+                blocks += ++sched->victim_refs[slot->blocks[i]] == ref_counts[slot->blocks[i]];
+        if (slot->tail != BLOCK_NONE)
+                blocks += ++sched->victim_refs[slot->tail] == ref_counts[slot->tail];
+        return blocks;
+}
+
+/*
+ * Writes the requests to preempt for a slot and `blocks` blocks to `victims`.  Returns
+ * how many, or 0 if even all of them together would not be enough.
+ */
+static uint32_t choose_victims(struct sched *sched, const struct request *to, bool within,
+                               uint32_t blocks)
+{
+        uint32_t count = 0, got = 0;
+
+        memset(sched->victim_refs, 0, sched->conf.blocks * sizeof(*sched->victim_refs));
+        for (enum victim_rank order = VICTIM_STALLED; order < VICTIM_NEVER; order++) {
+                for (uint32_t i = sched->running.count; i > 0; i--) {
+                        struct request *request = sched->running.at[i - 1];
+
+                        if ((sched->free_slots.count || count) && got >= blocks)
+                                return count;
+                        if (rank_victim(sched, request, to, within) != order)
+                                continue;
+                        sched->victims[count++] = request;
+                        got += freed_blocks(sched, sched_slot(sched, request));
+                }
+        }
+        return (sched->free_slots.count || count) && got >= blocks ? count : 0;
+}
+
+/* Can any request be preempted now?  Not while another one is still being preempted. */
+static bool may_preempt(const struct sched *sched, const struct request *to, bool within)
+{
+        bool may = false;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+
+                if (request->state == REQUEST_PREEMPTING)
+                        return false;
+                may |= rank_victim(sched, request, to, within) != VICTIM_NEVER;
+        }
+        return may;
+}
+
+/*
+ * Preempts as few requests as are needed for `to`.  Or it passes the user of `to` over, if that
+ * user would exceed its share with the blocks that the request finds.  Those blocks are referenced
+ * meanwhile, as preempting other requests does not make them free.
+ * Returns false if it did neither; then no request behind `to` gets a slot.
+ */
+static bool preempt_for(struct sched *sched, struct request *to)
+{
+        struct slot *probe = &sched->probe;
+        uint32_t blocks = prepare(sched, probe, to), count = 0;
+        bool over = exceeds_share(sched, probe);
+        bool within = fair_share_is_within_half(&sched->fair_share, to->uid,
+                                                sched_usage_with(sched, probe));
+
+        if (over)
+                fair_share_pass_over(&sched->fair_share, to->uid);
+        else if (!sched->conf.batch_size && may_preempt(sched, to, within))
+                count = choose_victims(sched, to, within, blocks);
+        unprepare(sched, probe);
+        for (uint32_t i = 0; i < count; i++)
+                preempt(sched, sched->victims[i]);
+        return over || count;
+}
+
+/* ---- the queue ---- */
+
+/* Will a running request compute at least one more block that this request needs as well? */
+static bool is_being_prefilled(const struct sched *sched, const struct request *request)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *other = sched->running.at[i];
+
+                if (other->state == REQUEST_PREFILL && !other->stalled &&
+                    other->priority <= request->priority &&
+                    request_domain(other) == request_domain(request) &&
+                    begins_alike(&other->sequence, &request->sequence,
+                                 sched_slot(sched, other)->planned + BLOCK_POSITIONS))
+                        return true;
+        }
+        return false;
+}
+
+/* The first request in the queue that is not skipped, or NULL. */
+static struct request *next_waiting(struct sched *sched)
+{
+        const struct fair_share *fair_share = &sched->fair_share;
+        struct request *best = NULL;
+        uint64_t best_served = 0;
+
+        for (uint32_t i = 0; i < sched->waiting.count; i++) {
+                struct request *request = sched->waiting.at[i];
+                uint64_t served;
+
+                if (request->stalled || request->skipped_in_pass == fair_share->pass ||
+                    fair_share_is_passed_over(fair_share, request->uid))
+                        continue;
+                served = fair_share_served(fair_share, request->uid, request->priority);
+                if (!best || request->priority < best->priority ||
+                    (request->priority == best->priority && served < best_served)) {
+                        best = request;
+                        best_served = served;
+                }
+        }
+        return best;
+}
+
+/*
+ * A batch begins when no request has a slot, and the batch is full or its first request has waited
+ * long enough.
+ */
+static bool batch_may_begin(const struct sched *sched, struct plan *plan)
+{
+        uint64_t end = UINT64_MAX;
+
+        if (sched->free_slots.count < sched->conf.slots || !sched->waiting.count)
+                return false;
+        for (uint32_t i = 0; i < sched->waiting.count; i++) {
+                uint64_t due =
+                        sched_after(sched->waiting.at[i]->waiting_ns, sched->conf.batch_window_ns);
+
+                end = due < end ? due : end;
+        }
+        if (sched->waiting.count >= sched->conf.batch_size || sched->now_ns >= end)
+                return true;
+        plan_wake(plan, end);
+        return false;
+}
+
+static bool is_batch_full(const struct sched *sched)
+{
+        return sched->conf.batch_size &&
+               sched->conf.slots - sched->free_slots.count >= sched->conf.batch_size;
+}
+
+/* Returns false if no request behind this one gets a slot, either. */
+static bool try_admit(struct sched *sched, struct request *request)
+{
+        uint64_t parts = sched_usage(sched, request->uid) + least_blocks(request) * BLOCK_PARTS;
+
+        if (!sched->conf.batch_size && is_being_prefilled(sched, request)) {
+                request->skipped_in_pass = sched->fair_share.pass;
+                return true;
+        }
+        if (!fair_share_may_take_slot(&sched->fair_share, request->uid, parts)) {
+                fair_share_pass_over(&sched->fair_share, request->uid);
+                return true;
+        }
+        if (!admit(sched, request))
+                return preempt_for(sched, request);
+        /* Now one user waits only: the half does not apply any more, so begin a new pass. */
+        if (sched->fair_share.waiting_users == 1)
+                fair_share_begin_pass(&sched->fair_share);
+        return true;
+}
+
+static uint32_t count_passed_over(const struct sched *sched)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < sched->waiting.count; i++)
+                count += fair_share_is_passed_over(&sched->fair_share, sched->waiting.at[i]->uid);
+        return count;
+}
+
+void sched_fill_slots(struct sched *sched, struct plan *plan)
+{
+        struct request *request;
+
+        fair_share_begin_pass(&sched->fair_share);
+        sched->last_admitted = NULL;
+        sched->passed_over = 0;
+        if (sched->conf.batch_size && !batch_may_begin(sched, plan))
+                return;
+        while (!is_batch_full(sched) && (request = next_waiting(sched)))
+                if (!try_admit(sched, request))
+                        break;
+        sched->passed_over = count_passed_over(sched);
+}

@@ -1,0 +1,488 @@
+#include "daemon/edge/admission.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/free-numbers.h"
+#include "daemon/edge/quota.h"
+#include "daemon/edge/values.h"
+#include "daemon/base/error.h"
+#include "daemon/base/sys.h"
+#include "daemon/text/tokenizer.h"
+
+struct admission {
+        struct admission_conf conf;
+        struct quota *quota;
+        uint32_t alive, jobs; /* together at most requests_max: the mailboxes hold that many */
+        struct free_numbers numbers; /* of requests */
+        uint32_t memory[];           /* of `numbers` */
+};
+
+int admission_new(const struct admission_conf *conf, struct quota *quota,
+                  struct admission **ret_admission)
+{
+        struct admission *admission;
+
+        admission = calloc(1, sizeof(*admission) + conf->requests_max * sizeof(uint32_t));
+        if (!admission)
+                return error_raise(-ENOMEM);
+        admission->conf = *conf;
+        admission->quota = quota;
+        free_numbers_init(&admission->numbers, admission->memory, 0, conf->requests_max);
+        *ret_admission = admission;
+        return 0;
+}
+
+struct admission *admission_free(struct admission *admission)
+{
+        if (!admission)
+                return NULL;
+        assert(!admission->alive && !admission->jobs);
+        assert(admission->numbers.count == admission->conf.requests_max);
+        free(admission);
+        return NULL;
+}
+
+/* Takes a place in the daemon, a request in the account, and its bytes; or nothing of it. */
+static int enter(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+                 struct wire_problem *ret_problem)
+{
+        int r;
+
+        if (admission->alive + admission->jobs >= admission->conf.requests_max)
+                return wire_refuse(
+                        ret_problem, SMV_BUSY, id, NULL,
+                        "the daemon has %u requests, which is the limit of the setting requests",
+                        admission->conf.requests_max);
+        r = quota_ask(admission->quota, uid, QUOTA_REQUESTS, 1, id, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = quota_ask(admission->quota, uid, QUOTA_PROMPT_BYTES, bytes, id, ret_problem);
+        if (r)
+                quota_uncharge(admission->quota, uid, QUOTA_REQUESTS, 1);
+        return error_pass(r);
+}
+
+static void leave(struct admission *admission, uint32_t uid, uint64_t bytes)
+{
+        quota_uncharge(admission->quota, uid, QUOTA_PROMPT_BYTES, bytes);
+        quota_uncharge(admission->quota, uid, QUOTA_REQUESTS, 1);
+}
+
+int admission_job(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+                  struct wire_problem *ret_problem)
+{
+        int r = enter(admission, uid, id, bytes, ret_problem);
+
+        if (!r)
+                admission->jobs++;
+        return error_pass(r);
+}
+
+int admission_job_more(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+                       struct wire_problem *ret_problem)
+{
+        return error_pass(
+                quota_ask(admission->quota, uid, QUOTA_PROMPT_BYTES, bytes, id, ret_problem));
+}
+
+void admission_job_done(struct admission *admission, uint32_t uid, uint64_t bytes)
+{
+        assert(admission->jobs);
+        admission->jobs--;
+        leave(admission, uid, bytes);
+}
+
+uint32_t admission_context(const struct admission *admission, const struct served *served)
+{
+        uint32_t context = admission->conf.sched.context;
+
+        return served->context < context ? served->context : context;
+}
+
+static int check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
+                     const char *field, struct wire_problem *ret_problem)
+{
+        for (size_t i = 0; i < count; i++)
+                if (ids[i] >= served->traits.vocab)
+                        return wire_refuse(ret_problem, SMV_BAD_VALUE, id, field,
+                                           "%s has %u at index %zu; the largest id is %u", field,
+                                           ids[i], i, served->traits.vocab - 1);
+        return 0;
+}
+
+int admission_check(const struct admission *admission, const struct served *served,
+                    const struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        /* A prompt that is too long is refused for its length, without a look at a million ids. */
+        bool is_long = asked->token_count > admission_context(admission, served);
+        uint32_t count = is_long ? 0 : asked->token_count;
+        bool is_empty = !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count;
+        int r;
+
+        r = check_ids(served, asked->tokens, count, asked->id, "tokens", ret_problem);
+        if (!r)
+                r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
+                              "stop_tokens", ret_problem);
+        if (!r && asked->logprobs > served->traits.vocab)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
+                                "logprobs is %u; the model has %u tokens", asked->logprobs,
+                                served->traits.vocab);
+        if (!r && is_empty && asked->op != WIRE_APPEND && served->traits.bos == TRAITS_NO_TOKEN)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
+                                "prompt is empty, and the model has no token to begin with");
+        return error_pass(r);
+}
+
+static size_t stops_bytes(const struct wire_request *asked)
+{
+        size_t bytes = 0;
+
+        for (uint32_t i = 0; i < asked->stop_count; i++)
+                bytes += asked->stop[i].count;
+        return bytes;
+}
+
+size_t admission_own_bytes(const struct stream *stream)
+{
+        const struct request *request = &stream->request;
+        size_t bytes = sizeof(*stream);
+
+        for (uint32_t i = 0; i < request->stop_count; i++)
+                bytes += request->stop_bytes[i];
+        return bytes;
+}
+
+/*
+ * The bytes that a prompt holds until its request is finished: ids, or a text and the ids that it
+ * may become.  Messages are held until admission_rendered().
+ */
+static size_t prompt_bytes(const struct served *served, const struct wire_request *asked)
+{
+        size_t ids;
+
+        if (asked->token_count)
+                return asked->token_count * sizeof(uint32_t);
+        if (asked->talk.messages.bytes)
+                return values_bytes(&asked->talk);
+        ids = tokenizer_ids_max(served->tokenizer, asked->prompt.count) + 1;
+        return asked->prompt.count + ids * sizeof(uint32_t);
+}
+
+char *admission_add_stop(struct request *request, char *at, const char *bytes, size_t count)
+{
+        memcpy(at, bytes, count);
+        request->stops[request->stop_count] = at;
+        request->stop_bytes[request->stop_count++] = (uint16_t)count;
+        return at + count;
+}
+
+void admission_add_stop_tokens(struct request *request, const uint32_t *tokens, uint32_t count)
+{
+        request->stop_token_count = count;
+        memcpy(request->stop_tokens, tokens, count * sizeof(uint32_t));
+}
+
+static void copy_stops(struct stream *stream, const struct wire_request *asked)
+{
+        struct request *request = &stream->request;
+        char *at = (char *)(stream + 1);
+
+        for (uint32_t i = 0; i < asked->stop_count; i++)
+                at = admission_add_stop(request, at, asked->stop[i].bytes, asked->stop[i].count);
+        admission_add_stop_tokens(request, asked->stop_tokens, asked->stop_token_count);
+}
+
+static const enum request_priority priorities[] = {
+        [WIRE_INTERACTIVE] = REQUEST_INTERACTIVE,
+        [WIRE_NORMAL] = REQUEST_NORMAL,
+        [WIRE_BACKGROUND] = REQUEST_BACKGROUND,
+};
+
+enum request_priority admission_class(const struct wire_request *asked)
+{
+        return priorities[asked->priority];
+}
+
+uint64_t admission_deadline(const struct wire_request *asked)
+{
+        return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
+}
+
+/* The parameters of a request that generates. */
+static void fill_making(const struct admission *admission, struct stream *stream,
+                        const struct wire_request *asked)
+{
+        const struct admission_conf *conf = &admission->conf;
+        struct request *request = &stream->request;
+        struct served *served = request->model;
+        size_t stop_max = 0;
+
+        request->sampling = (struct sampling){
+                .temperature = asked->temperature,
+                .top_p = asked->top_p,
+                .min_p = asked->min_p,
+                .top_k = asked->top_k,
+                .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
+                .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
+                .sample_index = asked->sample_index,
+        };
+        request->ignore_eos = asked->ignore_eos;
+        copy_stops(stream, asked);
+        for (uint32_t i = 0; i < request->stop_count; i++)
+                if (request->stop_bytes[i] > stop_max)
+                        stop_max = request->stop_bytes[i];
+        request->record_bytes_max = conf->record_bytes_max(tokenizer_piece_max(served->tokenizer),
+                                                           stop_max, request->sampling.logprobs);
+        request->end_bytes_max = conf->end_bytes_max(stop_max);
+}
+
+static void fill(const struct admission *admission, struct stream *stream,
+                 const struct wire_request *asked)
+{
+        struct request *request = &stream->request;
+
+        request->priority = admission_class(asked);
+        if (asked->deadline_ms)
+                request->deadline_ns = admission_deadline(asked);
+        request->max_tokens = asked->max_tokens;
+        stream->keep_ms = asked->keep_ms;
+        stream->reads_only = asked->op == WIRE_PIN || asked->op == WIRE_PUBLISH;
+        if (stream->reads_only)
+                request->end_bytes_max = admission->conf.end_bytes_max(0);
+        else
+                fill_making(admission, stream, asked);
+}
+
+enum smv_code admission_fits(const struct admission *admission, uint32_t count, uint32_t most,
+                             char to[ADMISSION_WHY_BYTES])
+{
+        const struct sched_conf *conf = &admission->conf.sched;
+        /* the last token is not computed, so it needs no position */
+        uint64_t positions = (uint64_t)count + most - (most > 0);
+        enum smv_code code = sched_fits(conf, count, most);
+
+        if (code == SMV_QUOTA)
+                snprintf(to, ADMISSION_WHY_BYTES,
+                         "that takes %" PRIu64 " blocks, and one user may have %u "
+                         "(uid_blocks_percent)",
+                         (positions + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS, conf->user_blocks);
+        else if (code)
+                snprintf(to, ADMISSION_WHY_BYTES, "the KV pool has %" PRIu64 " positions",
+                         (uint64_t)conf->blocks * BLOCK_POSITIONS);
+        return code;
+}
+
+/* The most positions that the sequences of one user may have. */
+static uint64_t positions_of_one(const struct sched_conf *conf)
+{
+        return (uint64_t)(conf->user_blocks ? conf->user_blocks : conf->blocks) * BLOCK_POSITIONS;
+}
+
+/* Computes how many tokens the request may generate; 0 or WIRE_E_REFUSED. */
+static int measure(const struct admission *admission, const struct stream *stream, size_t count,
+                   const char *field, uint32_t *ret_max_tokens, struct wire_problem *ret_problem)
+{
+        const struct request *request = &stream->request;
+        const struct sched_conf *sched = &admission->conf.sched;
+        uint32_t context = admission_context(admission, request->model);
+        uint64_t room = positions_of_one(sched);
+        uint64_t most = request->max_tokens;
+        char why[ADMISSION_WHY_BYTES];
+        enum smv_code code;
+
+        if (count >= context && !stream->reads_only)
+                return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
+                                   "the prompt has %zu tokens; prompt and answer together may "
+                                   "have %u",
+                                   count, context);
+        if (most > context - count)
+                return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, "max_tokens",
+                                   "the prompt has %zu tokens and max_tokens is %" PRIu64
+                                   "; together they may be %u",
+                                   count, most, context);
+        if (!most && !stream->reads_only) {
+                most = admission->conf.max_tokens;
+                if (most > context - count)
+                        most = context - count;
+                if (count < room && most > room - count)
+                        most = room - count;
+        }
+        code = admission_fits(admission, (uint32_t)count, (uint32_t)most, why);
+        if (code)
+                return wire_refuse(ret_problem, code, request->stream,
+                                   request->max_tokens ? "max_tokens" : field,
+                                   "the prompt has %zu tokens and %" PRIu64 " may follow; %s",
+                                   count, most, why);
+        *ret_max_tokens = (uint32_t)most;
+        return 0;
+}
+
+int admission_recharge(struct admission *admission, struct stream *stream, size_t bytes,
+                       struct wire_problem *ret_problem)
+{
+        const struct request *request = &stream->request;
+        int r = 0;
+
+        if (bytes > stream->charged_bytes)
+                r = quota_ask(admission->quota, request->uid, QUOTA_PROMPT_BYTES,
+                              bytes - stream->charged_bytes, request->stream, ret_problem);
+        else
+                quota_uncharge(admission->quota, request->uid, QUOTA_PROMPT_BYTES,
+                               stream->charged_bytes - bytes);
+        if (!r)
+                stream->charged_bytes = bytes;
+        return error_pass(r);
+}
+
+static int finish(struct admission *admission, struct stream *stream, const uint32_t *ids,
+                  size_t count, const char *field, struct wire_problem *ret_problem)
+{
+        struct request *request = &stream->request;
+        struct sequence *sequence = &request->sequence;
+        uint32_t max_tokens = 0;
+        size_t room;
+        int r;
+
+        r = measure(admission, stream, count, field, &max_tokens, ret_problem);
+        if (r)
+                return error_pass(r);
+        room = (count + max_tokens) * sizeof(uint32_t);
+        r = admission_recharge(admission, stream, admission_own_bytes(stream) + room, ret_problem);
+        if (r)
+                return error_pass(r);
+        sequence->tokens = malloc(room);
+        if (!sequence->tokens)
+                return error_raise(-ENOMEM);
+        memcpy(sequence->tokens, ids, count * sizeof(uint32_t));
+        sequence->token_count = (uint32_t)count;
+        request->prompt_count = (uint32_t)count;
+        request->max_tokens = max_tokens;
+        request->tokens_max = request->prompt_count + max_tokens;
+        request->submitted_count = request->prompt_count;
+        return 0;
+}
+
+int admission_rendered(struct admission *admission, struct stream *stream, size_t bytes,
+                       struct wire_problem *ret_problem)
+{
+        return error_pass(admission_recharge(admission, stream, admission_own_bytes(stream) + bytes,
+                                             ret_problem));
+}
+
+int admission_finish(struct admission *admission, struct stream *first, const char *field,
+                     const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem)
+{
+        int r = 0;
+
+        assert(!first->request.sequence.tokens);
+        if (!id_count)
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, first->request.stream, field,
+                                   "%s has no tokens", field);
+        for (struct stream *s = first; !r && s; s = stream_sibling(s))
+                r = finish(admission, s, ids, id_count, field, ret_problem);
+        /* the client knows only the id of the request, so not that of a sibling */
+        ret_problem->id = first->request.stream;
+        return error_pass(r);
+}
+
+int admission_make(struct admission *admission, uint32_t uid, struct served *served, uint32_t id,
+                   size_t own, size_t more, struct stream **ret_stream,
+                   struct wire_problem *ret_problem)
+{
+        struct request *request;
+        struct stream *stream;
+        int r;
+
+        r = enter(admission, uid, id, own + more, ret_problem);
+        if (r)
+                return error_pass(r);
+        stream = calloc(1, own);
+        if (!stream) {
+                leave(admission, uid, own + more);
+                return error_raise(-ENOMEM);
+        }
+        admission->alive++;
+        stream->charged_bytes = own + more;
+        request = &stream->request;
+        request->number = free_numbers_take(&admission->numbers);
+        request->uid = uid;
+        request->stream = id;
+        request->model = served;
+        request->sequence.request = request;
+        request->sequence.slot = SEQUENCE_NO_SLOT;
+        served->holds++;
+        *ret_stream = stream;
+        return 0;
+}
+
+int admission_ask(struct admission *admission, uint32_t uid, struct served *served,
+                  const struct wire_request *asked, struct stream **ret_stream,
+                  struct wire_problem *ret_problem)
+{
+        size_t own = sizeof(struct stream) + stops_bytes(asked);
+        int r;
+
+        r = admission_check(admission, served, asked, ret_problem);
+        if (!r)
+                r = admission_make(admission, uid, served, asked->id, own,
+                                   prompt_bytes(served, asked), ret_stream, ret_problem);
+        if (!r)
+                fill(admission, *ret_stream, asked);
+        return error_pass(r);
+}
+
+uint32_t *admission_take_tokens(struct admission *admission, struct stream *stream)
+{
+        struct request *request = &stream->request;
+        size_t room = (size_t)request->tokens_max * sizeof(uint32_t);
+        uint32_t *tokens = request->sequence.tokens;
+
+        assert(tokens && stream->charged_bytes >= room);
+        quota_uncharge(admission->quota, request->uid, QUOTA_PROMPT_BYTES, room);
+        stream->charged_bytes -= room;
+        request->sequence.tokens = NULL;
+        return tokens;
+}
+
+struct stream *admission_forget(struct admission *admission, struct stream *stream)
+{
+        struct request *request;
+
+        if (!stream)
+                return NULL;
+        request = &stream->request;
+        assert(admission->alive && request->model->holds);
+        admission->alive--;
+        free_numbers_give_back(&admission->numbers, request->number);
+        request->model->holds--;
+        stream_leave_family(stream);
+        leave(admission, request->uid, stream->charged_bytes);
+        free(request->sequence.tokens);
+        free(stream);
+        return NULL;
+}
+
+void admission_forget_all(struct admission *admission, struct stream *first)
+{
+        while (first) {
+                struct stream *next = stream_sibling(first);
+
+                admission_forget(admission, first);
+                first = next;
+        }
+}
+
+uint32_t admission_alive(const struct admission *admission)
+{
+        return admission->alive;
+}
+
+uint32_t admission_jobs(const struct admission *admission)
+{
+        return admission->jobs;
+}

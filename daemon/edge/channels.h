@@ -1,0 +1,39 @@
+/*
+ * Channels: makes them, gives them numbers and charges them, and frees them when all threads have
+ * let them go.
+ *
+ * The kernel needs time to take the pages of a ring back.  If several clients went at once, one
+ * channel is freed in each turn of the loop.
+ * Loop thread only.
+ */
+#ifndef DAEMON_EDGE_CHANNELS_H
+#define DAEMON_EDGE_CHANNELS_H
+
+#include "daemon/edge/context.h"
+#include "daemon/edge/wire-request.h"
+
+/* 0 or -ENOMEM. */
+int channels_begin(struct edge *edge);
+void channels_end(struct edge *edge); /* asserts that none is open */
+
+/*
+ * A channel that belongs to no peer: 0, WIRE_E_REFUSED, or a negative errno.  HANGUP gives it back.
+ */
+int channels_make(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
+                  struct wire_problem *ret_problem, struct channel **ret_channel);
+
+/*
+ * A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED, or a negative errno.  HANGUP gives
+ * it back; or channels_take_back(), while the engine has not heard of it.
+ */
+int channels_make_for(struct peer *peer, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
+                      struct wire_problem *ret_problem);
+void channels_take_back(struct peer *peer);
+
+/* The reader of this channel has read on: tells the engine, if it waits and was not told yet. */
+void channels_resume(struct edge *edge, struct channel *channel);
+
+/* CHANNEL_GONE has come: no other thread has the channel. */
+void channels_gone(struct edge *edge, struct channel *channel);
+
+#endif

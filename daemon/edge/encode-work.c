@@ -1,0 +1,312 @@
+#include "daemon/edge/encode-work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/edge/encode-job.h"
+#include "daemon/edge/values.h"
+#include "daemon/edge/wire.h"
+#include "daemon/base/error.h"
+#include "daemon/base/sys.h"
+#include "daemon/base/errtext.h"
+
+/* The most bytes of a reply besides the content that is counted. */
+#define REPLY_HEAD_BYTES 64u
+#define SLICE_IDS        (16u << 10)
+
+static struct encode_job *encode_job_of(struct text_job *job)
+{
+        return job->owner;
+}
+
+static void drop_text(struct text_job *job)
+{
+        struct encode_job *encode = encode_job_of(job);
+
+        buffer_deinit(&encode->frame);
+        encode_job_drop_rendered(encode);
+        job->text = NULL;
+        job->text_bytes = 0;
+}
+
+static void drop_ids(struct text_job *job)
+{
+        free(job->ids);
+        job->ids = NULL;
+}
+
+static int read_frame(struct encode_job *encode)
+{
+        struct buffer *frame = &encode->frame;
+        int r;
+
+        r = wire_decode(frame->bytes + frame->start, buffer_count(frame), &encode->asked,
+                        &encode->problem);
+        if (r)
+                return error_pass(r);
+        encode->asked.frame = *frame;
+        buffer_init(frame, 0);
+        return 0;
+}
+
+int work_decode(struct text_job *job)
+{
+        int r = text_job_is_cancelled(job) ? -ECANCELED : read_frame(encode_job_of(job));
+
+        drop_text(job);
+        return error_pass(r);
+}
+
+int work_prompt(struct text_job *job)
+{
+        int r = text_worker_encode(job);
+
+        drop_text(job);
+        if (job->id_count >= encode_job_of(job)->ids_max)
+                drop_ids(job);
+        return error_pass(r);
+}
+
+/* ---- messages ---- */
+
+static int refuse_rendering(struct encode_job *encode, char *why)
+{
+        errtext_one_line(why);
+        return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "messages", "%s", why);
+}
+
+static bool job_cancelled(void *job)
+{
+        return text_job_is_cancelled(job);
+}
+
+static int make_conversation(struct encode_job *encode, struct arena *arena,
+                             struct conversation *ret_about)
+{
+        const struct wire_talk *talk = &encode->talk;
+        int r;
+
+        *ret_about = (struct conversation){ .add_generation_prompt = talk->add_generation_prompt,
+                                            .bytes = values_bytes(talk),
+                                            .cancelled = job_cancelled,
+                                            .arg = &encode->job };
+        r = values_list(arena, &talk->messages, &ret_about->messages);
+        if (!r)
+                r = values_list(arena, &talk->tools, &ret_about->tools);
+        if (!r)
+                r = values_map(arena, &talk->template_vars, &ret_about->vars);
+        if (r == VALUE_E_TWICE)
+                return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "messages",
+                                   "a map of the conversation has a key twice");
+        return error_pass(r);
+}
+
+/* Notes the parts that the template wrote: control tokens are found only there. */
+static int take_parts(struct encode_job *encode)
+{
+        const struct rendered *rendered = &encode->rendered;
+        struct text_part *parts = reallocarray(NULL, rendered->span_count + 1, sizeof(*parts));
+        size_t at = 0, count = 0;
+
+        if (!parts)
+                return error_raise(-ENOMEM);
+        for (size_t i = 0; i < rendered->span_count; i++) {
+                const struct rendered_span *span = &rendered->spans[i];
+
+                if (span->origin == TEXT_OURS && span->bytes)
+                        parts[count++] = (struct text_part){ at, at + span->bytes };
+                at += span->bytes;
+        }
+        encode->parts = parts;
+        encode->job.controls = parts;
+        encode->job.control_count = count;
+        return 0;
+}
+
+static int render(struct encode_job *encode)
+{
+        const struct chat *chat = encode->served->chat;
+        struct conversation about;
+        struct arena *arena;
+        char why[200] = "";
+        struct tm now;
+        int r;
+
+        r = arena_new(values_arena_bytes(&encode->talk), &arena);
+        if (r)
+                return error_pass(r);
+        sys_local_time(&now);
+        r = make_conversation(encode, arena, &about);
+        if (!r) {
+                r = chat_render(chat, arena, &about, &now, &encode->rendered, why, sizeof(why));
+                if (r == -EINVAL)
+                        r = refuse_rendering(encode, why);
+        }
+        arena_free(arena);
+        return r ? error_pass(r) : error_pass(take_parts(encode));
+}
+
+int work_render(struct text_job *job)
+{
+        struct encode_job *encode = encode_job_of(job);
+        int r = text_job_is_cancelled(job) ? -ECANCELED : render(encode);
+
+        buffer_deinit(&encode->frame);
+        if (r) {
+                encode_job_drop_rendered(encode);
+                return error_pass(r);
+        }
+        job->text = encode->rendered.text;
+        job->text_bytes = encode->rendered.bytes;
+        return 0;
+}
+
+/* The most bytes that msgpack makes of these ids, with the head of the reply. */
+static size_t ids_bytes(const uint32_t *ids, size_t count)
+{
+        size_t bytes = REPLY_HEAD_BYTES;
+
+        for (size_t i = 0; i < count; i++)
+                bytes += ids[i] < 0x80 ? 1 : ids[i] < 0x100 ? 2 : ids[i] < 0x10000 ? 3 : 5;
+        return bytes;
+}
+
+/*
+ * Begins a reply of `bytes`.  A long one gets room in front and behind for what its peer is sent
+ * before and after, because a buffer that grows is copied.  For a short one that does not matter.
+ */
+static int begin_reply(struct encode_job *encode, size_t bytes, uint32_t pairs,
+                       struct wire_writer *writer)
+{
+        bool is_long = bytes > encode->reply_front;
+        size_t front = is_long ? encode->reply_front : 0,
+               behind = is_long ? encode->reply_behind : 0;
+        int r;
+
+        if (bytes > encode->frame_max) {
+                encode->answer_bytes = bytes;
+                return WORK_E_LONG;
+        }
+        buffer_init(&encode->reply, front + bytes + 4 + behind);
+        r = buffer_reserve_both(&encode->reply, front, bytes + 4 + behind);
+        if (r)
+                return error_pass(r);
+        wire_begin(writer, &encode->reply);
+        wire_put_ok(writer, encode->id, pairs);
+        return 0;
+}
+
+static int put_ids(struct text_job *job, struct wire_writer *writer)
+{
+        wire_put_text(writer, "tokens");
+        wire_put_array(writer, (uint32_t)job->id_count);
+        for (size_t i = 0; i < job->id_count; i++) {
+                if (i % SLICE_IDS == 0 && text_job_is_cancelled(job))
+                        return -ECANCELED;
+                wire_put_uint(writer, job->ids[i]);
+        }
+        return 0;
+}
+
+static int reply_ids(struct text_job *job)
+{
+        struct wire_writer writer;
+        int r;
+
+        r = begin_reply(encode_job_of(job), ids_bytes(job->ids, job->id_count), 1, &writer);
+        if (!r)
+                r = put_ids(job, &writer);
+        return r ? error_pass(r) : error_pass(wire_end(&writer));
+}
+
+static int reply_rendered(struct text_job *job)
+{
+        struct encode_job *encode = encode_job_of(job);
+        size_t bytes = REPLY_HEAD_BYTES + job->text_bytes;
+        struct wire_writer writer;
+        int r;
+
+        if (encode->tokenizes)
+                bytes += ids_bytes(job->ids, job->id_count);
+        r = begin_reply(encode, bytes, encode->tokenizes ? 2 : 1, &writer);
+        if (r)
+                return error_pass(r);
+        wire_put_text(&writer, "text");
+        wire_put_bytes(&writer, job->text, job->text_bytes);
+        if (encode->tokenizes)
+                r = put_ids(job, &writer);
+        return r ? error_pass(r) : error_pass(wire_end(&writer));
+}
+
+int work_template(struct text_job *job)
+{
+        int r = encode_job_of(job)->tokenizes ? text_worker_encode(job) : 0;
+
+        if (!r)
+                r = reply_rendered(job);
+        drop_text(job);
+        drop_ids(job);
+        return error_pass(r);
+}
+
+int work_tokenize(struct text_job *job)
+{
+        int r = text_worker_encode(job);
+
+        drop_text(job);
+        if (!r)
+                r = reply_ids(job);
+        drop_ids(job);
+        return error_pass(r);
+}
+
+/* Measures the text of these ids first: an id of a few bytes may have a much longer piece. */
+static int measure(struct text_job *job, size_t *ret_bytes)
+{
+        uint32_t vocab = tokenizer_vocab(job->tokenizer);
+        struct encode_job *encode = encode_job_of(job);
+        size_t bytes = 0, piece;
+
+        for (size_t i = 0; i < job->id_count; i++) {
+                if (i % SLICE_IDS == 0 && text_job_is_cancelled(job))
+                        return -ECANCELED;
+                if (job->ids[i] >= vocab) {
+                        encode->at = i;
+                        encode->bad_id = job->ids[i];
+                        return WORK_E_BAD_ID;
+                }
+                tokenizer_piece(job->tokenizer, job->ids[i], &piece);
+                bytes += piece;
+        }
+        *ret_bytes = bytes + REPLY_HEAD_BYTES;
+        return 0;
+}
+
+static int put_text(struct text_job *job)
+{
+        struct encode_job *encode = encode_job_of(job);
+        struct wire_writer writer;
+        size_t bytes;
+        int r;
+
+        r = measure(job, &bytes);
+        if (!r)
+                r = begin_reply(encode, bytes, 1, &writer);
+        if (!r)
+                r = text_worker_decode(job);
+        if (r)
+                return error_pass(r);
+        wire_put_text(&writer, "text");
+        wire_put_bin(&writer, job->joined, job->joined_bytes);
+        return error_pass(wire_end(&writer));
+}
+
+int work_detokenize(struct text_job *job)
+{
+        int r = put_text(job);
+
+        drop_ids(job);
+        free(job->joined);
+        job->joined = NULL;
+        return error_pass(r);
+}

@@ -1,0 +1,175 @@
+#include "daemon/edge/op-hello.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/edge/channels.h"
+#include "daemon/edge/connection.h"
+#include "daemon/base/error.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
+#include "daemon/text/chat.h"
+
+static void put_models(struct wire_writer *writer, const struct served *served)
+{
+        wire_put_text(writer, "models");
+        wire_put_array(writer, 1);
+        wire_put_map(writer, 6);
+        wire_put_text(writer, "name");
+        wire_put_text(writer, served->name);
+        wire_put_text(writer, "vocab");
+        wire_put_uint(writer, served->traits.vocab);
+        wire_put_text(writer, "context");
+        wire_put_uint(writer, served->context);
+        wire_put_text(writer, "chat");
+        wire_put_bool(writer, !chat_refusal(served->chat));
+        wire_put_text(writer, "default");
+        wire_put_bool(writer, true);
+        wire_put_text(writer, "end_tokens");
+        wire_put_array(writer, served->traits.eos_count);
+        for (uint32_t i = 0; i < served->traits.eos_count; i++)
+                wire_put_uint(writer, served->traits.eos[i]);
+}
+
+static void put_segments(struct wire_writer *writer, const struct channel *channel)
+{
+        const struct {
+                const char *kind;
+                size_t bytes;
+        } segments[] = {
+                { "ring", channel ? channel->segment_d.bytes : 0 },
+                { "control", channel ? channel->segment_c.bytes : 0 },
+        };
+        uint32_t count = channel ? 2 : 0;
+
+        wire_put_text(writer, "transport");
+        wire_put_text(writer, channel ? "ring" : "socket");
+        wire_put_text(writer, "segments");
+        wire_put_array(writer, count);
+        for (uint32_t i = 0; i < count; i++) {
+                wire_put_map(writer, 3);
+                wire_put_text(writer, "kind");
+                wire_put_text(writer, segments[i].kind);
+                wire_put_text(writer, "fd");
+                wire_put_uint(writer, i);
+                wire_put_text(writer, "bytes");
+                wire_put_uint(writer, segments[i].bytes);
+        }
+}
+
+static void put_welcome(struct peer *peer, uint32_t id)
+{
+        struct edge *edge = peer->edge;
+        struct wire_writer writer;
+
+        if (!connection_reply(peer, &writer))
+                return;
+        wire_put_ok(&writer, id, 9);
+        wire_put_text(&writer, "version");
+        wire_put_uint(&writer, SMV_PROTOCOL_VERSION);
+        wire_put_text(&writer, "server");
+        wire_put_text(&writer, "samovard " SAMOVAR_VERSION);
+        wire_put_text(&writer, "pid");
+        wire_put_uint(&writer, edge->pid);
+        wire_put_text(&writer, "uid");
+        wire_put_uint(&writer, peer->uid);
+        wire_put_text(&writer, "frame_bytes");
+        wire_put_uint(&writer, edge->conf.config->frame_bytes);
+        wire_put_text(&writer, "features");
+        wire_put_array(&writer, 0);
+        put_segments(&writer, peer->channel);
+        put_models(&writer, edge->conf.served);
+        connection_replied(peer, &writer);
+}
+
+/* Sends the reply and the descriptors together, or takes the reply back. 0 or a negative errno. */
+static int welcome_with_ring(struct peer *peer, uint32_t id)
+{
+        struct channel *channel = peer->channel;
+        int fds[2] = { -1, -1 }, r = 0;
+
+        fds[0] = segment_lend(&channel->segment_d);
+        fds[1] = segment_lend(&channel->segment_c);
+        if (fds[0] < 0 || fds[1] < 0)
+                r = fds[0] < 0 ? fds[0] : fds[1];
+        if (!r) {
+                put_welcome(peer, id);
+                if (!peer->doomed)
+                        r = connection_pass(peer, fds, 2);
+        }
+        if (r)
+                buffer_take(&peer->out, buffer_count(&peer->out));
+        else
+                /* From now on the channel closes the descriptor. */
+                channel->socket = peer->fd;
+        sys_close(fds[0]);
+        sys_close(fds[1]);
+        return error_pass(r);
+}
+
+/* 0: the reply is sent.  Else there is no ring, and *ret_problem or the errno says why. */
+static int give_ring(struct peer *peer, const struct wire_request *asked,
+                     struct wire_problem *ret_problem)
+{
+        static const enum channel_bell bells[] = {
+                [WIRE_KICK] = CHANNEL_KICK, [WIRE_FUTEX] = CHANNEL_FUTEX, [WIRE_NONE] = CHANNEL_NONE
+        };
+        struct edge *edge = peer->edge;
+        uint64_t bytes = asked->ring_bytes ? asked->ring_bytes : edge->conf.config->ring_bytes;
+        int r;
+
+        if (buffer_count(&peer->out))
+                /* The client has not read earlier replies. */
+                return error_raise(-EAGAIN);
+        r = channels_make_for(peer, bells[asked->doorbell], bytes, asked->id, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = welcome_with_ring(peer, asked->id);
+        if (r)
+                channels_take_back(peer);
+        return error_pass(r);
+}
+
+static int welcome(struct peer *peer, const struct wire_request *asked,
+                   struct wire_problem *ret_problem)
+{
+        int r = 0;
+
+        if (asked->transport != WIRE_SOCKET) {
+                r = give_ring(peer, asked, ret_problem);
+                if (!r)
+                        return 0;
+                /* Only a debug message, because a client may cause it as often as it likes. */
+                log_debug("no_ring uid=%u why=%s at=%s", peer->uid,
+                          r < 0 ? strerror(-r) : ret_problem->message, error_trail());
+        }
+        if (asked->transport == WIRE_RING && r < 0)
+                return wire_refuse(ret_problem, SMV_BUSY, asked->id, "transport",
+                                   "the daemon cannot give a ring now: %s", strerror(-r));
+        if (asked->transport == WIRE_RING)
+                return r;
+        put_welcome(peer, asked->id);
+        return 0;
+}
+
+int op_hello(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        int r;
+
+        if (peer->state != PEER_NEW)
+                return wire_refuse(ret_problem, SMV_NO_HELLO, asked->id, "op",
+                                   "hello was sent already");
+        if (asked->version_min > SMV_PROTOCOL_VERSION) {
+                wire_refuse(ret_problem, SMV_VERSION, asked->id, "versions",
+                            "versions are %u to %u; this daemon speaks %u", asked->version_min,
+                            asked->version_max, SMV_PROTOCOL_VERSION);
+                ret_problem->fatal = true;
+                return WIRE_E_REFUSED;
+        }
+        r = welcome(peer, asked, ret_problem);
+        if (r)
+                return error_pass(r);
+        loop_timer_clear(peer->deadline);
+        peer->state = PEER_OPEN;
+        return 0;
+}

@@ -1,0 +1,478 @@
+/*
+ * One table has everything about a key of the reply: its section, its name, where its value comes
+ * from, and one sentence that says what it means.  The reply and the manuals are made from it.
+ * Three parts of the reply have tables of their own: `limits` has settings (config.c), `users` has
+ * a map for each user, and each of these maps has the kinds of quotas.
+ */
+#include "daemon/edge/op-status.h"
+
+#include <stddef.h>
+
+#include "daemon/start/config.h"
+#include "daemon/edge/admission.h"
+#include "daemon/edge/connection.h"
+#include "daemon/edge/handles.h"
+#include "daemon/edge/quota.h"
+#include "daemon/edge/resumable.h"
+#include "daemon/model/load-way.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
+#include "daemon/text/chat.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* All values that are not counters of the engine or numbers of the model, read at once. */
+struct snapshot {
+        uint64_t protocol, pid, uid, uptime_s;
+        uint64_t jobs, log_lost, descriptors, mappings, threads;
+        uint64_t requests_open, requests_submitted;
+        uint64_t connections_open, connections_max, channels_allocated;
+        struct handles_sum handles;
+        struct resumables_sum streams;
+        const char *version, *model, *backend, *load_method;
+        bool has_chat;
+        bool has_counts; /* descriptors, mappings and threads: not known without /proc */
+};
+
+enum source {
+        FROM_STATS,    /* a counter of struct stats */
+        FROM_SERVED,   /* uint32_t, of struct served */
+        FROM_SNAPSHOT, /* uint64_t, of struct snapshot */
+        FROM_PROC,     /* the same; left out if /proc cannot be read */
+        FROM_TEXT,     /* const char *, of struct snapshot */
+        FROM_SWITCH,   /* bool, of struct snapshot */
+};
+
+struct key {
+        const char *name;
+        enum source source;
+        size_t offset;
+        const char *meaning;
+};
+
+#define STATS(member)    FROM_STATS, offsetof(struct stats, member)
+#define SERVED(member)   FROM_SERVED, offsetof(struct served, member)
+#define SNAPSHOT(member) FROM_SNAPSHOT, offsetof(struct snapshot, member)
+#define PROC(member)     FROM_PROC, offsetof(struct snapshot, member)
+#define TEXT(member)     FROM_TEXT, offsetof(struct snapshot, member)
+#define SWITCH(member)   FROM_SWITCH, offsetof(struct snapshot, member)
+
+/* clang-format off */
+static const struct key daemon_keys[] = {
+        { "version",  TEXT(version),      "version of the daemon" },
+        { "protocol", SNAPSHOT(protocol), "version of the protocol that it speaks" },
+        { "pid",      SNAPSHOT(pid),      "process id of the daemon" },
+        { "uid",      SNAPSHOT(uid),      "user that runs the daemon" },
+        { "uptime_s", SNAPSHOT(uptime_s), "seconds since the start" },
+};
+
+static const struct key work_keys[] = {
+        { "steps",          STATS(steps),          "forward passes since the start" },
+        { "rows",           STATS(rows),           "rows of all steps; a row is one token of one sequence" },
+        { "tokens_in",      STATS(tokens_in),      "tokens of prompts that were computed" },
+        { "tokens_out",     STATS(tokens_out),     "tokens that were generated" },
+        { "streams_ended",  STATS(streams_ended),           "streams that ended, for any reason" },
+        { "numeric_faults", STATS(numeric_faults), "streams that ended because the model's output was not finite" },
+        { "wakes",          STATS(wakes),          "times that the waker thread handled news of a connection" },
+        { "doorbells",      STATS(doorbells),      "sleeping readers that were woken" },
+        { "text_jobs",      SNAPSHOT(jobs),        "texts that are being encoded, decoded or rendered now" },
+        { "log_lines_lost", SNAPSHOT(log_lost),    "lines of the log that were not written because its reader is slow" },
+        { "descriptors",    PROC(descriptors),     "open file descriptors of the daemon" },
+        { "mappings",       PROC(mappings),        "memory mappings of the daemon" },
+        { "threads",        PROC(threads),         "threads of the daemon" },
+};
+
+static const struct key model_keys[] = {
+        { "name",       TEXT(model),             "name of the model, as requests name it" },
+        { "backend",    TEXT(backend),           "where the model runs; with two backends, how many layers each has" },
+        { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
+        { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
+        { "context",    SERVED(context),         "positions that a sequence may have" },
+        { "layers",     SERVED(traits.layers),   "layers" },
+        { "width",      SERVED(traits.width),    "numbers in a hidden state" },
+        { "heads",      SERVED(traits.heads),    "attention heads" },
+        { "kv_heads",   SERVED(traits.kv_heads), "heads that have keys and values" },
+        { "head_dim",   SERVED(traits.head_dim), "numbers in a head" },
+        { "ffn",        SERVED(traits.ffn),      "width of the feed-forward part" },
+        { "references", SERVED(holds),           "requests and handles that refer to the model now" },
+};
+
+static const struct key loading_keys[] = {
+        { "method", TEXT(load_method),  "how weights are read: cached, uring or plain; auto until it is known" },
+        { "bytes",  STATS(load_bytes),  "bytes of weights that are loaded" },
+        { "total",  STATS(load_total),  "bytes of all weights; the model is loaded when both are equal" },
+};
+
+static const struct key blocks_keys[] = {
+        { "total",    STATS(blocks_total),    "blocks of the KV pool: free, cached and in use; a block has 16 positions" },
+        { "free",     STATS(blocks_free),     "blocks that hold nothing" },
+        { "cached",   STATS(blocks_cached),     "blocks that hold a prefix which no request uses now" },
+        { "in_use",   STATS(blocks_in_use),     "blocks that running requests refer to" },
+        { "reserved", STATS(blocks_reserved), "blocks that running requests may still take" },
+        { "evicted",  STATS(blocks_evicted),  "cached blocks that were evicted since the start" },
+        { "copied",   STATS(blocks_copied),   "blocks that were copied since the start, because only a part matched" },
+};
+
+static const struct key requests_keys[] = {
+        { "open",        SNAPSHOT(requests_open),      "requests that were accepted and are not over" },
+        { "submitted",   SNAPSHOT(requests_submitted), "of these, requests that are with the engine" },
+        { "waiting",     STATS(waiting),               "requests that wait for a slot" },
+        { "running",     STATS(running),               "requests that have a slot" },
+        { "stalled",     STATS(stalled),               "requests that pause because their client does not read" },
+        { "ending",      STATS(ending),                "requests whose end is decided while a step still has rows of them" },
+        { "ends_unsent", STATS(ends_unsent),          "END records that wait until their client reads" },
+        { "throttled",   STATS(passed_over),           "requests that wait because their user has its share" },
+        { "preemptions", STATS(preemptions),                 "requests that gave up their slot for others, since the start" },
+        { "received",    STATS(requests_received),         "times that clients asked for a generate or a fork of a stream, since the start" },
+        { "refused",     STATS(requests_refused),      "requests for a stream that were refused, since the start" },
+};
+
+static const struct key connections_keys[] = {
+        { "open",     SNAPSHOT(connections_open),  "connections now" },
+        { "received", STATS(connections_received),     "connections since the start, refused ones included" },
+        { "refused",  STATS(connections_refused),  "connections that were refused since the start" },
+        { "max",      SNAPSHOT(connections_max),   "the setting `connections`" },
+};
+
+static const struct key channels_keys[] = {
+        { "active",    STATS(channels_open),         "channels with requests in the engine; a channel carries the records of a connection or of a resumable stream" },
+        { "allocated", SNAPSHOT(channels_allocated), "channels that exist" },
+};
+
+static const struct key handles_keys[] = {
+        { "open",     SNAPSHOT(handles.open),     "histories that the daemon holds for clients" },
+        { "tokens",   SNAPSHOT(handles.tokens),   "tokens in all of them" },
+        { "bytes",    SNAPSHOT(handles.bytes),    "bytes that they are charged with" },
+        { "expiring", SNAPSHOT(handles.kept),     "handles that outlive their connection (`keep_ms`)" },
+};
+
+static const struct key resumable_keys[] = {
+        { "open",     SNAPSHOT(streams.open),     "streams that outlive their connection" },
+        { "attached", SNAPSHOT(streams.attached), "of these, streams that a connection reads now" },
+        { "ended",    SNAPSHOT(streams.ended),    "of these, streams that have ended" },
+        { "bytes",    SNAPSHOT(streams.bytes),    "bytes that their records are charged with" },
+};
+
+enum visible { TO_EVERYBODY, TO_OWNER };
+
+/* The reply, in its order.  A section without a name puts its keys into the outer map. */
+static const struct section {
+        const char *name;
+        enum visible visible;
+        const struct key *keys;
+        size_t count;
+        const char *meaning;
+} sections[] = {
+        { "",            TO_EVERYBODY, daemon_keys,      COUNT_OF(daemon_keys),      "the daemon" },
+        { "",            TO_OWNER,     work_keys,        COUNT_OF(work_keys),        "its work" },
+        { "model",       TO_EVERYBODY, model_keys,       COUNT_OF(model_keys),       "the served model" },
+        { "loading",     TO_EVERYBODY, loading_keys,     COUNT_OF(loading_keys),     "how far the weights are loaded" },
+        { "blocks",      TO_EVERYBODY, blocks_keys,      COUNT_OF(blocks_keys),      "the KV pool" },
+        { "requests",    TO_EVERYBODY, requests_keys,    COUNT_OF(requests_keys),    "requests of all users" },
+        { "connections", TO_OWNER,     connections_keys, COUNT_OF(connections_keys), "connections of all users" },
+        { "channels",    TO_OWNER,     channels_keys,    COUNT_OF(channels_keys),    "channels of all users" },
+        { "handles",     TO_OWNER,     handles_keys,     COUNT_OF(handles_keys),     "handles of all users" },
+        { "resumable",   TO_OWNER,     resumable_keys,   COUNT_OF(resumable_keys),   "streams that outlive their connection" },
+};
+
+/* The kinds of quotas: a user holds so much of each. */
+static const char *const kind_meanings[QUOTA_KIND_N] = {
+        [QUOTA_CONNECTIONS]  = "open connections",
+        [QUOTA_REQUESTS]     = "requests, running and waiting, and texts that are being encoded",
+        [QUOTA_PROMPT_BYTES] = "bytes of prompts, and of the histories in handles",
+        [QUOTA_RING_BYTES]   = "bytes of rings",
+        [QUOTA_PINNED_BLOCKS]  = "blocks of the KV pool that are pinned or published",
+        [QUOTA_HANDLES]      = "handles",
+        [QUOTA_RESUMABLE]         = "resumable streams",
+        [QUOTA_RESUMABLE_BYTES]   = "bytes that the records of these streams may take",
+};
+/* clang-format on */
+
+#define UID_MEANING "the user"
+#define BLOCKS_MEANING                                                                             \
+        "blocks that its running requests have and were promised; shared ones in parts"
+#define CACHED_MEANING "its blocks that no request uses now"
+
+/* ---- values ---- */
+
+static const struct edge_holds *count_holds(struct edge *edge)
+{
+        struct edge_holds *holds = &edge->holds;
+
+        if (holds->turn != edge->turn)
+                holds->result = sys_resources(&holds->counts);
+        holds->turn = edge->turn;
+        return holds;
+}
+
+/* The only function here that reads members of the edge, apart from those about users. */
+static void take_snapshot(struct edge *edge, struct snapshot *to)
+{
+        const struct edge_holds *holds = count_holds(edge);
+        const struct served *served = edge->conf.served;
+
+        *to = (struct snapshot){
+                .protocol = SMV_PROTOCOL_VERSION,
+                .pid = edge->pid,
+                .uid = edge->uid,
+                .uptime_s = (sys_clock_ns() - edge->conf.started_ns) / 1000000000u,
+                .jobs = edge->jobs_out,
+                .log_lost = log_lost(),
+                .descriptors = holds->counts.descriptors,
+                .mappings = holds->counts.mappings,
+                .threads = holds->counts.threads,
+                .requests_open = admission_alive(edge->admission),
+                .requests_submitted = edge->live_count,
+                .connections_open = edge->peer_count,
+                .connections_max = edge->conf.config->connections,
+                .channels_allocated = edge->channels_open,
+                .handles = handles_sum(edge->handles),
+                .streams = resumables_sum(edge->resumables),
+                .version = SAMOVAR_VERSION,
+                .model = served->name,
+                .backend = served->backend,
+                .load_method =
+                        load_way_name((enum load_way)counter_get(&edge->conf.stats->load_way)),
+                .has_chat = !chat_refusal(served->chat),
+                .has_counts = !holds->result,
+        };
+}
+
+/*
+ * True for root and for the user that runs the daemon.  Other users see their own row, and what
+ * explains why a request waits.
+ */
+static bool sees_all(const struct edge *edge, uint32_t viewer)
+{
+        return !viewer || viewer == edge->uid;
+}
+
+/* ---- users ---- */
+
+/* The next account that this viewer may see: its own, or any. */
+static const struct quota_account *next_shown(const struct edge *edge, uint32_t viewer,
+                                              uint32_t *index)
+{
+        const struct quota_account *account;
+
+        do
+                account = quota_next(edge->quota, index);
+        while (account && account->uid != viewer && !sees_all(edge, viewer));
+        return account;
+}
+
+/* The rows of the usage snapshot: what the engine has written for all users. */
+struct written {
+        const struct usage_row *rows;
+        uint32_t count;
+};
+
+static struct usage_row row_of(const struct written *written, uint32_t uid)
+{
+        for (uint32_t i = 0; i < written->count; i++)
+                if (written->rows[i].uid == uid)
+                        return written->rows[i];
+        return (struct usage_row){ .uid = uid };
+}
+
+/* The next row of a user whose account holds nothing, but that has blocks in the pool. */
+static const struct usage_row *next_gone(const struct edge *edge, uint32_t viewer,
+                                         const struct written *written, uint32_t *index)
+{
+        while (*index < written->count) {
+                const struct usage_row *row = &written->rows[(*index)++];
+
+                if ((row->blocks || row->cached) &&
+                    (row->uid == viewer || sees_all(edge, viewer)) &&
+                    !quota_holds(edge->quota, row->uid))
+                        return row;
+        }
+        return NULL;
+}
+
+static void put_number(struct wire_writer *writer, const char *name, uint64_t value)
+{
+        wire_put_text(writer, name);
+        wire_put_uint(writer, value);
+}
+
+static void put_user(struct wire_writer *writer, const struct quota_account *account,
+                     const struct usage_row *row)
+{
+        wire_put_map(writer, 3 + QUOTA_KIND_N);
+        put_number(writer, "uid", row->uid);
+        for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++)
+                put_number(writer, quota_name(kind), account ? account->held[kind] : 0);
+        put_number(writer, "blocks", row->blocks);
+        put_number(writer, "cached_blocks", row->cached);
+}
+
+static void put_users(struct wire_writer *writer, const struct edge *edge, uint32_t viewer)
+{
+        const struct quota_account *account;
+        const struct usage_row *gone;
+        struct written written;
+        uint32_t index = 0, count = 0;
+
+        written.count = usage_snapshot_read(edge->conf.usage_snapshot, &written.rows);
+        while (next_shown(edge, viewer, &index))
+                count++;
+        index = 0;
+        while (next_gone(edge, viewer, &written, &index))
+                count++;
+        wire_put_text(writer, "users");
+        wire_put_array(writer, count);
+        index = 0;
+        while ((account = next_shown(edge, viewer, &index))) {
+                struct usage_row row = row_of(&written, account->uid);
+
+                put_user(writer, account, &row);
+        }
+        index = 0;
+        while ((gone = next_gone(edge, viewer, &written, &index)))
+                put_user(writer, NULL, gone);
+}
+
+/* ---- the reply ---- */
+
+static void put_limits(struct wire_writer *writer, const struct config *config)
+{
+        const char *name;
+        uint32_t index = 0, count = 0;
+        uint64_t value;
+
+        while (config_limit(config, &index, &name, &value))
+                count++;
+        wire_put_text(writer, "limits");
+        wire_put_map(writer, count);
+        index = 0;
+        while (config_limit(config, &index, &name, &value))
+                put_number(writer, name, value);
+}
+
+static void put_key(struct wire_writer *writer, const struct edge *edge,
+                    const struct snapshot *snapshot, const struct key *key)
+{
+        const char *stats = (const char *)edge->conf.stats + key->offset;
+        const char *served = (const char *)edge->conf.served + key->offset;
+        const char *other = (const char *)snapshot + key->offset;
+
+        wire_put_text(writer, key->name);
+        switch (key->source) {
+        case FROM_STATS:
+                wire_put_uint(writer, counter_get((const counter *)(const void *)stats));
+                break;
+        case FROM_SERVED:
+                wire_put_uint(writer, *(const uint32_t *)(const void *)served);
+                break;
+        case FROM_SNAPSHOT:
+        case FROM_PROC:
+                wire_put_uint(writer, *(const uint64_t *)(const void *)other);
+                break;
+        case FROM_TEXT:
+                wire_put_text(writer, *(const char *const *)(const void *)other);
+                break;
+        case FROM_SWITCH:
+                wire_put_bool(writer, *(const bool *)(const void *)other);
+                break;
+        }
+}
+
+/* The keys of a section that are known.  Those of FROM_PROC may not be. */
+static uint32_t known_keys(const struct section *section, const struct snapshot *snapshot)
+{
+        uint32_t count = 0;
+
+        for (size_t i = 0; i < section->count; i++)
+                count += snapshot->has_counts || section->keys[i].source != FROM_PROC;
+        return count;
+}
+
+static void put_section(struct wire_writer *writer, const struct edge *edge,
+                        const struct snapshot *snapshot, const struct section *section)
+{
+        if (*section->name) {
+                wire_put_text(writer, section->name);
+                wire_put_map(writer, known_keys(section, snapshot));
+        }
+        for (size_t i = 0; i < section->count; i++)
+                if (snapshot->has_counts || section->keys[i].source != FROM_PROC)
+                        put_key(writer, edge, snapshot, &section->keys[i]);
+}
+
+static void put_status(struct edge *edge, uint32_t viewer, struct wire_writer *writer, uint32_t id)
+{
+        bool all = sees_all(edge, viewer);
+        struct snapshot snapshot;
+        uint32_t count = 2; /* users and limits */
+
+        take_snapshot(edge, &snapshot);
+        for (size_t i = 0; i < COUNT_OF(sections); i++)
+                if (all || sections[i].visible == TO_EVERYBODY)
+                        count += *sections[i].name ? 1 : known_keys(&sections[i], &snapshot);
+
+        wire_put_ok(writer, id, 1);
+        wire_put_text(writer, "status");
+        wire_put_map(writer, count);
+        for (size_t i = 0; i < COUNT_OF(sections); i++)
+                if (all || sections[i].visible == TO_EVERYBODY)
+                        put_section(writer, edge, &snapshot, &sections[i]);
+        put_users(writer, edge, viewer);
+        put_limits(writer, edge->conf.config);
+}
+
+int op_status(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct wire_writer writer;
+
+        (void)ret_problem;
+        if (!connection_reply(peer, &writer))
+                return 0;
+        put_status(peer->edge, peer->uid, &writer, asked->id);
+        connection_replied(peer, &writer);
+        return 0;
+}
+
+/* ---- manuals ---- */
+
+static bool describe_user(size_t index, struct status_row *ret_row)
+{
+        *ret_row = (struct status_row){
+                .section = "users",
+                .about = "an array: what each user holds; a user sees its own map only",
+        };
+        if (index == 0) {
+                ret_row->name = "uid";
+                ret_row->meaning = UID_MEANING;
+        } else if (index <= QUOTA_KIND_N) {
+                ret_row->name = quota_name((enum quota_kind)(index - 1));
+                ret_row->meaning = kind_meanings[index - 1];
+        } else if (index == QUOTA_KIND_N + 1) {
+                ret_row->name = "blocks";
+                ret_row->meaning = BLOCKS_MEANING;
+        } else {
+                ret_row->name = "cached_blocks";
+                ret_row->meaning = CACHED_MEANING;
+        }
+        return index < QUOTA_KIND_N + 3;
+}
+
+bool status_describe(size_t index, struct status_row *ret_row)
+{
+        for (size_t i = 0; i < COUNT_OF(sections); i++) {
+                const struct section *section = &sections[i];
+
+                if (index < section->count) {
+                        *ret_row = (struct status_row){
+                                .section = section->name,
+                                .about = section->meaning,
+                                .name = section->keys[index].name,
+                                .meaning = section->keys[index].meaning,
+                                .owner_only = section->visible == TO_OWNER,
+                        };
+                        return true;
+                }
+                index -= section->count;
+        }
+        return describe_user(index, ret_row);
+}

@@ -1,0 +1,117 @@
+#include "daemon/edge/op-tokenize.h"
+
+#include <errno.h>
+
+#include "daemon/edge/encode-job.h"
+#include "daemon/edge/encode-work.h"
+#include "daemon/edge/op-checks.h"
+#include "daemon/edge/values.h"
+#include "daemon/base/error.h"
+
+/* ---- tokenize ---- */
+
+static int encode(struct peer *peer, struct served *served, struct wire_request *asked,
+                  struct wire_problem *ret_problem)
+{
+        struct encode_job *job = encode_job_new(peer, asked, served, work_tokenize);
+        size_t bytes;
+        int r;
+
+        if (!job)
+                return error_raise(-ENOMEM);
+        job->done = encode_job_reply;
+        bytes = asked->text.count + encode_job_ids_bytes(job, asked->text.count);
+        r = encode_job_take_text(job, asked, &asked->text);
+        if (!r)
+                r = encode_job_pay_and_post(job, bytes, ret_problem);
+        if (r)
+                encode_job_free(job);
+        return error_pass(r);
+}
+
+int op_tokenize(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = op_check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = encode(peer, served, asked, ret_problem);
+        return error_pass(r);
+}
+
+/* ---- detokenize ---- */
+
+static int decode(struct peer *peer, struct served *served, struct wire_request *asked,
+                  struct wire_problem *ret_problem)
+{
+        size_t text_max = asked->token_count * tokenizer_piece_max(served->tokenizer);
+        size_t ids_bytes = asked->token_count * sizeof(uint32_t);
+        struct encode_job *job = encode_job_new(peer, asked, served, work_detokenize);
+        int r;
+
+        if (!job)
+                return error_raise(-ENOMEM);
+        if (text_max > job->frame_max)
+                /* A longer text is refused before it is made. */
+                text_max = job->frame_max;
+        job->done = encode_job_reply;
+        job->job.ids = asked->memory;
+        job->job.id_count = asked->token_count;
+        asked->memory = NULL;
+        r = encode_job_pay_and_post(job, ids_bytes + text_max, ret_problem);
+        if (r)
+                encode_job_free(job);
+        return error_pass(r);
+}
+
+int op_detokenize(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = op_check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = decode(peer, served, asked, ret_problem);
+        return error_pass(r);
+}
+
+/* ---- template ---- */
+
+/* The text is rendered; the text worker makes the reply, with the ids if they are wanted. */
+static int on_rendered(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        return error_pass(encode_job_again(job, job->tokenizes, work_template, encode_job_reply,
+                                           ret_problem));
+}
+
+static int render(struct peer *peer, struct served *served, struct wire_request *asked,
+                  struct wire_problem *ret_problem)
+{
+        struct encode_job *job = encode_job_new(peer, asked, served, work_render);
+        int r;
+
+        if (!job)
+                return error_raise(-ENOMEM);
+        job->done = on_rendered;
+        job->tokenizes = asked->tokenize;
+        r = encode_job_take_messages(job, asked);
+        if (!r)
+                r = encode_job_pay_and_post(job, values_bytes(&job->talk), ret_problem);
+        if (r)
+                encode_job_free(job);
+        return error_pass(r);
+}
+
+int op_template(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = op_check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = op_check_chat(served, asked, ret_problem);
+        if (!r)
+                r = render(peer, served, asked, ret_problem);
+        return error_pass(r);
+}

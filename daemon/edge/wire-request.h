@@ -1,0 +1,208 @@
+/*
+ * A request as it came over the wire, decoded; and why one is refused.
+ *
+ * Every field is a row of the table in fields.c.  wire.h says how bytes become a request.
+ */
+#ifndef DAEMON_EDGE_WIRE_REQUEST_H
+#define DAEMON_EDGE_WIRE_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <samovar/error.h>
+#include <samovar/protocol.h>
+
+#include "daemon/edge/buffer.h"
+
+enum wire_op {
+        WIRE_HELLO,
+        WIRE_GENERATE,
+        WIRE_CANCEL,
+        WIRE_TOKENIZE,
+        WIRE_DETOKENIZE,
+        WIRE_STATUS,
+        WIRE_TEMPLATE,
+        WIRE_OPEN,
+        WIRE_APPEND,
+        WIRE_TRUNCATE,
+        WIRE_FORK,
+        WIRE_CLOSE,
+        WIRE_PIN,
+        WIRE_ATTACH,
+        WIRE_DETACH,
+        WIRE_DROP,
+        WIRE_PUBLISH,
+        WIRE_REVOKE,
+        WIRE_OP_N,
+};
+
+/* In the order of the table. */
+enum wire_field {
+        WIRE_F_OP,
+        WIRE_F_ID,
+        WIRE_F_VERSIONS,
+        WIRE_F_FEATURES,
+        WIRE_F_TRANSPORT,
+        WIRE_F_DOORBELL,
+        WIRE_F_RING_BYTES,
+        WIRE_F_MODEL,
+        WIRE_F_PROMPT,
+        WIRE_F_TOKENS,
+        WIRE_F_MAX_TOKENS,
+        WIRE_F_TEMPERATURE,
+        WIRE_F_TOP_K,
+        WIRE_F_TOP_P,
+        WIRE_F_MIN_P,
+        WIRE_F_SEED,
+        WIRE_F_STOP,
+        WIRE_F_STOP_TOKENS,
+        WIRE_F_IGNORE_EOS,
+        WIRE_F_STREAM,
+        WIRE_F_TEXT,
+        WIRE_F_MESSAGES,
+        WIRE_F_TOOLS,
+        WIRE_F_TEMPLATE_VARS,
+        WIRE_F_ADD_GENERATION_PROMPT,
+        WIRE_F_TOKENIZE,
+        WIRE_F_PRIORITY,
+        WIRE_F_DEADLINE_MS,
+        WIRE_F_HANDLE,
+        WIRE_F_LENGTH,
+        WIRE_F_COUNT,
+        WIRE_F_LOGPROBS,
+        WIRE_F_N,
+        WIRE_F_SAMPLE_INDEX,
+        WIRE_F_PIN_MS,
+        WIRE_F_KEEP_MS,
+        WIRE_F_RESUME_ID,
+        WIRE_F_FROM,
+        WIRE_F_TO,
+        WIRE_F_GROUP,
+        WIRE_FIELD_N,
+};
+
+enum wire_transport { WIRE_SOCKET, WIRE_RING, WIRE_AUTO };
+enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
+enum wire_priority { WIRE_INTERACTIVE, WIRE_NORMAL, WIRE_BACKGROUND };
+
+enum wire_to { WIRE_TO_ALL, WIRE_TO_GROUP };
+
+struct wire_text {
+        const char *bytes; /* into the frame */
+        uint32_t count;
+};
+
+/* The elements of an array, or the pairs of a map, as they lie in the frame: see values.h. */
+struct wire_values {
+        const uint8_t *bytes; /* NULL: not given */
+        uint32_t size, count;
+};
+
+/* A conversation. */
+struct wire_talk {
+        struct wire_values messages, tools, template_vars;
+        uint32_t value_count; /* in all three together */
+        bool add_generation_prompt;
+};
+
+/* A decoded request; fields that are not in `given` hold their defaults. */
+struct wire_request {
+        enum wire_op op;
+        uint32_t id;
+        uint64_t given; /* a bit for each enum wire_field; use wire_has() */
+        uint32_t version_min, version_max;
+        enum wire_transport transport;
+        enum wire_doorbell doorbell;
+        uint32_t ring_bytes; /* 0: the daemon chooses */
+        struct wire_text model;
+        /* generate, open: the prompt, unless tokens or messages are given */
+        struct wire_text prompt;
+        struct wire_text text;  /* tokenize, append */
+        const uint32_t *tokens; /* generate, detokenize, open, append */
+        uint32_t token_count;
+        struct wire_talk talk; /* generate, open, template */
+        bool tokenize;         /* template */
+        uint32_t max_tokens;
+        float temperature, top_p, min_p;
+        uint32_t top_k;
+        uint64_t seed;
+        struct wire_text stop[SMV_STOPS_MAX];
+        uint32_t stop_count;
+        uint32_t stop_tokens[SMV_STOPS_MAX];
+        uint32_t stop_token_count;
+        bool ignore_eos;
+        enum wire_priority priority;
+        uint32_t deadline_ms;  /* 0: none */
+        uint32_t stream;       /* cancel, fork, detach: the stream */
+        uint64_t handle;       /* the handle; generate: in place of a prompt */
+        uint32_t length;       /* truncate: the new length; publish: the number of tokens */
+        uint32_t count;        /* fork: the number of forks */
+        uint32_t logprobs;     /* if given: the number of likeliest tokens to report */
+        uint32_t n;            /* generate: the number of streams; 0: one */
+        uint32_t sample_index; /* of the first stream */
+        uint32_t pin_ms;       /* pin: how long; 0: no longer */
+        uint32_t keep_ms;      /* generate, open, fork; 0: ends with the connection */
+        uint64_t resume_id;    /* attach, drop: the resumable stream */
+        uint32_t from;         /* attach: the first record to send */
+        enum wire_to to;       /* publish */
+        uint32_t group;        /* ... to this group */
+        /* wire_release() frees both.  A caller that takes one must clear it here. */
+        uint32_t *memory;    /* of `tokens` */
+        struct buffer frame; /* what the texts point into, if the request owns it */
+};
+
+static inline bool wire_has(const struct wire_request *request, enum wire_field field)
+{
+        return request->given >> field & 1;
+}
+
+/* How many streams the request asks for; their numbers are id, id + 1 ... */
+static inline uint32_t wire_streams(const struct wire_request *request)
+{
+        if (request->op == WIRE_FORK)
+                return wire_has(request, WIRE_F_STREAM) ? request->count : 0;
+        return request->op != WIRE_GENERATE ? 0 : request->n ? request->n : 1;
+}
+
+/* Why a request was refused: the content of an error reply. */
+struct wire_problem {
+        enum smv_code code;
+        uint32_t id;    /* 0 if it could not be read */
+        char field[32]; /* "" if no field is to blame */
+        char message[224];
+        bool fatal; /* the connection ends after this reply */
+};
+
+enum wire_outcome {
+        WIRE_E_PARTIAL = 1, /* the frame is not whole yet */
+        WIRE_E_REFUSED = 2, /* *ret_problem has the reason */
+};
+
+/* Fills the problem and returns WIRE_E_REFUSED.  `format` is as for printf(). */
+int wire_refuse(struct wire_problem *ret_problem, enum smv_code code, uint32_t id,
+                const char *field, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/*
+ * Makes text of a client fit to be shown: cut, without control bytes and without half characters.
+ */
+void wire_shown(char ret_shown[32], const char *name, size_t bytes);
+
+const char *wire_op_name(enum wire_op op);
+
+/*
+ * A field of the protocol.  A number's range is [low, high].  For a text or an array, the range is
+ * that of its count.
+ */
+struct wire_row {
+        const char *name;
+        enum wire_field field;
+        /* "uint", "float", "bool", "text", "ids", "uints", "texts", "maps", "map" */
+        const char *type;
+        double low, high;
+        bool above;             /* a float's: low itself is refused */
+        uint32_t member_max;    /* texts: the most bytes of one text; the least are 1 */
+        uint32_t ops, required; /* 1u << enum wire_op */
+};
+
+#endif

@@ -1,0 +1,407 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/engine/engine-state.h"
+#include "daemon/engine/model.h"
+#include "daemon/engine/sampler.h"
+#include "daemon/base/error.h"
+#include "daemon/base/sys.h"
+#include "daemon/text/tokenizer.h"
+
+/*
+ * A reader's head is impossible: nothing more is written, the channel's requests end, and the loop
+ * hangs up.
+ */
+static void shut_channel(struct engine *engine, struct channel *channel)
+{
+        channel->shut = true;
+        channel_raise(&channel->broken);
+        publish_call_loop(engine->publish, channel);
+        engine_cancel_all(engine, channel, SMV_END_CANCELLED, SMV_OK);
+}
+
+static void report_free_bytes(struct engine *engine)
+{
+        for (uint32_t i = 0; i < engine->active_count; i++) {
+                struct channel *channel = engine->active[i];
+                /* for a shut channel: records that are never written always fit */
+                uint64_t free_bytes = UINT64_MAX / 2;
+
+                if (!channel->shut && publish_free_bytes(channel, &free_bytes))
+                        shut_channel(engine, channel);
+                engine_note(engine, &(struct sched_event){ .kind = SCHED_SPACE,
+                                                           .channel = channel->number,
+                                                           .free_bytes = free_bytes });
+        }
+}
+
+/*
+ * Moves the average by an eighth towards this request's time in its slot.  The loop uses it to
+ * estimate when others get a slot.
+ */
+static void learn_slot_time(const struct engine *engine, const struct request *request)
+{
+        counter *slot_ns = &engine->conf.stats->slot_ns;
+        uint64_t known = counter_get(slot_ns), seen;
+
+        if (!request->first_row_ns)
+                return;
+        seen = engine_now(engine) - request->first_row_ns;
+        counter_set(slot_ns, known ? known - known / 8 + seen / 8 : seen);
+}
+
+static void retire(struct engine *engine, struct request *request)
+{
+        struct channel *channel = request->channel;
+        uint32_t at = 0;
+
+        learn_slot_time(engine, request);
+        engine->requests[request->number] = NULL;
+        channel->retired++;
+        engine_post_retired(engine, request);
+        if (--channel->live_count)
+                return;
+        while (engine->active[at] != channel)
+                at++;
+        engine->active[at] = engine->active[--engine->active_count];
+        if (channel->hung_up)
+                engine->gone[engine->gone_count++] = channel;
+}
+
+/*
+ * Writes the ENDs of requests that the scheduler has released.  A client that reads an END finds
+ * everything free that the request had.  ENDs without ring space stay, in order.
+ */
+static void write_ends(struct engine *engine)
+{
+        uint32_t left = 0;
+
+        for (uint32_t i = 0; i < engine->end_count; i++)
+                channel_lower(&engine->ends[i].request->channel->end_blocked);
+        for (uint32_t i = 0; i < engine->end_count; i++) {
+                const struct plan_end end = engine->ends[i];
+                struct channel *channel = end.request->channel;
+                uint64_t pending_bytes = sched_pending_bytes(engine->sched, channel->number);
+                bool freed = end.request->state == REQUEST_RETIRED;
+
+                if (freed && !publish_end(engine->publish, end.request, end.reason, end.code,
+                                          pending_bytes)) {
+                        retire(engine, end.request);
+                        continue;
+                }
+                if (freed)
+                        channel_raise(&channel->end_blocked);
+                engine->ends[left++] = end;
+        }
+        engine->end_count = left;
+}
+
+/*
+ * Handles the plan's ENDs; then makes everything written so far visible.  The request's own state
+ * says which of the ENDs are retired.
+ */
+static void finish_plan(struct engine *engine)
+{
+        const struct plan *plan = &engine->plan;
+
+        for (uint32_t i = 0; i < plan->end_count; i++) {
+                assert(engine->end_count < engine->conf.sched.requests_max);
+                engine->ends[engine->end_count++] = plan->ends[i];
+                if (plan->ends[i].code == SMV_NUMERIC)
+                        counter_add(&engine->conf.stats->numeric_faults, 1);
+        }
+        counter_add(&engine->conf.stats->streams_ended, plan->end_count);
+
+        write_ends(engine);
+        publish_flush(engine->publish);
+
+        for (uint32_t i = 0; i < engine->gone_count; i++)
+                engine_post(engine, MAIL_CHANNEL_GONE, engine->gone[i], 0);
+        engine->gone_count = 0;
+}
+
+static void update_stats(struct engine *engine)
+{
+        struct stats *stats = engine->conf.stats;
+        struct sched_counts counts;
+
+        sched_count(engine->sched, &counts);
+        counter_set(&stats->blocks_total, counts.blocks_total);
+        counter_set(&stats->blocks_free, counts.blocks_free);
+        counter_set(&stats->blocks_cached, counts.blocks_cached);
+        counter_set(&stats->blocks_in_use, counts.blocks_in_use);
+        counter_set(&stats->blocks_reserved, counts.blocks_reserved);
+        counter_set(&stats->blocks_evicted, counts.evictions);
+        counter_set(&stats->blocks_copied, counts.copies);
+        counter_set(&stats->waiting, counts.waiting);
+        counter_set(&stats->running, counts.running);
+        counter_set(&stats->stalled, counts.stalled);
+        counter_set(&stats->passed_over, counts.passed_over);
+        counter_set(&stats->preemptions, counts.preemptions);
+        counter_set(&stats->prompt_row_ns, counts.prompt_row_ns);
+        counter_set(&stats->prompt_far_ns, counts.prompt_far_ns);
+        counter_set(&stats->ending, counts.ending);
+        counter_set(&stats->ends_unsent, engine->end_count);
+        counter_set(&stats->channels_open, engine->active_count);
+}
+
+/* At most every USAGE_SNAPSHOT_NS while steps run, but always before the engine sleeps. */
+static void write_usage_snapshot(struct engine *engine)
+{
+        struct usage_snapshot *usage_snapshot = engine->conf.usage_snapshot;
+        bool is_idle = !engine->plan.row_count && engine->launched == engine->collected;
+        uint64_t now = engine_now(engine);
+        uint32_t count;
+
+        if (!is_idle && now - engine->usage_snapshot_ns < USAGE_SNAPSHOT_NS)
+                return;
+        engine->usage_snapshot_ns = now;
+        count = sched_users(engine->sched, engine->users, usage_snapshot_capacity(usage_snapshot));
+        usage_snapshot_begin(usage_snapshot);
+        for (uint32_t i = 0; i < count; i++)
+                usage_snapshot_put(usage_snapshot,
+                                   &(struct usage_row){ .uid = engine->users[i].uid,
+                                                        .blocks = engine->users[i].blocks,
+                                                        .cached = engine->users[i].cached });
+        usage_snapshot_end(usage_snapshot);
+}
+
+static struct batch *batch_of(struct engine *engine, uint64_t plan)
+{
+        return &engine->batches[plan % engine->conf.sched.depth];
+}
+
+static void launch(struct engine *engine)
+{
+        const struct plan *plan = &engine->plan;
+        struct batch *batch = batch_of(engine, plan->number);
+        uint64_t now = engine_now(engine);
+        uint32_t prompt_rows = 0;
+        int r;
+
+        for (uint32_t i = 0; i < plan->row_count; i++) {
+                struct request *request = plan->rows[i].sequence->request;
+
+                if (!request->first_row_ns)
+                        request->first_row_ns = now;
+                prompt_rows += plan->rows[i].position < request->prompt_count;
+        }
+        counter_add(&engine->conf.stats->steps, 1);
+        counter_add(&engine->conf.stats->rows, plan->row_count);
+        counter_add(&engine->conf.stats->tokens_in, prompt_rows);
+
+        batch_build(batch, plan);
+        engine->launched = plan->number;
+        r = model_forward(engine->conf.served->model, &batch->step);
+        if (r)
+                engine_fail(engine, error_pass(r));
+}
+
+/* Writes one row's token into the ring, unless its stream is over; then tells the scheduler. */
+static void take_result(struct engine *engine, const struct batch *batch, uint32_t want)
+{
+        struct request *request = batch->want_sequences[want]->request;
+        uint32_t row = batch->want[want], token = engine->tokens[want];
+        enum sched_verdict verdict = sampler_judge(request, token);
+
+        if (request->state != REQUEST_ENDING) {
+                struct logprob logprobs[PICK_LOGPROBS_MAX];
+
+                if (request->sampling.logprobs && verdict != SCHED_NUMERIC)
+                        model_logprobs(engine->conf.served->model, batch->step.number, want,
+                                       logprobs);
+                request->last_token_ns = engine_now(engine);
+                if (!request->first_token_ns)
+                        request->first_token_ns = request->last_token_ns;
+                verdict = publish_token(engine->publish, request, token, logprobs,
+                                        batch->rows[row].position + 1, verdict);
+                counter_add(&engine->conf.stats->tokens_out, request->max_tokens > 0);
+        }
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
+                                                   .plan = batch->step.number,
+                                                   .row = row,
+                                                   .token = token,
+                                                   .verdict = verdict });
+}
+
+static void collect(struct engine *engine)
+{
+        uint64_t number = engine->collected + 1;
+        const struct batch *batch = batch_of(engine, number);
+        int r;
+
+        r = engine->failed ? engine->failed
+                           : model_collect(engine->conf.served->model, number, engine->tokens);
+        if (r) {
+                engine_fail(engine, error_pass(r));
+                for (uint32_t i = 0; i < batch->step.want_count; i++)
+                        engine->tokens[i] = PICK_NOT_FINITE;
+        }
+        for (uint32_t i = 0; i < batch->step.want_count; i++)
+                take_result(engine, batch, i);
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
+        engine->collected = number;
+}
+
+/*
+ * Before sleeping: tells every reader that the engine waits for it.  True if a reader has read on
+ * meanwhile.
+ */
+static bool declare_stalls(struct engine *engine)
+{
+        bool moved = false;
+
+        for (uint32_t i = 0; i < engine->active_count; i++) {
+                struct channel *channel = engine->active[i];
+
+                if (!channel_is_up(&channel->stalled) && !channel->shut)
+                        moved |= !channel_stall(channel);
+        }
+        return moved;
+}
+
+/* One turn.  Returns the time until which there is nothing to do; 0: there is more to do now. */
+static uint64_t turn(struct engine *engine)
+{
+        const struct plan *plan = &engine->plan;
+        uint64_t in_flight;
+
+        report_free_bytes(engine);
+        sched_next(engine->sched, engine_now(engine), &engine->plan);
+        finish_plan(engine);
+        update_stats(engine);
+        write_usage_snapshot(engine);
+
+        if (plan->row_count)
+                launch(engine);
+
+        in_flight = engine->launched - engine->collected;
+        if (in_flight && (in_flight == engine->conf.sched.depth || !plan->row_count)) {
+                collect(engine);
+                return 0;
+        }
+        if (in_flight || ((plan->stalled || engine->end_count) && declare_stalls(engine)))
+                return 0;
+        return plan->wake_ns;
+}
+
+/* While the weights are read: no request starts, but a cancelled or hung-up one gets its END. */
+static bool while_loading(void *arg)
+{
+        struct engine *engine = arg;
+
+        engine_take_mail(engine, 0);
+        if (engine->stopped)
+                return false;
+        (void)turn(engine);
+        return true;
+}
+
+static void load(struct engine *engine)
+{
+        int r;
+
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_PAUSE });
+        r = loading_run(&engine->conf.loading, engine->conf.served->model, engine->conf.stats,
+                        while_loading, engine);
+        if (r && !engine->stopped)
+                engine_fail(engine, error_pass(r));
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_RESUME });
+}
+
+static void *engine_main(void *arg)
+{
+        struct engine *engine = arg;
+        uint64_t sleep_until = 0;
+
+        load(engine);
+        while (!engine->stopped) {
+                engine_take_mail(engine, sleep_until);
+                if (!engine->stopped)
+                        sleep_until = turn(engine);
+        }
+        engine_post(engine, MAIL_STOPPED, NULL, 0);
+        return NULL;
+}
+
+static struct engine *engine_free(struct engine *engine)
+{
+        for (uint32_t i = 0; i < DEPTH_MAX; i++)
+                batch_deinit(&engine->batches[i]);
+        plan_deinit(&engine->plan);
+        publish_free(engine->publish);
+        sched_free(engine->sched);
+        free(engine->tokens);
+        free(engine->requests);
+        free(engine->active);
+        free(engine->gone);
+        free(engine->ends);
+        free(engine->users);
+        free(engine);
+        return NULL;
+}
+
+static int engine_init(struct engine *engine, const struct engine_conf *conf)
+{
+        const struct publish_conf publish_conf = {
+                .requests_max = conf->sched.requests_max,
+                .channels = conf->sched.channels,
+                .piece_max = tokenizer_piece_max(conf->served->tokenizer),
+                .waker = conf->waker,
+                .wake_inline = conf->wake_inline,
+        };
+        int r;
+
+        engine->conf = *conf;
+        r = sched_new(&conf->sched, &engine->sched);
+        if (!r)
+                r = plan_init(&engine->plan, &conf->sched);
+        if (!r)
+                r = publish_new(&publish_conf, &engine->publish);
+        for (uint32_t i = 0; !r && i < conf->sched.depth; i++)
+                r = batch_init(&engine->batches[i], &conf->sched);
+        if (r)
+                return error_pass(r);
+
+        engine->tokens = calloc(conf->sched.rows, sizeof(*engine->tokens));
+        engine->requests = calloc(conf->sched.requests_max, sizeof(struct request *));
+        engine->active = calloc(conf->sched.channels, sizeof(struct channel *));
+        engine->gone = calloc(conf->sched.channels, sizeof(struct channel *));
+        engine->ends = calloc(conf->sched.requests_max, sizeof(*engine->ends));
+        engine->users =
+                calloc(usage_snapshot_capacity(conf->usage_snapshot), sizeof(*engine->users));
+        if (!engine->tokens || !engine->requests || !engine->active || !engine->gone ||
+            !engine->ends || !engine->users)
+                return error_raise(-ENOMEM);
+        update_stats(engine);
+        return 0;
+}
+
+int engine_start(const struct engine_conf *conf, struct engine **ret_engine)
+{
+        struct engine *engine = calloc(1, sizeof(*engine));
+        int r;
+
+        assert(conf->sched.depth >= 1 && conf->sched.depth <= DEPTH_MAX);
+        if (!engine)
+                return error_raise(-ENOMEM);
+        r = engine_init(engine, conf);
+        if (!r)
+                r = sys_thread(&engine->thread, "smv-engine", engine_main, engine);
+        if (r) {
+                engine_free(engine);
+                return error_pass(r);
+        }
+        *ret_engine = engine;
+        return 0;
+}
+
+struct engine *engine_join(struct engine *engine)
+{
+        if (!engine)
+                return NULL;
+        pthread_join(engine->thread, NULL);
+        return engine_free(engine);
+}

@@ -1,0 +1,21 @@
+/*
+ * The sizes that a model is opened for, as its stages and its memory estimate need them, too.
+ */
+#ifndef DAEMON_ENGINE_MODEL_CONF_H
+#define DAEMON_ENGINE_MODEL_CONF_H
+
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+
+struct model_conf {
+        uint32_t rows_max;  /* rows of a step, at most */
+        uint32_t wants_max; /* wanted rows (rows with logits) of a step, at most */
+        uint32_t blocks;    /* of the KV pool */
+        enum kv_type kv;
+        uint32_t host_layers; /* number of first layers on the host; fewer than all; 0: none */
+        /* the backend of these layers when the model is opened; its memory is the host's */
+        struct kernels *host;
+};
+
+#endif

@@ -1,0 +1,176 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/files/trait-reader.h"
+
+void trait_reader_fault(struct trait_reader *rd, const char *format, ...)
+{
+        va_list args;
+
+        if (rd->r)
+                return;
+        rd->r = -EINVAL;
+        va_start(args, format);
+        vsnprintf(rd->why, rd->why_bytes, format, args);
+        va_end(args);
+}
+
+bool trait_reader_has(struct trait_reader *rd, const char *key)
+{
+        snprintf(rd->key, sizeof(rd->key), "%s%s", *key == '.' ? rd->prefix : "", key);
+        return rd->kind->find(rd);
+}
+
+/* True: the key is there.  If it is absent and `absent` is NULL, that is a fault. */
+static bool found(struct trait_reader *rd, const char *key, const void *absent)
+{
+        bool has = trait_reader_has(rd, key);
+
+        if (!has && !absent)
+                trait_reader_fault(rd, "%s '%s' is missing", rd->kind->whose, rd->key);
+        return has;
+}
+
+uint32_t trait_reader_whole(struct trait_reader *rd, const char *key, uint32_t low, uint32_t high,
+                            const uint32_t *absent)
+{
+        uint32_t value;
+
+        if (!found(rd, key, absent))
+                return absent ? *absent : low;
+        if (!rd->kind->whole(rd, &value)) {
+                trait_reader_fault(rd, "%s '%s' is not a whole number of 32 bits", rd->kind->whose,
+                                   rd->key);
+                return low;
+        }
+        if (value < low || value > high) {
+                trait_reader_fault(rd, "%s '%s' is %" PRIu32 ", not %" PRIu32 " to %" PRIu32,
+                                   rd->kind->whose, rd->key, value, low, high);
+                return low;
+        }
+        return value;
+}
+
+double trait_reader_real(struct trait_reader *rd, const char *key, double low, double high,
+                         const double *absent)
+{
+        double value;
+
+        if (!found(rd, key, absent))
+                return absent ? *absent : low;
+        if (!rd->kind->real(rd, &value)) {
+                trait_reader_fault(rd, "%s '%s' is not a real number", rd->kind->whose, rd->key);
+                return low;
+        }
+        if (!(value >= low && value <= high)) { /* also catches NaN */
+                trait_reader_fault(rd, "%s '%s' is %g, not %g to %g", rd->kind->whose, rd->key,
+                                   value, low, high);
+                return low;
+        }
+        return value;
+}
+
+bool trait_reader_flag(struct trait_reader *rd, const char *key, bool absent)
+{
+        bool value = absent;
+
+        if (trait_reader_has(rd, key) && !rd->kind->flag(rd, &value))
+                trait_reader_fault(rd, "%s '%s' is not true or false", rd->kind->whose, rd->key);
+        return value;
+}
+
+const char *trait_reader_text(struct trait_reader *rd, const char *key)
+{
+        const char *text = NULL;
+
+        if (trait_reader_has(rd, key) && !(text = rd->kind->text(rd)))
+                trait_reader_fault(rd, "%s '%s' is not a string", rd->kind->whose, rd->key);
+        return text;
+}
+
+static bool says_nothing(const struct trait_reader *rd, double harmless)
+{
+        uint32_t whole;
+        double real;
+        bool flag;
+
+        if (rd->kind->flag(rd, &flag))
+                return !flag;
+        if (rd->kind->whole(rd, &whole))
+                real = whole;
+        else if (!rd->kind->real(rd, &real))
+                return false;
+        return real == 0 || real == harmless;
+}
+
+void trait_reader_refuse(struct trait_reader *rd, const struct refusal *refusals, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (trait_reader_has(rd, refusals[i].key) &&
+                    !says_nothing(rd, refusals[i].harmless))
+                        trait_reader_fault(rd, "%s '%s' has a value that is not supported yet",
+                                           rd->kind->whose, rd->key);
+}
+
+uint32_t trait_reader_head_dim(struct trait_reader *rd, const char *key, const struct traits *t)
+{
+        uint32_t share = t->width / t->heads;
+
+        if (!trait_reader_has(rd, key) &&
+            (t->width % t->heads || share < 2 || share > HEAD_DIM_MAX)) {
+                trait_reader_fault(rd,
+                                   "a width of %" PRIu32 " and %" PRIu32
+                                   " heads do not give heads of 2 to %u numbers",
+                                   t->width, t->heads, HEAD_DIM_MAX);
+                return 2;
+        }
+        return trait_reader_whole(rd, key, 2, HEAD_DIM_MAX, &share);
+}
+
+void traits_add_eos(struct trait_reader *rd, struct traits *t, uint32_t id)
+{
+        for (uint32_t i = 0; i < t->eos_count; i++)
+                if (t->eos[i] == id)
+                        return;
+        if (t->eos_count == TRAITS_EOS_MAX)
+                trait_reader_fault(rd, "more than %u tokens that end a stream", TRAITS_EOS_MAX);
+        else
+                t->eos[t->eos_count++] = id;
+}
+
+static void check_rope(struct trait_reader *rd, struct traits *t)
+{
+        struct rope_shape *rope = &t->rope;
+        bool by_parts = rope->scaling == ROPE_LLAMA3 || rope->scaling == ROPE_YARN;
+        double stretched = rope->trained * rope->factor;
+
+        if (rope->dims % 2)
+                trait_reader_fault(
+                        rd, "rope rotates %" PRIu32 " numbers of a head, which is an odd count",
+                        rope->dims);
+        if (!(rope->base > 1))
+                trait_reader_fault(rd, "rope's base is %g, which is not greater than 1",
+                                   rope->base);
+        if (by_parts && !(rope->low < rope->high))
+                trait_reader_fault(rd, "rope is scaled between %g turns and %g: no range",
+                                   rope->low, rope->high);
+        /* Files with YaRN give the context before the stretching, or after it. */
+        if (rope->scaling == ROPE_YARN && stretched > t->context)
+                t->context = stretched < CONTEXT_MAX ? (uint32_t)stretched : CONTEXT_MAX;
+}
+
+void traits_check(struct trait_reader *rd, struct traits *t)
+{
+        if (t->vocab < 2 || t->vocab > VOCAB_MAX)
+                trait_reader_fault(rd, "the vocabulary has %" PRIu32 " tokens, not 2 to %u",
+                                   t->vocab, VOCAB_MAX);
+        if (t->heads % t->kv_heads)
+                trait_reader_fault(rd,
+                                   "%" PRIu32 " heads are not a multiple of %" PRIu32 " kv heads",
+                                   t->heads, t->kv_heads);
+        check_rope(rd, t);
+        t->attend_scale = (float)(1 / sqrt((double)t->head_dim));
+}

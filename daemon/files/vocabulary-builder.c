@@ -1,0 +1,273 @@
+#include "daemon/files/vocabulary-builder.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/files/vocabulary.h"
+
+#define BAR "\xE2\x96\x81"
+
+/* Everything that vocabulary_close() frees. */
+struct made {
+        struct vocabulary v; /* first: it is the public part */
+        struct entry *entries;
+        struct merge *merges;
+        char *bytes;
+};
+
+/* Names that GGUF files and others use. */
+static const struct {
+        const char *name;
+        enum vocabulary_splitter splitter;
+} splitters[] = {
+        { "none", SPLITTER_NONE },       { "gpt2", SPLITTER_GPT2 },
+        { "gpt-2", SPLITTER_GPT2 },      { "llama3", SPLITTER_LLAMA3 },
+        { "llama-v3", SPLITTER_LLAMA3 }, { "llama-bpe", SPLITTER_LLAMA3 },
+        { "qwen2", SPLITTER_QWEN2 },     { "deepseek-r1-qwen", SPLITTER_QWEN2 },
+};
+
+enum vocabulary_splitter splitter_named(const char *name)
+{
+        for (size_t i = 0; i < sizeof(splitters) / sizeof(*splitters); i++)
+                if (!strcmp(splitters[i].name, name))
+                        return splitters[i].splitter;
+        return SPLITTER_N;
+}
+
+int vocabulary_builder_begin(struct vocabulary_builder *m, uint64_t entries, uint64_t merges,
+                             size_t bytes, char *why, size_t why_bytes)
+{
+        int r;
+
+        *m = (struct vocabulary_builder){ .why = why,
+                                          .why_bytes = why_bytes,
+                                          .bytes_capacity = bytes };
+        m->v.bos = m->v.eos = m->v.unknown = VOCABULARY_NONE;
+        if (!entries || entries > VOCABULARY_ENTRIES_MAX)
+                return vocabulary_builder_refuse(m,
+                                                 "a vocabulary of %" PRIu64 " tokens, not 1 to %u",
+                                                 entries, VOCABULARY_ENTRIES_MAX);
+        if (merges > VOCABULARY_MERGES_MAX)
+                return vocabulary_builder_refuse(m, "%" PRIu64 " merges, more than %u", merges,
+                                                 VOCABULARY_MERGES_MAX);
+        m->entry_capacity = (uint32_t)entries;
+        m->merge_capacity = (uint32_t)merges;
+        m->entries = calloc(entries, sizeof(*m->entries));
+        m->merges = calloc(merges + 1, sizeof(*m->merges));
+        m->given = calloc(entries / 64 + 1, sizeof(*m->given));
+        m->bytes = malloc(bytes + 1);
+        r = m->entries && m->merges && m->given && m->bytes ? 0 : error_raise(-ENOMEM);
+        if (!r)
+                r = wordmap_new(m->entry_capacity, &m->by_name);
+        if (r)
+                return error_pass(errtext_set(why, why_bytes, r, "out of memory for its tables"));
+        return 0;
+}
+
+void vocabulary_builder_free(struct vocabulary_builder *m)
+{
+        free(m->entries);
+        free(m->merges);
+        free(m->given);
+        free(m->bytes);
+        wordmap_free(m->by_name);
+}
+
+/* The byte of a letter of one or two bytes of UTF-8; a printable byte is its own letter. */
+static bool read_letter(const char *name, size_t bytes, size_t *at, char *ret_byte)
+{
+        static const struct {
+                uint16_t first, last; /* bytes without a printable character of their own */
+                uint16_t letter;      /* the letter of `first`; the others follow it */
+        } others[] = { { 0, 32, 256 }, { 127, 160, 289 }, { 173, 173, 323 } };
+        uint8_t a = (uint8_t)name[*at];
+        uint32_t code = a;
+
+        if (a >= 0x80) {
+                if (a < 0xC2 || a > 0xDF || bytes - *at < 2 ||
+                    ((uint8_t)name[*at + 1] & 0xC0) != 0x80)
+                        return false;
+                code = (a & 0x1Fu) << 6 | ((uint8_t)name[++*at] & 0x3Fu);
+        }
+        ++*at;
+        for (unsigned i = 0; i < 3; i++) {
+                if (code >= others[i].first && code <= others[i].last)
+                        return false; /* this byte is written with another letter */
+                if (code - others[i].letter <= (unsigned)(others[i].last - others[i].first)) {
+                        *ret_byte = (char)(code - others[i].letter + others[i].first);
+                        return true;
+                }
+        }
+        *ret_byte = (char)code;
+        return code < 256;
+}
+
+static bool read_letters(const char *name, size_t bytes, char *to, size_t *ret_bytes)
+{
+        size_t at = 0, count = 0;
+
+        while (at < bytes)
+                if (!read_letter(name, bytes, &at, &to[count++]))
+                        return false;
+        *ret_bytes = count;
+        return true;
+}
+
+static size_t read_bars(const char *name, size_t bytes, char *to)
+{
+        size_t count = 0;
+
+        for (size_t at = 0; at < bytes;) {
+                if (bytes - at >= 3 && !memcmp(name + at, BAR, 3)) {
+                        to[count++] = ' ';
+                        at += 3;
+                } else {
+                        to[count++] = name[at++];
+                }
+        }
+        return count;
+}
+
+static int hex(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool read_hex(const char *name, size_t bytes, char *to)
+{
+        if (bytes != 6 || memcmp(name, "<0x", 3) || name[5] != '>' || hex(name[3]) < 0 ||
+            hex(name[4]) < 0)
+                return false;
+        *to = (char)(hex(name[3]) * 16 + hex(name[4]));
+        return true;
+}
+
+int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, const char *name,
+                                 size_t bytes, enum entry_kind kind, enum spelling spelling,
+                                 float score)
+{
+        char *to = m->bytes + m->bytes_used;
+        size_t count = bytes;
+
+        if (id >= m->entry_capacity)
+                return vocabulary_builder_refuse(m, "token id %" PRIu64 ", but there are %u tokens",
+                                                 id, m->entry_capacity);
+        if (vocabulary_builder_has(m, id))
+                return vocabulary_builder_refuse(m, "token id %" PRIu64 " occurs twice", id);
+        assert(bytes <= m->bytes_capacity - m->bytes_used);
+        if (spelling == SPELT_HEX) {
+                if (!read_hex(name, bytes, to))
+                        return vocabulary_builder_refuse(
+                                m, "token %" PRIu64 " is a byte, but is not written like <0x00>",
+                                id);
+                count = 1;
+        } else if (spelling == SPELT_BARS) {
+                count = read_bars(name, bytes, to);
+        } else if (spelling == SPELT_PLAIN || !read_letters(name, bytes, to, &count)) {
+                /* A name not made of these letters is kept as it is, and no text produces it. */
+                if (spelling == SPELT_LETTERS)
+                        kind = ENTRY_UNUSED;
+                count = bytes;
+                memcpy(to, name, bytes);
+        }
+        if (count > VOCABULARY_ENTRY_BYTES_MAX)
+                return vocabulary_builder_refuse(m,
+                                                 "token %" PRIu64 " has %zu bytes, the limit is %u",
+                                                 id, count, VOCABULARY_ENTRY_BYTES_MAX);
+        m->bytes_used += count;
+        m->given[id / 64] |= UINT64_C(1) << id % 64;
+        m->entries[id] = (struct entry){ to, (uint32_t)count, score, (uint8_t)kind, 0 };
+        wordmap_put(m->by_name, name, bytes, (uint32_t)id);
+        return 0;
+}
+
+void vocabulary_builder_set_strips(struct vocabulary_builder *m, uint32_t id, unsigned strips)
+{
+        m->entries[id].strips = (uint8_t)strips;
+}
+
+bool vocabulary_builder_has(const struct vocabulary_builder *m, uint64_t id)
+{
+        return id < m->entry_capacity && m->given[id / 64] >> id % 64 & 1;
+}
+
+uint32_t vocabulary_builder_find(const struct vocabulary_builder *m, const char *name, size_t bytes)
+{
+        return wordmap_get(m->by_name, name, bytes);
+}
+
+int vocabulary_builder_add_merge(struct vocabulary_builder *m, const char *left, size_t left_bytes,
+                                 const char *right, size_t right_bytes)
+{
+        char both[4 * VOCABULARY_ENTRY_BYTES_MAX];
+        struct merge merge = { vocabulary_builder_find(m, left, left_bytes),
+                               vocabulary_builder_find(m, right, right_bytes), VOCABULARY_NONE };
+        uint32_t rank = m->v.merge_count;
+
+        assert(rank < m->merge_capacity);
+        if (left_bytes + right_bytes <= sizeof(both)) {
+                memcpy(both, left, left_bytes);
+                memcpy(both + left_bytes, right, right_bytes);
+                merge.result = vocabulary_builder_find(m, both, left_bytes + right_bytes);
+        }
+        if (merge.left == VOCABULARY_NONE || merge.right == VOCABULARY_NONE ||
+            merge.result == VOCABULARY_NONE)
+                return vocabulary_builder_refuse(
+                        m, "merge %u uses or gives a text that is not a token", rank);
+        m->merges[m->v.merge_count++] = merge;
+        return 0;
+}
+
+int vocabulary_builder_add_merge_line(struct vocabulary_builder *m, const char *line, size_t bytes)
+{
+        const char *blank = memchr(line, ' ', bytes);
+        size_t left = blank ? (size_t)(blank - line) : 0;
+
+        if (!left || left + 1 == bytes || memchr(blank + 1, ' ', bytes - left - 1))
+                return vocabulary_builder_refuse(
+                        m, "merge %u is not two tokens with a blank between them",
+                        m->v.merge_count);
+        return error_pass(vocabulary_builder_add_merge(m, line, left, blank + 1, bytes - left - 1));
+}
+
+int vocabulary_builder_finish(struct vocabulary_builder *m, struct vocabulary **ret_vocabulary)
+{
+        struct made *made = calloc(1, sizeof(*made));
+
+        if (!made)
+                return error_raise(
+                        errtext_set(m->why, m->why_bytes, -ENOMEM, "out of memory for its tables"));
+        /* An id that the file leaves out still exists, but no text produces it. */
+        for (uint32_t id = 0; id < m->entry_capacity; id++)
+                if (!vocabulary_builder_has(m, id))
+                        m->entries[id] = (struct entry){ .bytes = "", .kind = ENTRY_UNUSED };
+        made->v = m->v;
+        made->v.entry_count = m->entry_capacity;
+        made->v.entries = made->entries = m->entries;
+        made->v.merges = made->merges = m->merges;
+        made->bytes = m->bytes;
+        m->entries = NULL;
+        m->merges = NULL;
+        m->bytes = NULL;
+        vocabulary_builder_free(m);
+        *m = (struct vocabulary_builder){ 0 };
+        *ret_vocabulary = &made->v;
+        return 0;
+}
+
+struct vocabulary *vocabulary_close(struct vocabulary *v)
+{
+        struct made *made = (struct made *)v;
+
+        if (!made)
+                return NULL;
+        free(made->entries);
+        free(made->merges);
+        free(made->bytes);
+        free(made);
+        return NULL;
+}

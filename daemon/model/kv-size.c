@@ -1,0 +1,152 @@
+#include "daemon/model/kv-size.h"
+
+#include <errno.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+
+#define SPARE_PART 16u
+#define SPARE_MAX  ((uint64_t)1 << 30)
+#define BLOCKS_MAX (UINT32_MAX / 2)
+#define ENOUGH     512u /* in blocks: 8192 positions */
+#define MIB        1048576.0
+
+static uint64_t add_or_max(uint64_t a, uint64_t b)
+{
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t mul_or_max(uint64_t a, uint64_t b)
+{
+        uint64_t product;
+
+        return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+uint64_t kv_size_reserve(uint64_t left)
+{
+        return least(left / SPARE_PART, SPARE_MAX);
+}
+
+/* Blocks of that many sequences at full length; at least of one sequence. */
+static uint64_t full(const struct kv_size_conf *conf, uint32_t sequences)
+{
+        return (uint64_t)(sequences ? sequences : 1) * conf->blocks_per_sequence;
+}
+
+static uint64_t requested_blocks(const struct kv_size_conf *conf)
+{
+        return conf->requested / (conf->host.block + conf->own.block);
+}
+
+/* Bytes that are taken from this memory for anything but the pool. */
+static uint64_t taken_of(const struct kv_size_conf *conf, const struct kv_size_memory *memory)
+{
+        uint64_t taken =
+                add_or_max(add_or_max(memory->weights, memory->activations), memory->scratch);
+
+        return memory == &conf->own ? add_or_max(taken, kv_size_reserve(memory->available)) : taken;
+}
+
+/* Says what does not fit, how much memory there is, and what it is needed for. */
+static int refuse(const struct kv_size_conf *conf, const struct kv_size_memory *memory,
+                  const char *what, uint64_t blocks, char *why, size_t why_bytes)
+{
+        uint64_t needed = add_or_max(taken_of(conf, memory), mul_or_max(blocks, memory->block));
+        double missing = (double)(needed - memory->available) / MIB;
+
+        if (memory == &conf->host)
+                return error_raise(errtext_set(
+                        why, why_bytes, -EINVAL,
+                        "%s not fit in memory: of %.1f MiB available, weights take %.1f and "
+                        "activations %.1f; %.1f MiB are missing",
+                        what, (double)memory->available / MIB, (double)memory->weights / MIB,
+                        (double)memory->activations / MIB, missing));
+        return error_raise(errtext_set(
+                why, why_bytes, -EINVAL,
+                "%s not fit backend %s: of %.1f MiB that are free there, weights take %.1f, "
+                "activations %.1f, scratch %.1f, and %.1f stay reserved; %.1f MiB are missing",
+                what, conf->backend, (double)memory->available / MIB, (double)memory->weights / MIB,
+                (double)memory->activations / MIB, (double)memory->scratch / MIB,
+                (double)kv_size_reserve(memory->available) / MIB, missing));
+}
+
+/* Checks that this memory has space for `blocks`, and for the whole pool that was asked for. */
+static int check_space(const struct kv_size_conf *conf, const struct kv_size_memory *memory,
+                       uint64_t blocks, char *why, size_t why_bytes)
+{
+        uint64_t taken = taken_of(conf, memory);
+        uint64_t space = taken < memory->available ? memory->available - taken : 0;
+        bool shared = conf->host.block && conf->own.block;
+        char what[96];
+
+        if (space / memory->block < blocks) {
+                snprintf(what, sizeof(what), "%s and %s of KV do",
+                         shared ? "the layers planned for it" : "the model",
+                         blocks > 1 ? "a sequence's blocks" : "a block");
+                return refuse(conf, memory, what, blocks, why, why_bytes);
+        }
+        if (space / memory->block < requested_blocks(conf)) {
+                snprintf(what, sizeof(what), "--kv-bytes: %.1f MiB do",
+                         (double)conf->requested / MIB);
+                return refuse(conf, memory, what, requested_blocks(conf), why, why_bytes);
+        }
+        return 0;
+}
+
+int kv_size_fits_backend(const struct kv_size_conf *conf, char *why, size_t why_bytes)
+{
+        uint64_t blocks = conf->requested ? 1 : least(conf->blocks_per_sequence, ENOUGH);
+
+        return error_pass(check_space(conf, &conf->own, blocks, why, why_bytes));
+}
+
+/* As many blocks as fit, but no more than all sequences need. */
+static uint64_t fill_own(const struct kv_size_conf *conf)
+{
+        return least((conf->own.available - taken_of(conf, &conf->own)) / conf->own.block,
+                     full(conf, conf->sequences));
+}
+
+/* Takes at most a quarter: other programs on the machine need memory too. */
+static uint64_t fill_host(const struct kv_size_conf *conf)
+{
+        uint64_t quarter = conf->host.available / 4 / conf->host.block;
+        uint64_t space = (conf->host.available - taken_of(conf, &conf->host)) / conf->host.block;
+        uint64_t wanted = conf->own.block ? UINT64_MAX : full(conf, conf->sequences / 4);
+
+        return least(wanted, least(quarter, space));
+}
+
+int kv_size_plan(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
+{
+        uint64_t blocks = UINT64_MAX;
+        int r = 0;
+
+        if (conf->own.block)
+                r = check_space(conf, &conf->own, 1, why, why_bytes);
+        if (!r && conf->host.block)
+                r = check_space(conf, &conf->host, 1, why, why_bytes);
+        if (r)
+                return error_pass(r);
+        if (conf->requested)
+                blocks = requested_blocks(conf);
+        if (!conf->requested && conf->own.block)
+                blocks = fill_own(conf);
+        if (!conf->requested && conf->host.block)
+                blocks = least(blocks, fill_host(conf));
+        if (!blocks)
+                return error_raise(
+                        errtext_set(why, why_bytes, -EINVAL,
+                                    "--kv-bytes: one block of 16 positions takes %llu bytes",
+                                    (unsigned long long)(conf->host.block + conf->own.block)));
+        *ret_blocks = (uint32_t)least(blocks, BLOCKS_MAX);
+        return 0;
+}

@@ -1,0 +1,56 @@
+/*
+ * How many blocks the KV pool has, computed from the settings and from the size of its memory.
+ * Pure.
+ *
+ * In the host's memory there are two limits: a quarter of the memory that we may use, and the
+ * blocks that a quarter of the sequences need at full length.  A backend with its own memory uses
+ * that memory for nothing else.  There the pool takes all that weights, activations and scratch
+ * leave, less a reserve of 1/16, at most 1 GiB.  The reserve is for memory that cannot be counted,
+ * such as the driver's later allocations.  The pool never takes more than all sequences need at
+ * full length.
+ *
+ * If a model's layers are in both memories, each block has a part in both.  So the number of blocks
+ * is what fits in the smaller of the two.
+ */
+#ifndef DAEMON_MODEL_KV_SIZE_H
+#define DAEMON_MODEL_KV_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sizes in bytes for one memory. */
+struct kv_size_memory {
+        /*
+         * bytes of one block there; 0: this memory has no part in the pool, and other fields do not
+         * matter
+         */
+        uint64_t block;
+        /* available to us: in the machine, or free in the backend's own memory */
+        uint64_t available;
+        uint64_t weights, activations, scratch; /* bytes that will be allocated */
+};
+
+struct kv_size_conf {
+        uint64_t requested;           /* bytes set by the user; 0: choose automatically */
+        uint32_t blocks_per_sequence; /* blocks of one sequence at full length */
+        uint32_t sequences;           /* sequences that run at once */
+        struct kv_size_memory host;
+        const char *backend; /* name of the backend that has the memory `own` */
+        struct kv_size_memory own;
+};
+
+uint64_t kv_size_reserve(uint64_t left);
+
+/* -EINVAL and *why: one block does not fit, or not as many as were asked for. */
+int kv_size_plan(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why,
+                 size_t why_bytes);
+
+/*
+ * Returns 0 if the backend's own memory holds everything planned for it and a usable pool.  Usable
+ * means the size that was asked for, or one sequence at full length (8192 positions are enough).
+ * Otherwise returns -EINVAL and *why.
+ */
+int kv_size_fits_backend(const struct kv_size_conf *conf, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * A served model: weights, tokenizer, chat template and traits in one reference-counted object.
+ * Every request refers to it.
+ *
+ * It is opened before the threads start.  From then on its parts are read-only, so any thread may
+ * read them while a reference is held.  Only the loop thread changes the reference count, because
+ * requests are made and freed there.
+ */
+#ifndef DAEMON_MODEL_SERVED_H
+#define DAEMON_MODEL_SERVED_H
+
+#include <samovar/protocol.h>
+
+#include "daemon/model/traits.h"
+
+struct tokenizer; /* daemon/text/tokenizer.h */
+struct chat;      /* daemon/text/chat.h */
+struct model;     /* daemon/engine/model.h */
+
+struct served {
+        char name[SMV_NAME_BYTES_MAX + 1];
+        /* the backends that compute it and their shares of the layers, for people */
+        char backend[96];
+        uint32_t holds;
+        uint32_t context; /* positions that a sequence may have here: traits.context or --ctx */
+        struct traits traits;
+        struct tokenizer *tokenizer;
+        struct chat *chat; /* NULL: the model has no template */
+        struct model *model;
+};
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * Vocabulary: the data of a tokenizer, independent of the file format.
+ *
+ * Pure data, already decoded: a byte-level letter is stored as its byte, a SentencePiece bar
+ * (U+2581) as a blank, and a merge as the ids of its entries.  The code that makes a vocabulary
+ * keeps the limits below; tokenizer_open() checks again what it relies on.  Never written after it
+ * is made; any thread may read it.
+ */
+#ifndef DAEMON_MODEL_VOCABULARY_H
+#define DAEMON_MODEL_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VOCABULARY_NONE            UINT32_MAX
+#define VOCABULARY_ENTRIES_MAX     (1u << 22)
+#define VOCABULARY_MERGES_MAX      (1u << 22)
+#define VOCABULARY_ENTRY_BYTES_MAX 1024u
+
+/* Into which units a text is split before merging. */
+enum vocabulary_kind {
+        VOCABULARY_BYTES,      /* ids 0 to 255 are bytes, other ids have no text; no merging */
+        VOCABULARY_BYTE_LEVEL, /* the splitter makes pre-tokens, which are split into bytes */
+        VOCABULARY_CHARACTERS, /* characters: SentencePiece's BPE */
+};
+
+enum vocabulary_splitter {
+        SPLITTER_NONE, /* the whole text is one pre-token */
+        SPLITTER_GPT2,
+        SPLITTER_LLAMA3,
+        SPLITTER_QWEN2,
+        SPLITTER_N,
+};
+
+enum vocabulary_normaliser { NORMALISER_NONE, NORMALISER_NFC };
+
+/* Where a blank is inserted, so that the first word is tokenized like later words. */
+enum vocabulary_blank {
+        BLANK_NEVER,
+        BLANK_FIRST, /* before the text */
+        BLANK_EACH,  /* before the text and after each added token */
+};
+
+enum entry_kind {
+        ENTRY_NORMAL,  /* produced by merges */
+        ENTRY_UNKNOWN, /* stands for text that has no entry; has no text */
+        ENTRY_CONTROL, /* matched in a text only where the caller asks for it; has no text */
+        ENTRY_USER,    /* matched in any text, before anything else */
+        ENTRY_UNUSED,  /* never produced from a text */
+        ENTRY_BYTE,    /* CHARACTERS: one byte of a character that has no entry */
+        ENTRY_KIND_N,
+};
+
+/* CONTROL and USER: the entry also matches the blanks on its left or right. */
+enum { ENTRY_STRIPS_LEFT = 1, ENTRY_STRIPS_RIGHT = 2 };
+
+struct entry {
+        const char *bytes; /* `count` arbitrary bytes; for CONTROL: its spelling in a text */
+        uint32_t count;
+        float score; /* CHARACTERS without merges: the highest score is merged first */
+        uint8_t kind;
+        uint8_t strips;
+};
+
+/* Two neighbours that are merged: the bytes of `result` are those of `left` and `right`. */
+struct merge {
+        uint32_t left, right, result;
+};
+
+struct vocabulary {
+        enum vocabulary_kind kind;
+        enum vocabulary_splitter splitter;
+        enum vocabulary_normaliser normaliser;
+        enum vocabulary_blank blank;
+        bool blank_once; /* no blank before a text that begins with one */
+        /* a pre-token that is an entry becomes that entry, whatever the merges say */
+        bool whole_wins;
+        /* adjacent characters without an entry give one unknown token, not one each */
+        bool unknown_run;
+        /* CHARACTERS: strip outer blanks, and reduce each inner run of blanks to one */
+        bool squeezes;
+        bool add_bos;
+        uint32_t bos, eos, unknown; /* or VOCABULARY_NONE */
+        uint32_t entry_count, merge_count;
+        const struct entry *entries; /* indexed by id */
+        const struct merge *merges;  /* in order of priority; none: merge by score */
+};
+
+#endif

@@ -1,0 +1,522 @@
+/*
+ * samovard: reads flags, makes the parts, runs them, and takes everything down in reverse order.
+ *
+ * Like all of daemon/start, this file may depend on all others.  Nothing is decided
+ * at run time: limits come from the config, and sizes follow from them and from the model.  They
+ * are printed on one line before anything large is allocated.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/log.h"
+#include "daemon/base/sys.h"
+#include "daemon/edge/accept.h"
+#include "daemon/edge/edge.h"
+#include "daemon/edge/listener.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/publish.h"
+#include "daemon/engine/waker.h"
+#include "daemon/ipc/usage-snapshot.h"
+#include "daemon/start/config.h"
+#include "daemon/start/inspect.h"
+#include "daemon/start/model-setup.h"
+#include "daemon/start/render-template.h"
+#include "daemon/start/shipped.h"
+#include "daemon/text/chat.h"
+#include "daemon/text/worker.h"
+
+struct daemon {
+        struct config config;
+        struct model_setup setup;
+        struct kernels *kernels;
+        struct kernels *host; /* NULL, or the backend of the layers that are not on `kernels` */
+        struct stats stats;
+        int bell;
+        struct usage_snapshot *usage_snapshot;
+        struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_text_worker,
+                *from_text_worker;
+        struct loop *loop;
+        struct edge *edge;
+        struct listener *listener;
+        char socket[256]; /* the path it listens on; empty: it does not listen */
+        struct engine *engine;
+        struct waker *waker;
+        struct text_worker *text_worker;
+        char load_why[256]; /* written by the engine until engine_join() */
+        char library[4096]; /* path of the backend's library, if it has one */
+};
+
+static bool may_be_cpu(const struct config *config)
+{
+        return !strcmp(config->backend, "auto");
+}
+
+static bool wants_gpu(const struct config *config)
+{
+        return config->gpu_layers && (may_be_cpu(config) || !strcmp(config->backend, "cuda"));
+}
+
+static int open_gpu(struct daemon *daemon, struct kernels_conf conf)
+{
+        char *why = daemon->setup.why;
+        size_t why_bytes = sizeof(daemon->setup.why);
+        int r = 0;
+
+        conf.library = daemon->config.backend_library;
+        if (!conf.library) {
+                r = shipped_library(daemon->library, sizeof(daemon->library), why, why_bytes);
+                conf.library = daemon->library;
+        }
+        /* How many pages it has space for is known only after it is open. */
+        if (!daemon->config.kv_bytes)
+                conf.pages_max = blocks_for(daemon->setup.served.context);
+        if (!r && (r = kernels_open("cuda", &conf, &daemon->kernels)))
+                errtext_set(why, why_bytes, r, "--backend cuda: %s",
+                            *kernels_errtext() ? kernels_errtext() : strerror(-r));
+        return r;
+}
+
+/* Opens a backend that computes in the host's memory. */
+static int open_on_host(struct daemon *daemon, const char *name, const struct kernels_conf *conf,
+                        struct kernels **ret_kernels)
+{
+        int r = kernels_open(name, conf, ret_kernels);
+
+        if (r)
+                snprintf(daemon->setup.why, sizeof(daemon->setup.why), "--backend %s --isa %s: %s",
+                         name, daemon->config.isa, strerror(-r));
+        return r;
+}
+
+static void close_kernels(struct kernels **kernels)
+{
+        if (*kernels)
+                (*kernels)->close(*kernels);
+        *kernels = NULL;
+}
+
+/* Plans the backend's memory; the remaining layers go to the cpu. */
+static int share_layers(struct daemon *daemon, struct kernels_conf *conf)
+{
+        struct model_setup *setup = &daemon->setup;
+        int r = model_setup_plan(setup, daemon->kernels);
+
+        if (r || !setup->model_conf.host_layers)
+                return r;
+        if (!daemon->config.kv_bytes)
+                conf->pages_max = blocks_for(setup->served.context);
+        r = open_on_host(daemon, "cpu", conf, &daemon->host);
+        setup->model_conf.host = daemon->host;
+        return r;
+}
+
+/* Uses the cpu if there is no GPU, or if the GPU has no space for a layer. */
+static int open_cpu_instead(struct daemon *daemon, const struct kernels_conf *conf, int r)
+{
+        log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s",
+                  daemon->setup.why);
+        daemon->setup.why[0] = '\0';
+        close_kernels(&daemon->kernels);
+        r = model_setup_plan(&daemon->setup, NULL);
+        return r ? r : open_on_host(daemon, "cpu", conf, &daemon->kernels);
+}
+
+static int open_backend(struct daemon *daemon, struct kernels_conf *conf)
+{
+        const struct config *config = &daemon->config;
+        int r;
+
+        if (!wants_gpu(config))
+                return open_on_host(daemon, strcmp(config->backend, "ref") ? "cpu" : "ref", conf,
+                                    &daemon->kernels);
+        r = open_gpu(daemon, *conf);
+        if (r)
+                return may_be_cpu(config) ? open_cpu_instead(daemon, conf, r) : r;
+        r = share_layers(daemon, conf);
+        if (r == MODEL_SETUP_E_TOO_SMALL)
+                return may_be_cpu(config) ? open_cpu_instead(daemon, conf, r) : -EINVAL;
+        return r;
+}
+
+/*
+ * A text for people: in `status`, and in the log if a GPU is used.  The GPU's backend may also
+ * report an extra library that it uses or lacks.
+ */
+static void tell_backend(struct daemon *daemon)
+{
+        const struct model_setup *setup = &daemon->setup;
+        uint32_t layers = setup->served.traits.layers, host = setup->model_conf.host_layers;
+        char *to = daemon->setup.served.backend;
+        size_t bytes = sizeof(daemon->setup.served.backend);
+
+        if (!daemon->host) {
+                snprintf(to, bytes, "%s", daemon->kernels->name);
+        } else {
+                snprintf(to, bytes, "%s %u of %u layers, %s %u", daemon->kernels->name,
+                         layers - host, layers, daemon->host->name, host);
+        }
+        if (daemon->kernels->memory && setup->fewer[0])
+                log_info("backend name=%s why=%s", to, setup->fewer);
+        else if (daemon->kernels->memory)
+                log_info("backend name=%s", to);
+        if (daemon->kernels->about)
+                log_info("backend-uses %s", daemon->kernels->about);
+        if (daemon->kernels->missing)
+                log_warn("backend-lacks why=%s", daemon->kernels->missing);
+}
+
+static int open_kernels(struct daemon *daemon)
+{
+        const struct config *config = &daemon->config;
+        uint32_t pages = blocks_for(daemon->setup.served.context);
+        uint32_t blocks = daemon->setup.sched.blocks;
+        struct kernels_conf conf = {
+                .threads = config->threads,
+                .pin = config->affinity == CONFIG_AFFINITY_AUTO,
+                .isa = config->isa,
+                .rows_max = config->step_tokens,
+                .slots_max = config->max_seqs,
+                .pages_max = pages < blocks ? pages : blocks,
+                .vocab_max = daemon->setup.served.traits.vocab,
+                .wants_max = config->max_seqs,
+                .deterministic = config->deterministic,
+        };
+
+        return open_backend(daemon, &conf);
+}
+
+static int open_model(struct daemon *daemon)
+{
+        char what[256];
+        int r;
+
+        r = model_open(daemon->setup.checkpoint, &daemon->setup.served.traits, daemon->kernels,
+                       &daemon->setup.model_conf, &daemon->setup.served.model, what, sizeof(what));
+        if (r)
+                return model_setup_fail(&daemon->setup, daemon->setup.path, what, r);
+        counter_set(&daemon->stats.load_total, model_to_load(daemon->setup.served.model));
+        return 0;
+}
+
+/* For --check; otherwise the engine loads the weights. */
+static int check_weights(struct daemon *daemon)
+{
+        const struct weights_conf conf = { .way = (enum load_way)daemon->config.load,
+                                           .threads = daemon->config.threads };
+        enum load_way way;
+        char what[256];
+        int r = model_load(daemon->setup.served.model, &conf, &way, what, sizeof(what));
+
+        return r ? model_setup_fail(&daemon->setup, daemon->setup.path, what, r) : 0;
+}
+
+/* Each has space for all mails that can be under way: daemon/ipc/mailbox.h says which. */
+static int open_mailboxes(struct daemon *daemon)
+{
+        uint32_t requests = daemon->setup.sched.requests_max,
+                 channels = daemon->setup.sched.channels, pins = daemon->setup.sched.prefix.pins;
+        int r;
+
+        daemon->bell = sys_eventfd();
+        if (daemon->bell < 0)
+                return error_pass(daemon->bell);
+        /*
+         * A history is unpinned once for each request that was to pin it.  The request may never
+         * have been submitted, if its peer was lost while the reply was sent.  The history may also
+         * be pinned already.
+         */
+        r = mailbox_new(3 * requests + pins + 3 * channels + 1, -1, &daemon->to_engine);
+        if (!r)
+                r = mailbox_new(3 * requests, -1, &daemon->retired);
+        if (!r)
+                r = mailbox_new(2 * channels + 2, -1, &daemon->to_waker);
+        if (!r)
+                r = mailbox_new(2 * channels + 2, daemon->bell, &daemon->to_loop);
+        if (!r)
+                r = mailbox_new(requests + 1, -1, &daemon->to_text_worker);
+        if (!r)
+                r = mailbox_new(requests + 1, daemon->bell, &daemon->from_text_worker);
+        return error_pass(r);
+}
+
+static uint64_t fresh_seed(void)
+{
+        uint64_t seed = 0;
+
+        if (sys_random(&seed, sizeof(seed)))
+                seed = sys_clock_ns();
+        return seed;
+}
+
+static void stop_listening(void *arg)
+{
+        struct daemon *daemon = arg;
+
+        if (daemon->listener)
+                listener_stop(daemon->listener);
+}
+
+static int open_edge(struct daemon *daemon)
+{
+        const struct edge_conf conf = {
+                .config = &daemon->config,
+                .loop = daemon->loop,
+                .admission = { .sched = daemon->setup.sched,
+                               .max_tokens = daemon->config.max_tokens,
+                               .requests_max = daemon->config.requests,
+                               .record_bytes_max = publish_record_bytes_max,
+                               .end_bytes_max = publish_end_bytes_max,
+                               .seed = fresh_seed },
+                .served = &daemon->setup.served,
+                .stats = &daemon->stats,
+                .usage_snapshot = daemon->usage_snapshot,
+                .bell = daemon->bell,
+                .to_engine = daemon->to_engine,
+                .from_engine = daemon->retired,
+                .from_waker = daemon->to_loop,
+                .to_text_worker = daemon->to_text_worker,
+                .from_text_worker = daemon->from_text_worker,
+                .started_ns = sys_clock_ns(),
+                .stop_listening = stop_listening,
+                .stop_listening_arg = daemon,
+        };
+
+        return error_pass(edge_new(&conf, &daemon->edge));
+}
+
+static int open_listener(struct daemon *daemon)
+{
+        const struct listener_conf conf = { .path = daemon->socket,
+                                            .mode = daemon->config.socket_mode,
+                                            .group = daemon->config.socket_group };
+        int r;
+
+        if (daemon->config.fd >= 0) {
+                accept_peer(daemon->edge, daemon->config.fd);
+                return 0;
+        }
+        if (daemon->config.socket) {
+                snprintf(daemon->socket, sizeof(daemon->socket), "%s", daemon->config.socket);
+                r = strlen(daemon->config.socket) < sizeof(daemon->socket) ? 0 : -ENAMETOOLONG;
+        } else {
+                r = listener_default_path(daemon->socket, sizeof(daemon->socket));
+        }
+        if (r) {
+                snprintf(daemon->setup.why, sizeof(daemon->setup.why), "--socket: %s",
+                         strerror(-r));
+                return r;
+        }
+        r = listener_open(daemon->edge, &conf, &daemon->listener, daemon->setup.why,
+                          sizeof(daemon->setup.why));
+        return r == LISTENER_E_HELD ? -EADDRINUSE : r;
+}
+
+static int start_threads(struct daemon *daemon)
+{
+        struct engine_conf conf = {
+                .sched = daemon->setup.sched,
+                .served = &daemon->setup.served,
+                .loading = { .way = (enum load_way)daemon->config.load,
+                             .threads = daemon->config.threads,
+                             .why = daemon->load_why,
+                             .why_bytes = sizeof(daemon->load_why) },
+                .inbox = daemon->to_engine,
+                .waker = daemon->to_waker,
+                .loop = daemon->retired,
+                .stats = &daemon->stats,
+                .usage_snapshot = daemon->usage_snapshot,
+                .clock_ns = sys_clock_ns,
+        };
+        int r;
+
+        r = text_worker_start(daemon->to_text_worker, daemon->from_text_worker,
+                              &daemon->text_worker);
+        if (!r)
+                r = waker_start(daemon->to_waker, daemon->to_loop, &daemon->stats, &daemon->waker);
+        conf.wake_inline = daemon->waker;
+        if (!r)
+                r = engine_start(&conf, &daemon->engine);
+        return error_pass(r);
+}
+
+/* Threads that were started before a failure still wait for their last mail. */
+static void stop_threads(struct daemon *daemon, bool by_edge)
+{
+        const struct mail stop = { .kind = MAIL_STOP }, stopped = { .kind = MAIL_STOPPED };
+
+        if (daemon->engine && !by_edge)
+                mailbox_post(daemon->to_engine, &stop);
+        daemon->engine = engine_join(daemon->engine);
+        if (daemon->waker && !by_edge)
+                mailbox_post(daemon->to_waker, &stopped);
+        daemon->waker = waker_join(daemon->waker);
+        if (daemon->text_worker && !by_edge)
+                mailbox_post(daemon->to_text_worker, &stop);
+        daemon->text_worker = text_worker_join(daemon->text_worker);
+}
+
+static void on_stop(void *arg)
+{
+        struct daemon *daemon = arg;
+
+        log_info("stopping");
+        edge_drain(daemon->edge);
+        /* Requests that wait for the weights would not finish in time, so they end now. */
+        if (counter_get(&daemon->stats.load_bytes) < counter_get(&daemon->stats.load_total))
+                edge_drain(daemon->edge);
+}
+
+/*
+ * For each channel: a socket and the two segments of its ring.  This includes new connections that
+ * arrive while old ones are still closing.
+ */
+static void want_descriptors(const struct daemon *daemon)
+{
+        uint64_t wanted = 3ull * daemon->setup.sched.channels + 64;
+        int64_t have = sys_raise_descriptor_limit(wanted);
+
+        if (have < (int64_t)wanted)
+                log_warn("few_descriptors wanted=%llu have=%lld; connections=%u may be refused",
+                         (unsigned long long)wanted, (long long)have, daemon->config.connections);
+}
+
+static int run(struct daemon *daemon)
+{
+        int r;
+
+        want_descriptors(daemon);
+        r = open_mailboxes(daemon);
+        if (!r)
+                r = usage_snapshot_new(daemon->config.connections, &daemon->usage_snapshot);
+        if (!r)
+                r = loop_new(&daemon->loop);
+        if (!r)
+                r = open_edge(daemon);
+        if (!r)
+                r = loop_signal(daemon->loop, SIGTERM, on_stop, daemon);
+        if (!r)
+                r = loop_signal(daemon->loop, SIGINT, on_stop, daemon);
+        if (!r)
+                r = open_listener(daemon);
+        if (!r)
+                r = start_threads(daemon);
+        if (r)
+                return r;
+        if (daemon->listener)
+                log_info("listening socket=%s pid=%d", daemon->socket, (int)getpid());
+        r = edge_run(daemon->edge);
+        stop_threads(daemon, true);
+        if (r && daemon->load_why[0])
+                return model_setup_fail(&daemon->setup, daemon->setup.path, daemon->load_why, r);
+        return error_pass(r);
+}
+
+static void close_daemon(struct daemon *daemon)
+{
+        stop_threads(daemon, false);
+        listener_close(daemon->listener);
+        edge_free(daemon->edge);
+        loop_free(daemon->loop);
+        mailbox_free(daemon->from_text_worker);
+        mailbox_free(daemon->to_text_worker);
+        mailbox_free(daemon->to_loop);
+        mailbox_free(daemon->retired);
+        mailbox_free(daemon->to_waker);
+        mailbox_free(daemon->to_engine);
+        usage_snapshot_free(daemon->usage_snapshot);
+        sys_close(daemon->bell);
+        model_close(daemon->setup.served.model);
+        close_kernels(&daemon->kernels);
+        close_kernels(&daemon->host);
+        model_setup_close(&daemon->setup);
+        config_deinit(&daemon->config);
+}
+
+/* The model is served anyway. */
+static void warn_of_template(const struct served *served)
+{
+        if (!chat_is_absent(served->chat) && chat_refusal(served->chat))
+                log_warn("no_template model=%s why=\"%s\"", served->name,
+                         chat_refusal(served->chat));
+}
+
+static int start(struct daemon *daemon, int argc, char **argv)
+{
+        int r;
+
+        r = config_read(&daemon->config, argc, argv, daemon->setup.why, sizeof(daemon->setup.why));
+        if (r)
+                return r;
+        if (daemon->config.help) {
+                config_help(stdout);
+                return 0;
+        }
+        if (daemon->config.version) {
+                printf("samovard %s\n", SAMOVAR_VERSION);
+                return 0;
+        }
+        log_open(daemon->config.log_level);
+        if (daemon->config.inspect)
+                return inspect(&daemon->setup, stdout);
+        if (daemon->config.preview)
+                return render_template(&daemon->setup, stdout);
+        r = model_setup_checkpoint(&daemon->setup);
+        if (!r)
+                r = model_setup_traits(&daemon->setup);
+        if (!r)
+                r = model_setup_tokenizer(&daemon->setup);
+        if (!r)
+                r = model_setup_plan(&daemon->setup, NULL);
+        if (!r)
+                r = open_kernels(daemon);
+        if (r)
+                return r;
+        warn_of_template(&daemon->setup.served);
+        if (daemon->config.check)
+                model_setup_print(&daemon->setup, stdout);
+        else if (daemon->config.log_level >= LOG_INFO)
+                model_setup_print(&daemon->setup, stderr);
+        tell_backend(daemon);
+        r = open_model(daemon);
+        if (r)
+                return r;
+        return daemon->config.check ? check_weights(daemon) : run(daemon);
+}
+
+/*
+ * Returns the exit status (samovard.8), and prints a line if the user can fix something.  If a
+ * backend was lost, there is nothing to fix here: a new process may get it back, so the exit status
+ * tells the supervisor to restart us.
+ */
+static int tell(const struct daemon *daemon, int r)
+{
+        const char *lost = daemon->kernels ? daemon->kernels->lost(daemon->kernels) : NULL;
+
+        if (r >= 0)
+                return r ? EXIT_FAILURE : EXIT_SUCCESS;
+        if (lost)
+                fprintf(stderr, "samovard: %s\n", lost);
+        else if (daemon->setup.why[0])
+                fprintf(stderr, "samovard: %s\n", daemon->setup.why);
+        else
+                fprintf(stderr, "samovard: %s (%s)\n", strerror(-r), error_trail());
+        return lost ? EX_TEMPFAIL : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+        struct daemon daemon = { .bell = -1, .setup.config = &daemon.config };
+        int status;
+
+        signal(SIGPIPE, SIG_IGN);
+        status = tell(&daemon, start(&daemon, argc, argv));
+        close_daemon(&daemon);
+        return status;
+}

@@ -1,0 +1,215 @@
+/*
+ * The memory plan: where the layers are, how many blocks there are, and what follows from that.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/sys.h"
+#include "daemon/model/kv-size.h"
+#include "daemon/start/model-setup.h"
+#include "kernels/cpu/cgroup-limits.h"
+
+#define MS UINT64_C(1000000) /* in ns */
+
+static uint32_t batch_size(const struct config *config)
+{
+        if (config->batching == BATCHING_CONTINUOUS)
+                return 0;
+        return config->batch_size ? config->batch_size : config->max_seqs;
+}
+
+/* Dynamic and static batches differ only in how long they wait for more requests. */
+static uint32_t window_ms(const struct config *config)
+{
+        if (config->batch_window_ms)
+                return config->batch_window_ms;
+        return config->batching == BATCHING_STATIC ? 10000 : 50;
+}
+
+/* One user's share of the pool: at least one block; 0 means all of it, as in the core. */
+static uint32_t share_of(uint64_t blocks, uint32_t percent)
+{
+        uint64_t share = blocks * percent / 100;
+
+        if (percent == 100)
+                return 0;
+        return share ? (uint32_t)share : 1;
+}
+
+static int choose_context(struct model_setup *setup)
+{
+        struct served *served = &setup->served;
+
+        served->context = setup->config->ctx ? setup->config->ctx : served->traits.context;
+        if (served->context > served->traits.context) {
+                snprintf(setup->why, sizeof(setup->why),
+                         "--ctx %u: the model was made for %u positions", served->context,
+                         served->traits.context);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+/*
+ * Measures the model with a pool of as many blocks as the conf has: in the backend's memory, and in
+ * the host's memory for the layers that stay there.
+ */
+static int measure(struct model_setup *setup, struct kernels *kernels)
+{
+        char what[256];
+        int r = 0;
+
+        if (kernels)
+                r = model_measure_in(setup->checkpoint, &setup->served.traits, kernels,
+                                     &setup->model_conf, &setup->bytes, &setup->host, what,
+                                     sizeof(what));
+        else
+                model_measure(setup->checkpoint, &setup->served.traits, &setup->model_conf,
+                              &setup->bytes);
+        return r ? model_setup_fail(setup, setup->path, what, r) : 0;
+}
+
+static struct kv_size_memory memory_of(const struct model_bytes *bytes, uint64_t available)
+{
+        return (struct kv_size_memory){ .block = bytes->block,
+                                        .available = available,
+                                        .weights = bytes->weights,
+                                        .activations = bytes->activations,
+                                        .scratch = bytes->scratch };
+}
+
+static struct kv_size_conf pool_of(const struct model_setup *setup, const struct kernels *kernels)
+{
+        uint64_t memory = cgroup_limits_memory();
+        struct kv_size_conf conf = {
+                .requested = setup->config->kv_bytes,
+                .blocks_per_sequence = blocks_for(setup->served.context),
+                .sequences = setup->config->max_seqs,
+        };
+
+        if (!kernels) {
+                conf.host = memory_of(&setup->bytes, memory);
+                return conf;
+        }
+        conf.host = memory_of(&setup->host, memory);
+        conf.backend = kernels->name;
+        conf.own = memory_of(&setup->bytes, setup->bytes.left);
+        return conf;
+}
+
+/* Whether the last `layers` layers fit in the backend, with a usable pool; otherwise *why. */
+static int try_layers(struct model_setup *setup, struct kernels *kernels, uint32_t layers,
+                      bool *ret_fit, char *why, size_t why_bytes)
+{
+        struct kv_size_conf conf;
+        int r;
+
+        setup->model_conf.host_layers = setup->served.traits.layers - layers;
+        r = measure(setup, kernels);
+        if (r)
+                return error_pass(r);
+        conf = pool_of(setup, kernels);
+        *ret_fit = !kv_size_fits_backend(&conf, why, why_bytes);
+        return 0;
+}
+
+/*
+ * If the settings give no number, takes as many layers as fit.  More layers take more memory, so
+ * this is a binary search.
+ */
+static int choose_layers(struct model_setup *setup, struct kernels *kernels)
+{
+        uint32_t layers = setup->served.traits.layers, fit = 0, too_many = layers + 1, asked;
+        char why[sizeof(setup->why)];
+        int r = 0;
+
+        setup->fewer[0] = '\0';
+        asked = setup->config->gpu_layers;
+        assert(asked);
+        if (asked != CONFIG_AUTO) {
+                setup->model_conf.host_layers = asked < layers ? layers - asked : 0;
+                return 0;
+        }
+        for (uint32_t n = layers; !r && too_many - fit > 1; n = fit + (too_many - fit) / 2) {
+                bool fits = false;
+
+                r = try_layers(setup, kernels, n, &fits, why, sizeof(why));
+                if (fits)
+                        fit = n;
+                else
+                        too_many = n;
+        }
+        if (r)
+                return error_pass(r);
+        if (!fit)
+                return errtext_set(setup->why, sizeof(setup->why), MODEL_SETUP_E_TOO_SMALL, "%s",
+                                   why);
+        if (fit < layers)
+                errtext_set(setup->fewer, sizeof(setup->fewer), 0, "with %u: %s", fit + 1, why);
+        setup->model_conf.host_layers = layers - fit;
+        return 0;
+}
+
+static int plan_pool(struct model_setup *setup, struct kernels *kernels)
+{
+        const struct config *config = setup->config;
+        struct kv_size_conf conf;
+        int r = 0;
+
+        setup->host = (struct model_bytes){ 0 };
+        setup->model_conf = (struct model_conf){ .rows_max = config->step_tokens,
+                                                 .wants_max = config->max_seqs,
+                                                 .blocks = 1,
+                                                 .kv = config->kv };
+        if (kernels)
+                r = choose_layers(setup, kernels);
+        if (!r)
+                r = measure(setup, kernels);
+        if (r)
+                return r < 0 ? error_pass(r) : r;
+        conf = pool_of(setup, kernels);
+        r = kv_size_plan(&conf, &setup->model_conf.blocks, setup->why, sizeof(setup->why));
+        if (r)
+                return error_pass(r);
+        setup->bytes.kv = setup->model_conf.blocks * setup->bytes.block;
+        setup->host.kv = setup->model_conf.blocks * setup->host.block;
+        return 0;
+}
+
+/* Computes every size from the config and the model.  Nothing is allocated yet. */
+int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
+{
+        const struct config *config = setup->config;
+        uint32_t blocks;
+        int r;
+
+        r = choose_context(setup);
+        if (!r)
+                r = plan_pool(setup, kernels);
+        if (r)
+                return r < 0 ? error_pass(r) : r;
+        blocks = setup->model_conf.blocks;
+        setup->sched = (struct sched_conf){
+                .blocks = blocks,
+                .user_blocks = share_of(blocks, config->uid_blocks_percent),
+                .slots = config->max_seqs,
+                .rows = config->step_tokens,
+                .context = setup->served.context,
+                .depth = config->pipeline_depth,
+                .requests_max = config->requests,
+                .channels = config->connections * 2 + 2, /* and those of edge/resumable.c */
+                .stall_timeout_ns = config->stall_timeout_ms * MS,
+                .stall_preempt_ns = config->stall_preempt_ms * MS,
+                .preemptions_max = config->max_preemptions,
+                .token_gap_ns = config->gap_ms * MS,
+                .batch_size = batch_size(config),
+                .batch_window_ns = window_ms(config) * MS,
+                .prefix = { .model_id = config->kv,
+                            .cached_max = share_of(blocks, config->uid_cached_percent),
+                            .pins = config->requests }
+        };
+        return error_pass(sys_random(setup->sched.prefix.key, sizeof(setup->sched.prefix.key)));
+}

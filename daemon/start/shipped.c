@@ -1,0 +1,107 @@
+#include "daemon/start/shipped.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/error.h"
+#include "daemon/base/errtext.h"
+#include "daemon/base/sys.h"
+
+#define PATH_BYTES 4096u
+
+struct shipped {
+        const char *file;
+        const char *variable; /* environment variable with the folder */
+        const char *built;    /* its folder in a build tree */
+        const char *installed;
+        const char *what, *instead; /* texts for the error: what is missing, and what to do */
+};
+
+static const struct shipped model = {
+        .file = SHIPPED_NAME "-q8_0.gguf",
+        .variable = "SAMOVAR_MODELS",
+        .built = "models",
+        .installed = SAMOVAR_MODELS,
+        .what = "no model to serve",
+        .instead = "give --model PATH",
+};
+
+static const struct shipped library = {
+        .file = "libsamovar-cuda.so",
+        .variable = "SAMOVAR_LIBRARIES",
+        .built = "kernels",
+        .installed = SAMOVAR_LIBRARIES,
+        .what = "no backend for a GPU",
+        .instead = "it is built where CUDA's compiler is; --backend cpu does without",
+};
+
+/* Cuts `path` at its last slash; false: it has none. */
+static bool cut_last(char *path)
+{
+        char *slash = strrchr(path, '/');
+
+        if (!slash)
+                return false;
+        *slash = '\0';
+        return true;
+}
+
+/*
+ * The folder in a build tree, where this program is daemon/samovard.  False: the program's path is
+ * unknown.
+ */
+static bool built_folder(const struct shipped *shipped, char ret_folder[PATH_BYTES])
+{
+        char path[PATH_BYTES - 16];
+
+        return !sys_program(path, sizeof(path)) && cut_last(path) && cut_last(path) &&
+               snprintf(ret_folder, PATH_BYTES, "%s/%s", path, shipped->built) > 0;
+}
+
+static int find_shipped(const struct shipped *shipped, char *ret_path, size_t bytes, char *why,
+                        size_t why_bytes)
+{
+        const char *named = getenv(shipped->variable);
+        const char *places[2] = { named, NULL };
+        char built[PATH_BYTES];
+        unsigned count = 0;
+
+        if (named && *named) {
+                count = 1;
+        } else {
+                if (built_folder(shipped, built))
+                        places[count++] = built;
+                places[count++] = shipped->installed;
+        }
+        for (unsigned i = 0; i < count; i++) {
+                int n = snprintf(ret_path, bytes, "%s/%s", places[i], shipped->file);
+                uint64_t identity[2];
+
+                if (n < 0 || (size_t)n >= bytes)
+                        return error_raise(errtext_set(why, why_bytes, -ENAMETOOLONG,
+                                                       "the path of %s is too long",
+                                                       shipped->file));
+                if (!sys_identity(ret_path, identity))
+                        return 0;
+        }
+        return error_raise(errtext_set(why, why_bytes, -ENOENT,
+                                       "there is %s: %s, which comes with samovar, is not "
+                                       "in %.200s%s%.200s; %s",
+                                       shipped->what, shipped->file, places[0],
+                                       count > 1 ? ", nor in " : "", count > 1 ? places[1] : "",
+                                       shipped->instead));
+}
+
+int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes)
+{
+        return find_shipped(&model, ret_path, bytes, why, why_bytes);
+}
+
+int shipped_library(char *ret_path, size_t bytes, char *why, size_t why_bytes)
+{
+        return find_shipped(&library, ret_path, bytes, why, why_bytes);
+}

@@ -1,0 +1,20 @@
+/*
+ * Files that are shipped with samovar: where they are.
+ *
+ * The model: in the folder that $SAMOVAR_MODELS names, if it is set, and only there.  Otherwise in
+ * `models` beside the program's own folder, as in a build tree; otherwise where it was installed.
+ * Libraries of backends: likewise in $SAMOVAR_LIBRARIES, in `kernels`, or where they were
+ * installed.
+ */
+#ifndef DAEMON_START_SHIPPED_H
+#define DAEMON_START_SHIPPED_H
+
+#include <stddef.h>
+
+#define SHIPPED_NAME "teaspoon"
+
+/* 0, or -ENOENT with the places that were searched in *why, or -ENAMETOOLONG. */
+int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes);
+int shipped_library(char *ret_path, size_t bytes, char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Finishes and stores the heads of q, k and v, which a product with weights has computed:
+ *
+ *      q = rope(qnorm(q)) becomes halves, or bfloats where pages have bfloats.
+ *      k = rope(knorm(k)) and v are written to the pages of rows that write, in the type of the
+ *      pages (page.h).
+ *
+ *      y       (rows, (heads + 2 kv_heads) * head_dim) floats, biases added
+ *      q       (rows, heads * head_dim) halves, or bfloats
+ *      grid    a warp for each head of each row of the bucket, four in a block
+ *      moves   4 bytes a number in; out 2 bytes a number, or 1 byte and 4 bytes a head.  Where
+ *              pages have bytes, a head is in shared memory until its largest number is known
+ *      order   for the sum of a head's squares, lane i adds those at i, i + 32, ...; then lanes are
+ *              added
+ *
+ * An angle is position * frequency, in double.  It is reduced to less than half a turn before it
+ * becomes a float: at position 100,000 a float would be off by a hundredth.
+ */
+#ifndef KERNELS_CUDA_QKV_FINISH_H
+#define KERNELS_CUDA_QKV_FINISH_H
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/step-view.h"
+
+struct qkv_finish_args {
+        step_view view;
+        const float *y;
+        uint16_t *q;
+        uint32_t heads, kv_heads, head_dim;
+        const float *q_norm, *k_norm; /* (head_dim), or NULL */
+        float eps;
+        rope rotation;
+        uint8_t *pages; /* in the pool, where this layer's tiles begin in page 0 */
+        size_t page_bytes, tile_bytes;
+        kv_type type; /* not KV_F32 */
+};
+
+int qkv_finish(device *device, const qkv_finish_args *args);
+
+#endif

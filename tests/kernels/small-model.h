@@ -1,0 +1,145 @@
+/*
+ * A small random model, loaded into any backend, and every way the cpu backend can be opened on
+ * this machine.  Shared by the programs in this directory that compare backends.
+ *
+ * Pools are filled with NaN when they are made, so a position that is read before it is written
+ * shows in any result.  Random numbers come from a seed that is printed; SEED=... repeats a
+ * run.
+ */
+#ifndef TESTS_KERNELS_SMALL_MODEL_H
+#define TESTS_KERNELS_SMALL_MODEL_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernels/convert.h"
+#include "kernels/kernels.h"
+#include "kernels/kv.h"
+
+#define ROWS_MAX     200u
+#define SLOTS        3u
+#define SLOT_PAGES   8u
+#define PAGES        32u
+#define VOCAB_MAX    300u
+#define VARIANTS_MAX 12u
+
+void random_seed(void);
+uint32_t random_next(void);
+uint32_t random_below(uint32_t n);
+float random_float(void); /* -1 .. 1 */
+float *random_floats(size_t count);
+
+/* ref, and the cpu backend for each instruction set with 1, 2 and 3 threads */
+extern struct kernels *ref;
+extern struct kernels *variants[VARIANTS_MAX];
+extern uint32_t variant_threads[VARIANTS_MAX];
+extern uint32_t variant_count;
+
+/*
+ * Whether results are equal bit by bit.  Where a processor has the instruction for products of
+ * bfloats, such a product has other bits than elsewhere.  All other results have the same bits in
+ * all variants. Kinds are 0 and 1; variants of one kind have the same bits.
+ */
+#define VARIANT_KINDS 2u
+uint32_t variant_kind(uint32_t variant);
+
+int variants_open(void **state);
+int variants_close(void **state);
+
+/* A matrix on the host. */
+struct host_matrix {
+        struct matrix_shape shape;
+        uint32_t rows;
+        uint8_t *file[MATRIX_PARTS_MAX];
+        float *w; /* (rows, columns), the values of the file's numbers ... */
+        /*
+         * ... and the magnitudes of the parts that are summed separately: of a scale and of a
+         * least value
+         */
+        float *parts;
+};
+
+/*
+ * Bounds the rounding error of a float sum of n products, and of the operations on it
+ * afterwards, as a part of the sum of absolute products.
+ */
+#define SLACK(n) (((n) + 16) * 0x1p-24)
+
+bool has_bfloats(const struct host_matrix *m);
+
+struct shape {
+        uint32_t columns, heads, kv_heads, head_dim, ff, vocab;
+        enum kv_type kv;
+        enum rope_pairing pairing;
+        uint32_t rope_dims, window;
+        float softcap;
+        float scale; /* a factor of scores besides the usual one; 0: none */
+        bool norm, bias, head_norm, sinks, slopes;
+        enum activation act;
+        const enum row_type *types; /* of q, k, v, o, gate, up, down, head; NULL: any */
+};
+
+struct host {
+        struct shape s;
+        struct host_matrix qkv, o, gate, down, head;
+        float *norm, *qkv_bias, *q_norm, *k_norm, *frequency, *sinks, *slopes, *gate_bias, *o_bias;
+};
+
+void host_make(struct host *h, const struct shape *s);
+void host_free(struct host *h);
+
+/*
+ * For each weight row, its product with a row of x, bias included, and the sum of absolute
+ * products.
+ */
+void products(const struct host *h, const struct host_matrix *w, const float *x, bool norm,
+              const float *bias, double *ret_sums, double *ret_abs);
+
+/*
+ * The error bound of the cpu backend's products: the most that rounding the row of x can cost
+ * (kernels/cpu/act-quant.h), by the type of each part, plus the cost of rounding the sums.
+ */
+void products_off(const struct host *h, const struct host_matrix *w, const float *x, bool norm,
+                  const float *bias, double *ret_off);
+
+/* The model in a backend. */
+struct model {
+        struct kernels *k;
+        const struct host *host;
+        struct matrix *qkv, *o, *gate, *down, *head;
+        float *norm, *qkv_bias, *q_norm, *k_norm, *frequency, *sinks, *slopes, *gate_bias, *o_bias;
+        float *x, *q, *a, *g, *logits;
+        struct kv *kv;
+        uint64_t step;
+};
+
+void model_open(struct model *m, struct kernels *k, const struct host *h);
+void model_close(struct model *m);
+
+void model_qkv(struct model *m, uint32_t layer);                             /* x -> q, pages */
+void model_attend(struct model *m, uint32_t layer);                          /* q -> a */
+void model_project(struct model *m, const struct matrix *w, const float *y); /* x += */
+void model_gate(struct model *m);                                            /* x -> g */
+void model_head(struct model *m);                                            /* x -> logits */
+
+struct chunk { /* a run of a step: rows of a slot, with tokens that follow from their positions */
+        uint32_t slot, position, count;
+        bool again; /* k and v are in the pages already: not written */
+};
+
+/* Page i of slot s: scattered over the pool, and no page is used twice. */
+uint32_t page_of(uint32_t slot, uint32_t index);
+/* 0, or STEP_REPLAYED. */
+int model_begin(struct model *m, const struct chunk *chunks, uint32_t chunk_count);
+void model_end(struct model *m);
+
+#endif

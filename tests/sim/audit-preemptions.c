@@ -1,0 +1,200 @@
+/*
+ * The auditor of preemption: which requests may have to give up their slots, in which order, and
+ * does it help?
+ */
+#include "tests/sim/audit-walk.h"
+
+/* The first `count` of the victims have given up. */
+static bool is_victim(const struct sim_request *request, struct sim_request *const *victims,
+                      uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                if (victims[i] == request)
+                        return true;
+        return false;
+}
+
+/* Tails that are held to be copied, and those of plans in flight, need blocks of their own. */
+static uint32_t count_tails(const struct walk *walk)
+{
+        struct sim *sim = walk->sim;
+        uint32_t tails = 0;
+
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                tails += sim->flights[i].copy_count;
+        each_request(sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+
+                tails += spot->in && !spot->moved && walk_may_share(walk, r);
+        }
+        return tails;
+}
+
+/* Blocks that requests asked before the queue gave up for another's. */
+static uint32_t count_swaps(const struct sim *sim)
+{
+        uint32_t swaps = 0;
+
+        for (uint32_t i = 0; i < sim->plan.page_count; i++) {
+                const struct plan_page *page = &sim->plan.pages[i];
+                const struct sim_request *owner =
+                        page->slot < sim->conf.slots ? sim->slot_owner[page->slot] : NULL;
+
+                swaps += owner && owner->asked_first && page->index < owner->block_count;
+        }
+        return swaps;
+}
+
+/* Blocks that those with a slot hold or may still take, at least. */
+static uint32_t count_least(const struct walk *walk, struct sim_request *const *victims,
+                            uint32_t count)
+{
+        struct sim *sim = walk->sim;
+        uint32_t blocks = 0;
+
+        for (block_t block = 0; block < sim->conf.blocks; block++) {
+                bool held = false;
+
+                if (!sim->block_table_count[block])
+                        continue;
+                each_request(sim, r)
+                {
+                        if (held || !walk_spot(walk, r)->moved || is_victim(r, victims, count))
+                                continue;
+                        for (uint32_t i = 0; i < r->block_count && !held; i++)
+                                held = r->blocks[i] == block;
+                }
+                blocks += held;
+        }
+        each_request(sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+                uint32_t has = spot->moved ? r->block_count
+                                           : r->core.sequence.token_count / BLOCK_POSITIONS;
+
+                if (spot->in && !is_victim(r, victims, count))
+                        blocks += r->worst - (has < r->worst ? has : r->worst);
+        }
+        return blocks;
+}
+
+enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *request,
+                           struct sim_request *const *victims, uint32_t count)
+{
+        struct sim *sim = walk->sim;
+        uint64_t most = 0, found = request->core.sequence.token_count / BLOCK_POSITIONS;
+
+        if (!walk_free_slots(walk) && !count)
+                return WALK_NO;
+        each_request(sim, r)
+        {
+                if (walk_spot(walk, r)->in && !is_victim(r, victims, count))
+                        most += r->worst;
+        }
+        if (most + request->worst + count_tails(walk) <= sim->conf.blocks)
+                return WALK_YES;
+        if (!sim->shares)
+                return most + request->worst <= sim->conf.blocks ? WALK_PERHAPS : WALK_NO;
+        found += count_swaps(sim); /* ... or came free before the queue */
+        return count_least(walk, victims, count) + request->worst <= sim->conf.blocks + found
+                       ? WALK_PERHAPS
+                       : WALK_NO;
+}
+
+bool walk_is_in_flight(const struct sim_request *request)
+{
+        return request->in_flight || (request->asked_first && request->first_row != SIM_NO_ROW);
+}
+
+/*
+ * It is stalled for lack of space: with space it would have been asked before the queue and would
+ * have a row.  The exception is that only pages were lacking.
+ */
+bool walk_is_stalled_long(const struct sim *sim, const struct sim_request *request, uint64_t now_ns)
+{
+        return request->was_stalled && request->core.stalled && request->first_row == SIM_NO_ROW &&
+               now_ns - request->was_stalled_ns >= sim->conf.stall_preempt_ns;
+}
+
+bool walk_gave_way(const struct walk *walk, const struct sim_request *request)
+{
+        return request->core.state == REQUEST_PREEMPTING ||
+               request->core.state == REQUEST_WAITING ||
+               request->core.preemptions > walk_spot(walk, request)->preemptions;
+}
+
+bool walk_is_preempting(const struct walk *walk)
+{
+        bool preempting = false;
+
+        each_request(walk->sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+
+                preempting |= spot->in && spot->preempting && !r->decided;
+        }
+        return preempting;
+}
+
+bool walk_may_preempt(const struct walk *walk)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+
+        return conf->preemptions_max && !conf->batch_size && !walk_is_preempting(walk);
+}
+
+/* Let in by one plan, in an order that could not be seen (audit-order.c). */
+static bool came_together(const struct walk *walk, const struct sim_request *a,
+                          const struct sim_request *b)
+{
+        return !walk_spot(walk, a)->fresh && !walk_spot(walk, b)->fresh && a->turn_open &&
+               b->turn_open && a->admitted_step == b->admitted_step;
+}
+
+/*
+ * No order is promised among requests that have been stalled that long, and the order of
+ * requests that came together is unknown.  Requests that did give way go first here.
+ */
+static bool gives_way_before(const struct walk *walk, const struct sim_request *a,
+                             const struct sim_request *b, uint64_t now_ns)
+{
+        bool first = !walk_spot(walk, a)->fresh && walk_is_stalled_long(walk->sim, a, now_ns);
+        bool second = !walk_spot(walk, b)->fresh && walk_is_stalled_long(walk->sim, b, now_ns);
+
+        if (first != second)
+                return first;
+        if (first && walk_gave_way(walk, a) != walk_gave_way(walk, b))
+                return walk_gave_way(walk, a);
+        if (a->priority != b->priority)
+                return a->priority > b->priority;
+        if (came_together(walk, a, b) && walk_gave_way(walk, a) != walk_gave_way(walk, b))
+                return walk_gave_way(walk, a);
+        return walk_spot(walk, a)->turn > walk_spot(walk, b)->turn;
+}
+
+uint32_t walk_victims(const struct walk *walk, const struct sim_request *request, bool own_only,
+                      uint64_t now_ns, struct sim_request **ret_victims)
+{
+        struct sim *sim = walk->sim;
+        uint32_t count = 0;
+
+        each_request(sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+                uint32_t at = count;
+                bool is_stalled = !spot->fresh && walk_is_stalled_long(sim, r, now_ns);
+
+                if (!spot->in || spot->preempting || r->decided ||
+                    spot->preemptions >= sim->conf.preemptions_max)
+                        continue;
+                if ((r->priority <= request->priority && !is_stalled) ||
+                    (own_only && r->uid != request->uid))
+                        continue;
+                for (; at && gives_way_before(walk, r, ret_victims[at - 1], now_ns); at--)
+                        ret_victims[at] = ret_victims[at - 1];
+                ret_victims[at] = r;
+                count++;
+        }
+        return count;
+}

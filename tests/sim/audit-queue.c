@@ -1,0 +1,230 @@
+/*
+ * The auditor of the queue: which request is next?
+ *
+ * It is the request that came first, of the user who was served least, in the best class that
+ * waits.  No state is carried along: for each slot, the users' shares and the waiting requests
+ * are counted anew from the books.  So if the core forgets to give back a share, or believes
+ * that a user still waits, the next plan shows it.
+ */
+#include "tests/sim/audit-walk.h"
+
+bool walk_waits(const struct walk *walk, const struct sim_request *request)
+{
+        return request->alive && !request->decided && !walk_spot(walk, request)->in;
+}
+
+uint32_t walk_free_slots(const struct walk *walk)
+{
+        uint32_t left = walk->sim->conf.slots;
+
+        each_request(walk->sim, r)
+        {
+                if (!walk_spot(walk, r)->in)
+                        continue;
+                sim_must(walk->sim, left, "more slots are taken than there are");
+                left--;
+        }
+        return left;
+}
+
+static bool is_over(enum sim_ground ground)
+{
+        return ground >= SIM_OVER_SLOTS;
+}
+
+static uint32_t slots_of(const struct walk *walk, uint32_t uid)
+{
+        uint32_t slots = 0;
+
+        each_request(walk->sim, r) slots += r->uid == uid && walk_spot(walk, r)->in;
+        return slots;
+}
+
+/*
+ * No user gets above the maximum of one user, or above half of the slots or the blocks while
+ * others wait, unless it has nothing.
+ */
+enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request,
+                            uint64_t then)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+        uint32_t slots = slots_of(walk, request->uid);
+        bool others_wait = false, half;
+
+        each_request(walk->sim, r) others_wait |= r->uid != request->uid && walk_waits(walk, r);
+        half = 2 * (slots + 1) <= conf->slots && 2 * then <= conf->blocks * WALK_PARTS;
+        if (slots && conf->user_blocks && then > conf->user_blocks * WALK_PARTS)
+                return SIM_OVER_MOST;
+        if (half)
+                return SIM_WITHIN_HALF;
+        if (!others_wait)
+                return SIM_ALONE;
+        if (!slots)
+                return SIM_BEGINS;
+        return 2 * (slots + 1) > conf->slots ? SIM_OVER_SLOTS : SIM_OVER_BLOCKS;
+}
+
+/*
+ * Whether its user is passed over, as things stand.  The answer is certain in two cases.
+ * First, the user is over the limit even if all is found that could be found.  Second, if way
+ * would have to be made for the request, or it could have a slot, the core looks up all that
+ * can be found; so if there is nothing to find, that is known, too.  A tail that would be too
+ * much is not held.
+ */
+enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request *request)
+{
+        struct walk_charge has = walk_charge(walk, request->uid, NULL);
+        uint64_t least = request->worst - request->core.sequence.token_count / BLOCK_POSITIONS;
+        uint64_t most = has.most + request->worst * WALK_PARTS;
+
+        if (is_over(walk_ground(walk, request, has.least + least * WALK_PARTS)))
+                return WALK_YES;
+        if (!is_over(walk_ground(walk, request, most)))
+                return WALK_NO;
+        return is_over(walk_ground(walk, request, walk_then(walk, request).least)) &&
+                               !walk->sim->conf.batch_size && !walk_is_preempting(walk)
+                       ? WALK_YES
+                       : WALK_PERHAPS;
+}
+
+/* ... as if others waited.  A user that has nothing is never above half. */
+enum walk_answer walk_is_above_half(const struct walk *walk, const struct sim_request *request)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+        uint32_t slots = slots_of(walk, request->uid);
+        struct walk_charge then = walk_then(walk, request);
+
+        if (!slots)
+                return WALK_NO;
+        if (2 * (slots + 1) > conf->slots || 2 * then.least > conf->blocks * WALK_PARTS)
+                return WALK_YES;
+        return 2 * then.most > conf->blocks * WALK_PARTS ? WALK_PERHAPS : WALK_NO;
+}
+
+bool walk_is_passed(const struct walk *walk, uint32_t uid)
+{
+        for (uint32_t i = 0; i < walk->passed_count; i++)
+                if (walk->passed_uids[i] == uid)
+                        return true;
+        return false;
+}
+
+/*
+ * Room beside rows in flight, and beside rows of this plan whose owners were asked before the
+ * line.
+ */
+static bool has_space(const struct sim *sim, const struct sim_request *request)
+{
+        uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
+
+        for (uint32_t i = 0; i < sim->plan.row_count; i++) {
+                const struct plan_row *row = &sim->plan.rows[i];
+                const struct sim_request *owner = sim_of((struct sim *)sim, row->sequence->request);
+
+                if (row->want == PLAN_LOGITS && owner->asked_first &&
+                    owner->channel == request->channel)
+                        bytes += owner->core.record_bytes_max;
+        }
+        return bytes <= sim->channels[request->channel].told;
+}
+
+/*
+ * It was preempted, and is stalled.  If requests asked before the queue took the space, it may have
+ * been asked in between; then its own state says so.
+ */
+static bool is_stuck(const struct walk *walk, const struct sim_request *request)
+{
+        struct sim *sim = walk->sim;
+        uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
+
+        if (!walk_spot(walk, request)->preemptions || !request->was_stalled ||
+            has_space(sim, request))
+                return false;
+        return bytes > sim->channels[request->channel].told ||
+               (request->core.state == REQUEST_WAITING && request->core.stalled);
+}
+
+/*
+ * The position of its next row.  If a request comes back, its first row shows how much was
+ * found.
+ */
+static uint32_t planned(const struct walk *walk, const struct sim_request *request,
+                        enum walk_answer *ret_known)
+{
+        *ret_known = WALK_YES;
+        if (walk_spot(walk, request)->moved)
+                return request->planned;
+        if (!walk_spot(walk, request)->preemptions)
+                return request->core.sequence.cached_count;
+        if (request->first_row != SIM_NO_ROW)
+                return request->first_row;
+        *ret_known = WALK_PERHAPS;
+        return 0;
+}
+
+static bool is_read(const struct walk *walk, const struct sim_request *request)
+{
+        const struct walk_spot *spot = walk_spot(walk, request);
+
+        return spot->in && !spot->preempting && !request->decided &&
+               (!spot->moved || request->planned < request->known);
+}
+
+static uint32_t common(const struct sim_request *a, const struct sim_request *b)
+{
+        const struct sequence *one = &a->core.sequence, *other = &b->core.sequence;
+        uint32_t at = 0;
+
+        while (at < one->token_count && at < other->token_count &&
+               one->tokens[at] == other->tokens[at])
+                at++;
+        return at;
+}
+
+/* Whether another request is reading at least one block that this one would read as well. */
+static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_request *request)
+{
+        enum walk_answer answer = WALK_NO, known;
+
+        if (walk->sim->conf.batch_size)
+                return WALK_NO;
+        each_request(walk->sim, r)
+        {
+                if (sim_domain(r) != sim_domain(request) || r->priority > request->priority ||
+                    !is_read(walk, r))
+                        continue;
+                if (common(r, request) >= planned(walk, r, &known) + BLOCK_POSITIONS &&
+                    known > answer)
+                        answer = known;
+        }
+        return answer;
+}
+
+static bool is_before(const struct sim *sim, const struct sim_request *a,
+                      const struct sim_request *b)
+{
+        if (a->priority != b->priority)
+                return a->priority < b->priority;
+        if (audit_served(sim, a) != audit_served(sim, b))
+                return audit_served(sim, a) < audit_served(sim, b);
+        return a->arrival < b->arrival;
+}
+
+struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
+{
+        struct sim_request *next = NULL;
+
+        each_request(walk->sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+
+                if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) || is_stuck(walk, r) ||
+                    spot->left || (!spot->sure && is_read_alike(walk, r) == WALK_YES))
+                        continue;
+                if (!next || is_before(walk->sim, r, next))
+                        next = r;
+        }
+        if (next)
+                *ret_doubtful = !walk_spot(walk, next)->sure && is_read_alike(walk, next);
+        return next;
+}
