@@ -1,17 +1,21 @@
 /*
- * All memory orders of the ring:
+ * The memory orders of the words that both sides share:
  *
  *   tail    The writer stores with release, the reader loads with acquire.  This
  *           orders the records.
- *   head    The reader stores, the writer loads with acquire.  This orders the
- *           reads before the overwriting.
+ *   head    The reader stores with release or more (see state), the writer loads
+ *           with acquire.  This orders the reads before the overwriting.
  *   state   It has a meaning only together with head.  In ring_stall() and
  *           ring_release() each side stores its own word and then loads the
  *           other's; all four accesses are sequentially consistent.  So there is
  *           one order of the four.  One of the stores comes first in it, and the
  *           load of the other side comes after that store.  With weaker orders,
  *           both loads could run before both stores: the reader would not tell the
- *           writer, and the writer would wait for the reader.
+ *           writer, and the writer would wait for the reader.  A release store and a
+ *           full fence, as ring.md has it for other clients, do the same.
+ *
+ * The other accesses are relaxed, because they order nothing.  ring_resume() stores
+ * `state` back, and ring_head() only shows a number.
  *
  * Each shared word is loaded once into a local variable before it is checked, so
  * that the value that was checked is the value that is used.

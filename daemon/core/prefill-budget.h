@@ -3,8 +3,8 @@
  *
  * A client that reads a stream notices the longest gap between two tokens, and that gap
  * is one step.  So the bound is not on the mean, but on 99 steps of 100.  With prompt rows
- * in the same step, decodes take at most token_gap_ns.  If twice the time that they take alone
- * is more than token_gap_ns, that is the limit instead: otherwise less than one row would fit.
+ * in the same step, decodes take at most token_gap_ns (the setting gap_ms).  If twice the time
+ * that they take alone is more, that is the limit instead: otherwise less than one row would fit.
  * A 16th of the limit is reserved for the work between steps.  The estimated time of a step is
  *
  *      decode_step_ns + prompt rows * (row_ns + far_ns * position / PREFILL_FAR) + slack_ns

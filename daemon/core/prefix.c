@@ -195,7 +195,7 @@ static void find_tail(const struct prefix *prefix, uint64_t own, uint64_t domain
 
 /*
  * Sets diverged_at, if a block differs from the text right after the part that was found.  Looks at
- * the blocks of the domain that follow `parent`, the newest first.  If a tail was found, it lookups
+ * the blocks of the domain that follow `parent`, the newest first.  If a tail was found, it looks
  * only at those that begin with the same token.
  */
 static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t domain,

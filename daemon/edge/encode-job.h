@@ -2,8 +2,9 @@
  * Encode job: work of a peer for the text worker, and what follows from its result.
  *
  * Text and messages are long to read, so the text worker's thread does it (encode-work.h).  A job
- * can outlive its peer: the text worker owns it until it comes back, and with it the members that
- * the work fills.  Apart from that, loop thread only.
+ * can outlive its peer.  Until it comes back, the text worker owns its text_job and the members
+ * below "Members of the work".  Only the loop writes the others, and it may do so at any time: it
+ * clears `peer` when the peer leaves.
  *
  * An operation makes a job, gives it what it needs, and says how it goes on: done() is called when
  * the work has succeeded and the peer is still there, and over() when the job ends in any way.

@@ -4,7 +4,8 @@
  * Core and engine know only its first member (core/request.h).  The rest belongs to the loop.
  *
  * CANCEL, and the SUBMIT of its forks, may cross RETIRED (mailbox.h).  Then RETIRED comes again for
- * each crossing mail, and the last one frees the stream.  Its states are
+ * each crossing mail, and the stream is kept until the last one.  If the loop drains the ring of
+ * its peer, the stream is also kept until the loop has read its END.  Its states are
  *
  *     cancel_sent  retired  crossing
  *          -          -                alive
@@ -42,7 +43,8 @@ struct stream {
         uint32_t crossing;
         bool unwanted; /* cancelled before it was submitted */
         bool cancel_sent;
-        bool retired; /* RETIRED has come; the loop frees it once its END was read, too */
+        /* RETIRED has come.  If the loop drains the peer's ring, it has to read the END, too. */
+        bool retired;
 };
 
 static inline struct stream *stream_of(struct request *request)

@@ -4,7 +4,8 @@
  *
  * The loop writes replies and the waker rings doorbells on the same descriptor.  A ring in the
  * middle of a reply would be read as part of the reply.  A thread that finds the lock taken sets
- * its flag in the word instead.  The thread that releases the lock finds that flag and acts on it:
+ * its flag, RING or CALL, in the lock's word instead.  (tests/models calls a flag a note.)  The
+ * thread that releases the lock finds that flag and acts on it:
  *
  *      loop   holds the lock while any of its output is unsent, over several turns if the socket is
  *             full.  When it releases the lock, it rings for the waker if the waker asked.

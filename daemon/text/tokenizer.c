@@ -2,8 +2,9 @@
  * The steps from a text to ids:
  *
  *      text        is cut at added tokens (added-tokens.h) into fragments
- *      fragment    gets a blank in front, is normalised, and is split into pre-tokens
- *      (pretokenize.h)
+ *      fragment    is normalised, or gets its blanks written as the vocabulary has them; is cut at
+ *                  the added tokens that are only found then (late_users); and is split into
+ *                  pre-tokens (pretokenize.h)
  *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
  *      chunk       is found in the cache (chunk-cache.h), or becomes symbols
  *      symbols     bytes or characters, which are merged (merge.h)

@@ -4,7 +4,8 @@
  * Tokenizing a megabyte of prompt, or decoding it from its frame, takes long.  While the text
  * worker does it, the loop serves every peer.  Jobs are done in order.  A job belongs to the text
  * worker from MAIL_JOB to MAIL_JOB_DONE.  The exception is text_job_cancel(), which the loop may
- * call: the job then returns early, unfinished, with result -ECANCELED.
+ * call: the job then returns early, unfinished, with result -ECANCELED.  The module that posts a
+ * job says which of its own members the loop may still use (edge/encode-job.h).
  */
 #ifndef DAEMON_TEXT_WORKER_H
 #define DAEMON_TEXT_WORKER_H
