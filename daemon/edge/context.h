@@ -2,8 +2,9 @@
  * Context: what all modules of the edge share, the daemon's side (struct edge) and a connection
  * (struct peer).
  *
- * Only these structs are here.  Each module has its own state behind an opaque pointer, and a
- * header with its contract.  Modules include each other downwards only; edge.h has the order.
+ * Only these structs are here.  Each module has a header with its contract, and its own state:
+ * behind an opaque pointer, or in the members that name it.  Modules include each other downwards
+ * only; edge.h has the order.
  *
  * A module that has news for a peer does not handle them itself: it marks the peer
  * (connection_mark()).  After the handlers of each turn, the loop settles all marked peers, and
@@ -109,7 +110,7 @@ struct edge {
         struct loop_timer *drain_timer;
         enum edge_phase phase;
         bool alone;              /* a single connection; the daemon ends with it */
-        unsigned drains_pending; /* edge_drain() is called this often at the end of the turn */
+        unsigned drains_pending; /* edge_drain() as often, done at the end of the turn */
         int result;
         /* What late clients are told: that the daemon stops, or how the engine failed. */
         const char *late;

@@ -235,7 +235,6 @@ struct edge *edge_free(struct edge *edge)
         if (!edge)
                 return NULL;
         edge->phase = EDGE_STOPPING;
-        edge->alone = false;
         loop_after_turns(edge->loop, NULL, NULL);
         while (!list_is_empty(&edge->peers))
                 peer_free(peer_of(edge->peers.next));

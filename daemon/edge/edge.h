@@ -38,8 +38,8 @@ struct edge *edge_free(struct edge *edge); /* takes NULL */
 int edge_run(struct edge *edge);
 
 /*
- * Called on SIGTERM, on SIGINT, or when the only connection has closed.  It takes effect at the end
- * of the turn of the loop.
+ * Called on SIGTERM or SIGINT.  It takes effect at the end of the turn of the loop.  Modules below
+ * set drains_pending (context.h) instead.
  */
 void edge_drain(struct edge *edge);
 

@@ -266,6 +266,9 @@ static int answer(struct edge *edge, struct encode_job *job, struct wire_problem
 {
         int r = job->job.result;
 
+        /* The peer has begun to close in this turn, and its jobs are not cancelled yet. */
+        if (job->peer->cancels)
+                text_job_cancel(&job->job, SMV_CANCELLED);
         if (text_job_is_cancelled(&job->job))
                 return refuse_cancelled(edge, job, ret_problem);
         if (r < 0)
@@ -303,7 +306,7 @@ static void finish(struct edge *edge, struct encode_job *job)
 
         if (job->decoded)
                 frame_is_decoded(edge, job);
-        else if (job->peer)
+        else if (job->peer && !job->peer->doomed)
                 r = answer(edge, job, &problem);
         if (r == ENCODE_JOB_E_AGAIN)
                 return;

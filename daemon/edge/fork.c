@@ -57,8 +57,8 @@ static int check_sample_indices(uint64_t first, uint32_t count, uint32_t id,
 }
 
 /*
- * Makes `count` streams with the parameters of `like`, with ids from `id` on and choices from
- * `choice` on: all or none.
+ * Makes `count` streams with the parameters of `like`, with ids from `id` on and sample
+ * indices from `sample_index` on: all or none.
  */
 static int make_alike(struct admission *admission, const struct stream *like, uint32_t id,
                       uint32_t sample_index, uint32_t count, struct request **ret_first,

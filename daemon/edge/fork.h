@@ -2,10 +2,10 @@
  * Forks: streams made from another one: the siblings of a generate with `n`, and forks of a live
  * stream.
  *
- * Such a stream has the parameters of the other one, but its own choice, so that it draws
- * otherwise.  A family is all streams that came of one generate.  In a family choices are counted
- * up, whichever member is forked.  So no two members that begin alike go on alike, unless the
- * client asks for it, and a client can ask again later for the same fork.  Loop thread only.
+ * Such a stream has the parameters of the other one, but its own sample_index, so that it draws
+ * otherwise.  A family is all streams that came of one generate.  In a family sample indices are
+ * counted up, whichever member is forked.  So no two members that begin alike go on alike, unless
+ * the client asks for it, and a client can ask again later for the same fork.  Loop thread only.
  */
 #ifndef DAEMON_EDGE_FORK_H
 #define DAEMON_EDGE_FORK_H

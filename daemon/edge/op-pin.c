@@ -97,7 +97,7 @@ static int begin_reading(struct peer *peer, struct wire_request *asked, uint64_t
         return error_pass(r);
 }
 
-/* ---- hold ---- */
+/* ---- pin ---- */
 
 static int unpin(struct peer *peer, const struct wire_request *asked,
                  struct wire_problem *ret_problem)

@@ -1,5 +1,5 @@
 /*
- * The operations that keep the history of a handle in the pool: hold pins it, publish shows it to
+ * The operations that keep the history of a handle in the pool: pin keeps it, publish shows it to
  * others, revoke ends that.
  *
  * To pin or publish a history, a stream reads it: a generate without tokens.  The pin is set where

@@ -205,7 +205,7 @@ static const struct edge_holds *count_holds(struct edge *edge)
         return holds;
 }
 
-/* The only function here that reads members of the edge, apart from those about users. */
+/* Reads the values that are members of the edge. */
 static void take_snapshot(struct edge *edge, struct snapshot *to)
 {
         const struct edge_holds *holds = count_holds(edge);

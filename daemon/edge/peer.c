@@ -315,7 +315,7 @@ static bool take_records(struct peer *peer)
 
 /*
  * Sends records while the socket takes them.  Beyond a small amount they wait in the ring, and long
- * replies wait with their tasks.  A turn sends one long reply, after the records, so neither delays
+ * replies wait with their jobs.  A turn sends one long reply, after the records, so neither delays
  * the other for long.
  */
 static void pump(struct peer *peer)

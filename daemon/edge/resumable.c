@@ -397,7 +397,8 @@ bool resumables_hear(struct resumables *all, const struct channel *channel)
         while (!(r = ring_next(&ours->reader, &record)))
                 take_record(all, record);
         assert(r == RING_E_EMPTY); /* only the engine writes there, so the ring is sound */
-        if (ring_release(&ours->reader))
+        /* If the last stream was forgotten, HANGUP is posted: nothing may follow it. */
+        if (ring_release(&ours->reader) && all->channel == ours)
                 channels_resume(all->edge, ours);
         return true;
 }

@@ -38,7 +38,7 @@ struct resumable {
         uint64_t number; /* its user names it by this; never used for another stream */
         uint32_t uid;
         uint32_t slot;         /* the stream number that the engine uses */
-        struct stream *stream; /* NULL: it has retired */
+        struct stream *stream; /* NULL: RETIRED was taken; that may be after its END was read */
         uint32_t prompt_tokens, max_tokens, keep_ms;
         uint64_t charged;
         struct record_log log;

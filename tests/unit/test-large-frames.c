@@ -242,6 +242,40 @@ static void a_malformed_large_frame_is_refused_by_id_and_ends_the_connection(voi
         edge_fixture_close(fixture);
 }
 
+/* Both jobs come back in one turn, the one of the malformed frame first. */
+static void a_malformed_frame_cancels_a_generate_that_comes_back_in_the_same_turn(void **state)
+{
+        struct edge_fixture *fixture = edge_fixture_new();
+        struct text_job *prompt, *decode;
+        struct client client, other;
+        struct buffer frame;
+
+        (void)state;
+        edge_fixture_start(fixture, false);
+        say_hello(fixture, &other);
+        say_hello(fixture, &client);
+        ask_letters(&client, "generate", 5, 100);
+        prompt = take_job(fixture);
+        buffer_init(&frame, 64 << 20);
+        put_nonsense(&frame, 77, 100000);
+        frame.bytes[frame.start + 4]++; /* one pair more than there is */
+        send_all(&client, &frame);
+        decode = take_job(fixture);
+        prompt->result = prompt->work(prompt);
+        decode->result = decode->work(decode);
+        mailbox_put(fixture->from_text_worker,
+                    &(struct mail){ .kind = MAIL_JOB_DONE, .what = decode });
+        give_back(fixture, prompt);
+        assert_int_equal(reply_code(&client, 77), SMV_BAD_FRAME);
+        assert_int_equal(reply_code(&client, 5), SMV_CANCELLED);
+        assert_true(is_closed(&client));
+        assert_int_equal(fixture->submits, 0);
+        client_close(&client);
+        expect_nothing_held(fixture, &other);
+        client_close(&other);
+        edge_fixture_close(fixture);
+}
+
 /*
  * Refused before its body was read.  The refusal still has the frame's id, and later frames are
  * handled.
@@ -494,6 +528,8 @@ int main(void)
                 cmocka_unit_test(cancels_a_generate_in_a_large_frame),
                 cmocka_unit_test(starts_a_stream_from_a_prompt_in_a_large_frame),
                 cmocka_unit_test(a_malformed_large_frame_is_refused_by_id_and_ends_the_connection),
+                cmocka_unit_test(
+                        a_malformed_frame_cancels_a_generate_that_comes_back_in_the_same_turn),
                 cmocka_unit_test(refuses_a_large_frame_over_a_limit_with_its_id),
                 cmocka_unit_test(accepts_the_largest_number_of_ids_and_refuses_one_more),
                 cmocka_unit_test(frees_a_large_frame_if_its_client_disconnects_while_it_is_decoded),
