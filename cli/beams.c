@@ -1,27 +1,28 @@
 /* --beams: beam search.  Prints the text of the best result, or with --json all results. */
 #include "cli/cli.h"
 
-#include "client/json.h"
+#include "json/writer.h"
 
 static int print_all(const struct smv_beam_result *results, size_t count)
 {
         struct bytes out = { 0 };
-        struct json json = { .to = &out };
+        struct json_writer json = { .to = &out };
         int r;
 
         for (size_t i = 0; i < count; i++) {
-                json_raw(&json, "{\"tokens\":[");
+                json_write_raw(&json, "{\"tokens\":[");
                 for (size_t j = 0; j < results[i].token_count; j++) {
-                        json_raw(&json, j ? "," : "");
-                        json_uint(&json, results[i].tokens[j]);
+                        json_write_raw(&json, j ? "," : "");
+                        json_write_uint(&json, results[i].tokens[j]);
                 }
-                json_raw(&json, "],\"text\":");
-                json_text(&json, results[i].text, results[i].text_bytes);
-                json_raw(&json, ",\"score\":");
-                json_float(&json, results[i].score);
-                json_raw(&json, results[i].ended ? ",\"ended\":true}\n" : ",\"ended\":false}\n");
+                json_write_raw(&json, "],\"text\":");
+                json_write_text(&json, results[i].text, results[i].text_bytes);
+                json_write_raw(&json, ",\"score\":");
+                json_write_float(&json, results[i].score);
+                json_write_raw(&json,
+                               results[i].ended ? ",\"ended\":true}\n" : ",\"ended\":false}\n");
         }
-        if (json_end(&json)) {
+        if (json_write_end(&json)) {
                 say("out of memory");
                 r = CLI_FAILED;
         } else {

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "client/bytes.h"
+#include "json/bytes.h"
 
 /* The exit statuses.  Functions here return them too. */
 enum cli_exit {

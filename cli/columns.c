@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "client/json.h"
+#include "json/utf8.h"
+#include "json/writer.h"
 
 #define WIDTH     80u /* if the terminal does not tell its width */
 #define WIDTH_MAX 160u

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/bytes.h"
+#include "json/bytes.h"
 
 #define COLUMNS_MAX 3u
 

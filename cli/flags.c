@@ -183,9 +183,9 @@ static const char *const transports[] = {
 };
 
 static const char *const priorities[] = {
-        [SMV_PRIORITY_NORMAL] = "normal",
-        [SMV_PRIORITY_INTERACTIVE] = "interactive",
-        [SMV_PRIORITY_BACKGROUND] = "background",
+#define X(name, word) [SMV_PRIORITY_##name] = word,
+        SMV_PRIORITIES(X)
+#undef X
 };
 
 /* Finds which of the three words `value` is. */

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/json.h"
+#include "json/writer.h"
 
 static int interrupt_pipe[2] = { -1, -1 };
 
@@ -79,23 +79,23 @@ static int out_of_memory(void)
         return CLI_FAILED;
 }
 
-static int write_line(struct streaming *s, struct json *json)
+static int write_line(struct streaming *s, struct json_writer *json)
 {
-        json_raw(json, "}\n");
-        if (json_end(json))
+        json_write_raw(json, "}\n");
+        if (json_write_end(json))
                 return out_of_memory();
         return screen_raw(s->out.at, s->out.count);
 }
 
-static void begin_line(struct streaming *s, struct json *json, const struct smv_event *event)
+static void begin_line(struct streaming *s, struct json_writer *json, const struct smv_event *event)
 {
         s->out.count = 0;
-        json_raw(json, "{");
+        json_write_raw(json, "{");
         if (s->count == 1)
                 return;
-        json_raw(json, "\"number\":");
-        json_uint(json, index_of(s, event) + 1);
-        json_raw(json, ",");
+        json_write_raw(json, "\"number\":");
+        json_write_uint(json, index_of(s, event) + 1);
+        json_write_raw(json, ",");
 }
 
 static int on_text(struct streaming *s, const struct smv_event *event)
@@ -110,31 +110,31 @@ static int on_text(struct streaming *s, const struct smv_event *event)
 }
 
 /* For each token: its own logprob, then the likeliest tokens with theirs. */
-static void put_logprobs(struct json *json, const struct smv_event *event)
+static void put_logprobs(struct json_writer *json, const struct smv_event *event)
 {
         const struct smv_logprob *at = event->logprobs;
 
-        json_raw(json, ",\"logprobs\":[");
+        json_write_raw(json, ",\"logprobs\":[");
         for (size_t i = 0; i < event->token_count; i++) {
-                json_raw(json, i ? ",{\"logprob\":" : "{\"logprob\":");
-                json_float(json, (double)at++->logprob);
-                json_raw(json, ",\"top\":[");
+                json_write_raw(json, i ? ",{\"logprob\":" : "{\"logprob\":");
+                json_write_float(json, (double)at++->logprob);
+                json_write_raw(json, ",\"top\":[");
                 for (size_t j = 0; j < event->top_count; j++, at++) {
-                        json_raw(json, j ? ",[" : "[");
-                        json_uint(json, at->token);
-                        json_raw(json, ",");
-                        json_float(json, (double)at->logprob);
-                        json_raw(json, "]");
+                        json_write_raw(json, j ? ",[" : "[");
+                        json_write_uint(json, at->token);
+                        json_write_raw(json, ",");
+                        json_write_float(json, (double)at->logprob);
+                        json_write_raw(json, "]");
                 }
-                json_raw(json, "]}");
+                json_write_raw(json, "]}");
         }
-        json_raw(json, "]");
+        json_write_raw(json, "]");
 }
 
 static int on_tokens(struct streaming *s, const struct smv_event *event)
 {
         struct answer *answer = &s->answers[index_of(s, event)];
-        struct json json = { .to = &s->out };
+        struct json_writer json = { .to = &s->out };
 
         for (size_t i = 0; event->logprobs && i < event->token_count; i++)
                 answer->logprobs += (double)event->logprobs[i * (1 + event->top_count)].logprob;
@@ -143,20 +143,20 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
                 return on_text(s, event);
 
         begin_line(s, &json, event);
-        json_raw(&json, "\"tokens\":[");
+        json_write_raw(&json, "\"tokens\":[");
         for (size_t i = 0; i < event->token_count; i++) {
-                json_raw(&json, i ? "," : "");
-                json_uint(&json, event->tokens[i]);
+                json_write_raw(&json, i ? "," : "");
+                json_write_uint(&json, event->tokens[i]);
         }
-        json_raw(&json, "],\"text\":");
-        json_text(&json, event->text, event->text_bytes);
-        json_raw(&json, ",\"position\":");
-        json_uint(&json, event->position);
+        json_write_raw(&json, "],\"text\":");
+        json_write_text(&json, event->text, event->text_bytes);
+        json_write_raw(&json, ",\"position\":");
+        json_write_uint(&json, event->position);
         if (event->logprobs)
                 put_logprobs(&json, event);
         if (s->cli->resume_id) {
-                json_raw(&json, ",\"sequence\":");
-                json_uint(&json, event->sequence);
+                json_write_raw(&json, ",\"sequence\":");
+                json_write_uint(&json, event->sequence);
         }
         return write_line(s, &json);
 }
@@ -181,20 +181,20 @@ static int write_end(struct streaming *s, const struct smv_event *event)
         size_t count = sizeof(counts) / sizeof(counts[0]) - (event->diverged_at ? 0 : 3);
         const char *reason = smv_reason_name(event->reason);
         const char *error = smv_code_name(event->code);
-        struct json json = { .to = &s->out };
+        struct json_writer json = { .to = &s->out };
 
         begin_line(s, &json, event);
-        json_raw(&json, "\"end\":");
-        json_text(&json, reason, strlen(reason));
+        json_write_raw(&json, "\"end\":");
+        json_write_text(&json, reason, strlen(reason));
         if (event->code != SMV_OK) {
-                json_raw(&json, ",\"error\":");
-                json_text(&json, error, strlen(error));
+                json_write_raw(&json, ",\"error\":");
+                json_write_text(&json, error, strlen(error));
         }
         for (size_t i = 0; i < count; i++) {
-                json_raw(&json, ",");
-                json_text(&json, counts[i].name, strlen(counts[i].name));
-                json_raw(&json, ":");
-                json_uint(&json, counts[i].value);
+                json_write_raw(&json, ",");
+                json_write_text(&json, counts[i].name, strlen(counts[i].name));
+                json_write_raw(&json, ":");
+                json_write_uint(&json, counts[i].value);
         }
         return write_line(s, &json);
 }
@@ -207,7 +207,7 @@ static double score_of(const struct answer *answer)
 /* All streams have ended: shows the answer with the highest average logprob. */
 static int show_best(struct streaming *s)
 {
-        struct json json = { .to = &s->out };
+        struct json_writer json = { .to = &s->out };
         uint32_t best = 0;
         int r;
 
@@ -216,10 +216,10 @@ static int show_best(struct streaming *s)
                         best = i;
         if (s->cli->json) {
                 s->out.count = 0;
-                json_raw(&json, "{\"best\":");
-                json_uint(&json, best + 1);
-                json_raw(&json, ",\"score\":");
-                json_float(&json, score_of(&s->answers[best]));
+                json_write_raw(&json, "{\"best\":");
+                json_write_uint(&json, best + 1);
+                json_write_raw(&json, ",\"score\":");
+                json_write_float(&json, score_of(&s->answers[best]));
                 return write_line(s, &json);
         }
         r = screen_text(&s->screen, s->answers[best].text.at, s->answers[best].text.count);

@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/json.h"
+#include "json/utf8.h"
+#include "json/writer.h"
 
 bool template_is_file(const char *word)
 {
@@ -63,23 +64,23 @@ static int write_messages(const struct cli *cli, int *ret_fd)
 {
         size_t system = cli->system ? strlen(cli->system) : 0;
         struct bytes text = { 0 };
-        struct json json = { .to = &text };
+        struct json_writer json = { .to = &text };
         int r;
 
         if (!is_utf8(cli->system, system) || !is_utf8(cli->input.at, cli->input.count)) {
                 say("the prompt or --system is not valid UTF-8");
                 return CLI_FAILED;
         }
-        json_raw(&json, "[");
+        json_write_raw(&json, "[");
         if (cli->system) {
-                json_raw(&json, "{\"role\":\"system\",\"content\":");
-                json_text(&json, cli->system, system);
-                json_raw(&json, "},");
+                json_write_raw(&json, "{\"role\":\"system\",\"content\":");
+                json_write_text(&json, cli->system, system);
+                json_write_raw(&json, "},");
         }
-        json_raw(&json, "{\"role\":\"user\",\"content\":");
-        json_text(&json, cli->input.at, cli->input.count);
-        json_raw(&json, "}]");
-        r = json_end(&json);
+        json_write_raw(&json, "{\"role\":\"user\",\"content\":");
+        json_write_text(&json, cli->input.at, cli->input.count);
+        json_write_raw(&json, "}]");
+        r = json_write_end(&json);
         if (r)
                 say("out of memory");
         r = r ? CLI_FAILED : write_to_memory(&text, ret_fd);

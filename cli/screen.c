@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/json.h"
+#include "json/utf8.h"
+#include "json/writer.h"
 
 void say(const char *format, ...)
 {

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/json.h"
+#include "json/utf8.h"
+#include "json/writer.h"
 
 enum { NAME_MAX_BYTES = 200 };
 
@@ -32,7 +33,7 @@ static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES
 {
         const uint32_t twice[] = { token, token };
         struct bytes quoted = { 0 };
-        struct json json = { .to = &quoted };
+        struct json_writer json = { .to = &quoted };
         const char *text;
         size_t bytes;
 
@@ -43,8 +44,8 @@ static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES
         bytes -= bytes / 2;
         if (!is_text(text, bytes))
                 return;
-        json_text(&json, text, bytes);
-        if (!json_end(&json) && quoted.count < NAME_MAX_BYTES)
+        json_write_text(&json, text, bytes);
+        if (!json_write_end(&json) && quoted.count < NAME_MAX_BYTES)
                 memcpy(name, quoted.at, quoted.count + 1);
         bytes_deinit(&quoted);
 }

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/json.h"
+#include "json/writer.h"
 
 /* Writes the JSON to stdout, and frees it. */
-static int write_out(struct json *json)
+static int write_out(struct json_writer *json)
 {
-        int r = json_end(json);
+        int r = json_write_end(json);
 
         if (r)
                 say("out of memory");
@@ -23,14 +23,14 @@ static int write_out(struct json *json)
 static int write_ids(const struct cli *cli, const uint32_t *ids, size_t count)
 {
         struct bytes out = { 0 };
-        struct json json = { .to = &out };
+        struct json_writer json = { .to = &out };
 
-        json_raw(&json, cli->json ? "{\"tokens\":[" : "");
+        json_write_raw(&json, cli->json ? "{\"tokens\":[" : "");
         for (size_t i = 0; i < count; i++) {
-                json_raw(&json, !i ? "" : cli->json ? "," : " ");
-                json_uint(&json, ids[i]);
+                json_write_raw(&json, !i ? "" : cli->json ? "," : " ");
+                json_write_uint(&json, ids[i]);
         }
-        json_raw(&json, cli->json ? "]}\n" : "\n");
+        json_write_raw(&json, cli->json ? "]}\n" : "\n");
         return write_out(&json);
 }
 
@@ -47,7 +47,7 @@ int cli_tokenize(struct cli *cli)
 static int write_text(const struct cli *cli, const char *text, size_t bytes)
 {
         struct bytes out = { 0 };
-        struct json json = { .to = &out };
+        struct json_writer json = { .to = &out };
         struct screen screen;
         int r;
 
@@ -56,9 +56,9 @@ static int write_text(const struct cli *cli, const char *text, size_t bytes)
                 r = screen_text(&screen, text, bytes);
                 return r ? r : screen_close(&screen);
         }
-        json_raw(&json, "{\"text\":");
-        json_text(&json, text, bytes);
-        json_raw(&json, "}\n");
+        json_write_raw(&json, "{\"text\":");
+        json_write_text(&json, text, bytes);
+        json_write_raw(&json, "}\n");
         return write_out(&json);
 }
 
@@ -66,7 +66,7 @@ int cli_template(struct cli *cli)
 {
         const uint32_t *ids = NULL;
         struct bytes out = { 0 };
-        struct json json = { .to = &out };
+        struct json_writer json = { .to = &out };
         size_t bytes, count = 0;
         const char *text;
         int r;
@@ -78,14 +78,14 @@ int cli_template(struct cli *cli)
                 return say_failed(cli, r);
         if (!cli->json)
                 return write_text(cli, text, bytes);
-        json_raw(&json, "{\"text\":");
-        json_text(&json, text, bytes);
-        json_raw(&json, ",\"tokens\":[");
+        json_write_raw(&json, "{\"text\":");
+        json_write_text(&json, text, bytes);
+        json_write_raw(&json, ",\"tokens\":[");
         for (size_t i = 0; i < count; i++) {
-                json_raw(&json, i ? "," : "");
-                json_uint(&json, ids[i]);
+                json_write_raw(&json, i ? "," : "");
+                json_write_uint(&json, ids[i]);
         }
-        json_raw(&json, "]}\n");
+        json_write_raw(&json, "]}\n");
         return write_out(&json);
 }
 

@@ -6,7 +6,7 @@
 #include <samovar/protocol.h>
 #include <string.h>
 
-#include "client/json.h"
+#include "json/writer.h"
 
 #define ZONE_BYTES 8192u
 
@@ -285,63 +285,63 @@ int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_
 }
 
 /* A key in JSON is a string; in msgpack it may have any type. */
-static void write_key(struct json *json, const msgpack_object *key)
+static void write_key(struct json_writer *json, const msgpack_object *key)
 {
         char text[24];
 
         if (key->type == MSGPACK_OBJECT_STR) {
-                json_text(json, key->via.str.ptr, key->via.str.size);
+                json_write_text(json, key->via.str.ptr, key->via.str.size);
         } else if (key->type == MSGPACK_OBJECT_POSITIVE_INTEGER) {
                 snprintf(text, sizeof(text), "%llu", (unsigned long long)key->via.u64);
-                json_text(json, text, strlen(text));
+                json_write_text(json, text, strlen(text));
         } else {
-                json_raw(json, "\"?\"");
+                json_write_raw(json, "\"?\"");
         }
 }
 
 /* Recursion is fine: scan() has limited the depth. */
-static void write_value(struct json *json, const msgpack_object *value)
+static void write_value(struct json_writer *json, const msgpack_object *value)
 {
         switch (value->type) {
         case MSGPACK_OBJECT_BOOLEAN:
-                json_raw(json, value->via.boolean ? "true" : "false");
+                json_write_raw(json, value->via.boolean ? "true" : "false");
                 break;
         case MSGPACK_OBJECT_POSITIVE_INTEGER:
-                json_uint(json, value->via.u64);
+                json_write_uint(json, value->via.u64);
                 break;
         case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-                json_int(json, value->via.i64);
+                json_write_int(json, value->via.i64);
                 break;
         case MSGPACK_OBJECT_FLOAT32:
         case MSGPACK_OBJECT_FLOAT64:
-                json_float(json, value->via.f64);
+                json_write_float(json, value->via.f64);
                 break;
         case MSGPACK_OBJECT_STR:
-                json_text(json, value->via.str.ptr, value->via.str.size);
+                json_write_text(json, value->via.str.ptr, value->via.str.size);
                 break;
         case MSGPACK_OBJECT_BIN:
-                json_text(json, value->via.bin.ptr, value->via.bin.size);
+                json_write_text(json, value->via.bin.ptr, value->via.bin.size);
                 break;
         case MSGPACK_OBJECT_ARRAY:
-                json_raw(json, "[");
+                json_write_raw(json, "[");
                 for (uint32_t i = 0; i < value->via.array.size; i++) {
-                        json_raw(json, i ? "," : "");
+                        json_write_raw(json, i ? "," : "");
                         write_value(json, &value->via.array.ptr[i]);
                 }
-                json_raw(json, "]");
+                json_write_raw(json, "]");
                 break;
         case MSGPACK_OBJECT_MAP:
-                json_raw(json, "{");
+                json_write_raw(json, "{");
                 for (uint32_t i = 0; i < value->via.map.size; i++) {
-                        json_raw(json, i ? "," : "");
+                        json_write_raw(json, i ? "," : "");
                         write_key(json, &value->via.map.ptr[i].key);
-                        json_raw(json, ":");
+                        json_write_raw(json, ":");
                         write_value(json, &value->via.map.ptr[i].val);
                 }
-                json_raw(json, "}");
+                json_write_raw(json, "}");
                 break;
         default:
-                json_raw(json, "null");
+                json_write_raw(json, "null");
                 break;
         }
 }
@@ -349,13 +349,13 @@ static void write_value(struct json *json, const msgpack_object *value)
 int codec_get_json(const struct codec_frame *frame, const char *name, struct bytes *to)
 {
         const msgpack_object *value = get(frame, name);
-        struct json json = { .to = to };
+        struct json_writer json = { .to = to };
 
         if (!value || value->type != MSGPACK_OBJECT_MAP)
                 return -EPROTO;
         to->count = 0;
         write_value(&json, value);
-        return json_end(&json);
+        return json_write_end(&json);
 }
 
 static int write_bytes(void *data, const char *bytes, size_t count)

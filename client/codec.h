@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/bytes.h"
+#include "json/bytes.h"
 #include "client/public.h"
 
 struct msgpack_object;

@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/bytes.h"
+#include "json/bytes.h"
 
 #define CONNECTION_IN_MAX  ((size_t)64 << 20)
 #define CONNECTION_FDS_MAX 8u

@@ -35,7 +35,11 @@ void client_put_conversation(struct codec_writer *writer, const struct smv_gener
 
 void client_put_priority(struct codec_writer *writer, enum smv_priority priority)
 {
-        static const char *const names[] = { "normal", "interactive", "background" };
+        static const char *const names[] = {
+#define X(name, word) [SMV_PRIORITY_##name] = word,
+                SMV_PRIORITIES(X)
+#undef X
+        };
 
         if ((unsigned)priority < sizeof(names) / sizeof(*names))
                 codec_put_text(writer, "priority", names[priority], strlen(names[priority]));

@@ -7,7 +7,7 @@
 
 #include <samovar/ring.h>
 
-#include "client/bytes.h"
+#include "json/bytes.h"
 #include "client/public.h"
 
 struct record {

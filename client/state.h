@@ -17,7 +17,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-#include "client/bytes.h"
+#include "json/bytes.h"
 #include "client/codec.h"
 #include "client/connection.h"
 #include "client/public.h"

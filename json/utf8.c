@@ -61,3 +61,26 @@ size_t utf8_valid(const char *text, size_t bytes)
         }
         return at;
 }
+
+int32_t utf8_next(const char *bytes, size_t count, size_t *ret_length)
+{
+        const unsigned char *at = (const unsigned char *)bytes;
+        int length = utf8_character(bytes, count);
+        int32_t point;
+
+        *ret_length = 1;
+        if (length <= 0)
+                return length ? -1 : -2;
+        *ret_length = (size_t)length;
+        point = length == 1 ? at[0] : at[0] & (0x7f >> length);
+        for (int i = 1; i < length; i++)
+                point = point << 6 | (at[i] & 0x3f);
+        return point;
+}
+
+int utf8_is_control(int32_t point)
+{
+        if (point == '\n' || point == '\t')
+                return 0;
+        return (point >= 0 && point < 0x20) || (point >= 0x7f && point < 0xa0);
+}

@@ -378,7 +378,7 @@ static void tell_prompts(struct bench *b)
                     f.median / (b->card->products / 2 / random_numbers(&b->named->shape)));
 }
 
-static void tell_rehearsal(struct bench *b)
+static void tell_warm_up(struct bench *b)
 {
         double began = figure_clock();
         struct figure f;
@@ -465,7 +465,7 @@ static void measure(struct bench *b)
                 return;
         for (b->way = b->quick ? RECORDED : LAUNCHED; b->way <= RECORDED; b->way++) {
                 if (b->way == RECORDED)
-                        tell_rehearsal(b);
+                        tell_warm_up(b);
                 tell_prompts(b);
                 if (!b->predict)
                         set_up(b);

@@ -203,7 +203,11 @@ int read_doorbell(struct reading *in, const struct field *field, const struct it
 
 int read_priority(struct reading *in, const struct field *field, const struct item *item)
 {
-        static const char *const words[] = { "interactive", "normal", "background" };
+        static const char *const words[] = {
+#define X(name, word) [WIRE_##name] = word,
+                SMV_PRIORITIES(X)
+#undef X
+        };
 
         return read_word(in, field, item, words, &in->request->priority);
 }

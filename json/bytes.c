@@ -1,4 +1,4 @@
-#include "client/bytes.h"
+#include "json/bytes.h"
 
 #include <errno.h>
 #include <stdint.h>

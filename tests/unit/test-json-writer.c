@@ -1,5 +1,6 @@
 /* The JSON that the library writes is valid and safe to print, whatever its input was. */
-#include "client/json.h"
+#include "json/utf8.h"
+#include "json/writer.h"
 #include "tests/unit/client-rig.h"
 
 static void converts_status_to_valid_json(void **state)

@@ -1,6 +1,6 @@
 /* A growing byte buffer, used all over the library.  Its memory shrinks only in bytes_deinit(). */
-#ifndef CLIENT_BYTES_H
-#define CLIENT_BYTES_H
+#ifndef JSON_BYTES_H
+#define JSON_BYTES_H
 
 #include <stddef.h>
 

@@ -1,57 +1,24 @@
-#include "client/json.h"
+#include "json/writer.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void put(struct json *json, const char *bytes, size_t count)
+#include "json/utf8.h"
+
+static void put(struct json_writer *json, const char *bytes, size_t count)
 {
         if (!json->result)
                 json->result = bytes_add(json->to, bytes, count);
 }
 
-void json_raw(struct json *json, const char *text)
+void json_write_raw(struct json_writer *json, const char *text)
 {
         put(json, text, strlen(text));
 }
 
-int32_t utf8_next(const char *bytes, size_t count, size_t *ret_length)
-{
-        static const int32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        const unsigned char *b = (const unsigned char *)bytes;
-        size_t length, i;
-        int32_t point;
-
-        *ret_length = 1;
-        if (b[0] < 0x80)
-                return b[0];
-        if (b[0] < 0xc2 || b[0] > 0xf4)
-                return -1;
-
-        length = b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
-        point = b[0] & (0x7f >> length);
-        for (i = 1; i < length; i++) {
-                if (i == count)
-                        return -2;
-                if ((b[i] & 0xc0) != 0x80)
-                        return -1;
-                point = point << 6 | (b[i] & 0x3f);
-        }
-        if (point < least[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-                return -1;
-        *ret_length = length;
-        return point;
-}
-
-int utf8_is_control(int32_t point)
-{
-        if (point == '\n' || point == '\t')
-                return 0;
-        return (point >= 0 && point < 0x20) || (point >= 0x7f && point < 0xa0);
-}
-
-void json_text(struct json *json, const char *text, size_t bytes)
+void json_write_text(struct json_writer *json, const char *text, size_t bytes)
 {
         char escape[8];
         size_t at = 0, length;
@@ -80,27 +47,27 @@ void json_text(struct json *json, const char *text, size_t bytes)
         put(json, "\"", 1);
 }
 
-void json_uint(struct json *json, uint64_t value)
+void json_write_uint(struct json_writer *json, uint64_t value)
 {
         char text[24];
 
         put(json, text, (size_t)snprintf(text, sizeof(text), "%llu", (unsigned long long)value));
 }
 
-void json_int(struct json *json, int64_t value)
+void json_write_int(struct json_writer *json, int64_t value)
 {
         char text[24];
 
         put(json, text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)value));
 }
 
-void json_float(struct json *json, double value)
+void json_write_float(struct json_writer *json, double value)
 {
         char text[48], clean[48];
         size_t i, n = 0;
 
         if (!isfinite(value)) {
-                json_raw(json, "null");
+                json_write_raw(json, "null");
                 return;
         }
 
@@ -121,7 +88,7 @@ void json_float(struct json *json, double value)
         put(json, clean, n);
 }
 
-int json_end(struct json *json)
+int json_write_end(struct json_writer *json)
 {
         put(json, "", 1);
         if (!json->result)
