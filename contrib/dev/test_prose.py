@@ -25,6 +25,8 @@ CASES = [
     ("a sentence that begins with What is", prose.of_c, "/*\n * What is shared is\n * charged. */", ["riddle"]),
     ("a question", prose.of_page, "Who? The loop.", []),
     ("a word that begins like one", prose.of_c, "/* Whole pages are copied. */", []),
+    ("a word of earlier times", prose.of_c, "/* The scribe reads it. */", ["word"]),
+    ("a word that has one in it", prose.of_c, "/* It was screwed, and described. */", []),
     ("he for a program", prose.of_c, "/* The engine frees what he holds. */", ["he"]),
     ("a word with he in it", prose.of_c, "/* The scheduler, then the history. */", []),
     ("a string that is a sentence", prose.of_c, 'say("Nobody may write to this socket");', ["riddle"]),

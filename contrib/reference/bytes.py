@@ -13,7 +13,10 @@ import numpy
 
 COUNT = 8  # numbers in a head
 
-HEAD = """/* Made by contrib/reference/bytes.py from numpy %s and ml_dtypes %s: bits of floats, and bytes. */
+HEAD = """/*
+ * Made by contrib/reference/bytes.py from numpy %s and ml_dtypes %s: bits of floats, and
+ * bytes.
+ */
 #ifndef TESTS_KERNELS_BYTES_GOLDEN_H
 #define TESTS_KERNELS_BYTES_GOLDEN_H
 

@@ -197,7 +197,8 @@ DIFFERED = [
     "{{ '~\\x7f\\x80'|tojson(true) }}", "{{ -0.0|round(1, 'ceil') }}", "{{ -0.05|round(1, 'ceil') }}", "{{ -0.01|round(1, 'ceil') }}", "{{ 'aé'.isdigit() }}", "{{ 'é1'.isdigit() }}",
 ]
 
-# Python's own doing, which is not imitated: how objects are printed that have no text of their own, and others.
+# Left out: what Python itself adds, such as how it prints objects that have no text of their
+# own.
 LEFT_OUT = [
     "range(3)}", "s.upper}", "namespace}", "{{ m }}{", "|reverse }", "|unique }", "|select }", "|map('string') }", "d.items() }", "d.items }", "keyed.items() }", "'{}'.format", "swapcase",
     "casefold", "zfill", "encode()", "__class__", "recursive", "cycler", "joiner", "lipsum", "N{DASH}", "undefinedx is callable", "d.keys() }", "self", "super", "1e100|int", "round(-2)", "'%s' % ['",

@@ -326,7 +326,7 @@ def main():
         f.write("data-llama3-hf", "tokenizers/llama3.2/encoder.json", pair(*llama, LLAMA3, ignore_merges=True), HF, "llama3", False)
         stories = os.path.join(args.data, "models", "stories260K", "tok512.model")
         f.write("data-stories", "models/stories260K/tok512.model", spm(stories), "sentencepiece " + sentencepiece.__version__, controls=False)
-        # SentencePiece takes out extra blanks, which GGUF files do not ask for: only texts without any.
+        # SentencePiece removes extra blanks, and GGUF files do not ask for that: texts without any.
         f.write("data-stories-gguf", "models/stories260K/stories260K.gguf", unless_blanks(spm(stories)), "sentencepiece " + sentencepiece.__version__, controls=False)
 
 

@@ -1,4 +1,7 @@
-/* Made by contrib/reference/bytes.py from numpy 2.4.6 and ml_dtypes 0.6.0: bits of floats, and bytes. */
+/*
+ * Made by contrib/reference/bytes.py from numpy 2.4.6 and ml_dtypes 0.6.0: bits of floats, and
+ * bytes.
+ */
 #ifndef TESTS_KERNELS_BYTES_GOLDEN_H
 #define TESTS_KERNELS_BYTES_GOLDEN_H
 
