@@ -15,6 +15,10 @@ def of_links(text):
     return prose.links("README.md", text)
 
 
+def of_glossary(rows):
+    return prose.glossary("## Glossary\n\n| word | meaning |\n|---|---|\n" + rows)
+
+
 LONG = "x" * 60 + " " + "y" * 60
 CASES = [
     # (what, checker, text, kinds that are found)
@@ -45,6 +49,10 @@ CASES = [
     ("links that lead nowhere", of_links, "[a](HACKED.md) [b](HACKING.md#no-such-headline)",
      ["link", "link"]),
     ("a link in code, one to another place", of_links, "`[a](b)` [c](https://example.org/d)", []),
+    ("a glossary", of_glossary, "| block | 16 positions |\n| ring (memory) | records |\n", []),
+    ("a glossary that is not sorted", of_glossary, "| ring | a |\n| block | b |\n", ["glossary"]),
+    ("a word that stands twice", of_glossary, "| ring | a |\n| ring | b |\n", ["glossary"]),
+    ("a word that no code has", of_glossary, "| samovarium | a |\n", ["glossary"]),
     ("a script's code", prose.of_script, "#!/bin/sh\necho he", []),
 ]
 

@@ -602,19 +602,19 @@ static int count_lines(const char *path, uint32_t *ret_count)
         return 0;
 }
 
-int sys_resources(struct sys_resources *ret_holds)
+int sys_resources(struct sys_resources *ret_resources)
 {
-        struct sys_resources holds;
+        struct sys_resources resources;
         int r;
 
-        r = count_entries("/proc/self/fd", &holds.descriptors);
+        r = count_entries("/proc/self/fd", &resources.descriptors);
         if (!r)
-                r = count_entries("/proc/self/task", &holds.threads);
+                r = count_entries("/proc/self/task", &resources.threads);
         if (!r)
-                r = count_lines("/proc/self/maps", &holds.mappings);
+                r = count_lines("/proc/self/maps", &resources.mappings);
         if (r)
                 return r;
-        holds.descriptors--; /* the descriptor used for counting */
-        *ret_holds = holds;
+        resources.descriptors--; /* the descriptor used for counting */
+        *ret_resources = resources;
         return 0;
 }

@@ -118,6 +118,6 @@ int64_t sys_raise_descriptor_limit(uint64_t wanted);
 struct sys_resources {
         uint32_t descriptors, mappings, threads;
 };
-int sys_resources(struct sys_resources *ret_holds);
+int sys_resources(struct sys_resources *ret_resources);
 
 #endif

@@ -24,7 +24,7 @@ void fair_share_deinit(struct fair_share *share)
         share->at = NULL;
 }
 
-static struct share_user *find(const struct fair_share *share, uint32_t uid)
+static struct share_user *find_user(const struct fair_share *share, uint32_t uid)
 {
         for (uint32_t i = 0; i < share->count; i++)
                 if (share->at[i].uid == uid)
@@ -34,7 +34,7 @@ static struct share_user *find(const struct fair_share *share, uint32_t uid)
 
 static struct share_user *user_of(const struct fair_share *share, uint32_t uid)
 {
-        struct share_user *user = find(share, uid);
+        struct share_user *user = find_user(share, uid);
 
         assert(user);
         return user;
@@ -60,7 +60,7 @@ static uint64_t least_served(const struct fair_share *share, enum request_priori
 
 void fair_share_add_request(struct fair_share *share, uint32_t uid, enum request_priority priority)
 {
-        struct share_user *user = find(share, uid);
+        struct share_user *user = find_user(share, uid);
 
         if (!user) {
                 assert(share->count < share->max);
@@ -192,7 +192,7 @@ uint32_t fair_share_reserved(const struct fair_share *share, uint32_t uid)
 
 bool fair_share_has_user(const struct fair_share *share, uint32_t uid)
 {
-        return find(share, uid);
+        return find_user(share, uid);
 }
 
 void fair_share_check(const struct fair_share *share, uint32_t waiting, uint32_t slots,
@@ -209,7 +209,7 @@ void fair_share_check(const struct fair_share *share, uint32_t waiting, uint32_t
                         alive += user->alive_by_priority[priority];
                 assert(alive == user->alive);
                 assert(user->alive >= user->waiting + user->slots);
-                assert(find(share, user->uid) == user);
+                assert(find_user(share, user->uid) == user);
                 users += user->waiting > 0;
                 waiting -= user->waiting;
                 slots -= user->slots;

@@ -121,7 +121,7 @@ int admission_check(const struct admission *admission, const struct served *serv
         /* A prompt that is too long is refused for its length, without a look at a million ids. */
         bool is_long = asked->token_count > admission_context(admission, served);
         uint32_t count = is_long ? 0 : asked->token_count;
-        bool is_empty = !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count;
+        bool is_empty = !asked->token_count && !asked->chat.messages.bytes && !asked->prompt.count;
         int r;
 
         r = check_ids(served, asked->tokens, count, asked->id, "tokens", ret_problem);
@@ -167,8 +167,8 @@ static size_t prompt_bytes(const struct served *served, const struct wire_reques
 
         if (asked->token_count)
                 return asked->token_count * sizeof(uint32_t);
-        if (asked->talk.messages.bytes)
-                return values_bytes(&asked->talk);
+        if (asked->chat.messages.bytes)
+                return values_bytes(&asked->chat);
         ids = tokenizer_ids_max(served->tokenizer, asked->prompt.count) + 1;
         return asked->prompt.count + ids * sizeof(uint32_t);
 }
@@ -415,7 +415,7 @@ int admission_make(struct admission *admission, uint32_t uid, struct served *ser
         request->model = served;
         request->sequence.request = request;
         request->sequence.slot = SEQUENCE_NO_SLOT;
-        served->holds++;
+        served->references++;
         *ret_stream = stream;
         return 0;
 }
@@ -456,10 +456,10 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         if (!stream)
                 return NULL;
         request = &stream->request;
-        assert(admission->alive && request->model->holds);
+        assert(admission->alive && request->model->references);
         admission->alive--;
         free_numbers_give_back(&admission->numbers, request->number);
-        request->model->holds--;
+        request->model->references--;
         stream_leave_family(stream);
         leave(admission, request->uid, stream->charged_bytes);
         free(request->sequence.tokens);

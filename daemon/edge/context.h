@@ -99,11 +99,11 @@ struct edge {
 
         uint32_t live_count; /* streams that are with the engine */
         uint32_t jobs_out;   /* jobs that are with the text worker */
-        struct edge_holds {
+        struct edge_resources {
                 uint64_t turn;
                 int result;
                 struct sys_resources counts;
-        } holds;
+        } resources;
 
         /* edge.c and mail.c */
         struct loop_watch *bell_watch;

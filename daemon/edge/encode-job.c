@@ -88,19 +88,19 @@ int encode_job_take_text(struct encode_job *job, struct wire_request *asked,
 
 int encode_job_take_messages(struct encode_job *job, struct wire_request *asked)
 {
-        struct wire_values *const all[] = { &job->talk.messages, &job->talk.tools,
-                                            &job->talk.template_vars };
+        struct wire_values *const all[] = { &job->chat.messages, &job->chat.tools,
+                                            &job->chat.template_vars };
         size_t at = 0;
         int r;
 
-        job->talk = asked->talk;
+        job->chat = asked->chat;
         if (asked->frame.bytes) {
                 job->frame = asked->frame;
                 buffer_init(&asked->frame, 0);
                 return 0;
         }
-        buffer_init(&job->frame, values_bytes(&asked->talk));
-        r = buffer_reserve(&job->frame, values_bytes(&asked->talk));
+        buffer_init(&job->frame, values_bytes(&asked->chat));
+        r = buffer_reserve(&job->frame, values_bytes(&asked->chat));
         for (size_t i = 0; !r && i < sizeof(all) / sizeof(*all); i++) {
                 if (!all[i]->bytes)
                         continue;

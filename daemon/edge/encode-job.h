@@ -56,7 +56,7 @@ struct encode_job {
         struct buffer frame;
         struct wire_request asked;   /* out: decoded from the frame */
         struct wire_problem problem; /* out: why it was refused */
-        struct wire_talk talk;       /* messages, which lie in `frame` */
+        struct wire_chat chat;       /* messages, which lie in `frame` */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
         struct text_part *parts; /* out: the parts of it that the template wrote */

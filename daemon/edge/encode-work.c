@@ -83,18 +83,18 @@ static bool job_cancelled(void *job)
 static int make_conversation(struct encode_job *encode, struct arena *arena,
                              struct conversation *ret_about)
 {
-        const struct wire_talk *talk = &encode->talk;
+        const struct wire_chat *chat = &encode->chat;
         int r;
 
-        *ret_about = (struct conversation){ .add_generation_prompt = talk->add_generation_prompt,
-                                            .bytes = values_bytes(talk),
+        *ret_about = (struct conversation){ .add_generation_prompt = chat->add_generation_prompt,
+                                            .bytes = values_bytes(chat),
                                             .cancelled = job_cancelled,
                                             .arg = &encode->job };
-        r = values_list(arena, &talk->messages, &ret_about->messages);
+        r = values_list(arena, &chat->messages, &ret_about->messages);
         if (!r)
-                r = values_list(arena, &talk->tools, &ret_about->tools);
+                r = values_list(arena, &chat->tools, &ret_about->tools);
         if (!r)
-                r = values_map(arena, &talk->template_vars, &ret_about->vars);
+                r = values_map(arena, &chat->template_vars, &ret_about->vars);
         if (r == VALUE_E_TWICE)
                 return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "messages",
                                    "a map of the conversation has a key twice");
@@ -132,7 +132,7 @@ static int render(struct encode_job *encode)
         struct tm now;
         int r;
 
-        r = arena_new(values_arena_bytes(&encode->talk), &arena);
+        r = arena_new(values_arena_bytes(&encode->chat), &arena);
         if (r)
                 return error_pass(r);
         sys_local_time(&now);

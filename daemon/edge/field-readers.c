@@ -377,11 +377,11 @@ int read_stop(struct reading *in, const struct field *field, const struct item *
 /* Checks one value at the cursor; `index` is its place, for the message. */
 static int check_value(struct reading *in, const struct field *field, uint32_t index)
 {
-        const char *wrong = values_check(&in->at, &in->request->talk.value_count);
+        const char *wrong = values_check(&in->at, &in->request->chat.value_count);
 
         if (wrong)
                 return REFUSE(in, field, "has %s at index %u", wrong, index);
-        if (in->request->talk.value_count > SMV_VALUES_MAX)
+        if (in->request->chat.value_count > SMV_VALUES_MAX)
                 return REFUSE(in, field, "has more than %u values", SMV_VALUES_MAX);
         return 0;
 }

@@ -215,7 +215,7 @@ static void enter(struct handles *handles, struct handle *handle, struct list_he
         handle->next = *at;
         *at = handle;
         list_push_front(owner, &handle->owner_link);
-        handle->model->holds++;
+        handle->model->references++;
         handles->sum.open++;
         handles->sum.tokens += handle->count;
         handles->sum.kept += handle->timer != NULL;
@@ -362,13 +362,13 @@ void handle_close(struct handle *handle)
         struct handles *handles = handle->handles;
 
         end_work(handles->edge, handle);
-        assert(handle->model->holds && handles->sum.open);
+        assert(handle->model->references && handles->sum.open);
         leave_lists(handles, handle);
         uncharge_bytes(handles, handle, own_bytes() + handle->count * sizeof(uint32_t));
         quota_uncharge(handles->edge->quota, handle->uid, QUOTA_HANDLES, 1);
         set_count(handles, handle, 0);
         drop_tokens(handle);
-        handle->model->holds--;
+        handle->model->references--;
         handles->sum.open--;
         handles->sum.kept -= handle->timer != NULL;
         release(handle);

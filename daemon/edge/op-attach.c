@@ -9,8 +9,8 @@
 #include "daemon/edge/streams.h"
 #include "daemon/base/error.h"
 
-static int find(struct peer *peer, const struct wire_request *asked,
-                struct resumable **ret_resumable, struct wire_problem *ret_problem)
+static int find_resumable(struct peer *peer, const struct wire_request *asked,
+                          struct resumable **ret_resumable, struct wire_problem *ret_problem)
 {
         *ret_resumable = resumables_find(peer->edge->resumables, peer->uid, asked->resume_id);
         if (*ret_resumable)
@@ -59,7 +59,7 @@ int op_attach(struct peer *peer, struct wire_request *asked, struct wire_problem
 
         r = op_check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
         if (!r)
-                r = find(peer, asked, &resumable, ret_problem);
+                r = find_resumable(peer, asked, &resumable, ret_problem);
         if (!r)
                 r = check_from(resumable, asked, ret_problem);
         if (r)
@@ -90,7 +90,7 @@ int op_drop(struct peer *peer, struct wire_request *asked, struct wire_problem *
         struct resumable *resumable = NULL;
         int r;
 
-        r = find(peer, asked, &resumable, ret_problem);
+        r = find_resumable(peer, asked, &resumable, ret_problem);
         if (r)
                 return error_pass(r);
         resumable_drop(resumable);

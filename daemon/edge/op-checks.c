@@ -51,7 +51,7 @@ int op_check_chat(const struct served *served, const struct wire_request *asked,
 {
         const char *missing = chat_refusal(served->chat);
 
-        if (!missing || !asked->talk.messages.bytes)
+        if (!missing || !asked->chat.messages.bytes)
                 return 0;
         return wire_refuse(ret_problem, SMV_NO_TEMPLATE, asked->id, "messages", "%s", missing);
 }

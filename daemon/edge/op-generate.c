@@ -18,7 +18,7 @@
 static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 {
         struct admission *admission = job->peer->edge->admission;
-        const char *field = job->talk.messages.bytes ? "messages" : "prompt";
+        const char *field = job->chat.messages.bytes ? "messages" : "prompt";
         int r;
 
         r = admission_finish(admission, job->stream, field, job->job.ids, job->job.id_count,
@@ -72,7 +72,7 @@ static int make_streams(struct peer *peer, struct served *served, const struct w
 static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream)
 {
         const struct served *served = stream->request.model;
-        bool has_messages = asked->talk.messages.bytes;
+        bool has_messages = asked->chat.messages.bytes;
         struct encode_job *job;
         int r;
 

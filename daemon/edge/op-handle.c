@@ -98,7 +98,7 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
         encode_job_uncharge(job);
         if (opens)
                 r = fill_new(job->peer, handle, &job->job.ids, job->job.id_count, job->id,
-                             job->talk.messages.bytes ? "messages" : "prompt", ret_problem);
+                             job->chat.messages.bytes ? "messages" : "prompt", ret_problem);
         else
                 r = fill_more(job->peer, handle, job->job.ids, job->job.id_count, job->id, "text",
                               ret_problem);
@@ -132,7 +132,7 @@ static int encode(struct peer *peer, struct handle *handle, struct wire_request 
                   struct wire_problem *ret_problem)
 {
         const struct wire_text *text = asked->op == WIRE_OPEN ? &asked->prompt : &asked->text;
-        bool has_messages = asked->talk.messages.bytes;
+        bool has_messages = asked->chat.messages.bytes;
         struct encode_job *job;
         size_t bytes;
         int r;
@@ -147,7 +147,7 @@ static int encode(struct peer *peer, struct handle *handle, struct wire_request 
         /* The first token (BOS) stands only before the first text of a history. */
         if (asked->op == WIRE_OPEN && !has_messages)
                 job->job.first_id = handle->model->traits.bos;
-        bytes = has_messages ? values_bytes(&asked->talk)
+        bytes = has_messages ? values_bytes(&asked->chat)
                              : text->count + encode_job_ids_bytes(job, text->count);
         r = has_messages ? encode_job_take_messages(job, asked)
                          : encode_job_take_text(job, asked, text);

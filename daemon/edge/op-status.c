@@ -94,7 +94,7 @@ static const struct key model_keys[] = {
         { "kv_heads",   SERVED(traits.kv_heads), "heads that have keys and values" },
         { "head_dim",   SERVED(traits.head_dim), "numbers in a head" },
         { "ffn",        SERVED(traits.ffn),      "width of the feed-forward part" },
-        { "references", SERVED(holds),           "requests and handles that refer to the model now" },
+        { "references", SERVED(references),          "requests and handles that refer to the model now" },
 };
 
 static const struct key loading_keys[] = {
@@ -195,20 +195,20 @@ static const char *const kind_meanings[QUOTA_KIND_N] = {
 
 /* ---- values ---- */
 
-static const struct edge_holds *count_holds(struct edge *edge)
+static const struct edge_resources *count_resources(struct edge *edge)
 {
-        struct edge_holds *holds = &edge->holds;
+        struct edge_resources *resources = &edge->resources;
 
-        if (holds->turn != edge->turn)
-                holds->result = sys_resources(&holds->counts);
-        holds->turn = edge->turn;
-        return holds;
+        if (resources->turn != edge->turn)
+                resources->result = sys_resources(&resources->counts);
+        resources->turn = edge->turn;
+        return resources;
 }
 
 /* Reads the values that are members of the edge. */
 static void take_snapshot(struct edge *edge, struct snapshot *to)
 {
-        const struct edge_holds *holds = count_holds(edge);
+        const struct edge_resources *resources = count_resources(edge);
         const struct served *served = edge->conf.served;
 
         *to = (struct snapshot){
@@ -218,9 +218,9 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .uptime_s = (sys_clock_ns() - edge->conf.started_ns) / 1000000000u,
                 .jobs = edge->jobs_out,
                 .log_lost = log_lost(),
-                .descriptors = holds->counts.descriptors,
-                .mappings = holds->counts.mappings,
-                .threads = holds->counts.threads,
+                .descriptors = resources->counts.descriptors,
+                .mappings = resources->counts.mappings,
+                .threads = resources->counts.threads,
                 .requests_open = admission_alive(edge->admission),
                 .requests_submitted = edge->live_count,
                 .connections_open = edge->peer_count,
@@ -234,7 +234,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .load_method =
                         load_way_name((enum load_way)counter_get(&edge->conf.stats->load_way)),
                 .has_chat = !chat_refusal(served->chat),
-                .has_counts = !holds->result,
+                .has_counts = !resources->result,
         };
 }
 

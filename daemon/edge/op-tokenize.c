@@ -97,7 +97,7 @@ static int render(struct peer *peer, struct served *served, struct wire_request 
         job->tokenizes = asked->tokenize;
         r = encode_job_take_messages(job, asked);
         if (!r)
-                r = encode_job_pay_and_post(job, values_bytes(&job->talk), ret_problem);
+                r = encode_job_pay_and_post(job, values_bytes(&job->chat), ret_problem);
         if (r)
                 encode_job_free(job);
         return error_pass(r);

@@ -93,7 +93,7 @@ static int grow(struct quota *quota)
         return 0;
 }
 
-static struct quota_account *find(const struct quota *quota, uint32_t uid)
+static struct quota_account *find_account(const struct quota *quota, uint32_t uid)
 {
         for (uint32_t i = 0; i < quota->count; i++)
                 if (quota->accounts[i].uid == uid)
@@ -103,7 +103,7 @@ static struct quota_account *find(const struct quota *quota, uint32_t uid)
 
 static int find_or_make(struct quota *quota, uint32_t uid, struct quota_account **ret_account)
 {
-        struct quota_account *account = find(quota, uid);
+        struct quota_account *account = find_account(quota, uid);
         int r;
 
         if (!account) {
@@ -155,7 +155,7 @@ int quota_ask(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t 
 
 void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)
 {
-        struct quota_account *account = find(quota, uid);
+        struct quota_account *account = find_account(quota, uid);
 
         if (!amount)
                 return;
@@ -192,7 +192,7 @@ const char *quota_name(enum quota_kind kind)
 
 bool quota_holds(const struct quota *quota, uint32_t uid)
 {
-        const struct quota_account *account = find(quota, uid);
+        const struct quota_account *account = find_account(quota, uid);
 
         return account && holds(account);
 }

@@ -195,12 +195,12 @@ int values_map(struct arena *arena, const struct wire_values *values, struct val
         return make(arena, values, true, ret_map);
 }
 
-size_t values_bytes(const struct wire_talk *talk)
+size_t values_bytes(const struct wire_chat *chat)
 {
-        return (size_t)talk->messages.size + talk->tools.size + talk->template_vars.size;
+        return (size_t)chat->messages.size + chat->tools.size + chat->template_vars.size;
 }
 
-size_t values_arena_bytes(const struct wire_talk *talk)
+size_t values_arena_bytes(const struct wire_chat *chat)
 {
-        return values_bytes(talk) + (size_t)VALUE_BYTES * talk->value_count + ARENA_SPARE;
+        return values_bytes(chat) + (size_t)VALUE_BYTES * chat->value_count + ARENA_SPARE;
 }

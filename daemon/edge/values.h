@@ -27,7 +27,7 @@ int values_list(struct arena *arena, const struct wire_values *values, struct va
 int values_map(struct arena *arena, const struct wire_values *values, struct value *ret_map);
 
 /* The bytes of all three parts as sent, and the bytes that an arena needs for their values. */
-size_t values_bytes(const struct wire_talk *talk);
-size_t values_arena_bytes(const struct wire_talk *talk);
+size_t values_bytes(const struct wire_chat *chat);
+size_t values_arena_bytes(const struct wire_chat *chat);
 
 #endif

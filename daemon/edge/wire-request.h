@@ -100,7 +100,7 @@ struct wire_values {
 };
 
 /* A conversation. */
-struct wire_talk {
+struct wire_chat {
         struct wire_values messages, tools, template_vars;
         uint32_t value_count; /* in all three together */
         bool add_generation_prompt;
@@ -121,7 +121,7 @@ struct wire_request {
         struct wire_text text;  /* tokenize, append */
         const uint32_t *tokens; /* generate, detokenize, open, append */
         uint32_t token_count;
-        struct wire_talk talk; /* generate, open, template */
+        struct wire_chat chat; /* generate, open, template */
         bool tokenize;         /* template */
         uint32_t max_tokens;
         float temperature, top_p, min_p;

@@ -81,7 +81,7 @@ bool wire_scan(const uint8_t *body, size_t count)
  * Finds the value of the first pair with this key: true, and the cursor stands at the value.  Also
  * works on bytes that were not scanned, up to the place that is broken.
  */
-static bool find(const uint8_t *body, size_t count, const char *name, struct cursor *ret_at)
+static bool find_value(const uint8_t *body, size_t count, const char *name, struct cursor *ret_at)
 {
         struct cursor cursor = { body, body + count };
         struct item map, key;
@@ -111,7 +111,7 @@ static uint32_t find_id(const uint8_t *body, size_t count)
         struct cursor at;
         struct item id;
 
-        if (!count || !find(body, count, "id", &at) || item_next(&at, &id) ||
+        if (!count || !find_value(body, count, "id", &at) || item_next(&at, &id) ||
             id.kind != ITEM_UINT || id.u > UINT32_MAX)
                 return 0;
         return (uint32_t)id.u;
@@ -144,7 +144,7 @@ static int read_first(struct reading *in, const uint8_t *body, size_t count, enu
         const struct field *field = field_at(number);
         struct item item;
 
-        if (!find(body, count, field->row.name, &in->at))
+        if (!find_value(body, count, field->row.name, &in->at))
                 return refuse_missing(in, field->row.name);
         item_next(&in->at, &item);
         return field->read(in, field, &item);
@@ -260,7 +260,7 @@ static int check_start(struct reading *in)
         else
                 r = check_one_of(in, starts, 4, "one of prompt, tokens, messages, handle");
         for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
-                r = check_alone(in, of_messages[i], !request->talk.messages.bytes,
+                r = check_alone(in, of_messages[i], !request->chat.messages.bytes,
                                 "without messages");
         if (!r)
                 r = check_alone(in, WIRE_F_MODEL, wire_has(request, WIRE_F_HANDLE),
@@ -381,7 +381,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
         struct wire_request request = { .temperature = 1,
                                         .priority = WIRE_NORMAL,
                                         .top_p = 1,
-                                        .talk.add_generation_prompt = true };
+                                        .chat.add_generation_prompt = true };
         struct reading in = { .request = &request, .problem = ret_problem };
         const char *wrong = scan(body, count);
         int r;

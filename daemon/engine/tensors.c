@@ -110,8 +110,8 @@ static enum presence presence_of(const struct traits *t, enum group group)
 }
 
 /* A tensor that must not exist is not looked up: then it is left over at the end. */
-static int find(struct finding *f, const struct entry *entry, const char *name,
-                const struct tensor **ret_tensor)
+static int find_tensor(struct finding *f, const struct entry *entry, const char *name,
+                       const struct tensor **ret_tensor)
 {
         uint32_t rows = extent_of(f->traits, entry->rows);
         uint32_t columns = extent_of(f->traits, entry->columns);
@@ -144,7 +144,7 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
 
         for (unsigned i = 0; i < LAYER_TENSOR_N; i++) {
                 snprintf(name, sizeof(name), "blk.%" PRIu32 ".%s", layer, layer_entries[i].name);
-                r = find(f, &layer_entries[i], name, &ret_tensors->at[i]);
+                r = find_tensor(f, &layer_entries[i], name, &ret_tensors->at[i]);
                 if (r)
                         return error_pass(r);
         }
@@ -176,7 +176,7 @@ static int find_all(struct finding *f, struct tensors *tensors)
         int r;
 
         for (unsigned i = 0; i < MODEL_TENSOR_N; i++) {
-                r = find(f, &model_entries[i], model_entries[i].name, &tensors->at[i]);
+                r = find_tensor(f, &model_entries[i], model_entries[i].name, &tensors->at[i]);
                 if (r)
                         return error_pass(r);
         }

@@ -21,7 +21,7 @@ struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
         /* the backends that compute it and their shares of the layers, for people */
         char backend[96];
-        uint32_t holds;
+        uint32_t references;
         uint32_t context; /* positions that a sequence may have here: traits.context or --ctx */
         struct traits traits;
         struct tokenizer *tokenizer;

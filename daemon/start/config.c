@@ -219,7 +219,7 @@ static int refuse_name(const struct place *at, const char *name, size_t bytes)
 }
 
 /* A flag has dashes where the table has underscores. */
-static const struct setting *find(const struct place *at, const char *name, size_t bytes)
+static const struct setting *find_setting(const struct place *at, const char *name, size_t bytes)
 {
         for (size_t i = 0; i < N(settings); i++) {
                 const char *known = settings[i].name;
@@ -444,7 +444,7 @@ static int read_line(struct config *config, const struct place *at, const char *
                 return refuse(at, "a line is `name = value`");
         for (name_end = equals; name_end > name && strchr(" \t", name_end[-1]);)
                 name_end--;
-        s = find(at, name, (size_t)(name_end - name));
+        s = find_setting(at, name, (size_t)(name_end - name));
         if (!s)
                 return refuse_name(at, name, (size_t)(name_end - name));
         if (*given & UINT64_C(1) << (s - settings))
@@ -555,7 +555,7 @@ static int read_flags(struct config *config, int argc, char **argv, const struct
                 if (strncmp(argv[i], "--", 2))
                         return refuse(at, "%.40s is not a flag", argv[i]);
                 bytes = strcspn(name, "=");
-                s = find(at, name, bytes);
+                s = find_setting(at, name, bytes);
                 if (!s)
                         return refuse_name(at, name, bytes);
                 if (name[bytes])

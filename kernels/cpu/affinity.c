@@ -54,7 +54,7 @@ void affinity_order(const cpu_set_t *processors, const char *machine, struct aff
 
 static struct affinity found;
 
-static void find(void)
+static void find_cores(void)
 {
         cpu_set_t processors;
 
@@ -68,7 +68,7 @@ void affinity_find(struct affinity *ret_affinity)
 {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-        pthread_once(&once, find);
+        pthread_once(&once, find_cores);
         *ret_affinity = found;
 }
 

@@ -34,7 +34,7 @@ struct row {
 };
 
 /* The index of the first number that equals `wanted`, which must be among them. */
-static uint32_t find(const float *numbers, float wanted)
+static uint32_t first_at_least(const float *numbers, float wanted)
 {
         uint32_t i = 0;
 
@@ -60,9 +60,9 @@ static bool find_largest(struct row *row)
         if (row->candidates.largest == INFINITY || row->candidates.largest == -INFINITY)
                 return false;
         block = group * LOGITS_BLOCK;
-        block += find(row->largest_of + block, row->candidates.largest);
+        block += first_at_least(row->largest_of + block, row->candidates.largest);
         row->best = block * LOGITS_BLOCK;
-        row->best += find(row->candidates.logits + row->best, row->candidates.largest);
+        row->best += first_at_least(row->candidates.logits + row->best, row->candidates.largest);
         return true;
 }
 

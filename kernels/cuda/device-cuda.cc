@@ -125,7 +125,7 @@ static int refuse_runtime(cudaError_t error)
         return -ENODEV;
 }
 
-static int find(unsigned number, cudaDeviceProp *ret_properties)
+static int find_device(unsigned number, cudaDeviceProp *ret_properties)
 {
         int count = 0;
         cudaError_t error = cudaGetDeviceCount(&count);
@@ -172,7 +172,7 @@ int device_open(unsigned number, device **ret_device)
 {
         cudaDeviceProp properties;
         device *device;
-        int error = find(number, &properties);
+        int error = find_device(number, &properties);
 
         if (error)
                 return error;

@@ -179,7 +179,7 @@ static void check_nothing_left(void)
         assert(!edge->live_count && !edge->jobs_out);
         assert(!admission_alive(edge->admission) && !admission_jobs(edge->admission));
         assert(!quota_next(edge->quota, &index));
-        assert(!world.served.holds && !nth_live(0));
+        assert(!world.served.references && !nth_live(0));
         for (uint32_t i = 0; i < edge->channel_count; i++)
                 assert(!edge->channels[i]);
 }

@@ -110,10 +110,10 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_LENGTH, request->length);
         check_range(request, WIRE_F_GROUP, request->group);
         check_range(request, WIRE_F_TEXT, request->text.count);
-        check_range(request, WIRE_F_MESSAGES, request->talk.messages.count);
-        check_range(request, WIRE_F_TOOLS, request->talk.tools.count);
-        check_range(request, WIRE_F_TEMPLATE_VARS, request->talk.template_vars.count);
-        assert(request->talk.value_count <= SMV_VALUES_MAX);
+        check_range(request, WIRE_F_MESSAGES, request->chat.messages.count);
+        check_range(request, WIRE_F_TOOLS, request->chat.tools.count);
+        check_range(request, WIRE_F_TEMPLATE_VARS, request->chat.template_vars.count);
+        assert(request->chat.value_count <= SMV_VALUES_MAX);
         assert(request->op < WIRE_OP_N && request->version_min <= request->version_max);
         for (uint32_t i = 0; wire_row(i); i++)
                 assert(!(wire_row(i)->required & 1u << request->op) || wire_has(request, i));
@@ -129,18 +129,18 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
 
 /* An accepted conversation can be made into values: all of it, in the memory that was computed for
  * it. */
-static void check_values(const struct wire_talk *talk)
+static void check_values(const struct wire_chat *chat)
 {
         struct arena *arena;
         struct value made;
-        int r = arena_new(values_arena_bytes(talk), &arena);
+        int r = arena_new(values_arena_bytes(chat), &arena);
 
         assert(!r);
-        r = values_list(arena, &talk->messages, &made);
+        r = values_list(arena, &chat->messages, &made);
         assert(!r || r == VALUE_E_TWICE);
-        r = values_list(arena, &talk->tools, &made);
+        r = values_list(arena, &chat->tools, &made);
         assert(!r || r == VALUE_E_TWICE);
-        r = values_map(arena, &talk->template_vars, &made);
+        r = values_map(arena, &chat->template_vars, &made);
         assert(!r || r == VALUE_E_TWICE);
         arena_free(arena);
 }
@@ -239,13 +239,13 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
         case WIRE_F_TEXT:
                 return put_text(writer, &request->text);
         case WIRE_F_MESSAGES:
-                return put_values(writer, &request->talk.messages, false);
+                return put_values(writer, &request->chat.messages, false);
         case WIRE_F_TOOLS:
-                return put_values(writer, &request->talk.tools, false);
+                return put_values(writer, &request->chat.tools, false);
         case WIRE_F_TEMPLATE_VARS:
-                return put_values(writer, &request->talk.template_vars, true);
+                return put_values(writer, &request->chat.template_vars, true);
         case WIRE_F_ADD_GENERATION_PROMPT:
-                return wire_put_bool(writer, request->talk.add_generation_prompt);
+                return wire_put_bool(writer, request->chat.add_generation_prompt);
         case WIRE_F_TOKENIZE:
                 return wire_put_bool(writer, request->tokenize);
         case WIRE_F_PRIORITY:
@@ -307,15 +307,15 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->token_count == b->token_count && same_ids(a->tokens, b->tokens, a->token_count));
         assert(a->stop_token_count == b->stop_token_count);
         assert(same_ids(a->stop_tokens, b->stop_tokens, a->stop_token_count));
-        assert(same_values(&a->talk.messages, &b->talk.messages));
-        assert(same_values(&a->talk.tools, &b->talk.tools));
-        assert(same_values(&a->talk.template_vars, &b->talk.template_vars));
-        assert(a->talk.value_count == b->talk.value_count && a->tokenize == b->tokenize);
+        assert(same_values(&a->chat.messages, &b->chat.messages));
+        assert(same_values(&a->chat.tools, &b->chat.tools));
+        assert(same_values(&a->chat.template_vars, &b->chat.template_vars));
+        assert(a->chat.value_count == b->chat.value_count && a->tokenize == b->tokenize);
         assert(a->priority == b->priority && a->deadline_ms == b->deadline_ms);
         assert(a->doorbell == b->doorbell && a->ring_bytes == b->ring_bytes);
         assert(a->n == b->n && a->sample_index == b->sample_index && a->logprobs == b->logprobs);
         assert(a->keep_ms == b->keep_ms && a->resume_id == b->resume_id && a->from == b->from);
-        assert(a->talk.add_generation_prompt == b->talk.add_generation_prompt);
+        assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)
                 assert(same_text(&a->stop[i], &b->stop[i]));
@@ -378,7 +378,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
         }
         assert(taken);
         check_request(&request, data, count);
-        check_values(&request.talk);
+        check_values(&request.chat);
         check_round_trip(&request);
         wire_release(&request);
         return 0;

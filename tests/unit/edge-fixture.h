@@ -416,7 +416,7 @@ static inline int edge_fixture_stop(struct edge_fixture *fixture)
                 text_worker_join(fixture->text_worker);
         loop_watch_free(fixture->drain_watch);
         loop_watch_free(fixture->arrive_watch);
-        assert_int_equal(fixture->served.holds, 0);
+        assert_int_equal(fixture->served.references, 0);
         edge_free(fixture->edge);
         loop_free(fixture->loop);
         usage_snapshot_free(fixture->usage_snapshot);

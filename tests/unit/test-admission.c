@@ -77,7 +77,7 @@ static int tear_down(void **state)
 {
         struct world *world = *state;
 
-        assert_int_equal(world->served.holds, 0);
+        assert_int_equal(world->served.references, 0);
         admission_free(world->admission);
         quota_free(world->quota);
         tokenizer_close(world->served.tokenizer);
@@ -205,7 +205,7 @@ static void copies_prompt_ids_unchanged(void **state)
         assert_int_equal(request->uid, UID);
         assert_int_equal(request->state, REQUEST_WAITING);
         assert_ptr_equal(request->model, &world->served);
-        assert_int_equal(world->served.holds, 1);
+        assert_int_equal(world->served.references, 1);
         forget(world, request);
         expect_nothing_held(world);
 }

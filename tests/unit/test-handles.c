@@ -53,7 +53,7 @@ static int tear_down(void **state)
         handles_leave(&world->owner);
         handles_leave(&world->second);
         assert_null(quota_next(world->quota, &index));
-        assert_int_equal(world->served.holds, 0);
+        assert_int_equal(world->served.references, 0);
         handles_free(world->handles);
         quota_free(world->quota);
         free(world);

@@ -96,6 +96,34 @@ static void removes_any_link_and_takes_it_again(void **state)
         EXPECT(&list, 2);
 }
 
+static void removing_a_zeroed_link_does_nothing(void **state)
+{
+        struct thing a = { .number = 1 };
+
+        (void)state;
+        assert_true(list_is_empty(&a.link));
+        list_remove(&a.link);
+        assert_true(list_is_empty(&a.link));
+}
+
+static void rotates_the_first_to_the_end(void **state)
+{
+        struct thing a = { .number = 1 }, b = { .number = 2 }, c = { .number = 3 };
+        struct list_head list;
+
+        (void)state;
+        list_init(&list);
+        list_rotate(&list); /* no effect */
+        expect_list(&list, NULL, 0);
+        list_push_back(&list, &a.link);
+        list_rotate(&list);
+        EXPECT(&list, 1);
+        list_push_back(&list, &b.link);
+        list_push_back(&list, &c.link);
+        list_rotate(&list);
+        EXPECT(&list, 2, 3, 1);
+}
+
 static void pops_the_first_until_it_is_empty(void **state)
 {
         struct thing a = { .number = 1 }, b = { .number = 2 };
@@ -156,6 +184,8 @@ int main(void)
                 cmocka_unit_test(keeps_the_order_of_insertion),
                 cmocka_unit_test(inserts_before_any_link),
                 cmocka_unit_test(removes_any_link_and_takes_it_again),
+                cmocka_unit_test(removing_a_zeroed_link_does_nothing),
+                cmocka_unit_test(rotates_the_first_to_the_end),
                 cmocka_unit_test(pops_the_first_until_it_is_empty),
                 cmocka_unit_test(a_loop_may_remove_what_it_visits),
                 cmocka_unit_test(an_object_can_be_in_two_lists),

@@ -58,15 +58,15 @@ static void decodes_a_conversation_unchanged(void **state)
         wire_put_bool(begin_extra(&body), true);
         bytes = body_bytes(&body, &count);
         assert_int_equal(wire_decode(bytes, count, &request, &problem), 0);
-        assert_int_equal(request.talk.messages.count, 2);
-        assert_memory_equal(request.talk.messages.bytes, first, sizeof(first) - 1);
+        assert_int_equal(request.chat.messages.count, 2);
+        assert_memory_equal(request.chat.messages.bytes, first, sizeof(first) - 1);
         /* Two maps of two pairs each, eight keys and values. */
-        assert_int_equal(request.talk.value_count, 2 + 8);
-        assert_true(request.talk.messages.bytes >= bytes);
-        assert_int_equal(request.talk.messages.bytes + request.talk.messages.size - bytes, count);
-        assert_true(request.talk.add_generation_prompt);
-        assert_null(request.talk.tools.bytes);
-        assert_null(request.talk.template_vars.bytes);
+        assert_int_equal(request.chat.value_count, 2 + 8);
+        assert_true(request.chat.messages.bytes >= bytes);
+        assert_int_equal(request.chat.messages.bytes + request.chat.messages.size - bytes, count);
+        assert_true(request.chat.add_generation_prompt);
+        assert_null(request.chat.tools.bytes);
+        assert_null(request.chat.template_vars.bytes);
         wire_release(&request);
         buffer_deinit(&body.buffer);
 }
@@ -243,7 +243,7 @@ static void refuses_template_vars_that_the_template_gets_elsewhere(void **state)
         }
         wire_put_bool(begin_var(&body, "enable_thinking"), false);
         expect_taken(&body, &request);
-        assert_int_equal(request.talk.template_vars.count, 1);
+        assert_int_equal(request.chat.template_vars.count, 1);
         PUT_RAW(begin_var(&body, "deep"), 0x91, 0xc4, 0);
         expect_said(&body, SMV_BAD_VALUE, "template_vars", "template_vars has binary at index 0");
 }
