@@ -9,6 +9,9 @@
  * terminal is opened a second time, non-blocking, for us alone; if that is refused, we call poll
  * first.
  *
+ * A line begins with the time, UTC with milliseconds.  Under systemd the journal adds the time
+ * itself, so a line begins with the priority instead (sd-daemon(3)).
+ *
  * The lost counter is only shown in status and orders no memory: a relaxed atomic.
  */
 #include "daemon/base/log.h"
@@ -16,11 +19,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -32,12 +37,22 @@
 
 enum sink { SINK_POLLED, SINK_PLAIN, SINK_SOCKET };
 
+static _Atomic enum log_level lowest_shown = LOG_INFO;
+
 /* Written only by log_open(), before other threads start. */
-static enum log_level lowest_shown = LOG_INFO;
 static enum sink sink = SINK_POLLED;
 static int sink_fd = STDERR_FILENO;
+static bool is_journal;
 
 static _Atomic uint64_t lost;
+
+/* The priorities of syslog(3), as the journal reads them. */
+static const char *const journal_priorities[] = {
+        [LOG_ERROR] = "<3>",
+        [LOG_WARN] = "<4>",
+        [LOG_INFO] = "<6>",
+        [LOG_DEBUG] = "<7>",
+};
 
 static const char *const level_names[] = {
         [LOG_ERROR] = "error",
@@ -52,12 +67,31 @@ struct log_line {
         bool cut;
 };
 
+/* systemd tells in $JOURNAL_STREAM which file the journal reads; stderr may be another one. */
+static bool leads_to_journal(int fd)
+{
+        const char *stream = getenv("JOURNAL_STREAM");
+        uint64_t identity[2];
+        char shown[48];
+
+        if (!stream || sys_fd_identity(fd, identity))
+                return false;
+        snprintf(shown, sizeof(shown), "%" PRIu64 ":%" PRIu64, identity[0], identity[1]);
+        return !strcmp(stream, shown);
+}
+
+void log_set_level(enum log_level lowest)
+{
+        atomic_store_explicit(&lowest_shown, lowest, memory_order_relaxed);
+}
+
 void log_open(enum log_level lowest)
 {
         uint64_t bytes;
         int fd;
 
-        lowest_shown = lowest;
+        log_set_level(lowest);
+        is_journal = leads_to_journal(STDERR_FILENO);
         if (sink_fd != STDERR_FILENO)
                 sys_close(sink_fd);
         sink_fd = STDERR_FILENO;
@@ -257,14 +291,49 @@ static ssize_t sink_write(const char *bytes, size_t count)
         return sys_write(sink_fd, bytes, count);
 }
 
+/* A day's number since 1970 as a date.  Years begin in March here, so that leap days are last. */
+static void put_date(struct log_line *line, uint64_t day)
+{
+        uint64_t shifted = day + 719468; /* days since 0000-03-01 */
+        uint64_t era = shifted / 146097, of_era = shifted % 146097;
+        uint64_t year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+        uint64_t of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        uint64_t march_month = (5 * of_year + 2) / 153;
+        uint64_t month = march_month < 10 ? march_month + 3 : march_month - 9;
+        char text[32];
+        int count;
+
+        count = snprintf(text, sizeof(text), "%04u-%02u-%02u",
+                         (unsigned)(year_of_era + era * 400 + (month <= 2)), (unsigned)month,
+                         (unsigned)(of_year - (153 * march_month + 2) / 5 + 1));
+        put(line, text, (size_t)count);
+}
+
+static void put_prefix(struct log_line *line, enum log_level level)
+{
+        uint64_t ms = sys_wall_clock_ns() / 1000000, s = ms / 1000;
+        char text[32];
+        int count;
+
+        if (is_journal) {
+                put(line, journal_priorities[level], strlen(journal_priorities[level]));
+                return;
+        }
+        put_date(line, s / 86400);
+        count = snprintf(text, sizeof(text), "T%02u:%02u:%02u.%03uZ ", (unsigned)(s / 3600 % 24),
+                         (unsigned)(s / 60 % 60), (unsigned)(s % 60), (unsigned)(ms % 1000));
+        put(line, text, (size_t)count);
+}
+
 void log_event(enum log_level level, const char *format, ...)
 {
         struct log_line line = { .used = 0 };
         int saved = errno;
         va_list values;
 
-        if (level > lowest_shown)
+        if (level > atomic_load_explicit(&lowest_shown, memory_order_relaxed))
                 return;
+        put_prefix(&line, level);
         put(&line, level_names[level], strlen(level_names[level]));
         put(&line, " ", 1);
         va_start(values, format);

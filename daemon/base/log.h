@@ -1,5 +1,6 @@
 /*
- * One line per event: `level event key=value ...` on stderr.
+ * One line per event: `time level event key=value ...` on stderr.  Under systemd, where stderr is
+ * the journal, a priority replaces the time.
  *
  * Only the outer layers log; the core and the kernels never do.  Control bytes and quotes in a
  * value are escaped, so that no value can forge a line.  Prompts and texts are never logged.
@@ -14,6 +15,7 @@
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 void log_open(enum log_level lowest);
+void log_set_level(enum log_level lowest); /* any thread, also while others log */
 /* "listening socket=%s pid=%d": the format's first word is the event; %s values are escaped. */
 void log_event(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint64_t log_lost(void);

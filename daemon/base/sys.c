@@ -75,6 +75,14 @@ uint64_t sys_clock_ns(void)
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t sys_wall_clock_ns(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void sys_local_time(struct tm *ret_now)
 {
         time_t now = time(NULL);
@@ -326,6 +334,18 @@ int sys_identity(const char *path, uint64_t ret_identity[2])
 {
         struct stat file;
         int r = (int)CALL("lstat", lstat(path, &file));
+
+        if (r < 0)
+                return r;
+        ret_identity[0] = file.st_dev;
+        ret_identity[1] = file.st_ino;
+        return 0;
+}
+
+int sys_fd_identity(int fd, uint64_t ret_identity[2])
+{
+        struct stat file;
+        int r = (int)CALL("fstat", fstat(fd, &file));
 
         if (r < 0)
                 return r;

@@ -28,7 +28,8 @@ void sys_set_fault(sys_fault hook, void *arg); /* NULL: no hook; call it before 
  */
 int sys_injected_fault(const char *call);
 
-uint64_t sys_clock_ns(void); /* CLOCK_MONOTONIC */
+uint64_t sys_clock_ns(void);      /* CLOCK_MONOTONIC */
+uint64_t sys_wall_clock_ns(void); /* since 1970, UTC; it may jump */
 struct tm;
 void sys_local_time(struct tm *ret_now); /* local wall-clock time, for people */
 int sys_random(void *bytes, size_t count);
@@ -74,6 +75,7 @@ int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
 int sys_unlink(const char *path);
 /* Of the file itself; a link is not followed. */
 int sys_identity(const char *path, uint64_t ret_identity[2]);
+int sys_fd_identity(int fd, uint64_t ret_identity[2]);
 int sys_program(char *ret_path, size_t bytes); /* path of the running program */
 int sys_mkdir(const char *path, unsigned mode);
 /* Owner, type and mode of a file.  For this and the calls below, fd may be an O_PATH descriptor. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -46,7 +48,12 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* The line of one event.  It goes through a pipe, so that it is there at once. */
+/* A line begins with a time like 2026-11-26T12:34:56.789Z. */
+#define TIME_BYTES 25
+
+/*
+ * The line of one event, without its time.  It goes through a pipe, so that it is there at once.
+ */
 #define LINE_OF(ret_line, level, ...)                                                              \
         do {                                                                                       \
                 int ends[2];                                                                       \
@@ -58,8 +65,9 @@ static int tear_down(void **state)
                 close(ends[1]);                                                                    \
                 got = read(ends[0], ret_line, sizeof(ret_line) - 1);                               \
                 close(ends[0]);                                                                    \
-                assert_true(got > 0);                                                              \
+                assert_true(got > TIME_BYTES);                                                     \
                 ret_line[got] = '\0';                                                              \
+                memmove(ret_line, ret_line + TIME_BYTES, (size_t)got + 1 - TIME_BYTES);            \
         } while (0)
 
 static void a_line_has_level_event_and_values(void **state)
@@ -134,7 +142,7 @@ static void does_not_write_levels_below_the_threshold(void **state)
         assert_int_equal(read(ends[0], bytes, sizeof(bytes)), -1);
         log_warn("loud");
         restore();
-        assert_int_equal(read(ends[0], bytes, sizeof(bytes)), 10);
+        assert_int_equal(read(ends[0], bytes, sizeof(bytes)), TIME_BYTES + 10);
         close(ends[0]);
         close(ends[1]);
 }
@@ -202,6 +210,68 @@ static void polls_a_pipe_that_cannot_be_reopened_before_it_writes(void **state)
         close(ends[1]);
 }
 
+/* One line as stderr receives it, in a file that is left open at its end. */
+static int line_in_file(char *ret_line, size_t bytes)
+{
+        char path[] = "/tmp/test-log-XXXXXX";
+        int fd = mkstemp(path);
+        ssize_t got;
+
+        assert_true(fd >= 0);
+        unlink(path);
+        redirect(fd, LOG_INFO);
+        log_warn("event a=%d", 1);
+        restore();
+        got = pread(fd, ret_line, bytes - 1, 0);
+        assert_true(got > 0);
+        ret_line[got] = '\0';
+        return fd;
+}
+
+static void a_line_begins_with_the_time_in_utc(void **state)
+{
+        char line[256], before[32], after[32];
+        time_t now = time(NULL);
+        struct tm utc;
+
+        (void)state;
+        strftime(before, sizeof(before), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now, &utc));
+        close(line_in_file(line, sizeof(line)));
+        now = time(NULL);
+        strftime(after, sizeof(after), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now, &utc));
+        assert_string_equal(line + TIME_BYTES, "warn event a=1\n");
+        assert_int_equal(line[TIME_BYTES - 1], ' ');
+        assert_int_equal(line[TIME_BYTES - 2], 'Z');
+        assert_int_equal(line[19], '.');
+        line[19] = '\0';
+        assert_true(strcmp(line, before) >= 0 && strcmp(line, after) <= 0);
+}
+
+static void a_line_for_the_journal_begins_with_its_priority(void **state)
+{
+        char path[] = "/tmp/test-log-XXXXXX", stream[64], line[64] = { 0 };
+        int fd = mkstemp(path);
+        struct stat file;
+
+        (void)state;
+        assert_true(fd >= 0 && !unlink(path) && !fstat(fd, &file));
+        snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)file.st_dev,
+                 (unsigned long long)file.st_ino);
+        setenv("JOURNAL_STREAM", stream, 1);
+        redirect(fd, LOG_INFO);
+        log_error("event a=%d", 1);
+        log_info("event a=%d", 2);
+        restore();
+        assert_true(pread(fd, line, sizeof(line) - 1, 0) > 0);
+        assert_string_equal(line, "<3>error event a=1\n<6>info event a=2\n");
+
+        /* stderr is not what the journal reads: it was redirected to a file of the user */
+        close(line_in_file(line, sizeof(line)));
+        unsetenv("JOURNAL_STREAM");
+        close(fd);
+        assert_int_equal(line[TIME_BYTES - 1], ' ');
+}
+
 static void a_file_receives_every_line(void **state)
 {
         char path[] = "/tmp/test-log-XXXXXX", bytes[64] = { 0 };
@@ -215,8 +285,8 @@ static void a_file_receives_every_line(void **state)
                 log_info("line number=%03d", i);
         restore();
         assert_int_equal(log_lost(), before);
-        assert_int_equal(lseek(fd, 0, SEEK_END), 1000 * 21);
-        assert_int_equal(pread(fd, bytes, 21, 999 * 21), 21);
+        assert_int_equal(lseek(fd, 0, SEEK_END), 1000 * (TIME_BYTES + 21));
+        assert_int_equal(pread(fd, bytes, 21, 999 * (TIME_BYTES + 21) + TIME_BYTES), 21);
         assert_string_equal(bytes, "info line number=999\n");
         close(fd);
         unlink(path);
@@ -281,6 +351,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_line_has_level_event_and_values),
+                cmocka_unit_test(a_line_begins_with_the_time_in_utc),
+                cmocka_unit_test(a_line_for_the_journal_begins_with_its_priority),
                 cmocka_unit_test(escapes_values_so_that_they_cannot_forge_a_line),
                 cmocka_unit_test(cuts_a_long_line),
                 cmocka_unit_test(does_not_write_levels_below_the_threshold),
