@@ -41,7 +41,8 @@ struct config {
         char *messages;     /* a JSON file, or "-" */
         bool json;          /* output format of preview */
         bool help, version; /* print it and exit; nothing else was checked */
-        char *file;         /* --config */
+        char *file;         /* the config file that was read; NULL: none */
+        bool replace;       /* take the socket from the daemon that has it */
 
         /* the engine */
         uint32_t ctx;            /* positions of a sequence; 0: the model's own */
@@ -93,12 +94,21 @@ struct config {
 };
 
 /*
- * Reads the defaults, then the file of --config, then flags, then checks the rules between
- * settings.  Returns 0, or -EINVAL, -ENOMEM, or the error of reading the file.  On error *why has
- * one line, and there is nothing to deinit.
+ * Reads the defaults, then a config file, then flags, then checks the rules between settings.  The
+ * file is that of --config, else the first one that is there of samovar/samovar.conf in
+ * $XDG_CONFIG_HOME (or ~/.config) and in /etc.  A start that does not serve a socket reads only the
+ * file of --config.  Returns 0, or -EINVAL, -ENOMEM, or the error of reading the file.  On error
+ * *why has one line, and there is nothing to deinit.
  */
 int config_read(struct config *config, int argc, char **argv, char *why, size_t why_bytes);
 void config_deinit(struct config *config);
+
+/*
+ * Reads the same sources again, and takes over the settings that may change while the daemon
+ * serves.  *why has the names of the others that have changed, with commas between them; "": none.
+ * Returns as config_read(); on error nothing is changed.
+ */
+int config_reload(struct config *config, int argc, char **argv, char *why, size_t why_bytes);
 
 /* Prints the text of --help, made from the table. */
 void config_help(FILE *to);
@@ -112,6 +122,7 @@ struct config_row {
         const char *initial; /* the default; "": none, or no */
         const char *help;
         bool flag_only;
+        bool live; /* config_reload() takes it over */
 };
 
 /* Row `index`; false after the last one. */

@@ -353,17 +353,36 @@ static bool is_sanitized(pid_t pid)
         return huge;
 }
 
+/* A flag may be given once only. */
+static bool has_flag(const char *const *flags, const char *name)
+{
+        for (; *flags; flags++)
+                if (!strcmp(*flags, name))
+                        return true;
+        return false;
+}
+
 void fixture_start(struct daemon_fixture *fixture, const char *const *flags)
 {
-        /* Without this, daemons of tests that run at once would all be on the same cores. */
-        const char *all[ARGV_MAX] = { "--model",       env_path("TOY_MODEL"), "--socket",
-                                      fixture->socket, "--affinity",          "off" };
+        const char *const usual[] = {
+                "--model", env_path("TOY_MODEL"), "--socket", fixture->socket,
+                /* Otherwise daemons of tests that run at once would all be on the same cores. */
+                "--affinity", "off",
+                /* This machine may have a file. */
+                "--config", "none"
+        };
+        const char *all[ARGV_MAX];
         uint64_t end = now_ms() + TIMEOUT_MS;
         const char *library = getenv("SMV_TEST_CUDA_LIBRARY");
         const char *layers = getenv("SMV_TEST_GPU_LAYERS");
-        size_t count = 6;
+        size_t count = 0;
         int fd, status;
 
+        for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i += 2)
+                if (!has_flag(flags, usual[i])) {
+                        all[count++] = usual[i];
+                        all[count++] = usual[i + 1];
+                }
         if (library) {
                 static const char *const cuda[] = { "--deterministic", "--backend", "cuda",
                                                     "--backend-library" };

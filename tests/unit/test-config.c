@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -314,6 +315,124 @@ static void flags_override_the_file(void **state)
         assert_int_equal(READ(&c, "--config", "/dev/zero"), -EINVAL);
 }
 
+static void a_value_in_a_file_may_stand_in_quotes(void **state)
+{
+        struct config c;
+
+        (void)state;
+        assert_int_equal(parse(&c, "socket = \"/x y\"\nmodel = '/m'\nkv = \"f32\"\n"
+                                   "socket_group = say \"tea\"\n"),
+                         0);
+        assert_string_equal(c.socket, "/x y");
+        assert_string_equal(c.model, "/m");
+        assert_int_equal(c.kv, KV_F32);
+        assert_string_equal(c.socket_group, "say \"tea\"");
+        config_deinit(&c);
+        assert_int_equal(parse(&c, "socket = \"/x\n"), -EINVAL);
+        assert_string_equal(why, "config:1: the value of socket begins with \" and does not end "
+                                 "with it");
+        config_deinit(&c);
+        assert_int_equal(parse(&c, "socket = '\n"), -EINVAL);
+        config_deinit(&c);
+        assert_int_equal(parse(&c, "socket = ''\n"), -EINVAL);
+        assert_string_equal(why, "config:1: socket is empty");
+        config_deinit(&c);
+}
+
+static void refuses_a_text_flag_that_is_given_twice(void **state)
+{
+        (void)state;
+        REFUSES("--model is given twice", "--model", "a", "--model", "b");
+        REFUSES("--socket is given twice", "--socket=/a", "--ctx", "5", "--socket", "/a");
+}
+
+/* A folder for config files, in the environment. */
+static void write_default_file(char *folder, const char *text)
+{
+        char path[128];
+        FILE *file;
+
+        assert_non_null(mkdtemp(folder));
+        snprintf(path, sizeof(path), "%s/samovar", folder);
+        assert_int_equal(mkdir(path, 0700), 0);
+        snprintf(path, sizeof(path), "%s/samovar/samovar.conf", folder);
+        file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(text, file);
+        fclose(file);
+        setenv("XDG_CONFIG_HOME", folder, 1);
+}
+
+static void remove_default_file(const char *folder)
+{
+        char path[128];
+
+        unsetenv("XDG_CONFIG_HOME");
+        snprintf(path, sizeof(path), "%s/samovar/samovar.conf", folder);
+        unlink(path);
+        snprintf(path, sizeof(path), "%s/samovar", folder);
+        rmdir(path);
+        rmdir(folder);
+}
+
+static void reads_the_users_file_unless_the_flags_name_another(void **state)
+{
+        char folder[] = "/tmp/test-config-XXXXXX";
+        struct config c;
+
+        (void)state;
+        write_default_file(folder, "max_seqs = 5\nctx = 77\n");
+        assert_int_equal(READ(&c, "--ctx", "78"), 0);
+        assert_int_equal(c.max_seqs, 5);
+        assert_int_equal(c.ctx, 78);
+        assert_non_null(strstr(c.file, "/samovar/samovar.conf"));
+        config_deinit(&c);
+
+        assert_int_equal(READ(&c, "--config", "none"), 0);
+        assert_int_equal(c.max_seqs, 64);
+        assert_null(c.file);
+        config_deinit(&c);
+        assert_int_equal(READ(&c, "--config", "/dev/null"), -EINVAL);
+
+        /* A daemon of one program does not serve a socket, so the user's service is not meant. */
+        assert_int_equal(READ(&c, "--fd", "9"), 0);
+        assert_int_equal(c.max_seqs, 64);
+        config_deinit(&c);
+        remove_default_file(folder);
+}
+
+static void reloading_changes_what_can_change_and_names_the_rest(void **state)
+{
+        char path[] = "/tmp/test-config-XXXXXX";
+        const char before[] = "max_seqs = 5\nmax_tokens = 7\nsocket = /a\nlog_level = warn\n";
+        const char after[] = "max_seqs = 6\nmax_tokens = 9\nuid_requests = 3\nsocket = /b\n";
+        int fd = mkstemp(path);
+        char *argv[] = { "samovard", "--config", path, "--ctx", "78", NULL };
+        struct config c;
+
+        (void)state;
+        assert_int_equal(write(fd, before, sizeof(before) - 1), sizeof(before) - 1);
+        assert_int_equal(config_read(&c, 5, argv, why, sizeof(why)), 0);
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, after, sizeof(after) - 1, 0), sizeof(after) - 1);
+        assert_int_equal(config_reload(&c, 5, argv, why, sizeof(why)), 0);
+        assert_string_equal(why, "max_seqs,socket");
+        assert_int_equal(c.max_seqs, 5);
+        assert_string_equal(c.socket, "/a");
+        assert_int_equal(c.max_tokens, 9);
+        assert_int_equal(c.uid_requests, 3);
+        assert_int_equal(c.log_level, LOG_INFO);
+        assert_int_equal(c.ctx, 78);
+
+        /* A file with an error changes nothing. */
+        assert_int_equal(pwrite(fd, "max_tokens = 0\n", 15, 0), 15);
+        assert_int_equal(config_reload(&c, 5, argv, why, sizeof(why)), -EINVAL);
+        assert_int_equal(c.max_tokens, 9);
+        config_deinit(&c);
+        close(fd);
+        unlink(path);
+}
+
 /* Hostile texts: no crash, and a refusal is one line. */
 static void accepts_or_refuses_random_files_without_a_crash(void **state)
 {
@@ -391,6 +510,10 @@ int main(void)
                 cmocka_unit_test(refuses_settings_that_contradict_each_other),
                 cmocka_unit_test(reads_the_config_file_line_by_line),
                 cmocka_unit_test(flags_override_the_file),
+                cmocka_unit_test(a_value_in_a_file_may_stand_in_quotes),
+                cmocka_unit_test(refuses_a_text_flag_that_is_given_twice),
+                cmocka_unit_test(reads_the_users_file_unless_the_flags_name_another),
+                cmocka_unit_test(reloading_changes_what_can_change_and_names_the_rest),
                 cmocka_unit_test(accepts_or_refuses_random_files_without_a_crash),
                 cmocka_unit_test(help_shows_ranges_and_defaults_and_only_existing_flags),
         };
