@@ -145,13 +145,15 @@ static int open_edge(struct pipeline *pipeline, const char *socket)
                 .from_text_worker = pipeline->from_text_worker,
                 .started_ns = sys_clock_ns(),
         };
-        const struct listener_conf at = { .path = socket, .mode = 0600 };
+        const struct listener_conf at = { .path = socket, .mode = 0600, .passed_fd = -1 };
         char why[256] = "";
         int r;
 
         r = edge_new(&conf, &pipeline->edge);
         if (!r)
-                r = listener_open(pipeline->edge, &at, &pipeline->listener, why, sizeof(why));
+                r = listener_new(&at, &pipeline->listener, why, sizeof(why));
+        if (!r)
+                r = listener_start(pipeline->listener, pipeline->edge, why, sizeof(why));
         if (r)
                 fprintf(stderr, "road: %s %s\n", strerror(r < 0 ? -r : EADDRINUSE), why);
         return r;

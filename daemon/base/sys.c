@@ -320,6 +320,90 @@ int sys_set_nonblocking(int fd)
         return (int)CALL("fcntl", fcntl(fd, F_SETFL, flags | O_NONBLOCK));
 }
 
+int sys_set_close_on_exec(int fd)
+{
+        return (int)CALL("fcntl", fcntl(fd, F_SETFD, FD_CLOEXEC));
+}
+
+int sys_unix_listener(int fd, char *ret_path, size_t path_bytes)
+{
+        struct sockaddr_un at = { 0 };
+        socklen_t bytes = sizeof(int), at_bytes = sizeof(at) - 1; /* the last byte stays NUL */
+        int domain = 0, type = 0, listens = 0, r;
+
+        r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes));
+        if (!r)
+                r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
+        if (!r)
+                r = (int)CALL("getsockopt",
+                              getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes));
+        if (!r)
+                r = (int)CALL("getsockname", getsockname(fd, (struct sockaddr *)&at, &at_bytes));
+        if (r)
+                return r;
+        if (domain != AF_UNIX || type != SOCK_STREAM || !listens || !at.sun_path[0] ||
+            strlen(at.sun_path) >= path_bytes)
+                return -EINVAL;
+        memcpy(ret_path, at.sun_path, strlen(at.sun_path) + 1);
+        return 0;
+}
+
+int sys_socket_datagram(void)
+{
+        return (int)CALL("socket", socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+/* An abstract name begins with a NUL and ends with its length, without a NUL behind it. */
+ssize_t sys_send_to(int fd, const char *at, const void *bytes, size_t count)
+{
+        struct sockaddr_un to;
+        size_t to_bytes = offsetof(struct sockaddr_un, sun_path) + strlen(at) + (at[0] != '@');
+        int r = address(at, &to);
+
+        if (r < 0)
+                return r;
+        if (at[0] == '@')
+                to.sun_path[0] = '\0';
+        return CALL("sendto", sendto(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL,
+                                     (struct sockaddr *)&to, (socklen_t)to_bytes));
+}
+
+int sys_process(int pid)
+{
+        return (int)CALL("pidfd_open", syscall(SYS_pidfd_open, pid, 0));
+}
+
+int sys_process_signal(int process, int number)
+{
+        return (int)CALL("pidfd_send_signal",
+                         syscall(SYS_pidfd_send_signal, process, number, NULL, 0));
+}
+
+int sys_process_wait(int process, uint64_t deadline_ns)
+{
+        struct pollfd ended = { .fd = process, .events = POLLIN };
+
+        for (;;) {
+                uint64_t now = sys_clock_ns();
+                uint64_t left_ms = now < deadline_ns ? (deadline_ns - now + 999999) / 1000000 : 0;
+                int r = (int)CALL("poll",
+                                  poll(&ended, 1, left_ms < INT_MAX ? (int)left_ms : INT_MAX));
+
+                if (r)
+                        return r < 0 ? r : 0;
+                if (sys_clock_ns() >= deadline_ns)
+                        return -ETIMEDOUT;
+        }
+}
+
+void sys_sleep_ns(uint64_t ns)
+{
+        struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+        while (nanosleep(&left, &left) && errno == EINTR)
+                ;
+}
+
 int sys_flock(int fd)
 {
         return (int)CALL("flock", flock(fd, LOCK_EX | LOCK_NB));

@@ -71,6 +71,12 @@ int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid
  */
 int sys_peer_groups(int fd, uint32_t *ret_gids, uint32_t max);
 int sys_set_nonblocking(int fd);
+int sys_set_close_on_exec(int fd);
+/* 0 and its path if it is a Unix stream socket that listens at a path; -EINVAL: it is not. */
+int sys_unix_listener(int fd, char *ret_path, size_t path_bytes);
+int sys_socket_datagram(void); /* Unix, close-on-exec */
+/* A path, or an abstract name that begins with @.  Never blocks. */
+ssize_t sys_send_to(int fd, const char *address, const void *bytes, size_t count);
 int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
 int sys_unlink(const char *path);
 /* Of the file itself; a link is not followed. */
@@ -99,6 +105,12 @@ int sys_reopen(int fd, int flags); /* a new file description of the same file */
 /* frees the pages, even if they are mapped; they then read as zero */
 int sys_release_pages(int fd, uint64_t bytes);
 
+/* Other processes: a descriptor of one, a signal to it, and its end (-ETIMEDOUT: not yet). */
+int sys_process(int pid);
+int sys_process_signal(int process, int number);
+int sys_process_wait(int process, uint64_t deadline_ns);
+
+void sys_sleep_ns(uint64_t ns);
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
 
 int sys_cpu(void); /* the cpu this thread runs on now, or -1 */

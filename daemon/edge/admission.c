@@ -37,6 +37,11 @@ int admission_new(const struct admission_conf *conf, struct quota *quota,
         return 0;
 }
 
+void admission_reload(struct admission *admission, uint32_t max_tokens)
+{
+        admission->conf.max_tokens = max_tokens;
+}
+
 struct admission *admission_free(struct admission *admission)
 {
         if (!admission)

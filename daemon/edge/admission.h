@@ -17,6 +17,8 @@
 int admission_new(const struct admission_conf *conf, struct quota *quota,
                   struct admission **ret_admission);
 struct admission *admission_free(struct admission *admission);
+/* From now on, for requests that give no max_tokens. */
+void admission_reload(struct admission *admission, uint32_t max_tokens);
 
 /*
  * Checks what is known at once of a generate, an open or an append: the model has the ids, and

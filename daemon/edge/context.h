@@ -60,9 +60,9 @@ struct edge_conf {
         struct mailbox *to_text_worker; /* JOB, STOP */
         struct mailbox *from_text_worker; /* JOB_DONE */
         uint64_t started_ns;
-        /* Called once, when the edge begins to drain: no new connection may come in.  Or NULL. */
-        void (*stop_listening)(void *arg);
-        void *stop_listening_arg;
+        /* Called once, when the edge begins to drain; it refuses new connections.  Or NULL. */
+        void (*on_drain)(void *arg);
+        void *on_drain_arg;
 };
 
 /* How far the edge has come on its way out.  The phase only increases. */

@@ -72,8 +72,8 @@ static void drain(struct edge *edge)
                 edge->phase = EDGE_DRAINING;
                 log_info("draining connections=%u requests=%u", edge->peer_count,
                          admission_alive(edge->admission));
-                if (edge->conf.stop_listening)
-                        edge->conf.stop_listening(edge->conf.stop_listening_arg);
+                if (edge->conf.on_drain)
+                        edge->conf.on_drain(edge->conf.on_drain_arg);
                 if (loop_timer_set(edge->drain_timer,
                                    (uint64_t)edge->conf.config->drain_timeout_ms * NS_PER_MS))
                         end_streams(edge);
@@ -162,11 +162,12 @@ static uint64_t first_number(const struct edge *edge)
         return edge->conf.admission.seed() >> 24;
 }
 
-static int begin(struct edge *edge)
+static struct quota_conf quota_conf(const struct edge *edge)
 {
         const struct config *config = edge->conf.config;
         const struct sched_conf *sched = &edge->conf.admission.sched;
-        const struct quota_conf quota = {
+
+        return (struct quota_conf){
                 .max = { [QUOTA_CONNECTIONS] = config->uid_connections,
                          [QUOTA_REQUESTS] = config->uid_requests,
                          [QUOTA_PROMPT_BYTES] = config->uid_prompt_bytes,
@@ -179,6 +180,20 @@ static int begin(struct edge *edge)
                 .connects_burst = config->uid_connects_burst,
                 .connects_per_s = config->uid_connects_per_s,
         };
+}
+
+void edge_reload(struct edge *edge)
+{
+        const struct quota_conf quota = quota_conf(edge);
+
+        quota_reload(edge->quota, &quota);
+        admission_reload(edge->admission, edge->conf.config->max_tokens);
+}
+
+static int begin(struct edge *edge)
+{
+        const struct sched_conf *sched = &edge->conf.admission.sched;
+        const struct quota_conf quota = quota_conf(edge);
         int r;
 
         r = channels_begin(edge);

@@ -43,4 +43,7 @@ int edge_run(struct edge *edge);
  */
 void edge_drain(struct edge *edge);
 
+/* The settings that may change while the daemon serves have changed in the config. */
+void edge_reload(struct edge *edge);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,10 @@
 /* In one turn; then the peers have theirs. */
 #define ACCEPTS_MAX 16u
 /* After accept fails for another reason, the pause before it is tried again. */
-#define PAUSE_NS    100000000u
-#define LOCK_SUFFIX ".lock"
+#define PAUSE_NS        100000000u
+#define HOLDER_PAUSE_NS 10000000u
+#define NS_PER_MS       UINT64_C(1000000)
+#define LOCK_SUFFIX     ".lock"
 /* The size of the lock file: "%-11d\n". */
 #define PID_BYTES  12
 #define OWNER_ONLY 0600u
@@ -39,8 +42,10 @@ struct listener {
         uint32_t mode, gid;
         int fd;
         int lock_fd;
+        uint32_t replace_ms;
         /* Closed for a moment when no descriptor is left. */
         int spare_fd;
+        bool passed;          /* the service manager made the socket and keeps it */
         bool bound;           /* we bound the socket at `path` and will remove it ... */
         uint64_t identity[2]; /* ... if it is still this file */
 };
@@ -157,15 +162,70 @@ static int make_directory(const struct listener *listener, char *why, size_t why
         return 0;
 }
 
-/* Between the winner's flock and its write, one may read the pid of the earlier daemon. */
-static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
+/* The process that holds the lock, as it has written there; 0: it has not yet. */
+static int holder_of(int fd)
 {
         char text[PID_BYTES + 1] = { 0 };
 
-        if (sys_pread(fd, text, PID_BYTES, 0) > 0 && atoi(text) > 0)
-                snprintf(why, why_bytes, "%s: in use by process %d", path, atoi(text));
+        return sys_pread(fd, text, PID_BYTES, 0) > 0 ? atoi(text) : 0;
+}
+
+/* Between the winner's flock and its write, one may read the pid of the earlier daemon. */
+static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
+{
+        int pid = holder_of(fd);
+
+        if (pid > 0)
+                snprintf(why, why_bytes, "%s: in use by process %d; --replace takes its place",
+                         path, pid);
         else
                 snprintf(why, why_bytes, "%s: in use by another samovard", path);
+}
+
+/*
+ * Asks the holder to stop, and waits until it has ended or `deadline_ns` has passed.  The number
+ * may be of a process that has just ended, and be in use again; so the lock is tried once more when
+ * we have a descriptor of the process.  Returns 0 if the lock is ours.
+ */
+static int replace_holder(struct listener *listener, int fd, uint64_t deadline_ns, char *why,
+                          size_t why_bytes)
+{
+        int pid = holder_of(fd), process = pid > 0 ? sys_process(pid) : -ESRCH;
+        int r = sys_flock(fd);
+
+        if (r == -EWOULDBLOCK && process >= 0 && holder_of(fd) == pid) {
+                log_info("replacing pid=%d wait_ms=%u", pid, listener->replace_ms);
+                r = sys_process_signal(process, SIGTERM);
+                if (r < 0)
+                        fail(r, why, why_bytes, "--replace: cannot stop the daemon at",
+                             listener->path);
+                else
+                        r = sys_process_wait(process, deadline_ns);
+                if (r == -ETIMEDOUT)
+                        snprintf(why, why_bytes,
+                                 "--replace: process %d at %s has not ended within %u ms", pid,
+                                 listener->path, listener->replace_ms);
+                r = r ? r : sys_flock(fd);
+        }
+        sys_close(process);
+        return r;
+}
+
+/* Waits for another daemon to end, if that was asked for: 0, -EWOULDBLOCK or another error. */
+static int lock(struct listener *listener, int fd, char *why, size_t why_bytes)
+{
+        uint64_t deadline_ns = sys_clock_ns() + listener->replace_ms * NS_PER_MS;
+        int r;
+
+        for (;;) {
+                r = sys_flock(fd);
+                if (r != -EWOULDBLOCK || !listener->replace_ms)
+                        return r;
+                r = replace_holder(listener, fd, deadline_ns, why, why_bytes);
+                if (r != -EWOULDBLOCK || sys_clock_ns() >= deadline_ns)
+                        return r;
+                sys_sleep_ns(HOLDER_PAUSE_NS); /* it has not written its number yet */
+        }
 }
 
 static int take_lock(struct listener *listener, char *why, size_t why_bytes)
@@ -178,11 +238,12 @@ static int take_lock(struct listener *listener, char *why, size_t why_bytes)
         fd = sys_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return fail(fd, why, why_bytes, "cannot open", path);
-        r = sys_flock(fd);
+        *why = '\0';
+        r = lock(listener, fd, why, why_bytes);
         if (r < 0) {
                 if (r == -EWOULDBLOCK)
                         say_holder(fd, listener->path, why, why_bytes);
-                else
+                else if (!*why)
                         fail(r, why, why_bytes, "cannot lock", path);
                 sys_close(fd);
                 return r == -EWOULDBLOCK ? LISTENER_E_HELD : error_raise(r);
@@ -278,9 +339,9 @@ static void on_connection(void *arg, unsigned mask)
         }
 }
 
-static int begin(struct listener *listener, char *why, size_t why_bytes)
+/* Makes sure that the path is ours; nothing listens there yet. */
+static int claim_path(struct listener *listener, char *why, size_t why_bytes)
 {
-        struct loop *loop = listener->edge->loop;
         int r;
 
         r = find_group(listener, why, why_bytes);
@@ -290,13 +351,70 @@ static int begin(struct listener *listener, char *why, size_t why_bytes)
                 r = take_lock(listener, why, why_bytes);
         if (!r)
                 r = remove_stale(listener->path, why, why_bytes);
+        return r < 0 ? error_pass(r) : r;
+}
+
+static int check_passed(struct listener *listener, char *why, size_t why_bytes)
+{
+        int r = sys_unix_listener(listener->fd, listener->path, sizeof(listener->path));
+
+        if (!r)
+                r = sys_set_nonblocking(listener->fd);
+        if (r < 0)
+                snprintf(
+                        why, why_bytes,
+                        "descriptor %d, passed by the service manager, is not a Unix stream socket "
+                        "that listens (ListenStream= with a path): %s",
+                        listener->fd, strerror(-r));
+        return r ? error_raise(r) : 0;
+}
+
+static int check_path(const char *path, char *why, size_t why_bytes)
+{
+        if (path[0] && strlen(path) <= SUN_PATH_MAX)
+                return 0;
+        snprintf(why, why_bytes, "the path of the socket has %zu bytes; it may have 1 to %zu: %s",
+                 strlen(path), SUN_PATH_MAX, path);
+        return error_raise(path[0] ? -ENAMETOOLONG : -EINVAL);
+}
+
+int listener_new(const struct listener_conf *conf, struct listener **ret_listener, char *why,
+                 size_t why_bytes)
+{
+        struct listener *listener;
+        int r = conf->passed_fd < 0 ? check_path(conf->path, why, why_bytes) : 0;
+
         if (r)
                 return error_pass(r);
+        listener = calloc(1, sizeof(*listener));
+        if (!listener)
+                return error_raise(-ENOMEM);
+        listener->fd = conf->passed_fd;
+        listener->passed = conf->passed_fd >= 0;
+        listener->lock_fd = listener->spare_fd = -1;
+        listener->mode = conf->mode;
+        listener->group = conf->group;
+        listener->replace_ms = conf->replace_ms;
+        if (listener->passed) {
+                r = check_passed(listener, why, why_bytes);
+        } else {
+                snprintf(listener->path, sizeof(listener->path), "%s", conf->path);
+                r = claim_path(listener, why, why_bytes);
+        }
+        if (r) {
+                sys_close(listener->lock_fd);
+                listener_close(listener);
+                return r < 0 ? error_pass(r) : r;
+        }
+        why[0] = '\0';
+        *ret_listener = listener;
+        return 0;
+}
 
-        snprintf(why, why_bytes, "cannot listen");
-        listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
-        if (listener->spare_fd < 0)
-                return error_raise(listener->spare_fd);
+static int bind_and_listen(struct listener *listener, char *why, size_t why_bytes)
+{
+        int r;
+
         listener->fd = sys_socket_unix();
         if (listener->fd < 0)
                 return error_raise(listener->fd);
@@ -309,46 +427,34 @@ static int begin(struct listener *listener, char *why, size_t why_bytes)
         if (r < 0)
                 return error_pass(r);
         r = sys_listen(listener->fd, BACKLOG);
-        if (r < 0)
-                return fail(r, why, why_bytes, "cannot listen at", listener->path);
-        r = loop_timer_new(loop, on_pause_over, listener, &listener->pause);
-        if (!r)
-                r = loop_watch_new(loop, listener->fd, LOOP_READ, on_connection, listener,
-                                   &listener->watch);
-        return error_pass(r);
+        return r < 0 ? fail(r, why, why_bytes, "cannot listen at", listener->path) : 0;
 }
 
-int listener_open(struct edge *edge, const struct listener_conf *conf,
-                  struct listener **ret_listener, char *why, size_t why_bytes)
+int listener_start(struct listener *listener, struct edge *edge, char *why, size_t why_bytes)
 {
-        const char *path = conf->path;
-        struct listener *listener;
-        int r;
+        int r = 0;
 
-        if (!path[0] || strlen(path) > SUN_PATH_MAX) {
-                snprintf(why, why_bytes,
-                         "the path of the socket has %zu bytes; it may have 1 to %zu: %s",
-                         strlen(path), SUN_PATH_MAX, path);
-                return error_raise(path[0] ? -ENAMETOOLONG : -EINVAL);
-        }
-        listener = calloc(1, sizeof(*listener));
-        if (!listener)
-                return error_raise(-ENOMEM);
+        snprintf(why, why_bytes, "cannot listen");
         listener->edge = edge;
-        listener->fd = listener->lock_fd = listener->spare_fd = -1;
-        listener->mode = conf->mode;
-        listener->group = conf->group;
-        memcpy(listener->path, path, strlen(path) + 1);
-        r = begin(listener, why, why_bytes);
-        if (r) {
-                listener_stop(listener);
-                sys_close(listener->lock_fd);
-                free(listener);
+        listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
+        if (listener->spare_fd < 0)
+                return error_raise(listener->spare_fd);
+        if (!listener->passed)
+                r = bind_and_listen(listener, why, why_bytes);
+        if (!r)
+                r = loop_timer_new(edge->loop, on_pause_over, listener, &listener->pause);
+        if (!r)
+                r = loop_watch_new(edge->loop, listener->fd, LOOP_READ, on_connection, listener,
+                                   &listener->watch);
+        if (r)
                 return error_pass(r);
-        }
         why[0] = '\0';
-        *ret_listener = listener;
         return 0;
+}
+
+const char *listener_path(const struct listener *listener)
+{
+        return listener->path;
 }
 
 /* Removes the socket at the path if it is still ours. */
@@ -369,6 +475,12 @@ void listener_stop(struct listener *listener)
         remove_ours(listener);
         listener->fd = sys_close(listener->fd);
         listener->spare_fd = sys_close(listener->spare_fd);
+}
+
+void listener_drain(struct listener *listener)
+{
+        if (listener->passed)
+                listener_stop(listener);
 }
 
 /* The descriptor of the lock stays open: the lock is free only when the process ends. */

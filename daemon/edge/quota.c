@@ -32,6 +32,11 @@ int quota_new(const struct quota_conf *conf, struct quota **ret_quota)
         return 0;
 }
 
+void quota_reload(struct quota *quota, const struct quota_conf *conf)
+{
+        quota->conf = *conf;
+}
+
 static bool holds(const struct quota_account *account)
 {
         for (uint32_t i = 0; i < QUOTA_KIND_N; i++)
@@ -133,8 +138,8 @@ int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
         r = find_or_make(quota, uid, &account);
         if (r)
                 return error_pass(r);
-        assert(account->held[kind] <= quota->conf.max[kind]);
-        if (amount > quota->conf.max[kind] - account->held[kind])
+        if (account->held[kind] > quota->conf.max[kind] ||
+            amount > quota->conf.max[kind] - account->held[kind])
                 return QUOTA_E_OVER;
         account->held[kind] += amount;
         return 0;

@@ -43,6 +43,8 @@ enum quota_outcome { QUOTA_E_OVER = 1 };
 struct quota;
 
 int quota_new(const struct quota_conf *conf, struct quota **ret_quota);
+/* The limits change.  A user that holds more than that keeps it, and gets no more. */
+void quota_reload(struct quota *quota, const struct quota_conf *conf);
 struct quota *quota_free(struct quota *quota); /* asserts that nothing is held */
 
 /* 0, QUOTA_E_OVER or -ENOMEM. */

@@ -14,7 +14,7 @@
  * again.
  *
  *      loop -> text worker  JOB                     text worker -> loop  JOB_DONE
- *      loop -> engine       SUBMIT CANCEL SPACE UNPIN HANGUP STOP
+ *      loop -> engine       SUBMIT CANCEL SPACE UNPIN HANGUP PING STOP
  *      engine -> loop       RETIRED
  *      engine -> waker      WAKE CHANNEL_GONE FAILED STOPPED
  *      waker -> loop        the same, in the same order
@@ -39,6 +39,7 @@ enum mail_kind {
         MAIL_SPACE,    /* struct channel: its reader has read on after a stall */
         MAIL_UNPIN,    /* number: of a pin */
         MAIL_HANGUP,   /* struct channel: write nothing more into it */
+        MAIL_PING,     /* nothing: count it in stats.pings_taken; one is under way at most */
         /* nothing: the last mail to the engine, when all requests and channels are gone */
         MAIL_STOP,
         MAIL_WAKE,         /* struct channel: it has something to read */

@@ -25,6 +25,7 @@ struct stats {
         counter prompt_row_ns, prompt_far_ns; /* as in sched_counts */
         /* load_total: written by main before the threads start */
         counter load_bytes, load_total, load_way;
+        counter pings_taken;
         /* written by the waker */
         /* channels with news that were handled; doorbells rung for them */
         counter wakes, doorbells;

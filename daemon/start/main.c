@@ -28,11 +28,18 @@
 #include "daemon/start/inspect.h"
 #include "daemon/start/model-setup.h"
 #include "daemon/start/render-template.h"
+#include "daemon/start/service-manager.h"
+#include "daemon/start/service.h"
 #include "daemon/start/shipped.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/worker.h"
 
+/* How much longer than its draining another daemon may take to end. */
+#define REPLACE_MS 15000u
+
 struct daemon {
+        int argc;
+        char **argv;
         struct config config;
         struct model_setup setup;
         struct kernels *kernels;
@@ -44,8 +51,9 @@ struct daemon {
                 *from_text_worker;
         struct loop *loop;
         struct edge *edge;
-        struct listener *listener;
-        char socket[256]; /* the path it listens on; empty: it does not listen */
+        struct service_manager manager;
+        struct service *service;
+        struct listener *listener; /* NULL: it does not listen */
         struct engine *engine;
         struct waker *waker;
         struct text_worker *text_worker;
@@ -232,7 +240,7 @@ static int open_mailboxes(struct daemon *daemon)
          * have been submitted, if its peer was lost while the reply was sent.  The history may also
          * be pinned already.
          */
-        r = mailbox_new(3 * requests + pins + 3 * channels + 1, -1, &daemon->to_engine);
+        r = mailbox_new(3 * requests + pins + 3 * channels + 2, -1, &daemon->to_engine);
         if (!r)
                 r = mailbox_new(3 * requests, -1, &daemon->retired);
         if (!r)
@@ -255,12 +263,12 @@ static uint64_t fresh_seed(void)
         return seed;
 }
 
-static void stop_listening(void *arg)
+static void drain_listener(void *arg)
 {
         struct daemon *daemon = arg;
 
         if (daemon->listener)
-                listener_stop(daemon->listener);
+                listener_drain(daemon->listener);
 }
 
 static int open_edge(struct daemon *daemon)
@@ -284,38 +292,53 @@ static int open_edge(struct daemon *daemon)
                 .to_text_worker = daemon->to_text_worker,
                 .from_text_worker = daemon->from_text_worker,
                 .started_ns = sys_clock_ns(),
-                .stop_listening = stop_listening,
-                .stop_listening_arg = daemon,
+                .on_drain = drain_listener,
+                .on_drain_arg = daemon,
         };
 
         return error_pass(edge_new(&conf, &daemon->edge));
 }
 
-static int open_listener(struct daemon *daemon)
+/*
+ * Makes sure that the socket is ours, and waits for another daemon to leave it if that is asked for.
+ * It also leaves its memory then, so this comes before the memory is planned.
+ */
+static int claim_socket(struct daemon *daemon)
 {
-        const struct listener_conf conf = { .path = daemon->socket,
-                                            .mode = daemon->config.socket_mode,
-                                            .group = daemon->config.socket_group };
-        int r;
+        const struct config *config = &daemon->config;
+        char *why = daemon->setup.why;
+        size_t why_bytes = sizeof(daemon->setup.why);
+        char usual[256];
+        struct listener_conf conf = {
+                .path = config->socket,
+                .mode = config->socket_mode,
+                .group = config->socket_group,
+                .passed_fd = daemon->manager.passed_fd,
+                .replace_ms = config->replace ? config->drain_timeout_ms + REPLACE_MS : 0,
+        };
+        int r = 0;
 
-        if (daemon->config.fd >= 0) {
-                accept_peer(daemon->edge, daemon->config.fd);
+        if (config->fd >= 0 || config->check)
                 return 0;
-        }
-        if (daemon->config.socket) {
-                snprintf(daemon->socket, sizeof(daemon->socket), "%s", daemon->config.socket);
-                r = strlen(daemon->config.socket) < sizeof(daemon->socket) ? 0 : -ENAMETOOLONG;
-        } else {
-                r = listener_default_path(daemon->socket, sizeof(daemon->socket));
+        if (!conf.path) {
+                r = listener_default_path(usual, sizeof(usual));
+                conf.path = usual;
         }
         if (r) {
-                snprintf(daemon->setup.why, sizeof(daemon->setup.why), "--socket: %s",
-                         strerror(-r));
+                snprintf(why, why_bytes, "--socket: %s", strerror(-r));
                 return r;
         }
-        r = listener_open(daemon->edge, &conf, &daemon->listener, daemon->setup.why,
-                          sizeof(daemon->setup.why));
+        r = listener_new(&conf, &daemon->listener, why, why_bytes);
         return r == LISTENER_E_HELD ? -EADDRINUSE : r;
+}
+
+static int start_listening(struct daemon *daemon)
+{
+        if (daemon->listener)
+                return listener_start(daemon->listener, daemon->edge, daemon->setup.why,
+                                      sizeof(daemon->setup.why));
+        accept_peer(daemon->edge, daemon->config.fd);
+        return 0;
 }
 
 static int start_threads(struct daemon *daemon)
@@ -362,17 +385,6 @@ static void stop_threads(struct daemon *daemon, bool by_edge)
         daemon->text_worker = text_worker_join(daemon->text_worker);
 }
 
-static void on_stop(void *arg)
-{
-        struct daemon *daemon = arg;
-
-        log_info("stopping");
-        edge_drain(daemon->edge);
-        /* Requests that wait for the weights would not finish in time, so they end now. */
-        if (counter_get(&daemon->stats.load_bytes) < counter_get(&daemon->stats.load_total))
-                edge_drain(daemon->edge);
-}
-
 /*
  * For each channel: a socket and the two segments of its ring.  This includes new connections that
  * arrive while old ones are still closing.
@@ -387,11 +399,27 @@ static void want_descriptors(const struct daemon *daemon)
                          (unsigned long long)wanted, (long long)have, daemon->config.connections);
 }
 
-static int run(struct daemon *daemon)
+static int open_service(struct daemon *daemon)
+{
+        const struct service_conf conf = {
+                .manager = &daemon->manager,
+                .config = &daemon->config,
+                .argc = daemon->argc,
+                .argv = daemon->argv,
+                .edge = daemon->edge,
+                .loop = daemon->loop,
+                .stats = &daemon->stats,
+                .to_engine = daemon->to_engine,
+                .model = daemon->setup.served.name,
+        };
+
+        return error_pass(service_new(&conf, &daemon->service));
+}
+
+static int open_parts(struct daemon *daemon)
 {
         int r;
 
-        want_descriptors(daemon);
         r = open_mailboxes(daemon);
         if (!r)
                 r = usage_snapshot_new(daemon->config.connections, &daemon->usage_snapshot);
@@ -400,18 +428,31 @@ static int run(struct daemon *daemon)
         if (!r)
                 r = open_edge(daemon);
         if (!r)
-                r = loop_signal(daemon->loop, SIGTERM, on_stop, daemon);
+                r = open_service(daemon);
+        return error_pass(r);
+}
+
+/* The listener tells late clients that the daemon stops, until the last one has left. */
+static int run(struct daemon *daemon)
+{
+        int r;
+
+        want_descriptors(daemon);
+        r = open_parts(daemon);
         if (!r)
-                r = loop_signal(daemon->loop, SIGINT, on_stop, daemon);
-        if (!r)
-                r = open_listener(daemon);
+                r = start_listening(daemon);
         if (!r)
                 r = start_threads(daemon);
         if (r)
                 return r;
         if (daemon->listener)
-                log_info("listening socket=%s pid=%d", daemon->socket, (int)getpid());
+                log_info("listening socket=%s pid=%d passed=%s config=%s",
+                         listener_path(daemon->listener), (int)getpid(),
+                         daemon->manager.passed_fd >= 0 ? "yes" : "no", daemon->config.file);
+        service_is_ready(daemon->service);
         r = edge_run(daemon->edge);
+        if (daemon->listener)
+                listener_stop(daemon->listener);
         stop_threads(daemon, true);
         if (r && daemon->load_why[0])
                 return model_setup_fail(&daemon->setup, daemon->setup.path, daemon->load_why, r);
@@ -422,6 +463,7 @@ static void close_daemon(struct daemon *daemon)
 {
         stop_threads(daemon, false);
         listener_close(daemon->listener);
+        service_free(daemon->service);
         edge_free(daemon->edge);
         loop_free(daemon->loop);
         mailbox_free(daemon->from_text_worker);
@@ -436,6 +478,7 @@ static void close_daemon(struct daemon *daemon)
         close_kernels(&daemon->kernels);
         close_kernels(&daemon->host);
         model_setup_close(&daemon->setup);
+        service_manager_close(&daemon->manager);
         config_deinit(&daemon->config);
 }
 
@@ -447,11 +490,12 @@ static void warn_of_template(const struct served *served)
                          chat_refusal(served->chat));
 }
 
-static int start(struct daemon *daemon, int argc, char **argv)
+static int start(struct daemon *daemon)
 {
         int r;
 
-        r = config_read(&daemon->config, argc, argv, daemon->setup.why, sizeof(daemon->setup.why));
+        r = config_read(&daemon->config, daemon->argc, daemon->argv, daemon->setup.why,
+                        sizeof(daemon->setup.why));
         if (r)
                 return r;
         if (daemon->config.help) {
@@ -467,11 +511,15 @@ static int start(struct daemon *daemon, int argc, char **argv)
                 return inspect(&daemon->setup, stdout);
         if (daemon->config.preview)
                 return render_template(&daemon->setup, stdout);
-        r = model_setup_checkpoint(&daemon->setup);
+        r = service_manager_open(&daemon->manager, daemon->setup.why, sizeof(daemon->setup.why));
+        if (!r)
+                r = model_setup_checkpoint(&daemon->setup);
         if (!r)
                 r = model_setup_traits(&daemon->setup);
         if (!r)
                 r = model_setup_tokenizer(&daemon->setup);
+        if (!r)
+                r = claim_socket(daemon);
         if (!r)
                 r = model_setup_plan(&daemon->setup, NULL);
         if (!r)
@@ -510,13 +558,29 @@ static int tell(const struct daemon *daemon, int r)
         return lost ? EX_TEMPFAIL : EXIT_FAILURE;
 }
 
+/*
+ * Signals that reading and writing can raise: without a handler, a file that is full, a reader that
+ * has left, or a terminal of another job would end or stop the daemon.
+ */
+static void ignore_signals_of_io(void)
+{
+        static const int numbers[] = { SIGPIPE, SIGXFSZ, SIGIO, SIGTTIN, SIGTTOU };
+
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+                signal(numbers[i], SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
-        struct daemon daemon = { .bell = -1, .setup.config = &daemon.config };
+        struct daemon daemon = { .bell = -1,
+                                 .setup.config = &daemon.config,
+                                 .argc = argc,
+                                 .argv = argv,
+                                 .manager = { .fd = -1, .passed_fd = -1 } };
         int status;
 
-        signal(SIGPIPE, SIG_IGN);
-        status = tell(&daemon, start(&daemon, argc, argv));
+        ignore_signals_of_io();
+        status = tell(&daemon, start(&daemon));
         close_daemon(&daemon);
         return status;
 }

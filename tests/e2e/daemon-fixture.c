@@ -371,7 +371,7 @@ void fixture_start(struct daemon_fixture *fixture, const char *const *flags)
                 /* This machine may have a file. */
                 "--config", "none"
         };
-        const char *all[ARGV_MAX];
+        const char *all[ARGV_MAX] = { NULL };
         uint64_t end = now_ms() + TIMEOUT_MS;
         const char *library = getenv("SMV_TEST_CUDA_LIBRARY");
         const char *layers = getenv("SMV_TEST_GPU_LAYERS");

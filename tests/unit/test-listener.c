@@ -87,12 +87,28 @@ static int tear_down(void **state)
         return rmdir(directory);
 }
 
+/* Both steps.  After an error there is no listener. */
+static int open_with(const struct listener_conf *conf, struct listener **ret_listener, char *why,
+                     size_t why_bytes)
+{
+        int r = listener_new(conf, ret_listener, why, why_bytes);
+
+        if (r)
+                return r;
+        r = listener_start(*ret_listener, &edge, why, why_bytes);
+        if (r)
+                *ret_listener = listener_close(*ret_listener);
+        return r;
+}
+
 static int open_as(uint32_t mode, const char *group, struct listener **ret_listener, char *why,
                    size_t why_bytes)
 {
-        const struct listener_conf conf = { .path = path, .mode = mode, .group = group };
+        const struct listener_conf conf = {
+                .path = path, .mode = mode, .group = group, .passed_fd = -1
+        };
 
-        return listener_open(&edge, &conf, ret_listener, why, why_bytes);
+        return open_with(&conf, ret_listener, why, why_bytes);
 }
 
 static int open_one(struct listener **ret_listener, char *why, size_t why_bytes)
@@ -413,17 +429,17 @@ static void refuses_a_path_too_long_for_a_socket_with_the_limit(void **state)
         struct listener *listener = NULL;
         char why[512], longest[200];
 
-        const struct listener_conf conf = { .path = longest, .mode = 0600 };
+        const struct listener_conf conf = { .path = longest, .mode = 0600, .passed_fd = -1 };
 
         (void)state;
         memset(longest, 'x', sizeof(longest));
         longest[0] = '/';
         longest[108] = '\0';
-        assert_int_equal(listener_open(&edge, &conf, &listener, why, sizeof(why)), -ENAMETOOLONG);
+        assert_int_equal(open_with(&conf, &listener, why, sizeof(why)), -ENAMETOOLONG);
         assert_non_null(strstr(why, "108 bytes"));
         assert_non_null(strstr(why, "107"));
         longest[107] = '\0';
-        assert_true(listener_open(&edge, &conf, &listener, why, sizeof(why)) != -ENAMETOOLONG);
+        assert_true(open_with(&conf, &listener, why, sizeof(why)) != -ENAMETOOLONG);
         unlink(longest);
         strcat(longest, ".lock");
         unlink(longest);

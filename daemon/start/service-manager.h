@@ -1,0 +1,30 @@
+/*
+ * The service manager: what systemd passes to a daemon that it starts, and what it is told.
+ *
+ * These are the protocols of sd_listen_fds(3), sd_notify(3) and sd_watchdog_enabled(3).  All of
+ * them begin with variables in the environment; without those, nothing is passed and nothing is
+ * told.  The variables are removed, so that no child takes them for its own.
+ */
+#ifndef DAEMON_START_SERVICE_MANAGER_H
+#define DAEMON_START_SERVICE_MANAGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct service_manager {
+        char address[112]; /* where it listens; "": nobody does */
+        int fd;            /* a datagram socket, or -1 */
+        int passed_fd;     /* the listening socket that it passed, or -1 */
+        /* It kills the daemon when it was not told WATCHDOG=1 for so long; 0: it does not. */
+        uint64_t watchdog_ns;
+};
+
+/* -EINVAL and *why: it passes more than one socket, or the variables are damaged. */
+int service_manager_open(struct service_manager *manager, char *why, size_t why_bytes);
+void service_manager_close(struct service_manager *manager); /* not of passed_fd */
+
+/* Lines of NAME=VALUE.  If it does not listen any more, the message is lost. */
+void service_manager_tell(const struct service_manager *manager, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+#endif
