@@ -276,12 +276,10 @@ static void sigterm_lets_running_streams_finish(void **state)
 
 static void assert_tells_that_it_stops(const struct daemon_fixture *fixture)
 {
-        int fd = fixture_connect(fixture);
-        struct raw_client *late;
+        struct raw_client *late = raw_client_connect(fixture);
 
-        assert_true(fd >= 0);
-        late = raw_client_adopt(fd);
-        assert_int_equal(raw_client_hello(late, raw_client_transport())->code, SMV_SHUTTING_DOWN);
+        assert_int_equal(raw_client_await_reply(late, 0)->code, SMV_SHUTTING_DOWN);
+        raw_client_await_hangup(late);
         raw_client_close(late);
 }
 
