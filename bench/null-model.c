@@ -179,6 +179,14 @@ int model_load(struct model *model, const struct weights_conf *conf, enum load_w
         return 0;
 }
 
+int model_back_pool(struct model *model, bool (*go_on)(void *arg), void *arg)
+{
+        (void)model;
+        (void)go_on;
+        (void)arg;
+        return 0;
+}
+
 /* From that step on. */
 static int lose(struct model *model, uint64_t step, bool late)
 {

@@ -122,11 +122,13 @@ void cli_wait_until_loaded(struct cli *cli);
 
 /* private-daemon.c: true if the value of --model names a file. */
 bool daemon_is_file(const char *model);
+#define FORK_DEMO_BRANCHES 3u
+
 /*
- * Starts a private samovard that ends with this process.  0, its socket and its pid; or an exit
- * status.
+ * Starts a private samovard that ends with this process, and that runs so many sequences at once.
+ * 0, its socket and its pid; or an exit status.
  */
-int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid);
+int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
 int daemon_inspect(const char *model);
 /*

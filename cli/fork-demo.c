@@ -17,7 +17,7 @@
 
 #include "cli/columns.h"
 
-#define BRANCHES     3u
+#define BRANCHES     FORK_DEMO_BRANCHES
 #define FORK_AFTER   6u /* tokens of the story */
 #define ATTEMPTS     8u /* a story may end before it is forked, so try again */
 #define TICK_MS      40

@@ -11,6 +11,21 @@
  */
 #define PRIVATE_TIMEOUT_MS INT_MAX
 
+/*
+ * The sequences that this command runs at once, for which its daemon needs memory.  A beam and its
+ * successor are alive together for a moment.
+ */
+static uint32_t sequences_of(const struct cli *cli)
+{
+        uint32_t count = cli->generate.n;
+
+        if (cli->command == CLI_FORK_DEMO)
+                count = FORK_DEMO_BRANCHES;
+        else if (cli->beam.width)
+                count = 2 * cli->beam.width;
+        return count ? count : 1;
+}
+
 /* Starts a private daemon instead of using a service.  It has one model, so requests name none. */
 static int connect_private(struct cli *cli)
 {
@@ -25,7 +40,7 @@ static int connect_private(struct cli *cli)
         };
         int r;
 
-        r = daemon_start(cli->model, &options.fd, &cli->child);
+        r = daemon_start(cli->model, sequences_of(cli), &options.fd, &cli->child);
         if (r)
                 return r;
         cli->model = NULL;

@@ -60,11 +60,13 @@ static void find_program(char *path, size_t size)
         snprintf(path, size, "samovard");
 }
 
-static void run_child(const char *program, const char *model, int fd, pid_t parent)
+static void run_child(const char *program, const char *model, uint32_t sequences, int fd,
+                      pid_t parent)
 {
-        char number[16];
+        char number[16], seqs[16];
 
         snprintf(number, sizeof(number), "%d", DAEMON_FD);
+        snprintf(seqs, sizeof(seqs), "%u", sequences);
         setpgid(0, 0);
         signal(SIGPIPE, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -76,8 +78,8 @@ static void run_child(const char *program, const char *model, int fd, pid_t pare
                 fcntl(fd, F_SETFD, 0);
         else if (dup2(fd, DAEMON_FD) < 0)
                 _exit(1);
-        execlp(program, program, "--model", model, "--fd", number, "--log-level", "warn",
-               (char *)NULL);
+        execlp(program, program, "--model", model, "--fd", number, "--max-seqs", seqs,
+               "--log-level", "warn", (char *)NULL);
         say("cannot run %s: %s", program, strerror(errno));
         _exit(127);
 }
@@ -128,7 +130,7 @@ int daemon_render(const struct cli *cli, const char *messages, int in, int *ret_
         return 0;
 }
 
-int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid)
+int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid)
 {
         char program[PATH_MAX + 32];
         pid_t parent = getpid(), pid;
@@ -146,7 +148,7 @@ int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid)
         }
         pid = fork();
         if (!pid)
-                run_child(program, model, pair[1], parent);
+                run_child(program, model, sequences, pair[1], parent);
         close(pair[1]);
         if (pid < 0) {
                 say("cannot fork: %s", strerror(errno));

@@ -315,9 +315,16 @@ struct kernels {
         int (*weights_put)(struct kernels *k, struct matrix *matrix, uint32_t part, uint32_t row,
                            uint32_t rows, const void *file_rows);
 
-        /* The pool's memory is already backed, like that of floats. */
+        /* The pool is zeroed.  It is large, so its memory need not be backed yet: kv_back(). */
         int (*kv_new)(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv);
         void (*kv_free)(struct kernels *k, struct kv *kv);
+        /*
+         * Or NULL: kv_new() has done it. Backs the next part of the pool's memory, from *at on
+         * (first 0), as the memory of floats is backed. A part takes some 20 ms. Returns whether
+         * there is more. Before the first step; a pool without this is served too, and its steps
+         * wait for the system.
+         */
+        bool (*kv_back)(struct kernels *k, struct kv *kv, size_t *at);
 
         /*
          * Copies what it needs of `step`; applies the page table changes, then copies pages. If

@@ -395,6 +395,11 @@ static int forward(void *arg)
         return 0;
 }
 
+bool stage_back_pool(struct stage *s, size_t *at)
+{
+        return s->kernels->kv_back && s->kernels->kv_back(s->kernels, s->kv, at);
+}
+
 int stage_rehearse(struct stage *s)
 {
         struct kernels *k = s->kernels;

@@ -82,6 +82,8 @@ void stage_close(struct stage *stage); /* a zeroed stage is fine */
 int stage_give_head(struct stage *stage, const struct tensor *tensor, struct load_list *list,
                     char *why, size_t why_bytes);
 
+/* Backs the next part of its KV pool's memory; returns whether there is more. */
+bool stage_back_pool(struct stage *stage, size_t *at);
 /* Prepares the steps; call it after the weights are loaded and before the first step. */
 int stage_rehearse(struct stage *stage);
 /* Starts the step.  Without wanted rows there is nothing to collect. */

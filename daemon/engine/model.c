@@ -199,6 +199,18 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
         return 0;
 }
 
+int model_back_pool(struct model *m, bool (*go_on)(void *arg), void *arg)
+{
+        for (uint32_t i = 0; i < m->stage_count; i++) {
+                size_t at = 0;
+
+                while (stage_back_pool(&m->stages[i], &at))
+                        if (!go_on(arg))
+                                return error_raise(-ECANCELED);
+        }
+        return 0;
+}
+
 /* ---- from one stage to the next ---- */
 
 static void note_wanted(struct model *m, const struct step *step)

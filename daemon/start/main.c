@@ -348,6 +348,8 @@ static int start_threads(struct daemon *daemon)
                 .served = &daemon->setup.served,
                 .loading = { .way = (enum load_way)daemon->config.load,
                              .threads = daemon->config.threads,
+                             /* One program waits for its answer, and no other for a step. */
+                             .leave_pool = daemon->config.fd >= 0,
                              .why = daemon->load_why,
                              .why_bytes = sizeof(daemon->load_why) },
                 .inbox = daemon->to_engine,

@@ -10,8 +10,9 @@
 #include "kernels/backends.h"
 #include "kernels/memory.h"
 
-#define TOUCH_PIECE ((size_t)2 << 20)
-#define TOUCH_EACH  4096u /* no system has smaller pages */
+#define TOUCH_PIECE   ((size_t)2 << 20)
+#define TOUCH_AT_ONCE (8 * TOUCH_PIECE)
+#define TOUCH_EACH    4096u /* no system has smaller pages */
 
 int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
 {
@@ -100,11 +101,20 @@ static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv
                              (size_t)cpu->steps.rows_max * shape->head_dim, sizeof(float));
         if (r < 0)
                 return r;
-        r = kv_pool_new(shape, ret_kv);
-        if (r < 0)
-                return r;
-        touch(cpu, (*ret_kv)->pages, (*ret_kv)->page_bytes * shape->pages);
-        return 0;
+        return kv_pool_new(shape, ret_kv);
+}
+
+static bool cpu_kv_back(struct kernels *k, struct kv *kv, size_t *at)
+{
+        size_t bytes = kv->page_bytes * kv->shape.pages, left = bytes - *at;
+        struct cpu *cpu = cpu_of(k);
+
+        if (left > TOUCH_AT_ONCE)
+                left = TOUCH_AT_ONCE;
+        thread_pool_adopt_caller(cpu->thread_pool);
+        touch(cpu, (uint8_t *)kv->pages + *at, left);
+        *at += left;
+        return *at < bytes;
 }
 
 static void cpu_kv_free(struct kernels *k, struct kv *kv)
@@ -186,6 +196,7 @@ static const struct kernels cpu_table = {
         .weights_put = cpu_weights_put,
         .kv_new = cpu_kv_new,
         .kv_free = cpu_kv_free,
+        .kv_back = cpu_kv_back,
         .step_begin = cpu_step_begin,
         .embed = cpu_embed,
         .qkv = cpu_qkv,

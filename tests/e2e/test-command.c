@@ -394,6 +394,52 @@ static void status_prints_a_table(void **state)
         fixture_stop(fixture);
 }
 
+/* A samovard that writes its arguments down instead of serving. */
+static void note_arguments(const struct daemon_fixture *fixture, char *script, char *noted,
+                           size_t bytes)
+{
+        FILE *file;
+
+        snprintf(script, bytes, "%s/samovard", fixture->directory);
+        snprintf(noted, bytes, "%s/arguments", fixture->directory);
+        file = fopen(script, "w");
+        assert_non_null(file);
+        fprintf(file, "#!/bin/sh\necho \"$@\" >%s\n", noted);
+        fclose(file);
+        assert_int_equal(chmod(script, 0700), 0);
+}
+
+static void a_private_daemon_is_sized_by_the_request(void **state)
+{
+        static const struct {
+                const char *flag, *value, *wanted;
+        } cases[] = {
+                { "--max-tokens", "5", "--max-seqs 1 " },
+                { "-n", "7", "--max-seqs 7 " },
+                { "--best-of", "3", "--max-seqs 3 " },
+                { "--beams", "4", "--max-seqs 8 " },
+        };
+        struct daemon_fixture *fixture = *state;
+        char script[160], noted[160], *real = strdup(env_path("SAMOVARD"));
+
+        note_arguments(fixture, script, noted, sizeof(script));
+        setenv("SAMOVARD", script, 1);
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct run_result ran =
+                        RUN(fixture, NULL, SAMOVAR, "complete", "--model", env_path("TOY_MODEL"),
+                            "Once", cases[i].flag, cases[i].value);
+                char *arguments = file_text(noted);
+
+                assert_int_equal(ran.status, 3);
+                if (!strstr(arguments, cases[i].wanted))
+                        fail_msg("wanted %s in %s", cases[i].wanted, arguments);
+                free(arguments);
+                run_result_free(&ran);
+        }
+        setenv("SAMOVARD", real, 1);
+        free(real);
+}
+
 static void a_private_daemon_ends_with_its_command(void **state)
 {
         const struct want want = { .prompt = "Once upon", .max_tokens = 20 };
@@ -574,6 +620,7 @@ int main(void)
                 DAEMON_TEST(stats_show_the_leading_blank_of_a_token),
                 DAEMON_TEST(status_prints_a_table),
                 DAEMON_TEST(a_private_daemon_ends_with_its_command),
+                DAEMON_TEST(a_private_daemon_is_sized_by_the_request),
                 DAEMON_TEST(without_a_daemon_the_command_says_how_to_start_it),
                 DAEMON_TEST(refuses_wrong_arguments_with_status_2),
                 DAEMON_TEST(prints_the_refusal_of_the_daemon_and_exits_with_1),

@@ -65,21 +65,26 @@ static void steps_cause_no_page_faults_in_float_buffers(void **state)
         k->close(k);
 }
 
-static void steps_cause_no_page_faults_in_the_kv_pool(void **state)
+static void a_pool_that_is_backed_causes_no_page_faults(void **state)
 {
         const struct kv_shape shape = {
                 .layers = 4,
                 .kv_heads = 4,
                 .head_dim = 64,
-                .pages = 128,
+                .pages = 1024,
                 .type = KV_F32,
         };
         struct kernels *k = open_cpu();
+        size_t at = 0, parts = 1;
         struct kv *kv;
         long before;
 
         (void)state;
         assert_int_equal(k->kv_new(k, &shape, &kv), 0);
+        while (k->kv_back(k, kv, &at))
+                parts++;
+        assert_int_equal(at, kv->page_bytes * shape.pages);
+        assert_true(parts > 1);
         assert_true(kv->page_bytes * shape.pages >= 8 * MIB);
         for (size_t i = 0; i < kv->page_bytes * shape.pages; i++)
                 assert_int_equal(kv->pages[i], 0);
@@ -164,7 +169,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(steps_cause_no_page_faults_in_float_buffers),
-                cmocka_unit_test(steps_cause_no_page_faults_in_the_kv_pool),
+                cmocka_unit_test(a_pool_that_is_backed_causes_no_page_faults),
                 cmocka_unit_test(an_allocation_is_zeroed_and_overlaps_no_other),
                 cmocka_unit_test(freeing_memory_returns_it_to_the_kernel_and_keeps_its_neighbour),
         };

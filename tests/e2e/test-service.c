@@ -1,0 +1,505 @@
+/*
+ * The daemon as a service: a service manager that passes a socket, hears of every state and watches
+ * over the daemon; settings that are read again; a daemon that takes another one's place.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/e2e/raw-client.h"
+
+static const struct want longest = { .prompt = "Once", .max_tokens = 2000, .ignore_eos = true };
+
+/* With a small ring this stream runs for as long as it is not read. */
+static const struct want unread = {
+        .prompt = "Once", .max_tokens = LONG_LOGPROBS, .logprobs = LOGPROBS_MOST, .ignore_eos = true
+};
+
+static struct sockaddr_un address_in(const struct daemon_fixture *fixture, const char *name)
+{
+        struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+        snprintf(at.sun_path, sizeof(at.sun_path), "%s/%s", fixture->directory, name);
+        return at;
+}
+
+static void await_log(const struct daemon_fixture *fixture, const char *words)
+{
+        uint64_t end = now_ms() + TIMEOUT_MS;
+
+        while (!fixture_logged(fixture, words)) {
+                if (now_ms() > end)
+                        fail_msg("the log has no %s", words);
+                sleep_ms(2);
+        }
+}
+
+/* ---- what the manager hears ---- */
+
+/* A service manager that only listens.  The daemon finds it in its environment. */
+static int open_manager(const struct daemon_fixture *fixture)
+{
+        struct sockaddr_un at = address_in(fixture, "notify");
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)));
+        setenv("NOTIFY_SOCKET", at.sun_path, 1);
+        return fd;
+}
+
+static void close_manager(int manager)
+{
+        unsetenv("NOTIFY_SOCKET");
+        unsetenv("WATCHDOG_USEC");
+        close(manager);
+}
+
+/* The next message, or false if none comes within `ms`. */
+static bool hear(int manager, char *text, size_t bytes, int ms)
+{
+        struct timeval wait = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+        ssize_t n;
+
+        setsockopt(manager, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+        n = recv(manager, text, bytes - 1, 0);
+        if (n < 0)
+                return false;
+        text[n] = '\0';
+        return true;
+}
+
+/* Waits for a message with these words; others, which tell of progress, may come before it. */
+static void await_message(int manager, const char *words, char *text, size_t bytes)
+{
+        do {
+                if (!hear(manager, text, bytes, TIMEOUT_MS))
+                        fail_msg("the service manager has not heard %s", words);
+        } while (!strstr(text, words));
+}
+
+static void the_service_manager_hears_of_every_state(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int manager = open_manager(fixture);
+        char text[512];
+
+        START_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "7000");
+        assert_true(hear(manager, text, sizeof(text), TIMEOUT_MS));
+        assert_string_equal(text, "READY=1");
+        await_message(manager, "STATUS=serving toy-model", text, sizeof(text));
+
+        kill(fixture->pid, SIGHUP);
+        await_message(manager, "RELOADING=1\nMONOTONIC_USEC=", text, sizeof(text));
+        await_message(manager, "READY=1", text, sizeof(text));
+        fixture_stop(fixture);
+        await_message(manager, "STOPPING=1", text, sizeof(text));
+        assert_non_null(strstr(text, "STATUS=draining"));
+        assert_non_null(strstr(text, "EXTEND_TIMEOUT_USEC=12000000"));
+        close_manager(manager);
+}
+
+static void the_service_manager_hears_how_far_the_model_is_loaded(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int manager = open_manager(fixture);
+        char text[512];
+        unsigned percent;
+
+        START_DAEMON(fixture, "--threads", "1");
+        assert_true(hear(manager, text, sizeof(text), TIMEOUT_MS));
+        /* A small model may be loaded before it is asked for the first time. */
+        assert_true(hear(manager, text, sizeof(text), TIMEOUT_MS));
+        if (sscanf(text, "STATUS=loading toy-model, %u %%", &percent) == 1)
+                assert_in_range(percent, 0, 99);
+        else
+                assert_string_equal(text, "STATUS=serving toy-model");
+        fixture_stop(fixture);
+        close_manager(manager);
+}
+
+/* ---- the watchdog ---- */
+
+/* The thread of the engine, by its name. */
+static pid_t engine_thread(pid_t pid)
+{
+        char path[300], name[32];
+        struct dirent *entry;
+        pid_t found = 0;
+        DIR *tasks;
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        tasks = opendir(path);
+        assert_non_null(tasks);
+        while (!found && (entry = readdir(tasks))) {
+                FILE *file;
+
+                snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)pid, entry->d_name);
+                file = fopen(path, "r");
+                if (file && fgets(name, sizeof(name), file) && !strcmp(name, "smv-engine\n"))
+                        found = atoi(entry->d_name);
+                if (file)
+                        fclose(file);
+        }
+        closedir(tasks);
+        assert_true(found > 0);
+        return found;
+}
+
+/*
+ * The engine alone stops, as if its backend hung; the loop still runs.  One ping may have been
+ * taken before, so one more message may come, and then none.
+ */
+static void the_watchdog_is_not_fed_while_the_engine_hangs(void **state)
+{
+        enum { INTERVAL_MS = 200, INTERVALS = 10 };
+        struct daemon_fixture *fixture = *state;
+        int manager = open_manager(fixture), heard = 0, status;
+        struct raw_client *client;
+        char text[512];
+        pid_t engine;
+
+        setenv("WATCHDOG_USEC", "200000", 1);
+        START_DAEMON(fixture, "--threads", "1");
+        for (int i = 0; i < 3; i++)
+                await_message(manager, "WATCHDOG=1", text, sizeof(text));
+
+        engine = engine_thread(fixture->pid);
+        if (ptrace(PTRACE_SEIZE, engine, NULL, NULL) < 0) {
+                fixture_stop(fixture);
+                close_manager(manager);
+                print_message("a thread cannot be stopped here: %s\n", strerror(errno));
+                skip();
+        }
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, engine, NULL, NULL), 0);
+        assert_int_equal(waitpid(engine, &status, __WALL), engine);
+        while (hear(manager, text, sizeof(text), INTERVAL_MS * INTERVALS))
+                heard++;
+        assert_in_range(heard, 0, 1 + 10 /* those that were in the socket already */);
+        while (hear(manager, text, sizeof(text), INTERVAL_MS * INTERVALS))
+                fail_msg("fed while the engine hangs: %s", text);
+
+        assert_int_equal(ptrace(PTRACE_DETACH, engine, NULL, NULL), 0);
+        await_message(manager, "WATCHDOG=1", text, sizeof(text));
+        client = raw_client_greet(fixture);
+        raw_client_complete(client, &longest);
+        raw_client_close(client);
+        fixture_stop(fixture);
+        close_manager(manager);
+}
+
+/* ---- a passed socket ---- */
+
+/* Starts the daemon with `fd` passed to it, as systemd would. */
+static void start_with_passed(struct daemon_fixture *fixture, int fd, const char *count)
+{
+        char script[160], *real = strdup(env_path("SAMOVARD"));
+        FILE *file;
+
+        snprintf(script, sizeof(script), "%s/activate", fixture->directory);
+        file = fopen(script, "w");
+        assert_non_null(file);
+        fprintf(file, "#!/bin/sh\nLISTEN_PID=$$ LISTEN_FDS=%s exec %s \"$@\"\n", count, real);
+        fclose(file);
+        assert_int_equal(chmod(script, 0700), 0);
+        setenv("SAMOVARD", script, 1);
+        fixture->pid =
+                fixture_spawn(fixture,
+                              (const char *const[]){ "--config", "none", "--threads", "1",
+                                                     "--model", make_quick_model(fixture, "2048"),
+                                                     "--ring-bytes", "64K", NULL },
+                              fd);
+        setenv("SAMOVARD", real, 1);
+        free(real);
+}
+
+static int listen_in(const struct daemon_fixture *fixture)
+{
+        struct sockaddr_un at = address_in(fixture, "in");
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_int_equal(mkdir(at.sun_path, 0700), 0);
+        at = address_in(fixture, "in/sock");
+        assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 16));
+        return fd;
+}
+
+/*
+ * Clients connect before the daemon is there, and while it drains: both are served, the latter by
+ * the next daemon.
+ */
+static void connections_to_a_passed_socket_wait_for_the_next_daemon(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int fd = listen_in(fixture);
+        struct raw_client *early = raw_client_connect(fixture), *late;
+        uint32_t id;
+
+        start_with_passed(fixture, fd, "1");
+        assert_true(raw_client_hello(early, raw_client_transport())->ok);
+        await_log(fixture, "loaded "); /* before that, draining would not wait for a stream */
+        id = raw_client_generate(early, &unread);
+        assert_true(raw_client_await_reply(early, id)->ok);
+        kill(fixture->pid, SIGTERM);
+        await_log(fixture, "draining");
+        late = raw_client_connect(fixture);
+        assert_int_equal(raw_client_await_end(early, id)->end.reason, SMV_END_LENGTH);
+        raw_client_close(early);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        assert_int_equal(access(fixture->socket, F_OK), 0);
+        assert_int_equal(late->reply_count, 0);
+
+        start_with_passed(fixture, fd, "1");
+        assert_true(raw_client_hello(late, raw_client_transport())->ok);
+        raw_client_complete(late, &longest);
+        raw_client_close(late);
+        kill(fixture->pid, SIGTERM);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        assert_int_equal(access(fixture->socket, F_OK), 0);
+        close(fd);
+}
+
+static void refuses_a_passed_descriptor_that_is_no_listening_socket(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int pair[2], fd;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        start_with_passed(fixture, pair[0], "1");
+        assert_int_equal(fixture_await_exit(fixture), 1);
+        assert_true(fixture_logged(fixture, "is not a Unix stream socket that listens"));
+        close(pair[0]);
+        close(pair[1]);
+
+        fd = listen_in(fixture);
+        start_with_passed(fixture, fd, "2");
+        assert_int_equal(fixture_await_exit(fixture), 1);
+        assert_true(fixture_logged(fixture, "passes 2 sockets"));
+        close(fd);
+}
+
+/* ---- settings ---- */
+
+static void write_settings(const struct daemon_fixture *fixture, char path[160], const char *text)
+{
+        FILE *file;
+
+        snprintf(path, 160, "%s/conf", fixture->directory);
+        file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(text, file);
+        fclose(file);
+}
+
+static void sighup_reads_the_settings_again(void **state)
+{
+        const struct want silent = { .prompt = "Once", .ignore_eos = true };
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        char path[160];
+
+        write_settings(fixture, path, "max_tokens = 5\nmax_seqs = 3\nlog_level = info\n");
+        START_DAEMON(fixture, "--threads", "1", "--config", path);
+        client = raw_client_greet(fixture);
+        assert_int_equal(raw_client_complete(client, &silent)->token_count, 5);
+
+        write_settings(fixture, path, "max_tokens = 9\nmax_seqs = 4\nuid_requests = 1\n");
+        kill(fixture->pid, SIGHUP);
+        await_log(fixture, "reload_needs_restart settings=max_seqs");
+        assert_int_equal(raw_client_complete(client, &silent)->token_count, 9);
+        assert_int_equal(raw_client_call(client, "op=s prompt=s n=u", "generate", "Once", 2u)->code,
+                         SMV_QUOTA);
+
+        write_settings(fixture, path, "max_tokens = none\n");
+        kill(fixture->pid, SIGHUP);
+        await_log(fixture, "reload_refused");
+        assert_int_equal(raw_client_complete(client, &silent)->token_count, 9);
+        raw_client_close(client);
+        fixture_stop(fixture);
+}
+
+/* ---- signals ---- */
+
+/* The daemon leads the session of a terminal, as in a shell's foreground, and the terminal goes. */
+static void a_closed_terminal_leaves_the_daemon_serving(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        const char *program = env_path("SAMOVARD"), *model = env_path("TOY_MODEL");
+        struct raw_client *client;
+        int master, slave, fd;
+
+        assert_int_equal(openpty(&master, &slave, NULL, NULL, NULL), 0);
+        fixture->pid = fork();
+        if (!fixture->pid) {
+                setsid();
+                ioctl(slave, TIOCSCTTY, 0);
+                dup2(slave, 0);
+                dup2(slave, 1);
+                dup2(slave, 2);
+                close(master);
+                execl(program, program, "--model", model, "--socket", fixture->socket, "--threads",
+                      "1", "--config", "none", (char *)NULL);
+                _exit(126);
+        }
+        close(slave);
+        while ((fd = fixture_connect(fixture)) < 0)
+                sleep_ms(5);
+        close(fd);
+        close(master);
+        client = raw_client_greet(fixture);
+        raw_client_complete(client, &longest);
+        raw_client_close(client);
+        kill(fixture->pid, SIGTERM);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        assert_int_equal(access(fixture->socket, F_OK), -1);
+}
+
+static void a_log_that_may_not_grow_leaves_the_daemon_serving(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct rlimit before, small;
+        struct raw_client *client;
+        struct stat log;
+
+        assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+        small = before;
+        small.rlim_cur = 8192;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        START_DAEMON(fixture, "--threads", "1", "--log-level", "debug", "--uid-connects-burst",
+                     "60000");
+        setrlimit(RLIMIT_FSIZE, &before);
+        for (int i = 0; i < 500; i++) {
+                kill(fixture->pid, SIGHUP);
+                raw_client_close(raw_client_connect(fixture));
+        }
+        client = raw_client_greet(fixture);
+        raw_client_complete(client, &longest);
+        assert_true(reply_uint(raw_client_call(client, "op=s", "status"), "status.log_lines_lost") >
+                    0);
+        raw_client_close(client);
+        fixture_stop(fixture);
+        assert_int_equal(stat(fixture->log, &log), 0);
+        assert_true(log.st_size <= 8192);
+}
+
+/* ---- replacing ---- */
+
+/* The old daemon drains: its stream is read to the end.  Then the new one serves at its socket. */
+static void replace_waits_until_the_other_daemon_has_drained(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        pid_t old, new;
+        uint32_t id;
+        int fd;
+
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "120000",
+                           "--ring-bytes", "64K");
+        old = fixture->pid;
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        new = fixture_spawn(fixture,
+                            (const char *const[]){ "--config", "none", "--threads", "1", "--model",
+                                                   env_path("TOY_MODEL"), "--socket",
+                                                   fixture->socket, "--replace",
+                                                   "--drain-timeout-ms", "120000", NULL },
+                            -1);
+        await_log(fixture, "draining");
+        assert_int_equal(waitpid(new, NULL, WNOHANG), 0);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
+        raw_client_await_hangup(client);
+        raw_client_close(client);
+        assert_int_equal(await_process(old), 0);
+        fixture->pid = new;
+        while ((fd = fixture_connect(fixture)) < 0) {
+                assert_int_equal(waitpid(new, NULL, WNOHANG), 0);
+                sleep_ms(5);
+        }
+        close(fd);
+        client = raw_client_greet(fixture);
+        raw_client_complete(client, &longest);
+        raw_client_close(client);
+        kill(fixture->pid, SIGTERM);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        assert_no_process_left();
+}
+
+static void replace_starts_at_once_where_no_daemon_is(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        START_DAEMON(fixture, "--threads", "1", "--replace");
+        fixture_stop(fixture);
+}
+
+/* ---- memory ---- */
+
+static uint64_t resident_bytes(pid_t pid)
+{
+        char path[64], *text, *at;
+        uint64_t bytes = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        text = file_text(path);
+        at = strstr(text, "VmRSS:");
+        if (at)
+                bytes = strtoull(at + 6, NULL, 10) << 10;
+        free(text);
+        return bytes;
+}
+
+/* A private daemon answers one request; most of its pool is never needed. */
+static void a_private_daemon_leaves_the_pool_that_it_does_not_use(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        int pair[2];
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+        fixture->pid = fixture_spawn(fixture,
+                                     (const char *const[]){ "--model",
+                                                            make_quick_model(fixture, CONTEXT_LONG),
+                                                            "--kv-bytes", "2G", "--fd", "3", NULL },
+                                     pair[1]);
+        close(pair[1]);
+        client = raw_client_adopt(pair[0]);
+        assert_true(raw_client_hello(client, raw_client_transport())->ok);
+        raw_client_complete(client, &longest);
+        assert_in_range(resident_bytes(fixture->pid), 1 << 20, UINT64_C(1) << 30);
+        raw_client_close(client);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                DAEMON_TEST(the_service_manager_hears_of_every_state),
+                DAEMON_TEST(the_service_manager_hears_how_far_the_model_is_loaded),
+                DAEMON_TEST(the_watchdog_is_not_fed_while_the_engine_hangs),
+                DAEMON_TEST(connections_to_a_passed_socket_wait_for_the_next_daemon),
+                DAEMON_TEST(refuses_a_passed_descriptor_that_is_no_listening_socket),
+                DAEMON_TEST(sighup_reads_the_settings_again),
+                DAEMON_TEST(a_closed_terminal_leaves_the_daemon_serving),
+                DAEMON_TEST(a_log_that_may_not_grow_leaves_the_daemon_serving),
+                DAEMON_TEST(replace_waits_until_the_other_daemon_has_drained),
+                DAEMON_TEST(replace_starts_at_once_where_no_daemon_is),
+                DAEMON_TEST(a_private_daemon_leaves_the_pool_that_it_does_not_use),
+        };
+
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL",
+                                                 "TOY_MODEL_MAKER", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
