@@ -4,72 +4,81 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/daemon-address.h"
 #include "client/request.h"
 
 #define CONNECT_MS 10000
 
 /* ---- the socket ---- */
 
-/* The path of the socket if the caller gives none; or -ENAMETOOLONG. */
-static int default_path(char *path, size_t size)
+static int refuse_uid(struct smv_client *client, const char *path, int64_t uid)
 {
-        const char *named = getenv("SAMOVAR_SOCKET");
-        const char *runtime = getenv("XDG_RUNTIME_DIR");
-        int n;
-
-        if (named && *named)
-                n = snprintf(path, size, "%s", named);
-        else
-                n = snprintf(path, size, "%s/" SMV_SOCKET_PATH,
-                             runtime && *runtime ? runtime : "/run");
-        return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
-/*
- * The process that binds the path sees every prompt.  So the daemon must run as our user
- * or as root, unless the caller allows any user.
- */
-static int check_uid(struct smv_client *client, const char *path)
-{
-        int64_t uid = connection_peer_uid(&client->connection);
-
         if (uid < 0)
                 return client_fail(client, (int)uid,
                                    "%s: cannot find out which user runs the daemon: %s", path,
                                    strerror((int)-uid));
-        if (uid == 0 || uid == (int64_t)geteuid())
-                return 0;
-        return client_fail(
-                client, -EPERM,
-                "%s: the daemon runs as uid %lld, which is neither root nor our uid %lld; "
-                "any_uid (--any-uid) accepts it",
-                path, (long long)uid, (long long)geteuid());
+        return client_fail(client, -EPERM,
+                           "%s: the daemon runs as uid %lld, which is neither root nor our uid "
+                           "%lld; root can trust it in " SMV_CLIENT_CONF
+                           ", or any_uid (--any-uid) accepts it",
+                           path, (long long)uid, (long long)geteuid());
+}
+
+/* Only its owner, its group and root may use a socket; the group's number helps to find its name. */
+static int refuse_access(struct smv_client *client, const char *path)
+{
+        struct stat file;
+
+        if (stat(path, &file))
+                return client_fail(client, -EACCES, "%s: %s", path, strerror(EACCES));
+        return client_fail(client, -EACCES, "%s: only uid %u and the group %u may use this daemon",
+                           path, (unsigned)file.st_uid, (unsigned)file.st_gid);
+}
+
+/* No daemon is at any of the paths.  The message names all of them. */
+static int refuse_paths(struct smv_client *client, const struct daemon_paths *paths, int r)
+{
+        if (r == -EACCES)
+                return refuse_access(client, paths->at[paths->count - 1]);
+        if (paths->count == 2)
+                return client_fail(client, r, "no daemon is at %s or %s: %s", paths->at[0],
+                                   paths->at[1], strerror(-r));
+        return client_fail(client, r, "%s: %s", paths->at[0], strerror(-r));
 }
 
 static int open_connection(struct smv_client *client, const struct smv_connect *options,
                            uint64_t deadline)
 {
-        char usual[512];
-        const char *path = options->socket;
-        int fd;
+        struct daemon_paths paths;
+        int64_t uid;
+        int fd = -ENAMETOOLONG;
 
         if (options->use_fd) {
                 connection_init(&client->connection, options->fd);
                 return 0;
         }
-
-        if (!path) {
-                if (default_path(usual, sizeof(usual)) < 0)
-                        return client_fail(client, -ENAMETOOLONG, "the socket's path is too long");
-                path = usual;
+        daemon_paths_find(options->socket, &paths);
+        if (!paths.count)
+                return client_fail(client, -ENAMETOOLONG, "the socket's path is too long");
+        for (size_t i = 0; i < paths.count; i++) {
+                fd = connection_dial(paths.at[i], deadline);
+                if (fd >= 0) {
+                        connection_init(&client->connection, fd);
+                        uid = connection_peer_uid(&client->connection);
+                        if (options->any_uid ||
+                            (uid >= 0 && daemon_is_trusted(paths.at[i], (uint32_t)uid)))
+                                return 0;
+                        return refuse_uid(client, paths.at[i], uid);
+                }
+                if (fd != -ENOENT && fd != -ECONNREFUSED && fd != -ENOTDIR) {
+                        paths.count = 1;
+                        memmove(paths.at[0], paths.at[i], sizeof(paths.at[i]));
+                }
         }
-        fd = connection_dial(path, deadline);
-        if (fd < 0)
-                return client_fail(client, fd, "%s: %s", path, strerror(-fd));
-        connection_init(&client->connection, fd);
-        return options->any_uid ? 0 : check_uid(client, path);
+        return refuse_paths(client, &paths, fd);
 }
 
 /* ---- hello ---- */

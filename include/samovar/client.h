@@ -57,7 +57,10 @@ enum smv_doorbell {
 
 struct smv_connect {
         size_t size;
-        /* A path; NULL: $SAMOVAR_SOCKET, else SMV_SOCKET_PATH (protocol.h). */
+        /*
+         * A path; NULL: $SAMOVAR_SOCKET, else the user's own daemon, else the machine's
+         * (SMV_SOCKET_PATH and SMV_SYSTEM_SOCKET in protocol.h).
+         */
         const char *socket;
         /*
          * If `use_fd`: a connected socket that the client takes over.  smv_connect() closes it on
@@ -69,8 +72,9 @@ struct smv_connect {
         char *message;  /* where to write the reason of a failure, or NULL */
         size_t message_bytes;
         /*
-         * Nonzero: accept a daemon that runs as any user.  0: the daemon must run as our user or as
-         * root.  If the caller gives `fd`, its peer is not checked.
+         * Nonzero: accept a daemon that runs as any user.  0: the daemon must run as our user, as
+         * root, or as a user that root trusts: the owner of the folder of SMV_SYSTEM_SOCKET, or one
+         * that SMV_CLIENT_CONF names.  If the caller gives `fd`, its peer is not checked.
          */
         int any_uid;
         enum smv_transport transport;

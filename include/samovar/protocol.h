@@ -53,7 +53,13 @@
 #define SMV_SAMPLES_MAX  64u       /* streams of one generate */
 #define SMV_KEEP_MS_MAX  86400000u /* milliseconds that keep_ms may ask for: one day */
 
-/* The default path of the socket, below $XDG_RUNTIME_DIR or, if that is not set, below /run. */
-#define SMV_SOCKET_PATH "samovar/sock"
+/*
+ * The socket of a user's own daemon, below $XDG_RUNTIME_DIR, and that of the machine's daemon.  A
+ * client looks for them in this order.
+ */
+#define SMV_SOCKET_PATH   "samovar/sock"
+#define SMV_SYSTEM_SOCKET "/run/" SMV_SOCKET_PATH
+/* Root names here the other users whose daemons clients may trust: lines `trust = USER`. */
+#define SMV_CLIENT_CONF "/etc/samovar/client.conf"
 
 #endif
