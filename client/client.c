@@ -27,7 +27,9 @@ static int refuse_uid(struct smv_client *client, const char *path, int64_t uid)
                            path, (long long)uid, (long long)geteuid());
 }
 
-/* Only its owner, its group and root may use a socket; the group's number helps to find its name. */
+/*
+ * Only its owner, its group and root may use a socket; the group's number helps to find its name.
+ */
 static int refuse_access(struct smv_client *client, const char *path)
 {
         struct stat file;

@@ -5,7 +5,7 @@
  * those of the table.  A value may stand in quotes.  On the command line, a dash replaces each
  * underscore.
  */
-#include "daemon/start/config-table.h"
+#include "daemon/start/config.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 
 #include "daemon/base/error.h"
 #include "daemon/base/sys.h"
+#include "daemon/start/config-table.h"
 
 #define FILE_BYTES_MAX  (1u << 20)
 #define VALUE_BYTES_MAX 4096u

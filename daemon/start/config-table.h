@@ -1,11 +1,15 @@
 /*
- * Inside of the config: the table of settings (config.c), and what its readers (config-read.c) need
- * of it.  Other modules include config.h.
+ * The table of settings: how each is written, checked and stored.  config.c describes the table,
+ * and config-read.c reads files and flags by it.  Other modules include config.h.
  */
 #ifndef DAEMON_START_CONFIG_TABLE_H
 #define DAEMON_START_CONFIG_TABLE_H
 
-#include "daemon/start/config.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/start/config-values.h"
 
 enum config_kind {
         KIND_TEXT,   /* char *, anything */
@@ -65,5 +69,8 @@ const struct setting *config_find(const struct config_place *at, const char *nam
 /* Parses a value and sets it, or refuses it. */
 int config_set(struct config *config, const struct setting *setting, const struct config_place *at,
                const char *value);
+
+/* Writes 65536 as 64K, if it divides evenly and the setting is a size. */
+const char *config_sized(enum config_kind kind, uint64_t n, char *to, size_t bytes);
 
 #endif

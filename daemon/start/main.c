@@ -300,8 +300,8 @@ static int open_edge(struct daemon *daemon)
 }
 
 /*
- * Makes sure that the socket is ours, and waits for another daemon to leave it if that is asked for.
- * It also leaves its memory then, so this comes before the memory is planned.
+ * Makes sure that the socket is ours, and waits for another daemon to leave it if that is asked
+ * for.  It also leaves its memory then, so this comes before the memory is planned.
  */
 static int claim_socket(struct daemon *daemon)
 {
