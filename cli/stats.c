@@ -59,6 +59,10 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
         if (cli->command != CLI_ATTACH) /* another command waited for that stream */
                 say("queue: %u requests before this one, about %" PRIu64 " ms to the first token",
                     accepted.queue_position, accepted.wait_ms);
+        if (cli->command != CLI_ATTACH)
+                say("sampling: temperature %g, top-k %u, top-p %g, min-p %g, seed %" PRIu64,
+                    (double)accepted.temperature, accepted.top_k, (double)accepted.top_p,
+                    (double)accepted.min_p, accepted.seed);
         if (!end->prompt_tokens)
                 return; /* the daemon is gone and has counted nothing */
         if (end->diverged_at) {

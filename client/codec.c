@@ -186,6 +186,21 @@ int codec_get_uint(const struct codec_frame *frame, const char *name, uint64_t *
         return 0;
 }
 
+int codec_get_float(const struct codec_frame *frame, const char *name, float *ret_value)
+{
+        const msgpack_object *value = get(frame, name);
+
+        if (!value)
+                return -EPROTO;
+        if (value->type == MSGPACK_OBJECT_POSITIVE_INTEGER)
+                *ret_value = (float)value->via.u64;
+        else if (value->type == MSGPACK_OBJECT_FLOAT32 || value->type == MSGPACK_OBJECT_FLOAT64)
+                *ret_value = (float)value->via.f64;
+        else
+                return -EPROTO;
+        return 0;
+}
+
 int codec_get_uints(const struct codec_frame *frame, const char *name, uint64_t *ret_values,
                     size_t count)
 {

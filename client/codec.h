@@ -65,6 +65,8 @@ int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_
 /* The entry of the array `models` at this index; -ENOENT if there are fewer. */
 int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_text *ret_name,
                     bool *ret_default, uint64_t *ret_context, struct bytes *ends);
+/* Any number. */
+int codec_get_float(const struct codec_frame *frame, const char *name, float *ret_value);
 int codec_get_json(const struct codec_frame *frame, const char *name, struct bytes *to);
 
 /*

@@ -47,20 +47,32 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
 }
 
 /* The stream has begun, so this must not fail: a field that the reply lacks becomes 0. */
+static uint64_t uint_or_0(const struct codec_frame *frame, const char *name)
+{
+        uint64_t value;
+
+        return codec_get_uint(frame, name, &value) ? 0 : value;
+}
+
+static float float_or_0(const struct codec_frame *frame, const char *name)
+{
+        float value;
+
+        return codec_get_float(frame, name, &value) ? 0 : value;
+}
+
 static struct smv_accepted take_accepted(const struct codec_frame *frame)
 {
-        static const char *const names[] = { "prompt_tokens", "max_tokens", "queue_position",
-                                             "wait_ms" };
-        uint64_t values[sizeof(names) / sizeof(names[0])] = { 0 };
-
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-                if (codec_get_uint(frame, names[i], &values[i]))
-                        values[i] = 0;
         return (struct smv_accepted){
-                .prompt_tokens = (uint32_t)values[0],
-                .max_tokens = (uint32_t)values[1],
-                .queue_position = (uint32_t)values[2],
-                .wait_ms = values[3],
+                .prompt_tokens = (uint32_t)uint_or_0(frame, "prompt_tokens"),
+                .max_tokens = (uint32_t)uint_or_0(frame, "max_tokens"),
+                .queue_position = (uint32_t)uint_or_0(frame, "queue_position"),
+                .wait_ms = uint_or_0(frame, "wait_ms"),
+                .temperature = float_or_0(frame, "temperature"),
+                .top_p = float_or_0(frame, "top_p"),
+                .min_p = float_or_0(frame, "min_p"),
+                .top_k = (uint32_t)uint_or_0(frame, "top_k"),
+                .seed = uint_or_0(frame, "seed"),
         };
 }
 

@@ -28,6 +28,9 @@ NAMES = [("input_norm", "input_layernorm", "attn_norm"), ("q", "self_attn.q_proj
          ("down", "mlp.down_proj", "ffn_down")]
 FILE_TYPES = {"F32": 0, "Q4_0": 2, "Q8_0": 7}
 NORMAL, CONTROL, USER = 1, 3, 4
+# How requests draw that give no sampling parameters: a model of this size garbles answers that are
+# drawn from all tokens.
+TEMPERATURE, MIN_P = 0.3, 0.1
 
 
 def names(layers):
@@ -70,7 +73,7 @@ def hugging_face(folder, model, tokenizer, tokenizer_path):
         "eos_token_id": ends, "pad_token_id": special["<|endoftext|>"], "torch_dtype": "float32"})
     write_json(os.path.join(folder, "generation_config.json"), {
         "bos_token_id": None, "eos_token_id": ends, "pad_token_id": special["<|endoftext|>"],
-        "do_sample": False})
+        "do_sample": True, "temperature": TEMPERATURE, "min_p": MIN_P})
     write_json(os.path.join(folder, "tokenizer_config.json"), {
         "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": None,
         "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "unk_token": None,
@@ -116,6 +119,9 @@ def keys(name, model, tokenizer, kind):
     yield "general.license", "string", "apache-2.0"
     yield "general.file_type", "u32", FILE_TYPES[kind]
     yield "general.quantization_version", "u32", 2
+    if name == "teaspoon":
+        yield "general.sampling.temp", "f32", TEMPERATURE
+        yield "general.sampling.min_p", "f32", MIN_P
     yield "llama.vocab_size", "u32", shape.vocabulary
     yield "llama.context_length", "u32", shape.context
     yield "llama.embedding_length", "u32", shape.width

@@ -225,13 +225,15 @@ static void fill_making(const struct admission *admission, struct stream *stream
         const struct admission_conf *conf = &admission->conf;
         struct request *request = &stream->request;
         struct served *served = request->model;
+        const struct sampling_defaults *usual = &served->defaults;
         size_t stop_max = 0;
 
         request->sampling = (struct sampling){
-                .temperature = asked->temperature,
-                .top_p = asked->top_p,
-                .min_p = asked->min_p,
-                .top_k = asked->top_k,
+                .temperature = wire_has(asked, WIRE_F_TEMPERATURE) ? asked->temperature
+                                                                   : usual->temperature,
+                .top_p = wire_has(asked, WIRE_F_TOP_P) ? asked->top_p : usual->top_p,
+                .min_p = wire_has(asked, WIRE_F_MIN_P) ? asked->min_p : usual->min_p,
+                .top_k = wire_has(asked, WIRE_F_TOP_K) ? asked->top_k : usual->top_k,
                 .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
                 .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
                 .sample_index = asked->sample_index,

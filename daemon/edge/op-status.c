@@ -29,6 +29,7 @@ struct snapshot {
         uint64_t connections_open, connections_max, channels_allocated;
         struct handles_sum handles;
         struct resumables_sum streams;
+        double temperature, top_p, min_p;
         const char *version, *model, *backend, *load_method;
         bool has_chat;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
@@ -39,6 +40,7 @@ enum source {
         FROM_SERVED,   /* uint32_t, of struct served */
         FROM_SNAPSHOT, /* uint64_t, of struct snapshot */
         FROM_PROC,     /* the same; left out if /proc cannot be read */
+        FROM_REAL,     /* double, of struct snapshot */
         FROM_TEXT,     /* const char *, of struct snapshot */
         FROM_SWITCH,   /* bool, of struct snapshot */
 };
@@ -51,6 +53,7 @@ struct key {
 };
 
 #define STATS(member)    FROM_STATS, offsetof(struct stats, member)
+#define REAL(member)     FROM_REAL, offsetof(struct snapshot, member)
 #define SERVED(member)   FROM_SERVED, offsetof(struct served, member)
 #define SNAPSHOT(member) FROM_SNAPSHOT, offsetof(struct snapshot, member)
 #define PROC(member)     FROM_PROC, offsetof(struct snapshot, member)
@@ -94,6 +97,10 @@ static const struct key model_keys[] = {
         { "kv_heads",   SERVED(traits.kv_heads), "heads that have keys and values" },
         { "head_dim",   SERVED(traits.head_dim), "numbers in a head" },
         { "ffn",        SERVED(traits.ffn),      "width of the feed-forward part" },
+        { "temperature", REAL(temperature),      "temperature of requests that give none; the model's files may say it, as the next three" },
+        { "top_k",      SERVED(defaults.top_k),  "top_k of requests that give none; 0: all tokens" },
+        { "top_p",      REAL(top_p),             "top_p of requests that give none" },
+        { "min_p",      REAL(min_p),             "min_p of requests that give none" },
         { "references", SERVED(references),          "requests and handles that refer to the model now" },
 };
 
@@ -228,6 +235,9 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .channels_allocated = edge->channels_open,
                 .handles = handles_sum(edge->handles),
                 .streams = resumables_sum(edge->resumables),
+                .temperature = (double)served->defaults.temperature,
+                .top_p = (double)served->defaults.top_p,
+                .min_p = (double)served->defaults.min_p,
                 .version = SAMOVAR_VERSION,
                 .model = served->name,
                 .backend = served->backend,
@@ -368,6 +378,9 @@ static void put_key(struct wire_writer *writer, const struct edge *edge,
         case FROM_SNAPSHOT:
         case FROM_PROC:
                 wire_put_uint(writer, *(const uint64_t *)(const void *)other);
+                break;
+        case FROM_REAL:
+                wire_put_float(writer, *(const double *)(const void *)other);
                 break;
         case FROM_TEXT:
                 wire_put_text(writer, *(const char *const *)(const void *)other);

@@ -74,10 +74,26 @@ static void foresee(const struct edge *edge, const struct request *request, uint
         *ret_wait_ms = ns / 1000000;
 }
 
-static void reply_begun(struct peer *peer, const struct request *request,
+/* The parameters that the draws have in effect, also where the request gave none. */
+static void put_sampling(struct wire_writer *writer, const struct sampling *sampling)
+{
+        wire_put_text(writer, "temperature");
+        wire_put_float(writer, (double)sampling->temperature);
+        wire_put_text(writer, "top_k");
+        wire_put_uint(writer, sampling->top_k);
+        wire_put_text(writer, "top_p");
+        wire_put_float(writer, (double)sampling->top_p);
+        wire_put_text(writer, "min_p");
+        wire_put_float(writer, (double)sampling->min_p);
+        wire_put_text(writer, "seed");
+        wire_put_uint(writer, sampling->seed);
+}
+
+static void reply_begun(struct peer *peer, const struct stream *stream,
                         const struct resumable *resumable, uint64_t position, uint64_t wait_ms)
 {
-        uint32_t pairs = resumable ? 5 : request->parent ? 3 : 4;
+        const struct request *request = &stream->request;
+        uint32_t pairs = (resumable ? 5 : request->parent ? 3 : 4) + (stream->reads_only ? 0 : 5);
         struct wire_writer writer;
 
         if (!connection_reply(peer, &writer))
@@ -100,6 +116,8 @@ static void reply_begun(struct peer *peer, const struct request *request,
                 wire_put_text(&writer, "max_tokens");
                 wire_put_uint(&writer, request->max_tokens);
         }
+        if (!stream->reads_only)
+                put_sampling(&writer, &request->sampling);
         connection_replied(peer, &writer);
 }
 
@@ -158,7 +176,7 @@ int stream_begin(struct peer *peer, struct stream *stream, struct wire_problem *
                 r = resumable_begin(peer, stream, &resumable, ret_problem);
         if (r)
                 return error_pass(r);
-        reply_begun(peer, request, resumable, position, wait_ms);
+        reply_begun(peer, stream, resumable, position, wait_ms);
         if (peer->doomed && resumable)
                 resumable_take_back(resumable);
         if (peer->doomed)

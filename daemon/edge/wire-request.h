@@ -106,7 +106,10 @@ struct wire_chat {
         bool add_generation_prompt;
 };
 
-/* A decoded request; fields that are not in `given` hold their defaults. */
+/*
+ * A decoded request.  Fields that are not in `given` hold their defaults, except for the sampling
+ * parameters: those depend on the model, and admission takes them from there.
+ */
 struct wire_request {
         enum wire_op op;
         uint32_t id;

@@ -378,9 +378,7 @@ static int read_all(struct reading *in, const uint8_t *body, size_t count)
 int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
                 struct wire_problem *ret_problem)
 {
-        struct wire_request request = { .temperature = 1,
-                                        .priority = WIRE_NORMAL,
-                                        .top_p = 1,
+        struct wire_request request = { .priority = WIRE_NORMAL,
                                         .chat.add_generation_prompt = true };
         struct reading in = { .request = &request, .problem = ret_problem };
         const char *wrong = scan(body, count);

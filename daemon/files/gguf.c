@@ -361,6 +361,37 @@ bool gguf_f32(const struct gguf *g, const char *key, float *ret_value)
         return pair && real(pair->type, pair->value, ret_value);
 }
 
+/* The bits of a whole number that is too large for int64_t mean a negative one there. */
+static double signed_number(uint32_t type, const uint8_t *value)
+{
+        size_t bytes = whole_bytes(type);
+        uint64_t bits = 0;
+        unsigned unused = (unsigned)(64 - bytes * 8);
+
+        memcpy(&bits, value, bytes);
+        bits = le64toh(bits);
+        if (type == GGUF_I8 || type == GGUF_I16 || type == GGUF_I32 || type == GGUF_I64)
+                return (double)((int64_t)(bits << unused) >> unused);
+        return (double)bits;
+}
+
+bool gguf_number(const struct gguf *g, const char *key, double *ret_value)
+{
+        const struct gguf_pair *pair = pair_of(g, key);
+        float value;
+
+        if (!pair)
+                return false;
+        if (whole_bytes(pair->type)) {
+                *ret_value = signed_number(pair->type, pair->value);
+                return true;
+        }
+        if (!real(pair->type, pair->value, &value))
+                return false;
+        *ret_value = (double)value;
+        return true;
+}
+
 bool gguf_bool(const struct gguf *g, const char *key, bool *ret_value)
 {
         const struct gguf_pair *pair = pair_of(g, key);

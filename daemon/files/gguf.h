@@ -42,6 +42,8 @@ const struct tensor *gguf_tensor(const struct gguf *gguf, const char *name); /* 
 bool gguf_has(const struct gguf *gguf, const char *key);
 bool gguf_u32(const struct gguf *gguf, const char *key, uint32_t *ret_value);
 bool gguf_f32(const struct gguf *gguf, const char *key, float *ret_value);
+/* Any number, whole or not, also a negative one. */
+bool gguf_number(const struct gguf *gguf, const char *key, double *ret_value);
 bool gguf_bool(const struct gguf *gguf, const char *key, bool *ret_value);
 const char *gguf_string(const struct gguf *gguf, const char *key); /* NUL-ended, or NULL */
 

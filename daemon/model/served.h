@@ -11,6 +11,7 @@
 
 #include <samovar/protocol.h>
 
+#include "daemon/model/sampling-defaults.h"
 #include "daemon/model/traits.h"
 
 struct tokenizer; /* daemon/text/tokenizer.h */
@@ -24,6 +25,7 @@ struct served {
         uint32_t references;
         uint32_t context; /* positions that a sequence may have here: traits.context or --ctx */
         struct traits traits;
+        struct sampling_defaults defaults; /* of requests that give no sampling parameters */
         struct tokenizer *tokenizer;
         struct chat *chat; /* NULL: the model has no template */
         struct model *model;

@@ -1,10 +1,10 @@
 /*
  * Every limit of the daemon, decided at start.
  *
- * One table (config-table.c) gives each setting its name, kind, range, default and one line of help.  A
- * flag `--name value`, a line `name = value` of the config file, a line of `samovard --help`, the
- * manuals and `limits` in `status` come from the same row.  So they cannot disagree.  Flags win
- * over the file.
+ * One table (config-table.c) gives each setting its name, kind, range, default and one line of
+ * help.  A flag `--name value`, a line `name = value` of the config file, a line of `samovard
+ * --help`, the manuals and `limits` in `status` come from the same row.  So they cannot disagree.
+ * Flags win over the file.
  */
 #ifndef DAEMON_START_CONFIG_H
 #define DAEMON_START_CONFIG_H

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "daemon/base/error.h"
+#include "daemon/base/log.h"
 #include "daemon/engine/publish.h"
 #include "daemon/files/chat-source.h"
+#include "daemon/files/generation-source.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/start/shipped.h"
 #include "daemon/text/chat.h"
@@ -224,7 +226,13 @@ int model_setup_traits(struct model_setup *setup)
         char what[256];
         int r = checkpoint_traits(setup->checkpoint, &setup->served.traits, what, sizeof(what));
 
-        return r ? model_setup_fail(setup, setup->path, what, r) : 0;
+        if (r)
+                return model_setup_fail(setup, setup->path, what, r);
+        setup->served.defaults = SAMPLING_DEFAULTS_PLAIN;
+        if (generation_source_read(setup->checkpoint, &setup->served.defaults,
+                                   &setup->served.traits, what, sizeof(what)))
+                log_warn("generation_defaults_left_out model=%s keys=%s", setup->served.name, what);
+        return 0;
 }
 
 /*

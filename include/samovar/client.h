@@ -84,8 +84,9 @@ struct smv_connect {
 };
 
 /*
- * A field that is 0 takes the daemon's default.  To ask for the value 0 itself, set the field's bit
- * in `set`.
+ * A field that is 0 takes the default.  For temperature, top_p, min_p and top_k that is the
+ * model's, if its files say one, and otherwise the daemon's.  To ask for the value 0 itself, set
+ * the field's bit in `set`.
  */
 enum smv_set {
         SMV_SET_TEMPERATURE = 1u << 0,
@@ -180,6 +181,13 @@ struct smv_accepted {
         uint32_t max_tokens;     /* the most tokens that may follow the prompt */
         uint32_t queue_position; /* the number of requests that wait before it */
         uint64_t wait_ms;        /* estimated time to its first token */
+        /*
+         * The parameters of its draws, also those that the request did not give.  With this seed,
+         * an equal request gets the same tokens.
+         */
+        float temperature, top_p, min_p;
+        uint32_t top_k; /* 0: all tokens */
+        uint64_t seed;
 };
 
 /*

@@ -43,10 +43,11 @@
         X(NORMAL, "normal")                                                                        \
         X(BACKGROUND, "background") /* may be preempted for the other two */
 
-#define SMV_STOPS_MAX      16u  /* stop strings; the same limit for stop tokens */
-#define SMV_STOP_BYTES_MAX 256u /* bytes of one stop string */
-#define SMV_NAME_BYTES_MAX 64u  /* bytes of a model's name */
-#define SMV_TOP_K_MAX      1024u
+#define SMV_STOPS_MAX       16u  /* stop strings; the same limit for stop tokens */
+#define SMV_STOP_BYTES_MAX  256u /* bytes of one stop string */
+#define SMV_NAME_BYTES_MAX  64u  /* bytes of a model's name */
+#define SMV_TOP_K_MAX       1024u
+#define SMV_TEMPERATURE_MAX 100u
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX 32u
 #define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */

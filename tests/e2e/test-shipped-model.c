@@ -45,6 +45,30 @@ static void serves_the_shipped_model_by_default(void **state)
         run_result_free(&ran);
 }
 
+/* The files of the model say how to draw, and requests that say nothing follow them. */
+static void draws_as_the_model_says_unless_the_request_does(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char model[256];
+        struct run_result ran;
+
+        snprintf(model, sizeof(model), "%s/models/" FILE_NAME, env_path("SOURCES"));
+        START_DAEMON(fixture, "--threads", "1", "--model", model);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "ask", "--stats", "Hello");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(
+                strstr(ran.err, "sampling: temperature 0.3, top-k 0, top-p 1, min-p 0.1, "));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "ask", "--stats", "--temp", "2", "--min-p",
+                  "0", "--max-tokens", "5", "Hello");
+        assert_non_null(strstr(ran.err, "sampling: temperature 2, top-k 0, top-p 1, min-p 0, "));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "status", "--json");
+        assert_non_null(strstr(ran.out, "\"temperature\""));
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 /* The layout of a build tree: daemon/samovard, and models/ beside that folder. */
 static void finds_the_shipped_model_in_a_build_tree(void **state)
 {
@@ -87,6 +111,7 @@ static void the_help_names_the_shipped_model(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                DAEMON_TEST(draws_as_the_model_says_unless_the_request_does),
                 DAEMON_TEST(serves_the_shipped_model_by_default),
                 DAEMON_TEST(finds_the_shipped_model_in_a_build_tree),
                 DAEMON_TEST(reports_a_missing_shipped_model_in_one_line),

@@ -225,7 +225,7 @@ static void copies_stops_and_sampling_settings_into_the_request(void **state)
         asked.temperature = 0.5f;
         asked.top_k = 3;
         asked.seed = 99;
-        asked.given = UINT64_C(1) << WIRE_F_SEED;
+        asked.given = UINT64_C(1) << WIRE_F_SEED | UINT64_C(1) << WIRE_F_TEMPERATURE;
         asked.ignore_eos = true;
         request = expect_admitted(world, &asked);
         memset(stops, 'x', sizeof(stops));
@@ -240,6 +240,14 @@ static void copies_stops_and_sampling_settings_into_the_request(void **state)
         assert_int_equal(request->end_bytes_max, 64 + 7);
         assert_int_equal(request->record_bytes_max,
                          1000 * tokenizer_piece_max(world->served.tokenizer) + 7);
+        forget(world, request);
+
+        world->served.defaults = (struct sampling_defaults){ 0.25f, 0.75f, 0.125f, 5 };
+        asked.top_k = 3;
+        asked.given = UINT64_C(1) << WIRE_F_TOP_K;
+        request = expect_admitted(world, &asked);
+        assert_true(request->sampling.temperature == 0.25f && request->sampling.top_p == 0.75f);
+        assert_true(request->sampling.min_p == 0.125f && request->sampling.top_k == 3);
         forget(world, request);
 
         asked.given = 0;

@@ -335,7 +335,17 @@ static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
 
         (void)state;
         begin();
-        ok_begin(&script, 2, 4);
+        ok_begin(&script, 2, 9);
+        text(&script, "temperature");
+        raw(&script, "\xca\x3f\x00\x00\x00", 5); /* 0.5 */
+        text(&script, "top_k");
+        number(&script, 40);
+        text(&script, "top_p");
+        raw(&script, "\xcb\x3f\xd0\x00\x00\x00\x00\x00\x00", 9); /* 0.25 */
+        text(&script, "min_p");
+        number(&script, 0);
+        text(&script, "seed");
+        raw(&script, "\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 9);
         text(&script, "prompt_tokens");
         number(&script, 7);
         text(&script, "max_tokens");
@@ -362,6 +372,9 @@ static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
                 assert_int_equal(accepted.max_tokens, 64);
                 assert_int_equal(accepted.queue_position, 3);
                 assert_int_equal(accepted.wait_ms, 4000000000u);
+                assert_true(accepted.temperature == 0.5f && accepted.top_p == 0.25f);
+                assert_true(accepted.min_p == 0 && accepted.top_k == 40);
+                assert_true(accepted.seed == UINT64_MAX);
                 if (!refused)
                         assert_int_equal(smv_generate(w.client, &g, &stream), -EREMOTEIO);
         }

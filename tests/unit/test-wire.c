@@ -26,7 +26,7 @@ static void missing_fields_have_their_defaults(void **state)
         assert_int_equal(request.op, WIRE_GENERATE);
         assert_int_equal(request.id, 77);
         assert_int_equal(request.given, 1u << WIRE_F_OP | 1u << WIRE_F_ID | 1u << WIRE_F_PROMPT);
-        assert_true(request.temperature == 1 && request.top_p == 1 && request.min_p == 0);
+        assert_false(wire_has(&request, WIRE_F_TEMPERATURE));
         assert_int_equal(request.top_k, 0);
         assert_int_equal(request.max_tokens, 0);
         assert_int_equal(request.stop_count, 0);
