@@ -17,7 +17,7 @@ int smv_tokenize(struct smv_client *client, const char *model, const char *text,
                 return r;
         client_request_begin(client, &writer, "tokenize", &id);
         client_put_model(&writer, model);
-        codec_put_text(&writer, "text", text, text_bytes);
+        codec_put_given(&writer, "text", text, text_bytes);
         r = client_request_call(client, &writer, id, &frame);
         if (r)
                 return r;

@@ -413,6 +413,11 @@ void codec_begin(struct codec_writer *writer, struct bytes *to, size_t limit, co
         codec_put_uint(writer, "id", id);
 }
 
+void codec_put_given(struct codec_writer *writer, const char *name, const char *text, size_t count)
+{
+        codec_put_text(writer, name, text, count ? count : strlen(text));
+}
+
 void codec_put_text(struct codec_writer *writer, const char *name, const char *text, size_t bytes)
 {
         msgpack_packer pk = put_name(writer, name);

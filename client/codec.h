@@ -85,6 +85,8 @@ struct codec_writer {
 
 void codec_begin(struct codec_writer *writer, struct bytes *to, size_t limit, const char *op,
                  uint32_t id);
+/* A text of the caller, whose length is 0 if it ends at its NUL. */
+void codec_put_given(struct codec_writer *writer, const char *name, const char *text, size_t count);
 void codec_put_text(struct codec_writer *writer, const char *name, const char *text, size_t bytes);
 void codec_put_texts(struct codec_writer *writer, const char *name, const char *const *texts,
                      size_t count);

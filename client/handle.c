@@ -94,7 +94,7 @@ int smv_handle_append_text(struct smv_client *client, uint64_t handle, const cha
         r = begin(client, &writer, "append", handle, &id);
         if (r)
                 return r;
-        codec_put_text(&writer, "text", text, text_bytes);
+        codec_put_given(&writer, "text", text, text_bytes);
         return ask_length(client, &writer, id, &frame, ret_length);
 }
 

@@ -66,8 +66,7 @@ void client_put_start(struct codec_writer *writer, const struct smv_generate *o)
         client_put_model(writer, o->model);
         client_put_conversation(writer, o);
         if (o->prompt)
-                codec_put_text(writer, "prompt", o->prompt,
-                               o->prompt_bytes ? o->prompt_bytes : strlen(o->prompt));
+                codec_put_given(writer, "prompt", o->prompt, o->prompt_bytes);
         if (o->tokens)
                 codec_put_ids(writer, "tokens", o->tokens, o->token_count);
 }

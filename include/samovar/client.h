@@ -23,6 +23,9 @@
  * begin with their size, so that a program compiled against an older header keeps
  * working; fill the size with SMV_SIZE.  All memory that an event or an answer
  * points at is valid until the next call on the client.
+ *
+ * The number of bytes of a text that you give may be 0 everywhere: then the text
+ * ends at its NUL.  So an empty text must be "", and not a buffer without a NUL.
  */
 #ifndef SAMOVAR_CLIENT_H
 #define SAMOVAR_CLIENT_H
@@ -36,7 +39,12 @@
 extern "C" {
 #endif
 
+/* `size` is the first member of each struct.  Below C++20 a member cannot be named here. */
+#if defined(__cplusplus) && __cplusplus < 202002L
+#define SMV_SIZE(type) sizeof(struct type)
+#else
 #define SMV_SIZE(type) .size = sizeof(struct type)
+#endif
 
 struct smv_client;
 
@@ -112,7 +120,7 @@ enum smv_priority {
 struct smv_message {
         const char *role; /* "system", "user", "assistant" ... */
         const char *content;
-        size_t content_bytes; /* 0: `content` ends at its NUL */
+        size_t content_bytes;
 };
 
 /* One msgpack value, encoded by the caller; bytes NULL: no value. */
@@ -126,7 +134,7 @@ struct smv_generate {
         const char *model; /* NULL: the default model */
         /* Give one of these: prompt (a text), tokens, messages, packed_messages, or handle. */
         const char *prompt;
-        size_t prompt_bytes; /* 0: `prompt` ends at its NUL */
+        size_t prompt_bytes;
         const uint32_t *tokens;
         size_t token_count;
         uint32_t max_tokens; /* 0: the daemon's default */

@@ -175,12 +175,22 @@ struct smv_record_end {
 /* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u
 
-_Static_assert(sizeof(struct smv_ring) == SMV_RING_HEADER, "segment D's header is one page");
-_Static_assert(sizeof(struct smv_ring_control) == 4096, "segment C is one page");
-_Static_assert(sizeof(struct smv_record) == 16, "a record's head is 16 bytes");
-_Static_assert(sizeof(struct smv_record_tokens) == 8, "TOKENS is 8 bytes before its ids");
-_Static_assert(sizeof(struct smv_record_logprobs) == 8, "LOGPROBS is 8 bytes before its entries");
-_Static_assert(sizeof(struct smv_record_logprob) == 8, "an entry is 8 bytes");
-_Static_assert(sizeof(struct smv_record_end) == 56, "END is 56 bytes");
+/* C99 has no assertion of this kind, and C++ has another name for it. */
+#if defined(__cplusplus)
+#define SMV_ASSERT_SIZE(type, bytes, message) static_assert(sizeof(struct type) == (bytes), message)
+#elif __STDC_VERSION__ >= 201112L
+#define SMV_ASSERT_SIZE(type, bytes, message)                                                      \
+        _Static_assert(sizeof(struct type) == (bytes), message)
+#else
+#define SMV_ASSERT_SIZE(type, bytes, message) struct type
+#endif
+SMV_ASSERT_SIZE(smv_ring, SMV_RING_HEADER, "segment D's header is one page");
+SMV_ASSERT_SIZE(smv_ring_control, 4096, "segment C is one page");
+SMV_ASSERT_SIZE(smv_record, 16, "a record's head is 16 bytes");
+SMV_ASSERT_SIZE(smv_record_tokens, 8, "TOKENS is 8 bytes before its ids");
+SMV_ASSERT_SIZE(smv_record_logprobs, 8, "LOGPROBS is 8 bytes before its entries");
+SMV_ASSERT_SIZE(smv_record_logprob, 8, "an entry is 8 bytes");
+SMV_ASSERT_SIZE(smv_record_end, 56, "END is 56 bytes");
+#undef SMV_ASSERT_SIZE
 
 #endif

@@ -530,7 +530,7 @@ static void the_library_offers_every_handle_operation(void **state)
         assert_int_equal(smv_connect(&where, &client), 0);
         assert_int_equal(smv_handle_open(client, &options, &history.handle, &length), 0);
         assert_int_equal(length, 4);
-        assert_int_equal(smv_handle_append_text(client, history.handle, "pot", 3, NULL), 0);
+        assert_int_equal(smv_handle_append_text(client, history.handle, "pot", 0, NULL), 0);
         assert_int_equal(
                 smv_handle_append(client, history.handle, (uint32_t[]){ 65, 66 }, 2, &length), 0);
         assert_int_equal(length, 9);

@@ -1,4 +1,4 @@
-/* What a model's files say about how to generate. */
+/* The sampling parameters and end tokens that the files of a model name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
