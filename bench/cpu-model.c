@@ -290,12 +290,6 @@ static int open_kernels(struct cpu_model *m)
         return kernels_open("cpu", &conf, &m->kernels);
 }
 
-static bool always(void *arg)
-{
-        (void)arg;
-        return true;
-}
-
 static int load(struct cpu_model *m, char *why, size_t why_bytes)
 {
         const struct model_conf conf = { .rows_max = CPU_PROMPT,
@@ -309,7 +303,9 @@ static int load(struct cpu_model *m, char *why, size_t why_bytes)
         r = model_open(m->checkpoint, &m->traits, m->kernels, &conf, &m->model, why, why_bytes);
         if (!r)
                 r = model_load(m->model, &weights, &way, why, why_bytes);
-        return r ? r : model_back_pool(m->model, always, NULL);
+        while (!r && model_back_pool(m->model))
+                ;
+        return r;
 }
 
 static int open_all(struct cpu_model *m, const char *path, char *why, size_t why_bytes)

@@ -179,12 +179,10 @@ int model_load(struct model *model, const struct weights_conf *conf, enum load_w
         return 0;
 }
 
-int model_back_pool(struct model *model, bool (*go_on)(void *arg), void *arg)
+bool model_back_pool(struct model *model)
 {
         (void)model;
-        (void)go_on;
-        (void)arg;
-        return 0;
+        return false;
 }
 
 /* From that step on. */

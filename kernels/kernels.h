@@ -320,9 +320,9 @@ struct kernels {
         void (*kv_free)(struct kernels *k, struct kv *kv);
         /*
          * Or NULL: kv_new() has done it. Backs the next part of the pool's memory, from *at on
-         * (first 0), as the memory of floats is backed. A part takes some 20 ms. Returns whether
-         * there is more. Before the first step; a pool without this is served too, and its steps
-         * wait for the system.
+         * (first 0), as the memory of floats is backed; what is in the pool stays. A part takes
+         * some 20 ms. Returns whether there is more. Between steps; until then, steps that use
+         * such memory wait for the system.
          */
         bool (*kv_back)(struct kernels *k, struct kv *kv, size_t *at);
 

@@ -36,6 +36,7 @@ struct engine {
         int failed;
         enum smv_code failed_code; /* code of every END after the failure */
         bool stopped;
+        bool pool_is_backed; /* or shall not be */
         pthread_t thread;
 };
 

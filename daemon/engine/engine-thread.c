@@ -7,6 +7,7 @@
 #include "daemon/engine/model.h"
 #include "daemon/engine/sampler.h"
 #include "daemon/base/error.h"
+#include "daemon/base/log.h"
 #include "daemon/base/sys.h"
 #include "daemon/text/tokenizer.h"
 
@@ -311,6 +312,21 @@ static void load(struct engine *engine)
         engine_note(engine, &(struct sched_event){ .kind = SCHED_RESUME });
 }
 
+/*
+ * Time in which there is nothing to run: backs a part of the pool's memory.  False: all of it is
+ * backed.  A daemon that is always busy backs it by using it.
+ */
+static bool use_idle_time(struct engine *engine)
+{
+        if (engine->pool_is_backed || engine->failed)
+                return false;
+        if (model_back_pool(engine->conf.served->model))
+                return true;
+        engine->pool_is_backed = true;
+        log_debug("pool_backed");
+        return false;
+}
+
 static void *engine_main(void *arg)
 {
         struct engine *engine = arg;
@@ -321,6 +337,8 @@ static void *engine_main(void *arg)
                 engine_take_mail(engine, sleep_until);
                 if (!engine->stopped)
                         sleep_until = turn(engine);
+                if (sleep_until && use_idle_time(engine))
+                        sleep_until = 0;
         }
         engine_post(engine, MAIL_STOPPED, NULL, 0);
         return NULL;
@@ -355,6 +373,7 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
         int r;
 
         engine->conf = *conf;
+        engine->pool_is_backed = conf->leave_pool;
         r = sched_new(&conf->sched, &engine->sched);
         if (!r)
                 r = plan_init(&engine->plan, &conf->sched);

@@ -10,7 +10,8 @@
  *      are in flight, or if this plan had no rows -> write tokens into rings (of requests that
  *      are not ENDING), note results -> again
  *
- * It sleeps when there is nothing to run and nothing in flight.  If the plan has stalled requests,
+ * While there is nothing to run, it first backs the memory of the KV pool, part after part.  Then
+ * it sleeps when there is nothing to run and nothing in flight.  If the plan has stalled requests,
  * or an END waits for free space, it first declares a stall.  The readers of all channels that have
  * requests are told.
  *
@@ -45,6 +46,7 @@ struct engine_conf {
         struct sched_conf sched;
         struct served *served;
         struct loading_conf loading;
+        bool leave_pool;       /* the system provides the memory of the pool when steps need it */
         struct mailbox *inbox; /* from the loop */
         /* the waker that reads the mailbox `waker`; NULL: every WAKE is posted */
         struct waker *wake_inline;

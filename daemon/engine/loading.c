@@ -51,14 +51,9 @@ int loading_run(const struct loading_conf *conf, struct model *model, struct sta
         if (r)
                 return error_pass(r);
         seconds = (double)(sys_clock_ns() - began) / 1e9;
-        if (!conf->leave_pool)
-                r = model_back_pool(model, go_on, arg);
-        if (r)
-                return error_pass(r);
         counter_set(&stats->load_way, way);
         counter_set(&stats->load_bytes, loading.total);
-        log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f method=%s pool_s=%.3f",
-                 loading.total, seconds, (double)loading.total / 1e9 / seconds, load_way_name(way),
-                 (double)(sys_clock_ns() - began) / 1e9 - seconds);
+        log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f method=%s", loading.total,
+                 seconds, (double)loading.total / 1e9 / seconds, load_way_name(way));
         return 0;
 }

@@ -1,6 +1,5 @@
 /*
- * Loading: the weights are read while the daemon already listens, and then the system provides the
- * memory of the KV pool.
+ * Loading: the weights are read while the daemon already listens.
  *
  * It reports its progress: counters for `status`, a log line at the beginning and at the end, and
  * one every few seconds between.  Engine thread; go_on() lets the engine do other work meanwhile
@@ -21,7 +20,6 @@ struct model;
 struct loading_conf {
         enum load_way way;
         uint32_t threads; /* 0: one per core */
-        bool leave_pool;  /* the memory of the pool is provided when steps need it */
         /* receives the reason of a failure, or ""; read it after engine_join(); may be NULL */
         char *why;
         size_t why_bytes;

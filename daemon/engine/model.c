@@ -28,6 +28,9 @@ struct model {
         struct traits traits;
         struct stage stages[STAGES_MAX];
         uint32_t stage_count;
+        /* The memory of the pools: the stage whose pool is being backed, and how far that is. */
+        uint32_t backing;
+        size_t backed;
         uint32_t rows_max, wants_max;
         /* needed until the model is loaded, with `output` and `list` */
         const struct checkpoint *checkpoint;
@@ -199,16 +202,15 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
         return 0;
 }
 
-int model_back_pool(struct model *m, bool (*go_on)(void *arg), void *arg)
+bool model_back_pool(struct model *m)
 {
-        for (uint32_t i = 0; i < m->stage_count; i++) {
-                size_t at = 0;
-
-                while (stage_back_pool(&m->stages[i], &at))
-                        if (!go_on(arg))
-                                return error_raise(-ECANCELED);
+        while (m->backing < m->stage_count) {
+                if (stage_back_pool(&m->stages[m->backing], &m->backed))
+                        return true;
+                m->backing++;
+                m->backed = 0;
         }
-        return 0;
+        return false;
 }
 
 /* ---- from one stage to the next ---- */

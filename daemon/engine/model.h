@@ -80,11 +80,10 @@ int model_load(struct model *model, const struct weights_conf *conf, enum load_w
                char *why, size_t why_bytes);
 
 /*
- * Makes the system provide the memory of the KV pool, so that no step waits for it.  May take long;
- * go_on() is called about every 20 ms, and if it returns false, this returns -ECANCELED.  After
- * model_load() and before the first step, or not at all.
+ * Makes the system provide the next part of the KV pool's memory, so that no step will wait for it.
+ * Takes some 20 ms; returns whether there is more.  After model_load(), while no step is in flight.
  */
-int model_back_pool(struct model *model, bool (*go_on)(void *arg), void *arg);
+bool model_back_pool(struct model *model);
 
 /*
  * Starts the step; model_collect() returns its picks.  With two stages, the first one is computed

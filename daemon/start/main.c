@@ -346,10 +346,10 @@ static int start_threads(struct daemon *daemon)
         struct engine_conf conf = {
                 .sched = daemon->setup.sched,
                 .served = &daemon->setup.served,
+                /* One program waits for its answer, and no other for a step. */
+                .leave_pool = daemon->config.fd >= 0,
                 .loading = { .way = (enum load_way)daemon->config.load,
                              .threads = daemon->config.threads,
-                             /* One program waits for its answer, and no other for a step. */
-                             .leave_pool = daemon->config.fd >= 0,
                              .why = daemon->load_why,
                              .why_bytes = sizeof(daemon->load_why) },
                 .inbox = daemon->to_engine,

@@ -29,7 +29,7 @@ int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
         return 0;
 }
 
-/* The memory to touch, which is zero. */
+/* The memory to touch; no other thread writes to it. */
 struct touch_job {
         uint8_t *memory;
         size_t bytes;
@@ -41,14 +41,17 @@ static void touch_piece(void *arg, uint32_t thread, uint32_t item)
         size_t at = item * TOUCH_PIECE;
 
         (void)thread;
-        for (size_t end = at + TOUCH_PIECE; at < end && at < all->bytes; at += TOUCH_EACH)
-                *(volatile uint8_t *)(all->memory + at) = 0;
+        for (size_t end = at + TOUCH_PIECE; at < end && at < all->bytes; at += TOUCH_EACH) {
+                volatile uint8_t *byte = all->memory + at;
+
+                *byte = *byte;
+        }
 }
 
 /*
- * The kernel allocates memory when it is first written to. On a virtual machine this can take up
- * to 10 ms for 2 MiB, and a step of a few rows would have to wait in the middle. So all threads
- * touch the memory at start. If parts of the machine have memory of their own, each part's
+ * The kernel allocates memory when it is first written to. On a virtual machine this can take up to
+ * 10 ms for 2 MiB, and a step of a few rows would have to wait in the middle. So all threads touch
+ * the memory before it is needed. If parts of the machine have memory of their own, each part's
  * threads get some of it there.
  */
 static void touch(struct cpu *cpu, void *memory, size_t bytes)

@@ -81,8 +81,11 @@ static void a_pool_that_is_backed_causes_no_page_faults(void **state)
 
         (void)state;
         assert_int_equal(k->kv_new(k, &shape, &kv), 0);
+        kv->pages[0] = kv->pages[5 * MIB] = 9; /* what is there stays */
         while (k->kv_back(k, kv, &at))
                 parts++;
+        assert_int_equal(kv->pages[0] + kv->pages[5 * MIB], 18);
+        kv->pages[0] = kv->pages[5 * MIB] = 0;
         assert_int_equal(at, kv->page_bytes * shape.pages);
         assert_true(parts > 1);
         assert_true(kv->page_bytes * shape.pages >= 8 * MIB);
