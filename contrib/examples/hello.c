@@ -1,7 +1,7 @@
 /*
- * The shortest useful client:
+ * The shortest useful client: asks a question and prints the answer.
  *
- *      cc hello.c $(pkg-config --cflags --libs samovar) && ./a.out
+ *      cc hello.c $(pkg-config --cflags --libs samovar) && ./a.out "What can I cook with rice?"
  */
 #include <samovar/client.h>
 #include <stdio.h>
@@ -11,7 +11,10 @@ int main(int argc, char **argv)
         char why[256] = "out of memory";
         struct smv_connect at = { SMV_SIZE(smv_connect), .message = why,
                                   .message_bytes = sizeof(why) };
-        struct smv_generate ask = { SMV_SIZE(smv_generate), .max_tokens = 64 };
+        struct smv_message question = { .role = "user",
+                                        .content = argc > 1 ? argv[1] : "What is a samovar?" };
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .messages = &question,
+                                    .message_count = 1, .max_tokens = 200 };
         struct smv_event event = { SMV_SIZE(smv_event) };
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
         struct smv_client *client;
@@ -19,7 +22,6 @@ int main(int argc, char **argv)
 
         if (smv_connect(&at, &client) < 0)
                 return fprintf(stderr, "%s\n", why), 1;
-        ask.prompt = argc > 1 ? argv[1] : "Once upon a time";
         if (smv_generate(client, &ask, &stream) < 0) {
                 smv_error(client, &problem);
                 return fprintf(stderr, "%s: %s\n", problem.name, problem.message), 1;
