@@ -98,6 +98,24 @@ int smv_handle_append_text(struct smv_client *client, uint64_t handle, const cha
         return ask_length(client, &writer, id, &frame, ret_length);
 }
 
+int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
+                               const struct smv_generate *options, size_t *ret_length)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct smv_generate o;
+        uint32_t id;
+        int r;
+
+        r = client_begin_generate(client, options, &o);
+        if (!r)
+                r = begin(client, &writer, "append", handle, &id);
+        if (r)
+                return r;
+        client_put_conversation(&writer, &o);
+        return ask_length(client, &writer, id, &frame, ret_length);
+}
+
 int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t length)
 {
         struct codec_writer writer;

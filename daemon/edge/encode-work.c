@@ -87,6 +87,7 @@ static int make_conversation(struct encode_job *encode, struct arena *arena,
         int r;
 
         *ret_about = (struct conversation){ .add_generation_prompt = chat->add_generation_prompt,
+                                            .continues = encode->continues,
                                             .bytes = values_bytes(chat),
                                             .cancelled = job_cancelled,
                                             .arg = &encode->job };
@@ -132,7 +133,7 @@ static int render(struct encode_job *encode)
         struct tm now;
         int r;
 
-        r = arena_new(values_arena_bytes(&encode->chat), &arena);
+        r = arena_new(values_arena_bytes(&encode->chat) + CHAT_TURN_BYTES, &arena);
         if (r)
                 return error_pass(r);
         sys_local_time(&now);

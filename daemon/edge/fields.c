@@ -43,6 +43,7 @@ static const char *const reserved[] = {
 #define REVOKE     (1u << WIRE_REVOKE)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define CHAT       (GENERATE | TEMPLATE | OPEN)
+#define MESSAGES   (CHAT | APPEND)
 #define ON_HANDLE  (APPEND | TRUNCATE | CLOSE | PIN | PUBLISH | REVOKE)
 #define SAMPLED    (GENERATE | FORK)
 #define WITH_MODEL (CHAT | TOKENIZE | DETOKENIZE)
@@ -72,10 +73,10 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
         { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL | FORK | DETACH, CANCEL | DETACH }, read_uint32, AT(stream) },
         { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE | APPEND, TOKENIZE }, read_text,   AT(text) },
-        { { "messages",    WIRE_F_MESSAGES,    "maps",    1, SMV_MESSAGES_MAX, 0, 0,                 CHAT, TEMPLATE },         read_maps,        AT(chat.messages) },
-        { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 CHAT, 0 },                read_maps,        AT(chat.tools) },
-        { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     CHAT, 0 },                read_vars,        AT(chat.template_vars) },
-        { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               CHAT, 0 },                read_bool,        AT(chat.add_generation_prompt) },
+        { { "messages",    WIRE_F_MESSAGES,    "maps",    1, SMV_MESSAGES_MAX, 0, 0,                 MESSAGES, TEMPLATE },         read_maps,        AT(chat.messages) },
+        { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 MESSAGES, 0 },                read_maps,        AT(chat.tools) },
+        { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     MESSAGES, 0 },                read_vars,        AT(chat.template_vars) },
+        { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               MESSAGES, 0 },                read_bool,        AT(chat.add_generation_prompt) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
         { { "priority",    WIRE_F_PRIORITY,    "text",    1, WORD_MAX, 0, 0,                         SAMPLED | PIN | PUBLISH, 0 }, read_priority,    0 },
         { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(deadline_ms) },

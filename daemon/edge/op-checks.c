@@ -94,6 +94,12 @@ int op_borrow_tokens(struct peer *peer, struct wire_request *asked, struct handl
         if (!handle->count)
                 return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "handle",
                                    "handle %" PRIu64 " has no tokens to continue", asked->handle);
+        /* A stream that outlives its connection would lose its history. */
+        if (asked->keep_ms && !handle->timer)
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "keep_ms",
+                                   "keep_ms is %u, but handle %" PRIu64
+                                   " closes with its connection; open it with keep_ms, too",
+                                   asked->keep_ms, asked->handle);
         asked->tokens = handle->tokens;
         asked->token_count = handle->count;
         *ret_handle = handle;

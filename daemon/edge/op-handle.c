@@ -85,6 +85,48 @@ static struct handle *handle_of(struct edge *edge, const struct encode_job *job)
         return handles_find(edge->handles, job->uid, job->handle);
 }
 
+static bool is_end(const struct traits *traits, uint32_t token)
+{
+        for (uint32_t i = 0; i < traits->eos_count; i++)
+                if (traits->eos[i] == token)
+                        return true;
+        return false;
+}
+
+/*
+ * Appends the ids of a turn.  They begin with what the template writes behind an answer.  The
+ * history may have that already: the token with which the model ended its answer.  So this token
+ * stays only if the template writes it, and then only once: the history becomes what the template
+ * makes of the whole conversation.
+ */
+static int fill_turn(struct encode_job *job, struct handle *handle,
+                     struct wire_problem *ret_problem)
+{
+        struct handles *handles = job->peer->edge->handles;
+        const uint32_t *ids = job->job.ids;
+        size_t count = job->job.id_count;
+        uint32_t last = handle->count ? handle->tokens[handle->count - 1] : 0;
+        bool ended = handle->count && is_end(&handle->model->traits, last);
+        bool repeats = ended && ids && count && ids[0] == last;
+        bool drops = ended && ids && !repeats; /* without ids there are too many, see below */
+        int r = 0;
+
+        if (repeats) {
+                ids++;
+                count--;
+        }
+        handle->job = NULL;
+        if (drops)
+                r = handles_truncate(handles, handle, handle->count - 1);
+        if (r)
+                return error_pass(r);
+        r = fill_more(job->peer, handle, ids, count, job->id, "messages", ret_problem);
+        if (r && drops)
+                (void)handles_append(handles, handle, &last, 1, job->id,
+                                     &(struct wire_problem){ 0 });
+        return error_pass(r);
+}
+
 /*
  * The handle is charged for the ids from now on, which are at most as many as were charged before.
  * If it had closed, the job would have been cancelled.
@@ -99,9 +141,11 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
         if (opens)
                 r = fill_new(job->peer, handle, &job->job.ids, job->job.id_count, job->id,
                              job->chat.messages.bytes ? "messages" : "prompt", ret_problem);
+        else if (job->continues)
+                r = fill_turn(job, handle, ret_problem);
         else
-                r = fill_more(job->peer, handle, job->job.ids, job->job.id_count, job->id, "text",
-                              ret_problem);
+                r = fill_more(job->peer, handle, job->job.ids, job->job.id_count, job->id,
+                              job->chat.messages.bytes ? "messages" : "text", ret_problem);
         if (r)
                 return error_pass(r);
         handle->job = NULL;
@@ -143,7 +187,8 @@ static int encode(struct peer *peer, struct handle *handle, struct wire_request 
         job->done = has_messages ? on_rendered : on_encoded;
         job->over = on_over;
         job->handle = handle->number;
-        job->ids_max = room_of(peer, handle) + 1;
+        job->continues = has_messages && handle->count;
+        job->ids_max = room_of(peer, handle) + 2; /* a turn may replace the last token */
         /* The first token (BOS) stands only before the first text of a history. */
         if (asked->op == WIRE_OPEN && !has_messages)
                 job->job.first_id = handle->model->traits.bos;
@@ -198,6 +243,8 @@ int op_append(struct peer *peer, struct wire_request *asked, struct wire_problem
         r = op_check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
         if (!r)
                 r = op_find_idle_handle(peer, asked, &handle, ret_problem);
+        if (!r)
+                r = op_check_chat(handle->model, asked, ret_problem);
         if (!r)
                 r = admission_check(peer->edge->admission, handle->model, asked, ret_problem);
         if (r)

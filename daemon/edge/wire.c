@@ -245,13 +245,24 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
                            how);
 }
 
+/* Checks that the fields about messages come with messages. */
+static int check_messages(struct reading *in)
+{
+        static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
+                                                       WIRE_F_ADD_GENERATION_PROMPT };
+        int r = 0;
+
+        for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
+                r = check_alone(in, of_messages[i], !in->request->chat.messages.bytes,
+                                "without messages");
+        return r;
+}
+
 /* Checks of generate and open. */
 static int check_start(struct reading *in)
 {
         static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES,
                                                   WIRE_F_HANDLE };
-        static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
-                                                       WIRE_F_ADD_GENERATION_PROMPT };
         struct wire_request *request = in->request;
         int r;
 
@@ -259,9 +270,8 @@ static int check_start(struct reading *in)
                 r = check_one_of(in, starts, 3, "one of prompt, tokens, messages");
         else
                 r = check_one_of(in, starts, 4, "one of prompt, tokens, messages, handle");
-        for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
-                r = check_alone(in, of_messages[i], !request->chat.messages.bytes,
-                                "without messages");
+        if (!r)
+                r = check_messages(in);
         if (!r)
                 r = check_alone(in, WIRE_F_MODEL, wire_has(request, WIRE_F_HANDLE),
                                 "with a handle, which has its own");
@@ -318,9 +328,10 @@ static int check_fork(struct reading *in)
 
 static int check_append(struct reading *in)
 {
-        static const enum wire_field parts[] = { WIRE_F_TOKENS, WIRE_F_TEXT };
+        static const enum wire_field parts[] = { WIRE_F_TOKENS, WIRE_F_TEXT, WIRE_F_MESSAGES };
+        int r = check_one_of(in, parts, 3, "one of tokens, text, messages");
 
-        return check_one_of(in, parts, 2, "one of tokens, text");
+        return r ? r : check_messages(in);
 }
 
 static int check_whole(struct reading *in)

@@ -197,6 +197,75 @@ static int vouch_for_roles(struct arena *arena, struct value messages, struct va
         return error_pass(r);
 }
 
+/* ---- a turn ---- */
+
+/*
+ * A turn is rendered behind a short conversation whose answer is this text.  What the template
+ * writes behind it is the turn.  The client's messages come later, so the first place is the right
+ * one, whatever they contain.
+ */
+#define EARLIER_ANSWER "samovar: an earlier answer"
+
+static int add_message(struct arena *arena, struct value *list, const char *role,
+                       const char *content)
+{
+        struct value message, from, text;
+        int r = value_map(arena, 2, &message);
+
+        if (!r)
+                r = value_string(arena, role, strlen(role), TEXT_OURS, &from);
+        if (!r)
+                r = value_string(arena, content, strlen(content), TEXT_GIVEN, &text);
+        if (!r)
+                r = set(arena, &message, "role", from);
+        if (!r)
+                r = set(arena, &message, "content", text);
+        if (!r)
+                r = value_map_end(arena, &message);
+        return r ? error_pass(r) : error_pass(value_list_add(list, message));
+}
+
+/* The same messages behind a question and the earlier answer. */
+static int put_behind_answer(struct arena *arena, struct value messages, struct value *ret_messages)
+{
+        const struct list *turn = messages.kind == VALUE_LIST ? messages.list : NULL;
+        int r = value_list(arena, 2 + (turn ? turn->count : 0), ret_messages);
+
+        if (!r)
+                r = add_message(arena, ret_messages, "user", "a question");
+        if (!r)
+                r = add_message(arena, ret_messages, "assistant", EARLIER_ANSWER);
+        for (uint32_t i = 0; !r && turn && i < turn->count; i++)
+                r = value_list_add(ret_messages, turn->items[i]);
+        return error_pass(r);
+}
+
+/* Takes away everything up to the end of the earlier answer. */
+static int cut_turn(struct rendered *rendered, char *why, size_t why_bytes)
+{
+        const char *answer =
+                memmem(rendered->text, rendered->bytes, EARLIER_ANSWER, strlen(EARLIER_ANSWER));
+        size_t drop, left;
+
+        if (!answer) {
+                snprintf(why, why_bytes,
+                         "this model's chat template does not show earlier answers, so it cannot "
+                         "render a turn alone; give all messages, or append text");
+                return error_raise(-EINVAL);
+        }
+        drop = left = (size_t)(answer - rendered->text) + strlen(EARLIER_ANSWER);
+        for (size_t i = 0; left; i++) {
+                struct rendered_span *span = &rendered->spans[i];
+                size_t part = span->bytes < left ? span->bytes : left;
+
+                span->bytes -= part;
+                left -= part;
+        }
+        rendered->bytes -= drop;
+        memmove(rendered->text, rendered->text + drop, rendered->bytes + 1);
+        return 0;
+}
+
 static int make_globals(const struct chat *chat, struct arena *arena,
                         const struct conversation *about, struct value *ret_globals)
 {
@@ -206,6 +275,8 @@ static int make_globals(const struct chat *chat, struct arena *arena,
 
         if (!r)
                 r = vouch_for_roles(arena, about->messages, &messages);
+        if (!r && about->continues)
+                r = put_behind_answer(arena, messages, &messages);
         if (!r)
                 r = set(arena, ret_globals, "messages", messages);
         if (!r)
@@ -245,6 +316,11 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
                 snprintf(why, why_bytes, "out of memory");
                 return error_pass(r);
         }
-        return error_pass(
-                template_render(template, globals, &limits, now, ret_rendered, why, why_bytes));
+        r = template_render(template, globals, &limits, now, ret_rendered, why, why_bytes);
+        if (!r && about->continues) {
+                r = cut_turn(ret_rendered, why, why_bytes);
+                if (r)
+                        rendered_free(ret_rendered);
+        }
+        return error_pass(r);
 }

@@ -51,12 +51,24 @@ bool chat_sets_variable(const char *name, size_t bytes);
 struct conversation {
         struct value messages, tools, vars; /* a list, a list or none, a map or none */
         bool add_generation_prompt;
+        /*
+         * The messages follow an answer of the model that is in a history already.  Only the text
+         * behind that answer is made: how the template ends an answer, and the new messages.
+         */
+        bool continues;
         size_t bytes;                 /* length of everything that the client sent */
         bool (*cancelled)(void *arg); /* as in struct template_limits */
         void *arg;
 };
 
-/* As template_render().  The arena must have room for a second copy of the messages' maps. */
+/* Room in the arena for the answer that the messages of a turn follow. */
+#define CHAT_TURN_BYTES 4096u
+
+/*
+ * As template_render().  The arena must have room for a second copy of the messages' maps, and for
+ * CHAT_TURN_BYTES if they continue a history.  -EINVAL also if the template does not show earlier
+ * answers, so that a turn cannot be cut out of its text.
+ */
 int chat_render(const struct chat *chat, struct arena *arena, const struct conversation *about,
                 const struct tm *now, struct rendered *ret_rendered, char *why, size_t why_bytes);
 

@@ -177,7 +177,8 @@ struct smv_generate {
         uint32_t logprobs;
         /*
          * The stream, or the handle that smv_handle_open() opens, outlives this connection for this
-         * long; 0: it ends with the connection.
+         * long; 0: it ends with the connection.  A stream on a handle may have this only if the
+         * handle was opened with it, too: otherwise its history would close with the connection.
          */
         uint32_t keep_ms;
 };
@@ -413,6 +414,15 @@ int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t
  */
 int smv_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
                            size_t text_bytes, size_t *ret_length);
+/*
+ * Appends a turn of a conversation: of the options only messages (or packed_messages), packed_tools
+ * and packed_vars are used.  The messages are those that follow the model's last answer.  The
+ * model's chat template renders them alone, with the end of that answer before them and the
+ * beginning of the next one behind them, so the history is neither sent nor rendered again.  To
+ * begin a conversation, give smv_handle_open() its first messages.
+ */
+int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
+                               const struct smv_generate *options, size_t *ret_length);
 /* Keeps the first `length` tokens of the history, which must have at least that many. */
 int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t length);
 /* Makes `count` (1 to 1024) new handles with the same history.  Each then changes independently. */

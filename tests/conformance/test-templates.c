@@ -3,6 +3,7 @@
  *
  * SAMOVAR_DATA says where the files are; without it there is nothing to test.
  */
+#include "daemon/text/chat.h"
 #include "tests/unit/template-rig.h"
 
 static struct value member(struct value map, const char *name)
@@ -149,11 +150,90 @@ static void renders_the_templates_of_the_javascript_suite(void **state)
         arena_free(arena);
 }
 
+/* ---- turns ---- */
+
+#define ANSWER "The answer is 42."
+
+/* The text of these messages, or NULL if the template refuses them. */
+static char *rendered_as(const struct chat *chat, const char *json, bool continues)
+{
+        struct conversation about = { .add_generation_prompt = true,
+                                      .continues = continues,
+                                      .bytes = 1u << 16 };
+        struct rendered rendered = { 0 };
+        struct arena *arena;
+        char why[512];
+        int r;
+
+        assert_int_equal(arena_new(4u << 20, &arena), 0);
+        rig_values(arena, json, strlen(json), &about.messages);
+        r = chat_render(chat, arena, &about, &rig_day, &rendered, why, sizeof(why));
+        arena_free(arena);
+        if (r)
+                print_message("#   %s\n", why);
+        return r ? NULL : rendered.text; /* its spans leak, and the process ends soon */
+}
+
+static bool is_turn_as_in_whole(struct value template)
+{
+        static const char whole[] = "[{\"role\":\"user\",\"content\":\"What?\"},"
+                                    "{\"role\":\"assistant\",\"content\":\"" ANSWER "\"},"
+                                    "{\"role\":\"user\",\"content\":\"And then?\"}]";
+        static const char turn[] = "[{\"role\":\"user\",\"content\":\"And then?\"}]";
+        char *source = strndup(template.text->bytes, template.text->count);
+        const struct chat_conf conf = { .plain = source, .bos = "<s>", .eos = "</s>" };
+        char *all, *part, *behind;
+        struct chat *chat;
+        bool same;
+
+        assert_int_equal(chat_open(&conf, &chat), 0);
+        free(source);
+        if (chat_refusal(chat))
+                fail_msg("%s", chat_refusal(chat));
+        all = rendered_as(chat, whole, false);
+        part = rendered_as(chat, turn, true);
+        behind = all ? strstr(all, ANSWER) : NULL;
+        same = behind ? part && !strcmp(behind + strlen(ANSWER), part) : !part;
+        free(all);
+        free(part);
+        chat_close(chat);
+        return same;
+}
+
+/* A turn is what the template writes behind the answer when it has the whole conversation. */
+static void a_turn_is_rendered_as_in_the_whole_conversation(void **state)
+{
+        struct arena *arena;
+        struct value models, cases;
+        unsigned good = 0, all = 0;
+
+        (void)state;
+        assert_int_equal(arena_new(64u << 20, &arena), 0);
+        models = read_values(arena, "jinja.cpp/chat_templates.json");
+        for (uint32_t i = 0; i < models.map->count; i++, all++)
+                if (is_turn_as_in_whole(member(models.map->entries[i].value, "template")))
+                        good++;
+                else
+                        print_message("# %.*s\n", (int)models.map->entries[i].key.text->count,
+                                      models.map->entries[i].key.text->bytes);
+        cases = read_values(arena, "hf-jinja/e2e.json");
+        for (uint32_t i = 0; i < cases.list->count; i++, all++)
+                if (is_turn_as_in_whole(member(cases.list->items[i], "chat_template")))
+                        good++;
+                else
+                        print_message("# %s\n", member(cases.list->items[i], "name").text->bytes);
+        print_message("# %u of %u\n", good, all);
+        assert_int_equal(all, 15 + 53);
+        assert_int_equal(good, all);
+        arena_free(arena);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(renders_the_prompts_of_widely_used_models),
                 cmocka_unit_test(renders_the_templates_of_the_javascript_suite),
+                cmocka_unit_test(a_turn_is_rendered_as_in_the_whole_conversation),
         };
 
         if (!getenv("SAMOVAR_DATA")) {
