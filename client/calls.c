@@ -95,7 +95,9 @@ int smv_template(struct smv_client *client, const struct smv_generate *options,
         return 0;
 }
 
-int smv_status(struct smv_client *client, const char **ret_json)
+/* Sends a request without fields, and gets one field of its reply as JSON. */
+static int ask_json(struct smv_client *client, const char *op, const char *field,
+                    const char **ret_json)
 {
         struct codec_writer writer;
         struct codec_frame frame;
@@ -105,14 +107,38 @@ int smv_status(struct smv_client *client, const char **ret_json)
         r = client_begin(client);
         if (r)
                 return r;
-        client_request_begin(client, &writer, "status", &id);
+        client_request_begin(client, &writer, op, &id);
         r = client_request_call(client, &writer, id, &frame);
         if (r)
                 return r;
-
-        r = codec_get_json(&frame, "status", &client->text);
+        r = codec_get_json(&frame, field, &client->text);
         if (r)
-                return client_bad_reply(client, r, "status");
+                return client_bad_reply(client, r, field);
         *ret_json = client->text.at;
         return 0;
+}
+
+int smv_status(struct smv_client *client, const char **ret_json)
+{
+        return ask_json(client, "status", "status", ret_json);
+}
+
+int smv_list(struct smv_client *client, const char **ret_json)
+{
+        return ask_json(client, "list", "work", ret_json);
+}
+
+int smv_end(struct smv_client *client, uint64_t number)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "end", &id);
+        codec_put_uint(&writer, "number", number);
+        return client_request_call(client, &writer, id, &frame);
 }

@@ -27,17 +27,19 @@ static int refuse_uid(struct smv_client *client, const char *path, int64_t uid)
                            path, (long long)uid, (long long)geteuid());
 }
 
-/*
- * Only its owner, its group and root may use a socket; the group's number helps to find its name.
- */
+/* The group's number helps the user to find out which group to join. */
 static int refuse_access(struct smv_client *client, const char *path)
 {
         struct stat file;
+        char group[48] = "";
 
         if (stat(path, &file))
                 return client_fail(client, -EACCES, "%s: %s", path, strerror(EACCES));
-        return client_fail(client, -EACCES, "%s: only uid %u and the group %u may use this daemon",
-                           path, (unsigned)file.st_uid, (unsigned)file.st_gid);
+        if (file.st_mode & S_IWGRP)
+                snprintf(group, sizeof(group), " and members of the group %u",
+                         (unsigned)file.st_gid);
+        return client_fail(client, -EACCES, "%s: %s: only root, user %u%s may connect", path,
+                           strerror(EACCES), (unsigned)file.st_uid, group);
 }
 
 /* No daemon is at any of the paths.  The message names all of them. */

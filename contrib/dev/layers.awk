@@ -23,7 +23,7 @@ BEGIN {
         door["event2/"]   = "daemon/edge/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
         door["liburing"]  = "daemon/engine/weights-uring.c"
-        door["stdatomic"] = "shm/ring.c daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h daemon/base/log.c " \
+        door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h daemon/base/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/worker.h daemon/text/worker.c kernels/cpu/thread-pool.h " \
                             "kernels/cpu/thread-pool.c bench/thread-pool-wake.c tests/"
         door["cuda"]      = "kernels/cuda/device-cuda.cc"

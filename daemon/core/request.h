@@ -12,6 +12,7 @@
 #ifndef DAEMON_CORE_REQUEST_H
 #define DAEMON_CORE_REQUEST_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,10 +118,27 @@ struct request {
         uint64_t stalled_ns;        /* when `stalled` changed last */
         bool pinned; /* its pin is set.  The loop may read it once RETIRED has come */
 
+        /*
+         * How far it is, for people: written by the engine, read by the loop at any time.  Nothing
+         * else depends on these.
+         */
+        _Atomic uint32_t tokens_made;
+        _Atomic bool has_begun; /* a step had a row of it */
+
         /* Engine only; the loop may read these once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;
         uint32_t mails_taken; /* taken while it was alive: a cancel, and forks of it */
 };
+
+static inline uint32_t request_tokens_made(const struct request *request)
+{
+        return atomic_load_explicit(&request->tokens_made, memory_order_relaxed);
+}
+
+static inline bool request_has_begun(const struct request *request)
+{
+        return atomic_load_explicit(&request->has_begun, memory_order_relaxed);
+}
 
 /* The only place where a request changes its state; asserts that the transition is allowed. */
 void request_move(struct request *request, enum request_state next);

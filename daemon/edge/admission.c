@@ -415,6 +415,7 @@ int admission_make(struct admission *admission, uint32_t uid, struct served *ser
         }
         admission->alive++;
         stream->charged_bytes = own + more;
+        stream->number = admission->conf.seed() | 1; /* random, and not 0 */
         request = &stream->request;
         request->number = free_numbers_take(&admission->numbers);
         request->uid = uid;

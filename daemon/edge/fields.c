@@ -41,6 +41,7 @@ static const char *const reserved[] = {
 #define DROP       (1u << WIRE_DROP)
 #define PUBLISH    (1u << WIRE_PUBLISH)
 #define REVOKE     (1u << WIRE_REVOKE)
+#define END        (1u << WIRE_END)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define CHAT       (GENERATE | TEMPLATE | OPEN)
 #define MESSAGES   (CHAT | APPEND)
@@ -92,6 +93,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH, 0 },              read_uint32,      AT(from) },
         { { "to",          WIRE_F_TO,          "text",    1, WORD_MAX, 0, 0,                         PUBLISH, PUBLISH },       read_to,          0 },
         { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
+        { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },
 };
 /* clang-format on */
 

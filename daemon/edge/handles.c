@@ -58,6 +58,11 @@ struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_
         return at && at->uid == uid ? at : NULL;
 }
 
+struct list_head *handles_kept(struct handles *handles)
+{
+        return &handles->kept;
+}
+
 /* ---- what is charged ---- */
 
 static size_t own_bytes(void)
@@ -272,6 +277,7 @@ static int make(struct peer *peer, struct served *model, uint32_t keep_ms, uint3
         handle->uid = peer->uid;
         handle->model = model;
         handle->count = count;
+        handle->made_ns = sys_clock_ns();
         if (keep_ms)
                 r = start_timer(handle, keep_ms);
         if (!r)

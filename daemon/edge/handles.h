@@ -54,7 +54,7 @@ struct handle {
         /* In the list of its peer; or, if it outlives the connection, in the one of `handles`. */
         struct list_head owner_link;
         struct loop_timer *timer; /* NULL: it closes with its peer */
-        uint64_t keep_ns, used_ns;
+        uint64_t keep_ns, used_ns, made_ns;
         struct handles *handles;
         struct handle *next; /* in its hash bucket */
 
@@ -67,6 +67,9 @@ struct handles *handles_free(struct handles *handles); /* asserts that none is o
 
 /* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
 struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number);
+
+/* The handles that outlive their connections; others are in the lists of their peers. */
+struct list_head *handles_kept(struct handles *handles);
 
 /* A client has named the handle: its time begins anew. */
 void handle_renew(struct handle *handle);

@@ -13,6 +13,7 @@
 #include "daemon/edge/op-generate.h"
 #include "daemon/edge/op-handle.h"
 #include "daemon/edge/op-hello.h"
+#include "daemon/edge/op-list.h"
 #include "daemon/edge/op-pin.h"
 #include "daemon/edge/op-status.h"
 #include "daemon/edge/op-tokenize.h"
@@ -76,6 +77,8 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_DROP] = op_drop,
         [WIRE_PUBLISH] = op_publish,
         [WIRE_REVOKE] = op_revoke,
+        [WIRE_LIST] = op_list,
+        [WIRE_END] = op_end,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)

@@ -81,6 +81,17 @@ struct resumable *resumables_find(const struct resumables *all, uint32_t uid, ui
         return NULL;
 }
 
+struct resumable *resumables_next(const struct resumables *all, uint32_t *index)
+{
+        while (*index < all->slot_count) {
+                struct resumable *resumable = all->slots[(*index)++];
+
+                if (resumable)
+                        return resumable;
+        }
+        return NULL;
+}
+
 /* ---- what is charged ---- */
 
 static int charge(struct resumable *resumable, uint64_t bytes, uint32_t id,
@@ -258,6 +269,8 @@ static int make(struct resumables *all, const struct stream *stream, size_t room
         resumable->prompt_tokens = request->prompt_count;
         resumable->max_tokens = request->max_tokens;
         resumable->keep_ms = stream->keep_ms;
+        resumable->priority = request->priority;
+        resumable->begun_ns = sys_clock_ns();
         r = record_log_init(&resumable->log, room, records_max(request));
         if (!r)
                 r = loop_timer_new(all->edge->loop, on_timer, resumable, &resumable->timer);
@@ -339,6 +352,7 @@ void resumables_retired(struct resumables *all, const struct stream *stream)
         struct resumable *resumable = all->slots[stream->request.stream];
 
         assert(resumable->stream == stream);
+        resumable->tokens_made = request_tokens_made(&stream->request);
         resumable->stream = NULL;
         forget_if_over(resumable);
 }

@@ -40,6 +40,9 @@ struct resumable {
         uint32_t slot;         /* the stream number that the engine uses */
         struct stream *stream; /* NULL: RETIRED was taken; that may be after its END was read */
         uint32_t prompt_tokens, max_tokens, keep_ms;
+        enum request_priority priority;
+        uint64_t begun_ns;
+        uint32_t tokens_made; /* once RETIRED was taken */
         uint64_t charged;
         struct record_log log;
         struct loop_timer *timer; /* runs while no reader is attached */
@@ -110,6 +113,9 @@ bool resumables_take(struct peer *peer);
 
 /* The peer goes: detaches all its streams. */
 void resumables_leave(struct peer *peer);
+
+/* For list: from *index on; NULL after the last. */
+struct resumable *resumables_next(const struct resumables *all, uint32_t *index);
 
 /* For status. */
 struct resumables_sum {

@@ -30,6 +30,8 @@ struct family {
 struct stream {
         struct request request;
 
+        uint64_t number;   /* names it to `list` and `end`, from any connection; not 0 */
+        uint64_t begun_ns; /* when it was submitted; 0: not yet */
         struct peer *peer; /* NULL once the peer is gone, or if it is resumable */
         struct list_head peer_link;
         uint64_t handle;   /* number of the handle that it continues until it has retired; or 0 */

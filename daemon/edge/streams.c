@@ -128,9 +128,11 @@ static void reply_begun(struct peer *peer, const struct stream *stream,
 static void submit(struct edge *edge, struct stream *first)
 {
         struct stream *unwanted[SMV_SAMPLES_MAX];
+        uint64_t now_ns = sys_clock_ns();
         uint32_t count = 0;
 
         for (struct stream *stream = first; stream; stream = stream_sibling(stream)) {
+                stream->begun_ns = now_ns;
                 if (!stream->is_resumable)
                         list_push_front(&stream->peer->streams, &stream->peer_link);
                 edge->live_count++;

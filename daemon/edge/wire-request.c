@@ -25,6 +25,8 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_DROP] = "drop",
         [WIRE_PUBLISH] = "publish",
         [WIRE_REVOKE] = "revoke",
+        [WIRE_LIST] = "list",
+        [WIRE_END] = "end",
 };
 
 const char *wire_op_name(enum wire_op op)

@@ -34,6 +34,8 @@ enum wire_op {
         WIRE_DROP,
         WIRE_PUBLISH,
         WIRE_REVOKE,
+        WIRE_LIST,
+        WIRE_END,
         WIRE_OP_N,
 };
 
@@ -79,6 +81,7 @@ enum wire_field {
         WIRE_F_FROM,
         WIRE_F_TO,
         WIRE_F_GROUP,
+        WIRE_F_NUMBER,
         WIRE_FIELD_N,
 };
 
@@ -150,6 +153,7 @@ struct wire_request {
         uint32_t from;         /* attach: the first record to send */
         enum wire_to to;       /* publish */
         uint32_t group;        /* ... to this group */
+        uint64_t number;       /* end: the stream or handle */
         /* wire_release() frees both.  A caller that takes one must clear it here. */
         uint32_t *memory;    /* of `tokens` */
         struct buffer frame; /* what the texts point into, if the request owns it */

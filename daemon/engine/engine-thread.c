@@ -185,8 +185,10 @@ static void launch(struct engine *engine)
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 struct request *request = plan->rows[i].sequence->request;
 
-                if (!request->first_row_ns)
+                if (!request->first_row_ns) {
                         request->first_row_ns = now;
+                        atomic_store_explicit(&request->has_begun, true, memory_order_relaxed);
+                }
                 prompt_rows += plan->rows[i].position < request->prompt_count;
         }
         counter_add(&engine->conf.stats->steps, 1);
@@ -219,6 +221,9 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                 verdict = publish_token(engine->publish, request, token, logprobs,
                                         batch->rows[row].position + 1, verdict);
                 counter_add(&engine->conf.stats->tokens_out, request->max_tokens > 0);
+                atomic_store_explicit(&request->tokens_made,
+                                      request_tokens_made(request) + (request->max_tokens > 0),
+                                      memory_order_relaxed);
         }
         engine_note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
                                                    .plan = batch->step.number,

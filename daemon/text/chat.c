@@ -200,9 +200,9 @@ static int vouch_for_roles(struct arena *arena, struct value messages, struct va
 /* ---- a turn ---- */
 
 /*
- * A turn is rendered behind a short conversation whose answer is this text.  What the template
- * writes behind it is the turn.  The client's messages come later, so the first place is the right
- * one, whatever they contain.
+ * A turn is rendered behind a short conversation whose answer is this text.  The turn is the text
+ * that the template writes behind it.  The client's messages come later, so the first place is
+ * right, whatever they contain.
  */
 #define EARLIER_ANSWER "samovar: an earlier answer"
 

@@ -499,6 +499,17 @@ int smv_beam(struct smv_client *client, const struct smv_beam *options,
 /* The daemon's counters as one JSON object, NUL-terminated. */
 int smv_status(struct smv_client *client, const char **ret_json);
 
+/*
+ * The streams and handles of this user as one JSON object, NUL-terminated; for root and the user of
+ * the daemon, those of all users.  Each has a number, which names it to smv_end().
+ */
+int smv_list(struct smv_client *client, const char **ret_json);
+/*
+ * Ends a stream, or closes a handle, whichever connection it belongs to.  A stream still has its
+ * END (cancelled).  Root and the user of the daemon may end those of all users.
+ */
+int smv_end(struct smv_client *client, uint64_t number);
+
 /* Describes the last failed call on this client. */
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem);
 

@@ -57,7 +57,7 @@ static void assert_cannot_connect(const struct daemon_fixture *fixture, uint32_t
 
         assert_int_equal(other_user.connected, -EACCES);
         snprintf(expected, sizeof(expected), "%s: Permission denied", fixture->socket);
-        assert_string_equal(other_user.message, expected);
+        assert_memory_equal(other_user.message, expected, strlen(expected));
         other_user_stop(&other_user);
 }
 

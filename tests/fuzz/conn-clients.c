@@ -338,6 +338,9 @@ void make_frames(void)
         make_hold_frames();
         make_fork_frames();
         make_kept_frames();
+        make_flood("list", 124, 1);
+        for (uint64_t number = 1; number < 4; number++)
+                make_two("end", 125, "number", number, NULL, 0);
 }
 
 /* ---- clients ---- */

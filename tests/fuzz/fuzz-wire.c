@@ -266,6 +266,8 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->keep_ms);
         case WIRE_F_RESUME_ID:
                 return wire_put_uint(writer, request->resume_id);
+        case WIRE_F_NUMBER:
+                return wire_put_uint(writer, request->number);
         case WIRE_F_FROM:
                 return wire_put_uint(writer, request->from);
         case WIRE_F_TO:
@@ -315,6 +317,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->doorbell == b->doorbell && a->ring_bytes == b->ring_bytes);
         assert(a->n == b->n && a->sample_index == b->sample_index && a->logprobs == b->logprobs);
         assert(a->keep_ms == b->keep_ms && a->resume_id == b->resume_id && a->from == b->from);
+        assert(a->number == b->number);
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)

@@ -71,7 +71,7 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 21);
+        assert_int_equal(walked, 22);
 }
 
 static void accepts_an_integer_for_a_float_but_not_the_reverse(void **state)

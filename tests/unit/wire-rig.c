@@ -111,6 +111,7 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_PIN_MS:
         case WIRE_F_RESUME_ID:
         case WIRE_F_GROUP:
+        case WIRE_F_NUMBER:
                 wire_put_uint(writer, 75);
                 break;
         case WIRE_F_TO:

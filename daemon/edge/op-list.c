@@ -1,0 +1,292 @@
+#include "daemon/edge/op-list.h"
+
+#include <inttypes.h>
+
+#include "daemon/edge/connection.h"
+#include "daemon/edge/encode-job.h"
+#include "daemon/edge/handles.h"
+#include "daemon/edge/resumable.h"
+#include "daemon/edge/stream.h"
+#include "daemon/edge/wire.h"
+#include "daemon/base/sys.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* A walk over all work.  Each visitor may be NULL; `pid` is 0 if no connection has the thing. */
+struct walk {
+        struct edge *edge;
+        uint32_t viewer;
+        bool sees_all;
+        void (*stream)(struct walk *walk, struct stream *stream, uint32_t pid);
+        void (*resumable)(struct walk *walk, struct resumable *resumable);
+        void (*handle)(struct walk *walk, struct handle *handle, uint32_t pid);
+
+        struct wire_writer *writer; /* list */
+        uint32_t streams, handles;  /* counted before they are written */
+        uint64_t now_ns;
+        uint64_t target; /* end: the number that is looked for ... */
+        bool found;      /* ... and was found */
+        struct handle *closing;
+};
+
+static bool shows(const struct walk *walk, uint32_t uid)
+{
+        return walk->sees_all || uid == walk->viewer;
+}
+
+/* Streams whose text is still with the text worker have no record yet, but may be ended. */
+static void walk_peer_streams(struct walk *walk, struct peer *peer)
+{
+        list_each(at, &peer->streams)
+                walk->stream(walk, LIST_ENTRY(at, struct stream, peer_link), (uint32_t)peer->pid);
+        list_each(at, &peer->jobs) {
+                struct stream *stream = LIST_ENTRY(at, struct encode_job, link)->stream;
+
+                for (; stream; stream = stream_sibling(stream))
+                        walk->stream(walk, stream, (uint32_t)peer->pid);
+        }
+}
+
+static void walk_streams(struct walk *walk)
+{
+        struct resumable *resumable;
+        uint32_t index = 0;
+
+        list_each(at, &walk->edge->peers) {
+                struct peer *peer = LIST_ENTRY(at, struct peer, peers_link);
+
+                if (shows(walk, peer->uid))
+                        walk_peer_streams(walk, peer);
+        }
+        while ((resumable = resumables_next(walk->edge->resumables, &index)))
+                if (shows(walk, resumable->uid))
+                        walk->resumable(walk, resumable);
+}
+
+static void walk_handles(struct walk *walk)
+{
+        list_each(at, &walk->edge->peers) {
+                struct peer *peer = LIST_ENTRY(at, struct peer, peers_link);
+
+                if (!shows(walk, peer->uid))
+                        continue;
+                list_each(link, &peer->handles)
+                        walk->handle(walk, LIST_ENTRY(link, struct handle, owner_link),
+                                     (uint32_t)peer->pid);
+        }
+        list_each(link, handles_kept(walk->edge->handles)) {
+                struct handle *handle = LIST_ENTRY(link, struct handle, owner_link);
+
+                if (shows(walk, handle->uid))
+                        walk->handle(walk, handle, 0);
+        }
+}
+
+static struct walk walk_of(struct peer *peer)
+{
+        return (struct walk){ .edge = peer->edge,
+                              .viewer = peer->uid,
+                              .sees_all = !peer->uid || peer->uid == peer->edge->uid,
+                              .now_ns = sys_clock_ns() };
+}
+
+/* ---- list ---- */
+
+static void put_number(struct wire_writer *writer, const char *name, uint64_t value)
+{
+        wire_put_text(writer, name);
+        wire_put_uint(writer, value);
+}
+
+static void put_word(struct wire_writer *writer, const char *name, const char *word)
+{
+        wire_put_text(writer, name);
+        wire_put_text(writer, word);
+}
+
+static uint64_t ms_since(const struct walk *walk, uint64_t ns)
+{
+        return ns && ns < walk->now_ns ? (walk->now_ns - ns) / NS_PER_MS : 0;
+}
+
+static const char *priority_word(enum request_priority priority)
+{
+        static const char *const words[] = {
+#define X(name, word) [REQUEST_##name] = word,
+                SMV_PRIORITIES(X)
+#undef X
+        };
+
+        return words[priority];
+}
+
+/* How far a stream is, from what the engine publishes of it. */
+static const char *state_word(struct stream *stream)
+{
+        struct request *request = &stream->request;
+
+        if (!stream->begun_ns)
+                return "encoding";
+        if (stream->retired)
+                return "ended";
+        if (request_tokens_made(request))
+                return "running";
+        return request_has_begun(request) ? "prefill" : "waiting";
+}
+
+static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
+{
+        struct wire_writer *writer = walk->writer;
+
+        wire_put_map(writer, 10);
+        put_number(writer, "number", stream->number);
+        put_word(writer, "kind", stream->reads_only ? "pin" : "stream");
+        put_word(writer, "state", state_word(stream));
+        put_number(writer, "uid", stream->request.uid);
+        put_number(writer, "pid", pid);
+        put_word(writer, "priority", priority_word(stream->request.priority));
+        put_number(writer, "age_ms", ms_since(walk, stream->begun_ns));
+        put_number(writer, "tokens", request_tokens_made(&stream->request));
+        put_number(writer, "handle", stream->handle);
+        put_number(writer, "keep_ms", 0);
+}
+
+static void put_resumable(struct walk *walk, struct resumable *resumable)
+{
+        struct wire_writer *writer = walk->writer;
+        struct stream *stream = resumable->stream;
+
+        wire_put_map(writer, 10);
+        put_number(writer, "number", resumable->number);
+        put_word(writer, "kind", "resumable");
+        put_word(writer, "state", stream ? state_word(stream) : "ended");
+        put_number(writer, "uid", resumable->uid);
+        put_number(writer, "pid", resumable->peer ? (uint32_t)resumable->peer->pid : 0);
+        put_word(writer, "priority", priority_word(resumable->priority));
+        put_number(writer, "age_ms", ms_since(walk, resumable->begun_ns));
+        put_number(writer, "tokens",
+                   stream ? request_tokens_made(&stream->request) : resumable->tokens_made);
+        put_number(writer, "handle", stream ? stream->handle : 0);
+        put_number(writer, "keep_ms", resumable->keep_ms);
+}
+
+static void put_handle(struct walk *walk, struct handle *handle, uint32_t pid)
+{
+        struct wire_writer *writer = walk->writer;
+
+        wire_put_map(writer, 7);
+        put_number(writer, "number", handle->number);
+        put_number(writer, "uid", handle->uid);
+        put_number(writer, "pid", pid);
+        put_number(writer, "age_ms", ms_since(walk, handle->made_ns));
+        put_number(writer, "tokens", handle->count);
+        put_number(writer, "keep_ms", handle->keep_ns / NS_PER_MS);
+        wire_put_text(writer, "busy");
+        wire_put_bool(writer, handle_is_busy(handle));
+}
+
+static void count_stream(struct walk *walk, struct stream *stream, uint32_t pid)
+{
+        (void)stream;
+        (void)pid;
+        walk->streams++;
+}
+
+static void count_resumable(struct walk *walk, struct resumable *resumable)
+{
+        (void)resumable;
+        walk->streams++;
+}
+
+static void count_handle(struct walk *walk, struct handle *handle, uint32_t pid)
+{
+        (void)handle;
+        (void)pid;
+        walk->handles++;
+}
+
+int op_list(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct walk walk = walk_of(peer);
+        struct wire_writer writer;
+
+        (void)ret_problem;
+        walk.stream = count_stream;
+        walk.resumable = count_resumable;
+        walk.handle = count_handle;
+        walk_streams(&walk);
+        walk_handles(&walk);
+        if (!connection_reply(peer, &writer))
+                return 0;
+        walk.writer = &writer;
+        walk.stream = put_stream;
+        walk.resumable = put_resumable;
+        walk.handle = put_handle;
+        wire_put_ok(&writer, asked->id, 1);
+        wire_put_text(&writer, "work");
+        wire_put_map(&writer, 2);
+        wire_put_text(&writer, "streams");
+        wire_put_array(&writer, walk.streams);
+        walk_streams(&walk);
+        wire_put_text(&writer, "handles");
+        wire_put_array(&writer, walk.handles);
+        walk_handles(&walk);
+        connection_replied(peer, &writer);
+        return 0;
+}
+
+/* ---- end ---- */
+
+/* A stream that was not submitted yet is left out when its text comes back. */
+static void end_stream(struct walk *walk, struct stream *stream, uint32_t pid)
+{
+        (void)pid;
+        if (stream->number != walk->target)
+                return;
+        walk->found = true;
+        if (stream->begun_ns)
+                stream_cancel(walk->edge, stream, SMV_END_CANCELLED, SMV_OK);
+        else
+                encode_job_cancel(encode_job_find(stream->peer, stream->request.stream),
+                                  stream->request.stream);
+}
+
+/* Its records stay for its reader, unless it had ended already: then nobody waits for them. */
+static void end_resumable(struct walk *walk, struct resumable *resumable)
+{
+        if (resumable->number != walk->target || resumable->dropped)
+                return;
+        walk->found = true;
+        if (resumable->ended)
+                resumable_drop(resumable);
+        else
+                resumable_cancel(resumable);
+}
+
+/* A handle is closed after the walk, which goes over the list that it is in. */
+static void find_handle(struct walk *walk, struct handle *handle, uint32_t pid)
+{
+        (void)pid;
+        if (handle->number == walk->target)
+                walk->closing = handle;
+}
+
+int op_end(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct walk walk = walk_of(peer);
+
+        walk.target = asked->number;
+        walk.stream = end_stream;
+        walk.resumable = end_resumable;
+        walk.handle = find_handle;
+        walk_streams(&walk);
+        if (!walk.found)
+                walk_handles(&walk);
+        if (walk.closing)
+                handle_close(walk.closing);
+        else if (!walk.found)
+                return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "number",
+                                   "there is no running stream or handle %" PRIu64, asked->number);
+        connection_reply_ok(peer, asked->id);
+        return 0;
+}

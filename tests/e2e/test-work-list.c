@@ -1,0 +1,186 @@
+/* Lists of streams and handles, and ending them from another connection. */
+#include <errno.h>
+#include <samovar/client.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/e2e/raw-client.h"
+
+#define STRANGER 4711u
+
+static const struct want endless = { .prompt = "Once", .max_tokens = ENDLESS, .ignore_eos = true };
+
+static struct reply *list(struct raw_client *client)
+{
+        struct reply *reply = raw_client_call(client, "op=s", "list");
+
+        assert_true(reply->ok);
+        return reply;
+}
+
+static size_t count_of(const struct reply *reply, const char *path)
+{
+        const msgpack_object *found = reply_at(reply, path);
+
+        assert_non_null(found);
+        return found->via.array.size;
+}
+
+static void assert_word(const struct reply *reply, const char *path, const char *word)
+{
+        const msgpack_object *found = reply_at(reply, path);
+
+        assert_non_null(found);
+        assert_int_equal(found->via.str.size, strlen(word));
+        assert_memory_equal(found->via.str.ptr, word, strlen(word));
+}
+
+static struct reply *end(struct raw_client *client, uint64_t number)
+{
+        return raw_client_call(client, "op=s number=q", "end", number);
+}
+
+static void another_connection_lists_and_ends_a_stream(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *other;
+        struct reply *reply;
+        uint64_t number;
+        uint32_t id;
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1");
+        client = raw_client_greet(fixture);
+        other = raw_client_greet(fixture);
+        assert_int_equal(count_of(list(other), "work.streams"), 0);
+        id = raw_client_generate(client, &endless);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        do
+                reply = list(other);
+        while (!reply_uint(reply, "work.streams.0.tokens"));
+        assert_int_equal(count_of(reply, "work.streams"), 1);
+        assert_word(reply, "work.streams.0.kind", "stream");
+        assert_word(reply, "work.streams.0.state", "running");
+        assert_word(reply, "work.streams.0.priority", "normal");
+        assert_int_equal(reply_uint(reply, "work.streams.0.pid"), getpid());
+        assert_int_equal(reply_uint(reply, "work.streams.0.uid"), geteuid());
+        number = reply_uint(reply, "work.streams.0.number");
+
+        assert_int_equal(end(other, number + 1)->code, SMV_NO_STREAM);
+        assert_true(end(other, number)->ok);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
+        raw_client_close(client);
+        raw_client_close(other);
+        fixture_stop(fixture);
+}
+
+static void a_handle_and_a_resumable_stream_are_listed_and_ended(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *other;
+        uint64_t handle, number;
+        struct reply *reply;
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1", "--uid-resumable-bytes", "1G");
+        client = raw_client_greet(fixture);
+        other = raw_client_greet(fixture);
+        reply = raw_client_call(client, "op=s prompt=s", "open", "Once");
+        handle = reply_uint(reply, "handle");
+        raw_client_call(client, "op=s prompt=s max_tokens=u keep_ms=u ignore_eos=y", "generate",
+                        "Once", 100000u, 60000u, 1);
+
+        reply = list(other);
+        assert_int_equal(count_of(reply, "work.handles"), 1);
+        assert_int_equal(reply_uint(reply, "work.handles.0.number"), handle);
+        assert_int_equal(reply_uint(reply, "work.handles.0.tokens"), 5);
+        assert_int_equal(count_of(reply, "work.streams"), 1);
+        assert_word(reply, "work.streams.0.kind", "resumable");
+        assert_int_equal(reply_uint(reply, "work.streams.0.keep_ms"), 60000);
+        number = reply_uint(reply, "work.streams.0.number");
+
+        assert_true(end(other, handle)->ok);
+        assert_int_equal(
+                raw_client_call(client, "op=s handle=q length=u", "truncate", handle, 1u)->code,
+                SMV_NO_HANDLE);
+        assert_true(end(other, number)->ok);
+        assert_int_equal(raw_client_await_end(client, client->last_id - 1)->end.reason,
+                         SMV_END_CANCELLED);
+
+        /* It has ended, and stays for its reader; ending it once more forgets it. */
+        do
+                reply = list(other);
+        while (reply_at(reply, "work.streams.0.state")->via.str.size != strlen("ended"));
+        assert_word(reply, "work.streams.0.state", "ended");
+        assert_true(end(other, number)->ok);
+        assert_int_equal(count_of(list(other), "work.streams"), 0);
+        raw_client_close(client);
+        raw_client_close(other);
+        fixture_stop(fixture);
+}
+
+/* Another user, in a process of its own; its exit status is the line that failed, or 0. */
+#define DEMAND(condition)                                                                          \
+        do                                                                                         \
+                if (!(condition))                                                                  \
+                        _exit(__LINE__ % 250 + 1);                                                 \
+        while (0)
+
+static void be_a_stranger(const struct daemon_fixture *fixture, uint64_t number)
+{
+        struct smv_connect where = { SMV_SIZE(smv_connect), .socket = fixture->socket,
+                                     .any_uid = 1 };
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        struct smv_client *client;
+        const char *json;
+
+        DEMAND(!setgid(STRANGER) && !setuid(STRANGER));
+        DEMAND(!smv_connect(&where, &client));
+        DEMAND(!smv_list(client, &json));
+        DEMAND(!strcmp(json, "{\"streams\":[],\"handles\":[]}"));
+        DEMAND(smv_end(client, number) == -EREMOTEIO);
+        smv_error(client, &problem);
+        DEMAND(problem.code == SMV_NO_STREAM);
+        smv_close(client);
+        _exit(0);
+}
+
+static void a_user_neither_sees_nor_ends_the_streams_of_others(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct reply *reply;
+        uint32_t id;
+        pid_t pid;
+
+        if (geteuid() != 0)
+                skip();
+        chmod(fixture->directory, 0755);
+        START_ENDLESS_DAEMON(fixture, "--threads", "1", "--socket-mode", "0666");
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &endless);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        reply = list(client);
+        pid = fork();
+        if (!pid)
+                be_a_stranger(fixture, reply_uint(reply, "work.streams.0.number"));
+        assert_int_equal(await_process(pid), 0);
+        assert_true(end(client, reply_uint(reply, "work.streams.0.number"))->ok);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
+        raw_client_close(client);
+        fixture_stop(fixture);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                DAEMON_TEST(another_connection_lists_and_ends_a_stream),
+                DAEMON_TEST(a_handle_and_a_resumable_stream_are_listed_and_ended),
+                DAEMON_TEST(a_user_neither_sees_nor_ends_the_streams_of_others),
+        };
+
+        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL_MAKER", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
