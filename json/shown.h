@@ -11,24 +11,28 @@ struct shown {
 };
 
 /*
- * The start of `text` (with "..." if it is cut).  Every byte that is not printable ASCII, and every
- * quote ('), becomes '?'.
+ * The start of `text` (with "..." if it is cut).  Messages put it between quotes ('), so each quote
+ * and each backslash in it gets a backslash.  Every byte that is not printable ASCII becomes '?'.
  */
 static inline struct shown shown(const char *text)
 {
         struct shown s;
-        size_t n = strnlen(text, sizeof(s.text));
+        size_t n = 0, cut = 0; /* cut: how much is kept if the text is too long */
 
-        if (n == sizeof(s.text)) {
-                n = sizeof(s.text) - 1;
-                memcpy(s.text + n - 3, "...", 3);
-                memcpy(s.text, text, n - 3);
-        } else {
-                memcpy(s.text, text, n);
+        for (; *text; text++) {
+                size_t bytes = *text == '\'' || *text == '\\' ? 2 : 1;
+
+                if (n + bytes >= sizeof(s.text)) {
+                        memcpy(s.text + cut, "...", 3);
+                        n = cut + 3;
+                        break;
+                }
+                if (bytes == 2)
+                        s.text[n++] = '\\';
+                s.text[n++] = (char)(*text < ' ' || *text > '~' ? '?' : *text);
+                if (n < sizeof(s.text) - 3)
+                        cut = n;
         }
-        for (size_t i = 0; i < n; i++)
-                if (s.text[i] < ' ' || s.text[i] > '~' || s.text[i] == '\'')
-                        s.text[i] = '?';
         s.text[n] = 0;
         return s;
 }

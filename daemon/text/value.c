@@ -514,7 +514,7 @@ bool value_is_sequence(struct value value)
 
 struct shown text_shown(const struct text *text)
 {
-        char start[80];
+        char start[sizeof(struct shown) + 1]; /* one more, so that shown() marks a cut */
         uint32_t count = text->count < sizeof(start) ? text->count : sizeof(start) - 1;
 
         memcpy(start, text->bytes, count);

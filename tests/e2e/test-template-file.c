@@ -173,7 +173,7 @@ static void refuses_an_invalid_conversation_and_names_the_part(void **state)
                 { "{\"template_vars\":[]}", "template_vars is not an object" },
                 { "{\"template_vars\":{\"bos_token\":\"\"}}", "may not set bos_token" },
                 { "{\"add_generation_prompt\":1}", "is neither true nor false" },
-                { "{\"mess'ages\":1}", "'mess?ages' is not one of messages, tools" },
+                { "{\"mess'ages\":1}", "'mess\\'ages' is not one of messages, tools" },
                 { "[{\"role\":\"a\",\"n\":9223372036854775808}]", "does not fit 64 bits" },
         };
         struct daemon_fixture *fixture = *state;

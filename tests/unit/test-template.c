@@ -117,7 +117,11 @@ static void refuses_an_unknown_feature_by_name_at_parse_time(void **state)
         refused("{% include 'x' %}", false, "tag 'include' is not supported (line 1)");
         refused("\n{% for x in l recursive %}", false,
                 "a 'recursive' loop is not supported (line 2)");
-        refused("{% if s %}", false, "expected 'endif', found 'the end of the template' (line 1)");
+        refused("{% if s %}", false, "expected 'endif', found the end of the template (line 1)");
+        refused("{% if %}", false, "expected an expression, found '%}' (line 1)");
+        refused("{{ s t }}", false, "expected '}}', found 't' (line 1)");
+        refused("{{ [1 2] }}", false, "expected ',', found an integer (line 1)");
+        refused("{% 5 %}", false, "expected a name, found an integer (line 1)");
 }
 
 static void refuses_an_unknown_feature_by_name_at_run_time(void **state)
@@ -128,6 +132,8 @@ static void refuses_an_unknown_feature_by_name_at_run_time(void **state)
         refused("{{ l.append(1) }}", true, "templates may not change a list (line 1)");
         refused("{{ x.y }}", true, "'x' is undefined (line 1)");
         refused("{{ s.y.z }}", true, "a str has no attribute 'y' (line 1)");
+        refused("{{ s['it\\'s'].z }}", true, "a str has no attribute 'it\\'s' (line 1)");
+        refused("{{ s['a\\\\b'].z }}", true, "a str has no attribute 'a\\\\b' (line 1)");
         refused("{{ lipsum() }}", true, "function 'lipsum' is not supported (line 1)");
         refused("{{ {((1,), 2): 1} }}", true,
                 "this kind of tuple is not supported as a key (line 1)");

@@ -28,8 +28,9 @@ static const struct spelling {
         { ",", TOKEN_COMMA },    { ";", TOKEN_SEMICOLON }, { "end", TOKEN_END },
 };
 
-const char *token_name(enum token_kind kind)
+struct shown token_shown(enum token_kind kind)
 {
+        struct shown phrase = { "an unknown token" };
         static const char *const names[] = {
                 "the end of the template",
                 "text",
@@ -43,12 +44,14 @@ const char *token_name(enum token_kind kind)
                 "a float",
         };
 
-        if (kind <= TOKEN_FLOAT)
-                return names[kind];
+        if (kind <= TOKEN_FLOAT) {
+                snprintf(phrase.text, sizeof(phrase.text), "%s", names[kind]);
+                return phrase;
+        }
         for (size_t i = 0; i < sizeof(spellings) / sizeof(*spellings); i++)
                 if (spellings[i].kind == kind)
-                        return spellings[i].text;
-        return "?";
+                        snprintf(phrase.text, sizeof(phrase.text), "'%.3s'", spellings[i].text);
+        return phrase;
 }
 
 static int refuse(struct lexer *lexer, const char *what)

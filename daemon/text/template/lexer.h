@@ -8,6 +8,7 @@
 #define DAEMON_TEXT_TEMPLATE_LEXER_H
 
 #include "daemon/text/template.h"
+#include "json/shown.h"
 
 enum token_kind {
         TOKEN_END,
@@ -73,7 +74,7 @@ int lexer_open(struct lexer *lexer, struct arena *arena, const char *text, size_
                size_t why_bytes);
 int lexer_next(struct lexer *lexer, struct token *ret_token);
 
-/* The name of a kind of token in a message. */
-const char *token_name(enum token_kind kind);
+/* A kind of token as a phrase in a message: '%}', an integer, the end of the template. */
+struct shown token_shown(enum token_kind kind);
 
 #endif

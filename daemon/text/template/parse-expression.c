@@ -238,7 +238,7 @@ int parse_tuple(struct parser *p, bool choices)
                 r = parser_advance(p);
         }
         if (!r && !count)
-                r = error_raise(parser_refuse(p, "expected an expression, found %s",
-                                              parser_shown(&p->now).text));
+                r = error_raise(
+                        parser_refuse(p, "expected an expression, found %s", parser_found(p).text));
         return error_pass(r || !commas ? r : parser_op_arg(p, OP_TUPLE, count));
 }

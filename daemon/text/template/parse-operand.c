@@ -27,8 +27,8 @@ static int parse_name_of_argument(struct parser *p, struct named *named)
 
         for (uint32_t i = 0; !r && i < named->count; i++)
                 if (!value_key_order(named->names[i], name))
-                        r = error_raise(parser_refuse(p, "argument '%s' is given twice",
-                                                      parser_shown(&p->now).text));
+                        r = error_raise(parser_refuse(p, "argument %s is given twice",
+                                                      parser_found(p).text));
         if (!r && named->count == NAMED_MAX)
                 r = error_raise(parser_refuse(p, "more than %u arguments have names", NAMED_MAX));
         if (!r)
@@ -45,8 +45,8 @@ static int parse_spread(struct parser *p, const struct named *named, uint8_t *fl
         int r;
 
         if (*flags >= spread || (spread == SPREAD_LIST && named->count))
-                return error_raise(parser_refuse(p, "'%s' before this argument is not supported",
-                                                 token_name(p->now.kind)));
+                return error_raise(parser_refuse(p, "%s before this argument is not supported",
+                                                 parser_found(p).text));
         *flags |= spread;
         r = parser_advance(p);
         return error_pass(r ? r : parse_expression(p));
@@ -111,8 +111,8 @@ static int parse_row(struct parser *p, const struct builtins *builtins,
                 return error_pass(parser_expect(p, TOKEN_NAME));
         row = builtin_find(builtins, p->now.bytes, p->now.count);
         if (row == NO_BUILTIN || !builtins->rows[row].work)
-                return error_raise(parser_refuse(p, "%s '%s' is not supported", builtins->what,
-                                                 parser_shown(&p->now).text));
+                return error_raise(parser_refuse(p, "%s %s is not supported", builtins->what,
+                                                 parser_found(p).text));
         instruction->arg = (int32_t)row;
         return error_pass(parser_advance(p));
 }
@@ -433,8 +433,8 @@ static int parse_primary(struct parser *p)
                 r = parse_elements(p, TOKEN_RBRACE, OP_DICT);
                 break;
         default:
-                return error_raise(parser_refuse(p, "expected an expression, found %s",
-                                                 parser_shown(&p->now).text));
+                return error_raise(
+                        parser_refuse(p, "expected an expression, found %s", parser_found(p).text));
         }
         p->last_call = NO_CALL;
         return error_pass(r);

@@ -140,8 +140,8 @@ int parse_end(struct parser *p, const char *name)
         if (r < 0)
                 return error_pass(r);
         if (!r)
-                return error_raise(parser_refuse(p, "expected '%s', found '%s'", name,
-                                                 parser_shown(&p->now).text));
+                return error_raise(
+                        parser_refuse(p, "expected '%s', found %s", name, parser_found(p).text));
         return 0;
 }
 
@@ -427,8 +427,9 @@ static int parse_tag(struct parser *p)
                         r = statements[i].parse(p);
                 return error_pass(r ? r : parser_expect(p, TOKEN_BLOCK_END));
         }
-        return error_raise(
-                parser_refuse(p, "tag '%s' is not supported", parser_shown(&p->now).text));
+        if (p->now.kind != TOKEN_NAME)
+                return error_pass(parser_expect(p, TOKEN_NAME));
+        return error_raise(parser_refuse(p, "tag %s is not supported", parser_found(p).text));
 }
 
 static bool ends_body(const struct parser *p)

@@ -29,21 +29,24 @@ int parser_advance(struct parser *p)
         return error_pass(lexer_next(&p->lexer, &p->next));
 }
 
-struct shown parser_shown(const struct token *token)
+struct shown parser_found(const struct parser *p)
 {
-        char text[80] = "";
+        char name[64] = "";
+        struct shown phrase;
+        size_t count = p->now.count < sizeof(name) ? p->now.count : sizeof(name) - 1;
 
-        if (token->kind != TOKEN_NAME)
-                return shown(token_name(token->kind));
-        memcpy(text, token->bytes, token->count < sizeof(text) ? token->count : sizeof(text) - 1);
-        return shown(text);
+        if (p->now.kind != TOKEN_NAME)
+                return token_shown(p->now.kind);
+        memcpy(name, p->now.bytes, count);
+        snprintf(phrase.text, sizeof(phrase.text), "'%.64s'", shown(name).text);
+        return phrase;
 }
 
 int parser_expect(struct parser *p, enum token_kind kind)
 {
         if (p->now.kind != kind)
-                return error_raise(parser_refuse(p, "expected %s, found %s", token_name(kind),
-                                                 parser_shown(&p->now).text));
+                return error_raise(parser_refuse(p, "expected %s, found %s", token_shown(kind).text,
+                                                 parser_found(p).text));
         return error_pass(parser_advance(p));
 }
 
@@ -185,7 +188,7 @@ static int parse_all(struct parser *p)
         if (!r)
                 r = parse_statements(p);
         if (!r && p->now.kind != TOKEN_END)
-                r = parser_refuse(p, "'%s' has no beginning", parser_shown(&p->now).text);
+                r = parser_refuse(p, "%s has no beginning", parser_found(p).text);
         return error_pass(r ? r : parser_op(p, OP_END));
 }
 

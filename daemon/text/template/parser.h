@@ -53,7 +53,8 @@ bool parser_is_name(const struct parser *p, const char *name);
 /* 1: the token was there and is taken; 0: it was not there; or an error. */
 int parser_take_name(struct parser *p, const char *name);
 int parser_take(struct parser *p, enum token_kind kind);
-struct shown parser_shown(const struct token *token);
+/* The token that the parser is at, as a phrase: 'a_name', '%}', an integer. */
+struct shown parser_found(const struct parser *p);
 int parser_enter(struct parser *p); /* goes one level deeper; the caller ends it by p->depth-- */
 
 int parser_emit(struct parser *p, struct instruction instruction);
