@@ -1,7 +1,8 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c connects and runs the command; flags.c reads the command line, input.c the input.
+ * main.c connects and runs the command.  flags.c reads the command line, flag-values.c the values
+ * of flags, and input.c the input.
  * generate.c streams answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in
  * the columns of columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a
  * daemon.  conversation.c makes messages, and render-template.c renders them with the template of
@@ -46,7 +47,7 @@ struct cli {
         enum cli_command command;
         const char *socket;
         const char *model; /* a model's name, or a file for a private daemon */
-        bool json, any_uid, stats;
+        bool json, any_uid, stats, ignore_eos;
         enum smv_transport transport;
         struct smv_generate generate;
         struct smv_beam beam; /* width 0: no beam search */
@@ -86,7 +87,10 @@ struct cli_row {
 bool cli_describe_command(size_t index, struct cli_row *ret_row);
 bool cli_describe_flag(size_t index, struct cli_row *ret_row);
 
-/* input.c: fills `input` with the arguments joined by spaces, or with all of stdin. */
+/*
+ * input.c: fills `input` with the arguments joined by spaces, or with all of stdin; for `ask` and
+ * `template` with both, if stdin is a pipe or a file.
+ */
 int cli_input(struct cli *cli);
 
 /* Appends everything that can be read from `fd`; NUL-terminated. */

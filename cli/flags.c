@@ -5,13 +5,12 @@
  */
 #include "cli/cli.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "cli/flag.h"
+#include "json/distance.h"
 
 #define GENERATE     (CLI_ASK | CLI_COMPLETE)
 #define TOKENS       (CLI_TOKENIZE | CLI_DETOKENIZE)
@@ -39,20 +38,21 @@ static const struct {
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, and whether this machine can serve it" },
 };
 
-enum kind {
-        FLAG_TEXT, FLAG_SWITCH, FLAG_COUNT, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP,
-        FLAG_TRANSPORT, FLAG_PRIORITY,
+static const char *const transports[] = {
+        [SMV_TRANSPORT_AUTO] = "auto",
+        [SMV_TRANSPORT_RING] = "ring",
+        [SMV_TRANSPORT_SOCKET] = "socket",
+        NULL,
 };
 
-static const struct flag {
-        const char *name, *value;
-        unsigned commands;
-        enum kind kind;
-        size_t offset; /* in struct cli */
-        uint32_t set;  /* enum smv_set */
-        const char *help;
-        const char *group; /* the headline of the group that begins here; NULL: the same group */
-} flags[] = {
+static const char *const priorities[] = {
+#define X(name, word) [SMV_PRIORITY_##name] = word,
+        SMV_PRIORITIES(X)
+#undef X
+        NULL,
+};
+
+static const struct flag flags[] = {
         { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
@@ -62,26 +62,27 @@ static const struct flag {
 
         { "--max-tokens", "N",   SAMPLING, FLAG_COUNT, offsetof(struct cli, generate.max_tokens),  0, "maximum number of tokens", "Tokens" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
-        { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
-        { "--top-k",     "K",    SAMPLING, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
-        { "--top-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
-        { "--min-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
+        { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
+        { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
+        { "--top-k",     "K",    SAMPLING, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens", .high = SMV_TOP_K_MAX },
+        { "--top-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P", .high = 1, .above = true },
+        { "--min-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest", .high = 1 },
         { "--seed",      "N",    SAMPLING, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },
 
-        { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers" },
-        { "--best-of",   "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate COUNT answers, and print the one that the model finds likeliest" },
-        { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "beam search: follow the W likeliest continuations, and print the likeliest one" },
+        { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
+        { "--best-of",   "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate COUNT answers, and print the one that the model finds likeliest", .high = SMV_SAMPLES_MAX },
+        { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "beam search: follow the W likeliest continuations, and print the likeliest one", .high = SMV_BEAM_WIDTH_MAX },
         { "--length-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: divide a continuation's log-probability by its length to this power; default 1" },
 
-        { "--priority",  "PRIORITY", GENERATE, FLAG_PRIORITY, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default) or background", "Scheduling" },
+        { "--priority",  "PRIORITY", GENERATE, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default) or background", "Scheduling", .words = priorities },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
-        { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id" },
+        { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
         { "--json",      NULL,   ALL & ~CLI_FORK_DEMO, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
-        { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones" },
+        { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
         { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how much of the prompt was cached, why not more, and the times" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },
-        { "--transport", "HOW", SAMPLING, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket" },
+        { "--transport", "HOW", SAMPLING, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
 };
 /* clang-format on */
 
@@ -152,173 +153,128 @@ bool cli_describe_flag(size_t index, struct cli_row *ret_row)
         return true;
 }
 
-static int bad_value(const struct flag *flag, const char *value, const char *wanted)
+static bool same(const char *name, const char *given, size_t bytes)
 {
-        say("%s: \"%s\" is not %s", flag->name, value, wanted);
-        return CLI_USAGE;
+        return strlen(name) == bytes && !memcmp(name, given, bytes);
 }
 
-static int set_uint(const struct flag *flag, const char *value, uint64_t min, uint64_t max,
-                    uint64_t *ret_number)
+/* The flag of that name which one of the commands `takers` takes, or NULL. */
+static const struct flag *find_flag(unsigned takers, const char *given, size_t bytes)
 {
-        char wanted[80];
-        unsigned long long number;
-        char *end;
-
-        errno = 0;
-        number = strtoull(value, &end, 10);
-        if (*value < '0' || *value > '9' || *end || errno || number < min || number > max) {
-                snprintf(wanted, sizeof(wanted), "a whole number from %" PRIu64 " to %" PRIu64, min,
-                         max);
-                return bad_value(flag, value, wanted);
-        }
-        *ret_number = number;
-        return 0;
+        for (size_t i = 0; i < LENGTH(flags); i++)
+                if ((flags[i].commands & takers) && same(flags[i].name, given, bytes))
+                        return &flags[i];
+        return NULL;
 }
 
-static const char *const transports[] = {
-        [SMV_TRANSPORT_AUTO] = "auto",
-        [SMV_TRANSPORT_RING] = "ring",
-        [SMV_TRANSPORT_SOCKET] = "socket",
-};
-
-static const char *const priorities[] = {
-#define X(name, word) [SMV_PRIORITY_##name] = word,
-        SMV_PRIORITIES(X)
-#undef X
-};
-
-/* Finds which of the three words `value` is. */
-static int set_word(const struct flag *flag, const char *value, const char *const words[3],
-                    unsigned *ret_which)
-{
-        char wanted[80];
-
-        for (unsigned i = 0; i < 3; i++) {
-                if (!strcmp(value, words[i])) {
-                        *ret_which = i;
-                        return 0;
-                }
-        }
-        snprintf(wanted, sizeof(wanted), "%s, %s or %s", words[0], words[1], words[2]);
-        return bad_value(flag, value, wanted);
-}
-
-static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
-{
-        char *field = (char *)cli + flag->offset;
-        uint64_t number = 0;
-        double real;
-        char *end;
-        int r = 0;
-
-        switch (flag->kind) {
-        case FLAG_TEXT:
-                *(const char **)(void *)field = value;
-                break;
-        case FLAG_SWITCH:
-                *(bool *)(void *)field = true;
-                break;
-        case FLAG_UINT32:
-                r = set_uint(flag, value, 0, UINT32_MAX, &number);
-                *(uint32_t *)(void *)field = (uint32_t)number;
-                break;
-        case FLAG_COUNT:
-                r = set_uint(flag, value, 1, UINT32_MAX, &number);
-                *(uint32_t *)(void *)field = (uint32_t)number;
-                break;
-        case FLAG_UINT64:
-                r = set_uint(flag, value, 0, UINT64_MAX, &number);
-                *(uint64_t *)(void *)field = number;
-                break;
-        case FLAG_FLOAT:
-                real = strtod(value, &end);
-                if (end == value || *end || !isfinite(real))
-                        return bad_value(flag, value, "a number");
-                *(float *)(void *)field = (float)real;
-                break;
-        case FLAG_STOP:
-                if (cli->generate.stop_count == LENGTH(cli->stops)) {
-                        say("--stop may be given at most %zu times", LENGTH(cli->stops));
-                        return CLI_USAGE;
-                }
-                cli->stops[cli->generate.stop_count++] = value;
-                break;
-        case FLAG_TRANSPORT:
-                r = set_word(flag, value, transports, (unsigned *)(void *)field);
-                break;
-        case FLAG_PRIORITY:
-                r = set_word(flag, value, priorities, (unsigned *)(void *)field);
-                break;
-        }
-        cli->generate.set |= flag->set;
-        return r;
-}
-
-/* Names the flag that was probably meant, if one begins with what was given. */
+/* Names the flag that was probably meant: it begins with what was given, or is nearly the same. */
 static int refuse_flag(const struct cli *cli, const char *given, size_t bytes)
 {
-        for (size_t i = 0; bytes > 3 && i < LENGTH(flags); i++) {
-                if ((flags[i].commands & cli->command) && !strncmp(flags[i].name, given, bytes)) {
-                        say("%s has no flag %.*s; is %s meant?", cli->name, (int)bytes, given,
-                            flags[i].name);
-                        return CLI_USAGE;
+        unsigned takers = cli->name ? cli->command : ~0u;
+        const char *taker = cli->name ? cli->name : "samovar", *meant = NULL;
+        uint32_t best = DISTANCE_NONE;
+
+        for (size_t i = 0; i < LENGTH(flags); i++) {
+                if (!(flags[i].commands & takers))
+                        continue;
+                if (bytes > 3 && !strncmp(flags[i].name, given, bytes)) {
+                        meant = flags[i].name;
+                        break;
                 }
+                if (distance_is_hint(given, bytes, flags[i].name, &best))
+                        meant = flags[i].name;
         }
-        say("%s has no flag %.*s; see samovar %s --help", cli->name, (int)bytes, given, cli->name);
+        if (meant)
+                say("%s has no flag %.*s; is %s meant?", taker, (int)bytes, given, meant);
+        else
+                say("%s has no flag %.*s; see samovar%s%s --help", taker, (int)bytes, given,
+                    cli->name ? " " : "", cli->name ? cli->name : "");
         return CLI_USAGE;
 }
 
-/* Reads one flag.  If its value is the next argument, *at moves to that. */
+/*
+ * Reads one flag; if its value is the next argument, *at moves to that.  While the command is not
+ * known yet, the flag is only skipped.
+ */
 static int read_flag(struct cli *cli, int argc, char **argv, int *at)
 {
         const char *given = argv[*at], *equals = strchr(given, '=');
         size_t bytes = equals ? (size_t)(equals - given) : strlen(given);
-        const struct flag *flag = NULL;
+        const struct flag *flag = find_flag(cli->name ? cli->command : ~0u, given, bytes);
+        const char *value = equals ? equals + 1 : NULL;
 
-        for (size_t i = 0; i < LENGTH(flags); i++)
-                if ((flags[i].commands & cli->command) && strlen(flags[i].name) == bytes &&
-                    !memcmp(flags[i].name, given, bytes))
-                        flag = &flags[i];
         if (!flag)
                 return refuse_flag(cli, given, bytes);
-
         if (!flag->value && equals) {
                 say("%s takes no value", flag->name);
                 return CLI_USAGE;
         }
-        if (!flag->value || equals)
-                return set_flag(cli, flag, equals ? equals + 1 : NULL);
-        if (*at + 1 == argc) {
-                say("%s needs a value", flag->name);
-                return CLI_USAGE;
+        if (!equals && flag_takes(flag, *at + 1 < argc ? argv[*at + 1] : NULL)) {
+                if (*at + 1 == argc) {
+                        say("%s needs a value: %s", flag->name, flag->value);
+                        return CLI_USAGE;
+                }
+                value = argv[++*at];
         }
-        return set_flag(cli, flag, argv[++*at]);
+        return cli->name ? flag_set(cli, flag, value) : 0;
 }
 
-static int find_command(struct cli *cli, int argc, char **argv)
+static int refuse_command(const char *given)
 {
-        if (argc < 2) {
+        const char *meant = NULL;
+        uint32_t best = DISTANCE_NONE;
+        char names[256] = "";
+        size_t used = 0;
+
+        for (size_t i = 0; i < LENGTH(commands); i++) {
+                if (distance_is_hint(given, strlen(given), commands[i].name, &best))
+                        meant = commands[i].name;
+                used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+                                         commands[i].name);
+        }
+        if (meant)
+                say("there is no command %.40s; is %s meant?", given, meant);
+        else
+                say("there is no command %.40s; the commands are %s", given, names);
+        return CLI_USAGE;
+}
+
+static bool is_help(const char *given)
+{
+        return !strcmp(given, "--help") || !strcmp(given, "-h");
+}
+
+/* Finds the command behind the flags that stand before it; *ret_at is its place. */
+static int find_command(struct cli *cli, int argc, char **argv, int *ret_at)
+{
+        int at = 1, r = 0;
+
+        for (; at < argc && *argv[at] == '-' && argv[at][1]; at++) {
+                if (is_help(argv[at])) {
+                        help(cli);
+                        return -1;
+                }
+                if (!strcmp(argv[at], "--version")) {
+                        printf("samovar %s\n", smv_version());
+                        return -1;
+                }
+                r = read_flag(cli, argc, argv, &at);
+                if (r)
+                        return r;
+        }
+        if (at == argc) {
                 say("no command is given; samovar --help lists them");
                 return CLI_USAGE;
         }
-        if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-                help(cli);
-                return -1;
-        }
-        if (!strcmp(argv[1], "--version")) {
-                printf("samovar %s\n", smv_version());
-                return -1;
-        }
         for (size_t i = 0; i < LENGTH(commands); i++) {
-                if (!strcmp(argv[1], commands[i].name)) {
+                if (!strcmp(argv[at], commands[i].name)) {
                         cli->name = commands[i].name;
                         cli->command = commands[i].command;
+                        *ret_at = at;
                         return 0;
                 }
         }
-        say("there is no %s %s; see samovar --help", *argv[1] == '-' ? "flag" : "command", argv[1]);
-        return CLI_USAGE;
+        return refuse_command(argv[at]);
 }
 
 /* The first argument of `template` may be a file; the prompt follows it. */
@@ -342,10 +298,13 @@ static int read_template_file(struct cli *cli)
 
 static int read_resume_id(struct cli *cli)
 {
-        static const struct flag number = { .name = "attach" };
+        static const struct flag number = { .name = "the resume id",
+                                            .kind = FLAG_UINT64,
+                                            .offset = offsetof(struct cli, resume_id),
+                                            .low = 1 };
 
         if (cli->argument_count == 1)
-                return set_uint(&number, cli->arguments[0], 0, UINT64_MAX, &cli->resume_id);
+                return flag_set(cli, &number, cli->arguments[0]);
         say("attach takes one resume id, which --keep has printed on stderr");
         return CLI_USAGE;
 }
@@ -370,27 +329,38 @@ static int check_search(struct cli *cli)
         return 0;
 }
 
-int cli_flags(struct cli *cli, int argc, char **argv)
+/* Reads the command, the flags before and after it, and the arguments. */
+static int read_words(struct cli *cli, int argc, char **argv)
 {
         bool only_arguments = false;
-        int r;
+        int command = 0, r;
 
-        cli->beam.length_penalty = 1;
-        r = find_command(cli, argc, argv);
-        for (int i = 2; i < argc && !r; i++) {
+        r = find_command(cli, argc, argv, &command);
+        for (int i = 1; i < argc && !r; i++) {
                 const char *given = argv[i];
 
+                if (i == command)
+                        continue;
                 if (only_arguments || *given != '-' || !given[1]) {
                         cli->arguments[cli->argument_count++] = given;
                 } else if (!strcmp(given, "--")) {
                         only_arguments = true;
-                } else if (!strcmp(given, "--help") || !strcmp(given, "-h")) {
+                } else if (is_help(given)) {
                         help(cli);
                         return -1;
                 } else {
                         r = read_flag(cli, argc, argv, &i);
                 }
         }
+        return r;
+}
+
+int cli_flags(struct cli *cli, int argc, char **argv)
+{
+        int r;
+
+        cli->beam.length_penalty = 1;
+        r = read_words(cli, argc, argv);
         if (!r && cli->command == CLI_TEMPLATE)
                 r = read_template_file(cli);
         if (!r && cli->messages && (cli->system || cli->argument_count)) {
@@ -402,11 +372,6 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 r = check_search(cli);
         if (!r && cli->generate.set & SMV_SET_LOGPROBS && !cli->json && !cli->best_of) {
                 say("--logprobs needs --json");
-                r = CLI_USAGE;
-        }
-        if (!r && cli->keep_s > SMV_KEEP_MS_MAX / 1000) {
-                say("--keep is %u seconds; it may be up to %u", cli->keep_s,
-                    SMV_KEEP_MS_MAX / 1000);
                 r = CLI_USAGE;
         }
         if (!r && cli->command == CLI_ATTACH)
@@ -421,6 +386,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         cli->beam.size = sizeof(cli->beam);
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
+        cli->generate.ignore_eos = cli->ignore_eos;
         cli->generate.keep_ms = cli->keep_s * 1000;
         return r;
 }

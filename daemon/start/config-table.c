@@ -15,6 +15,7 @@
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/model/load-way.h"
+#include "json/distance.h"
 #include "kernels/page.h"
 
 #define K          (UINT64_C(1) << 10)
@@ -131,50 +132,16 @@ const char *config_shown(const struct config_place *at, const char *name, char *
         return to;
 }
 
-/* Edit distance: letters to insert, delete or change to get from a to b; - counts as _. */
-static uint32_t distance(const char *a, size_t a_count, const char *b)
-{
-        uint32_t row[33];
-        size_t b_count = strlen(b);
-
-        if (a_count >= N(row) || b_count >= N(row))
-                return UINT32_MAX;
-        for (uint32_t j = 0; j <= b_count; j++)
-                row[j] = j;
-        for (uint32_t i = 1; i <= a_count; i++) {
-                uint32_t diagonal = row[0];
-
-                row[0] = i;
-                for (uint32_t j = 1; j <= b_count; j++) {
-                        char letter = a[i - 1] == '-' ? '_' : a[i - 1];
-                        uint32_t best = diagonal + (letter != b[j - 1]);
-
-                        diagonal = row[j];
-                        if (row[j] + 1 < best)
-                                best = row[j] + 1;
-                        if (row[j - 1] + 1 < best)
-                                best = row[j - 1] + 1;
-                        row[j] = best;
-                }
-        }
-        return row[b_count];
-}
-
 int config_refuse_name(const struct config_place *at, const char *name, size_t bytes)
 {
         const struct setting *nearest = NULL;
-        uint32_t best = 4; /* a name that differs more is no useful hint */
+        uint32_t best = DISTANCE_NONE;
         char as[48];
 
-        for (size_t i = 0; i < config_setting_count; i++) {
-                uint32_t d = distance(name, bytes, config_settings[i].name);
-
-                if (d < best && 2 * d <= strlen(config_settings[i].name) &&
-                    !(at->file && config_settings[i].use == FLAG_ONLY)) {
-                        best = d;
+        for (size_t i = 0; i < config_setting_count; i++)
+                if (!(at->file && config_settings[i].use == FLAG_ONLY) &&
+                    distance_is_hint(name, bytes, config_settings[i].name, &best))
                         nearest = &config_settings[i];
-                }
-        }
         return config_refuse(at, "there is no setting %s%.*s%s%s%s", at->file ? "" : "--",
                              (int)(bytes < 40 ? bytes : 40), name, nearest ? "; is " : "",
                              nearest ? config_shown(at, nearest->name, as, sizeof(as)) : "",

@@ -53,9 +53,9 @@ static void several_samples_are_printed_one_below_the_other(void **state)
         run_result_free(&ran);
 
         ran = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "-n", "65");
-        assert_int_equal(ran.status, 1);
+        assert_int_equal(ran.status, 2);
         assert_string_equal(ran.out, "");
-        assert_string_equal(ran.err, "samovar: n is 65; it may be up to 64\n");
+        assert_string_equal(ran.err, "samovar: -n is 65; it may be 1 to 64\n");
         run_result_free(&ran);
         fixture_stop(fixture);
 }
