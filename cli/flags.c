@@ -106,6 +106,9 @@ static void help(const struct cli *cli)
                                commands[i].arguments, commands[i].help);
         if (!(cli->command & (CLI_STATUS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
                 printf("Without arguments, or with -, it reads stdin.\n");
+        if (cli->command & CONVERSATION)
+                printf("If stdin is a pipe or a file, it follows the question, after an empty "
+                       "line.\n");
         if (cli->command == CLI_STATUS)
                 printf("The manual samovar(1) explains each key.\n");
         if (cli->command == CLI_TEMPLATE)
