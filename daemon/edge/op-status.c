@@ -30,13 +30,17 @@ struct snapshot {
         struct handles_sum handles;
         struct resumables_sum streams;
         double temperature, top_p, min_p;
-        const char *version, *model, *backend, *load_method;
+        double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
+        uint64_t weight_bytes;
+        const char *version, *model, *backend, *weights, *load_method;
         bool has_chat;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
 
 enum source {
         FROM_STATS,    /* a counter of struct stats */
+        FROM_TIMES,    /* a histogram of struct stats */
+        FROM_BOUNDS,   /* the bounds of all histograms */
         FROM_SERVED,   /* uint32_t, of struct served */
         FROM_SNAPSHOT, /* uint64_t, of struct snapshot */
         FROM_PROC,     /* the same; left out if /proc cannot be read */
@@ -53,6 +57,7 @@ struct key {
 };
 
 #define STATS(member)    FROM_STATS, offsetof(struct stats, member)
+#define TIMES(member)    FROM_TIMES, offsetof(struct stats, member)
 #define REAL(member)     FROM_REAL, offsetof(struct snapshot, member)
 #define SERVED(member)   FROM_SERVED, offsetof(struct served, member)
 #define SNAPSHOT(member) FROM_SNAPSHOT, offsetof(struct snapshot, member)
@@ -85,9 +90,26 @@ static const struct key work_keys[] = {
         { "threads",        PROC(threads),         "threads of the daemon" },
 };
 
+static const struct key rates_keys[] = {
+        { "tokens_out_per_s",      REAL(tokens_out_per_s),      "tokens generated a second, in the last ten seconds" },
+        { "tokens_in_per_s",       REAL(tokens_in_per_s),       "tokens of prompts computed a second, in the last ten seconds" },
+        { "mean_tokens_out_per_s", REAL(mean_tokens_out_per_s), "tokens generated a second of work (`busy_s`), since the start" },
+        { "busy_s",                REAL(busy_s),                "seconds in which a forward pass ran, since the start" },
+};
+
+static const struct key latency_keys[] = {
+        { "le",                          FROM_BOUNDS, 0,       "upper bounds of the buckets, in seconds" },
+        { "time_to_first_token_seconds", TIMES(first_token),   "from the request to its first token: `count` of them, their `sum` in seconds, and `buckets`: for each bound, how many took at most so long" },
+        { "inter_token_latency_seconds", TIMES(token_gap),     "the same between two tokens of a stream" },
+        { "request_queue_time_seconds",  TIMES(queue),         "the same from the request to the first step that has a row of it" },
+        { "e2e_request_latency_seconds", TIMES(total),         "the same from the request to its END" },
+};
+
 static const struct key model_keys[] = {
         { "name",       TEXT(model),             "name of the model, as requests name it" },
         { "backend",    TEXT(backend),           "where the model runs; with two backends, how many layers each has" },
+        { "weights",    TEXT(weights),           "type of most weights, as the file has them" },
+        { "bytes",      SNAPSHOT(weight_bytes),  "bytes of all weights in memory, without the padding of a backend" },
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
         { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
         { "context",    SERVED(context),         "positions that a sequence may have" },
@@ -172,6 +194,8 @@ static const struct section {
 } sections[] = {
         { "",            TO_EVERYBODY, daemon_keys,      COUNT_OF(daemon_keys),      "the daemon" },
         { "",            TO_OWNER,     work_keys,        COUNT_OF(work_keys),        "its work" },
+        { "rates",       TO_OWNER,     rates_keys,       COUNT_OF(rates_keys),       "how fast the daemon works" },
+        { "latency",     TO_OWNER,     latency_keys,     COUNT_OF(latency_keys),     "how long requests take, from the moment when the engine has them" },
         { "model",       TO_EVERYBODY, model_keys,       COUNT_OF(model_keys),       "the served model" },
         { "loading",     TO_EVERYBODY, loading_keys,     COUNT_OF(loading_keys),     "how far the weights are loaded" },
         { "blocks",      TO_EVERYBODY, blocks_keys,      COUNT_OF(blocks_keys),      "the KV pool" },
@@ -212,6 +236,19 @@ static const struct edge_resources *count_resources(struct edge *edge)
         return resources;
 }
 
+/* How fast the engine works; its counters are read one after the other, which is exact enough. */
+static void read_rates(const struct edge *edge, struct snapshot *to)
+{
+        const struct stats *stats = edge->conf.stats;
+        uint64_t now = sys_clock_ns(), started = edge->conf.started_ns;
+
+        to->tokens_in_per_s = rate_per_s(&stats->tokens_in_rate, now, started);
+        to->tokens_out_per_s = rate_per_s(&stats->tokens_out_rate, now, started);
+        to->busy_s = (double)counter_get(&stats->busy_ns) / 1e9;
+        if (to->busy_s > 0)
+                to->mean_tokens_out_per_s = (double)counter_get(&stats->tokens_out) / to->busy_s;
+}
+
 /* Reads the values that are members of the edge. */
 static void take_snapshot(struct edge *edge, struct snapshot *to)
 {
@@ -245,7 +282,10 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                         load_way_name((enum load_way)counter_get(&edge->conf.stats->load_way)),
                 .has_chat = !chat_refusal(served->chat),
                 .has_counts = !resources->result,
+                .weights = served->weights,
+                .weight_bytes = served->weight_bytes,
         };
+        read_rates(edge, to);
 }
 
 /*
@@ -360,6 +400,27 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 put_number(writer, name, value);
 }
 
+static void put_bounds(struct wire_writer *writer)
+{
+        wire_put_array(writer, HISTOGRAM_BOUNDS);
+        for (uint32_t i = 0; i < HISTOGRAM_BOUNDS; i++)
+                wire_put_float(writer, (double)histogram_bound_ns(i) / 1e9);
+}
+
+static void put_times(struct wire_writer *writer, const struct histogram *histogram)
+{
+        uint64_t counts[HISTOGRAM_BOUNDS];
+
+        wire_put_map(writer, 3);
+        put_number(writer, "count", histogram_read(histogram, counts));
+        wire_put_text(writer, "sum");
+        wire_put_float(writer, (double)counter_get(&histogram->sum_ns) / 1e9);
+        wire_put_text(writer, "buckets");
+        wire_put_array(writer, HISTOGRAM_BOUNDS);
+        for (uint32_t i = 0; i < HISTOGRAM_BOUNDS; i++)
+                wire_put_uint(writer, counts[i]);
+}
+
 static void put_key(struct wire_writer *writer, const struct edge *edge,
                     const struct snapshot *snapshot, const struct key *key)
 {
@@ -371,6 +432,12 @@ static void put_key(struct wire_writer *writer, const struct edge *edge,
         switch (key->source) {
         case FROM_STATS:
                 wire_put_uint(writer, counter_get((const counter *)(const void *)stats));
+                break;
+        case FROM_TIMES:
+                put_times(writer, (const struct histogram *)(const void *)stats);
+                break;
+        case FROM_BOUNDS:
+                put_bounds(writer);
                 break;
         case FROM_SERVED:
                 wire_put_uint(writer, *(const uint32_t *)(const void *)served);

@@ -24,6 +24,7 @@ struct engine {
         struct batch batches[DEPTH_MAX]; /* by plan number */
         /* numbers of the last plan that was launched or collected */
         uint64_t launched, collected;
+        uint64_t busy_from_ns;     /* while steps are in flight: busy_ns is counted up to here */
         uint32_t *tokens;          /* picks of one plan */
         struct request **requests; /* by number; NULL: no live request */
         struct channel **active;   /* channels with live requests */

@@ -6,6 +6,7 @@
 #include "daemon/engine/engine-state.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/sampler.h"
+#include "daemon/engine/timings.h"
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sys.h"
@@ -59,6 +60,7 @@ static void retire(struct engine *engine, struct request *request)
         uint32_t at = 0;
 
         learn_slot_time(engine, request);
+        timings_end(engine->conf.stats, request, engine_now(engine));
         engine->requests[request->number] = NULL;
         channel->retired++;
         engine_post_retired(engine, request);
@@ -185,16 +187,16 @@ static void launch(struct engine *engine)
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 struct request *request = plan->rows[i].sequence->request;
 
-                if (!request->first_row_ns) {
-                        request->first_row_ns = now;
-                        atomic_store_explicit(&request->has_begun, true, memory_order_relaxed);
-                }
+                timings_row(engine->conf.stats, request, now);
                 prompt_rows += plan->rows[i].position < request->prompt_count;
         }
         counter_add(&engine->conf.stats->steps, 1);
         counter_add(&engine->conf.stats->rows, plan->row_count);
         counter_add(&engine->conf.stats->tokens_in, prompt_rows);
+        rate_add(&engine->conf.stats->tokens_in_rate, now, prompt_rows);
 
+        if (engine->launched == engine->collected)
+                engine->busy_from_ns = now;
         batch_build(batch, plan);
         engine->launched = plan->number;
         r = model_forward(engine->conf.served->model, &batch->step);
@@ -203,7 +205,8 @@ static void launch(struct engine *engine)
 }
 
 /* Writes one row's token into the ring, unless its stream is over; then tells the scheduler. */
-static void take_result(struct engine *engine, const struct batch *batch, uint32_t want)
+static void take_result(struct engine *engine, const struct batch *batch, uint32_t want,
+                        uint64_t now_ns)
 {
         struct request *request = batch->want_sequences[want]->request;
         uint32_t row = batch->want[want], token = engine->tokens[want];
@@ -215,15 +218,9 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                 if (request->sampling.logprobs && verdict != SCHED_NUMERIC)
                         model_logprobs(engine->conf.served->model, batch->step.number, want,
                                        logprobs);
-                request->last_token_ns = engine_now(engine);
-                if (!request->first_token_ns)
-                        request->first_token_ns = request->last_token_ns;
+                timings_token(engine->conf.stats, request, now_ns);
                 verdict = publish_token(engine->publish, request, token, logprobs,
                                         batch->rows[row].position + 1, verdict);
-                counter_add(&engine->conf.stats->tokens_out, request->max_tokens > 0);
-                atomic_store_explicit(&request->tokens_made,
-                                      request_tokens_made(request) + (request->max_tokens > 0),
-                                      memory_order_relaxed);
         }
         engine_note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
                                                    .plan = batch->step.number,
@@ -236,6 +233,7 @@ static void collect(struct engine *engine)
 {
         uint64_t number = engine->collected + 1;
         const struct batch *batch = batch_of(engine, number);
+        uint64_t now;
         int r;
 
         r = engine->failed ? engine->failed
@@ -245,8 +243,11 @@ static void collect(struct engine *engine)
                 for (uint32_t i = 0; i < batch->step.want_count; i++)
                         engine->tokens[i] = PICK_NOT_FINITE;
         }
+        now = engine_now(engine);
+        counter_add(&engine->conf.stats->busy_ns, now - engine->busy_from_ns);
+        engine->busy_from_ns = now;
         for (uint32_t i = 0; i < batch->step.want_count; i++)
-                take_result(engine, batch, i);
+                take_result(engine, batch, i, now);
         engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
         engine->collected = number;
 }

@@ -33,12 +33,13 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
         const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
         struct kv_shape shape = kv_shape(traits, conf, &all);
-        struct model_bytes bytes = { .block = kv_page_bytes(&shape), .left = MODEL_BYTES_HOST };
+        struct model_bytes bytes = { .weights = tensor_table_taken_bytes(table),
+                                     .block = kv_page_bytes(&shape),
+                                     .left = MODEL_BYTES_HOST };
 
         for (uint32_t i = 0; i < table->count; i++) {
                 uint64_t piece = tensor_taken_bytes(&table->tensors[i]);
 
-                bytes.weights += piece;
                 piece = piece < WEIGHTS_PIECE_MAX ? piece : WEIGHTS_PIECE_MAX;
                 if (bytes.loading < piece * WEIGHTS_BUFFERS_MAX)
                         bytes.loading = piece * WEIGHTS_BUFFERS_MAX;

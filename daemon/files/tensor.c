@@ -76,3 +76,29 @@ const struct tensor *tensor_table_find(const struct tensor_table *table, const c
 
         return found ? *found : NULL;
 }
+
+uint64_t tensor_table_taken_bytes(const struct tensor_table *table)
+{
+        uint64_t bytes = 0;
+
+        for (uint32_t i = 0; i < table->count; i++)
+                bytes += tensor_taken_bytes(&table->tensors[i]);
+        return bytes;
+}
+
+enum row_type tensor_table_main_type(const struct tensor_table *table)
+{
+        uint64_t numbers[ROW_TYPE_N] = { 0 };
+        unsigned most = 0;
+
+        for (uint32_t i = 0; i < table->count; i++) {
+                const struct tensor *tensor = &table->tensors[i];
+
+                if (!tensor->unserved)
+                        numbers[tensor->type] += (uint64_t)tensor->rows * tensor->columns;
+        }
+        for (unsigned type = 1; type < ROW_TYPE_N; type++)
+                if (numbers[type] > numbers[most])
+                        most = type;
+        return (enum row_type)most;
+}

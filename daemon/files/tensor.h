@@ -69,4 +69,9 @@ void tensor_table_by_place(struct tensor_table *table);
 const struct tensor *tensor_table_by_name(struct tensor_table *table);
 const struct tensor *tensor_table_find(const struct tensor_table *table, const char *name);
 
+/* Bytes of all tensors as a backend takes them. */
+uint64_t tensor_table_taken_bytes(const struct tensor_table *table);
+/* The type that most numbers of the table have, of those that a backend takes. */
+enum row_type tensor_table_main_type(const struct tensor_table *table);
+
 #endif

@@ -1,9 +1,16 @@
 /*
- * Counters that one thread updates and the loop shows in `status`.
+ * Counters, histograms and rates that one thread updates and the loop shows in `status`.
  *
  * Every field has one writer, named below.  Values read together are a consistent snapshot only
  * when nothing changes, which is enough to check that nothing leaked.  The counters are relaxed
  * atomics: no other memory is ordered by them.
+ *
+ * A histogram counts durations.  All histograms have the same bounds, five for each power of ten
+ * from 0.1 ms to 1000 s.  A reader gets cumulative counts, as Prometheus wants them.
+ *
+ * A rate counts events of the last seconds.  Each slot has the events of one second, and that
+ * second beside them, so the writer needs no timer to begin a new second, and an idle daemon stays
+ * asleep.
  */
 #ifndef DAEMON_IPC_STATS_H
 #define DAEMON_IPC_STATS_H
@@ -12,6 +19,18 @@
 #include <stdint.h>
 
 typedef _Atomic uint64_t counter;
+
+#define HISTOGRAM_BOUNDS 36u
+struct histogram {
+        counter sum_ns;
+        counter buckets[HISTOGRAM_BOUNDS + 1]; /* each for itself; the last has no upper bound */
+};
+
+#define RATE_WINDOW_S 10u
+#define RATE_SLOTS    16u /* more than the window, so that no slot that is read is written again */
+struct rate {
+        counter slots[RATE_SLOTS]; /* by second: its number (high half) and its events */
+};
 
 struct stats {
         /* written by the engine */
@@ -23,6 +42,9 @@ struct stats {
         /* running average of the time that a request has its slot */
         counter slot_ns;
         counter prompt_row_ns, prompt_far_ns; /* as in sched_counts */
+        counter busy_ns;                      /* time in which at least one step was in flight */
+        struct rate tokens_in_rate, tokens_out_rate;
+        struct histogram first_token, token_gap, queue, total;
         /* load_total: written by main before the threads start */
         counter load_bytes, load_total, load_way;
         counter pings_taken;
@@ -48,5 +70,18 @@ static inline uint64_t counter_get(const counter *c)
 {
         return atomic_load_explicit(c, memory_order_relaxed);
 }
+
+/* Durations up to this many nanoseconds, and longer than the bound before, are in this bucket. */
+uint64_t histogram_bound_ns(uint32_t bucket);
+void histogram_add(struct histogram *histogram, uint64_t ns); /* only the writer's thread */
+/*
+ * ret_counts[i]: durations up to bound i, with all shorter ones.  Returns the count of all
+ * durations.
+ */
+uint64_t histogram_read(const struct histogram *histogram, uint64_t ret_counts[HISTOGRAM_BOUNDS]);
+
+void rate_add(struct rate *rate, uint64_t now_ns, uint64_t events); /* only the writer's thread */
+/* Events a second in the last RATE_WINDOW_S seconds, or since `started_ns` if that is later. */
+double rate_per_s(const struct rate *rate, uint64_t now_ns, uint64_t started_ns);
 
 #endif

@@ -209,6 +209,13 @@ int model_setup_path(struct model_setup *setup)
         return error_pass(setup->config->model ? split_model(setup) : take_shipped(setup));
 }
 
+static void note_weights(const struct tensor_table *table, struct served *served)
+{
+        snprintf(served->weights, sizeof(served->weights), "%s",
+                 row_type_name(tensor_table_main_type(table)));
+        served->weight_bytes = tensor_table_taken_bytes(table);
+}
+
 int model_setup_checkpoint(struct model_setup *setup)
 {
         char what[256];
@@ -218,7 +225,10 @@ int model_setup_checkpoint(struct model_setup *setup)
         if (r)
                 return r;
         r = checkpoint_open(setup->path, &setup->checkpoint, what, sizeof(what));
-        return r ? model_setup_fail(setup, setup->path, what, r) : 0;
+        if (r)
+                return model_setup_fail(setup, setup->path, what, r);
+        note_weights(checkpoint_tensors(setup->checkpoint), &setup->served);
+        return 0;
 }
 
 int model_setup_traits(struct model_setup *setup)
