@@ -2,12 +2,12 @@
  * The samovar command: libsamovar for people and shells.
  *
  * main.c connects and runs the command.  flags.c reads the command line, flag-values.c the values
- * of flags, and input.c the input.
- * generate.c streams answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in
- * the columns of columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a
- * daemon.  conversation.c makes messages, and render-template.c renders them with the template of
- * a file.  status.c prints a table, stats.c prints the cost of a stream, and loading.c shows a bar
- * while the model loads.  screen.c writes, and private-daemon.c runs a private samovard.
+ * of flags, and input.c the input.  generate.c streams answers, beams.c does beam search, and
+ * fork-demo.c demonstrates a fork, in the columns of columns.c.  tokenize.c tokenizes, detokenizes,
+ * and renders templates with a daemon.  conversation.c makes messages, and render-template.c
+ * renders them with the template of a file.  status.c shows what the daemon does, models.c what it
+ * serves; stats.c prints the cost of a stream, and loading.c shows a bar while the model loads.
+ * screen.c writes, and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -40,6 +40,7 @@ enum cli_command {
         CLI_TEMPLATE = 1 << 6,
         CLI_ATTACH = 1 << 7,
         CLI_FORK_DEMO = 1 << 8,
+        CLI_MODELS = 1 << 9,
 };
 
 struct cli {
@@ -47,7 +48,8 @@ struct cli {
         enum cli_command command;
         const char *socket;
         const char *model; /* a model's name, or a file for a private daemon */
-        bool json, any_uid, stats, ignore_eos;
+        bool json, any_uid, stats, ignore_eos, all;
+        double watch_s; /* status: seconds until it is shown again; 0: it is shown once */
         enum smv_transport transport;
         struct smv_generate generate;
         struct smv_beam beam; /* width 0: no beam search */
@@ -115,6 +117,7 @@ int cli_render_template(struct cli *cli);
 /* True if the first argument of `template` names a file.  If it has blanks, the file must exist. */
 bool template_is_file(const char *word);
 int cli_status(struct cli *cli);
+int cli_models(struct cli *cli);
 
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
 void cli_say_stats(struct cli *cli, const struct smv_event *end);

@@ -17,7 +17,7 @@
 #define CONVERSATION (CLI_ASK | CLI_TEMPLATE)
 #define STREAM       (GENERATE | CLI_ATTACH)
 #define SAMPLING     (GENERATE | CLI_FORK_DEMO)
-#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | CLI_STATUS)
+#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | CLI_STATUS | CLI_MODELS)
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -33,7 +33,8 @@ static const struct {
         { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "attach",     CLI_ATTACH,     "ID",          "continue to read a stream that was started with --keep" },
-        { "status",     CLI_STATUS,     "",            "print the state and the counters of the daemon" },
+        { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom" },
+        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, and whether this machine can serve it" },
 };
@@ -81,6 +82,8 @@ static const struct flag flags[] = {
         { "--json",      NULL,   ALL & ~CLI_FORK_DEMO, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
         { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how much of the prompt was cached, why not more, and the times" },
+        { "--all",       NULL,   CLI_STATUS, FLAG_SWITCH, offsetof(struct cli, all),                 0, "print every count, one a line" },
+        { "--watch",     "[SECONDS]", CLI_STATUS, FLAG_SECONDS, offsetof(struct cli, watch_s),       0, "show it again every SECONDS, by default every second, until ^C" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },
         { "--transport", "HOW", SAMPLING, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
 };
@@ -104,13 +107,13 @@ static void help(const struct cli *cli)
                 if (commands[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
                                commands[i].arguments, commands[i].help);
-        if (!(cli->command & (CLI_STATUS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
+        if (!(cli->command & (CLI_STATUS | CLI_MODELS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command & CONVERSATION)
                 printf("If stdin is a pipe or a file, it follows the question, after an empty "
                        "line.\n");
         if (cli->command == CLI_STATUS)
-                printf("The manual samovar(1) explains each key.\n");
+                printf("The manual samovar(1) explains each key of --all and --json.\n");
         if (cli->command == CLI_TEMPLATE)
                 printf("With a FILE (a template, a model, a tokenizer_config.json) no running "
                        "daemon is "
@@ -379,8 +382,8 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         }
         if (!r && cli->command == CLI_ATTACH)
                 r = read_resume_id(cli);
-        if (!r && cli->command == CLI_STATUS && cli->argument_count) {
-                say("status takes no argument");
+        if (!r && cli->command & (CLI_STATUS | CLI_MODELS) && cli->argument_count) {
+                say("%s takes no argument", cli->name);
                 r = CLI_USAGE;
         }
         /* Commands with one short answer need no shared memory. */

@@ -93,6 +93,8 @@ static int run(struct cli *cli)
                 return cli_detokenize(cli);
         case CLI_STATUS:
                 return cli_status(cli);
+        case CLI_MODELS:
+                return cli_models(cli);
         case CLI_TEMPLATE:
                 return cli_template(cli);
         case CLI_ATTACH:
@@ -108,7 +110,7 @@ static bool needs_input(const struct cli *cli)
 {
         if (cli->command == CLI_FORK_DEMO)
                 return cli->argument_count; /* without words it uses its own beginning */
-        return !(cli->command & (CLI_STATUS | CLI_ATTACH)) && !cli->messages;
+        return !(cli->command & (CLI_STATUS | CLI_MODELS | CLI_ATTACH)) && !cli->messages;
 }
 
 /* Runs a command that needs a daemon: the service, or a private one. */

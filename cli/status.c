@@ -1,93 +1,71 @@
 /*
- * status: prints the daemon's JSON as a table: one line per value, named by its path.
- *
- * The JSON comes from our own library.  It has no white space, and characters that a
- * terminal must not see are escaped; walk() relies on that.
+ * status: asks the daemon, and prints one screen, all counts, or JSON; with --watch again and
+ * again.
  */
-#include "cli/cli.h"
+#include "cli/status.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#define PATH_BYTES 256
+#include "json/reader.h"
 
-struct table {
-        const char *at;
-        char path[PATH_BYTES];
-        int width; /* of the longest path; the first walk() measures it */
-        bool print;
-};
+#define VALUES_MAX (1u << 20) /* of a reply: a thousand users have 20 each */
 
-/* `at` is at a string's opening quote.  Returns the place after its closing quote. */
-static const char *string_end(const char *at)
+/* The terminal's size, less a line for the prompt of the shell. */
+static struct status_size screen_size(void)
 {
-        for (at++; *at && *at != '"'; at++)
-                if (*at == '\\' && at[1])
-                        at++;
-        return *at ? at + 1 : at;
+        struct winsize size;
+
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_row < 2 || size.ws_col < 20)
+                return (struct status_size){ .rows = 23, .columns = 80 };
+        return (struct status_size){ .rows = size.ws_row - 1u, .columns = size.ws_col };
 }
 
-static void print_value(struct table *table, const char *value, size_t bytes)
+/* Appends the lines; before each end of a line it clears what an earlier screen left there. */
+static int redraw(const struct bytes *lines, struct bytes *to)
 {
-        int width = (int)strlen(table->path);
+        int r = bytes_add(to, "\x1b[H", 3);
 
-        if (table->print)
-                printf("%-*s  %.*s\n", table->width, table->path, (int)bytes, value);
-        else if (width > table->width)
-                table->width = width;
-}
-
-static void walk(struct table *table);
-
-static void walk_member(struct table *table, bool keyed, unsigned index)
-{
-        size_t parent = strlen(table->path);
-        const char *dot = parent ? "." : "", *key = table->at;
-
-        if (keyed) {
-                table->at = string_end(key);
-                snprintf(table->path + parent, PATH_BYTES - parent, "%s%.*s", dot,
-                         (int)(table->at - key) - 2, key + 1);
-                table->at++; /* the colon */
-        } else {
-                snprintf(table->path + parent, PATH_BYTES - parent, "%s%u", dot, index);
+        for (size_t at = 0, end; !r && at < lines->count; at = end + 1) {
+                end = at + (size_t)((char *)memchr(lines->at + at, '\n', lines->count - at) -
+                                    (lines->at + at));
+                r = bytes_add(to, lines->at + at, end - at);
+                if (!r)
+                        r = bytes_add(to, "\x1b[K\n", 4);
         }
-        walk(table);
-        table->path[parent] = '\0';
+        return r ? r : bytes_add(to, "\x1b[J", 3);
 }
 
-/* Walks a value of any type.  Recursion is fine: the library has limited the depth. */
-static void walk(struct table *table)
+static int print_screen(const struct cli *cli, const char *json)
 {
-        const char *value = table->at;
-        bool keyed = *value == '{';
-        size_t bytes;
+        bool draws = cli->watch_s > 0 && isatty(STDOUT_FILENO);
+        struct bytes lines = { 0 }, out = { 0 };
+        struct json_document *status = NULL;
+        char why[128];
+        int r;
 
-        if (*value == '"') {
-                table->at = string_end(value);
-                print_value(table, value + 1, (size_t)(table->at - value) - 2);
-        } else if (keyed || *value == '[') {
-                if (value[1] == '}' || value[1] == ']') {
-                        table->at += 2;
-                        print_value(table, "-", 1);
-                        return;
-                }
-                for (unsigned i = 0; *table->at && *table->at != '}' && *table->at != ']'; i++) {
-                        table->at++; /* the bracket or the comma */
-                        walk_member(table, keyed, i);
-                }
-                if (*table->at)
-                        table->at++;
-        } else {
-                bytes = strcspn(value, ",]}");
-                table->at += bytes;
-                print_value(table, value, bytes);
-        }
+        r = json_parse(json, strlen(json), VALUES_MAX, &status, why, sizeof(why));
+        if (!r)
+                r = status_make_screen(status, screen_size(), &lines);
+        if (!r && draws)
+                r = redraw(&lines, &out);
+        if (r)
+                say("cannot show the status: %s", r == -EINVAL ? why : strerror(-r));
+        r = r       ? CLI_FAILED
+            : draws ? screen_raw(out.at, out.count)
+                    : screen_raw(lines.at, lines.count);
+        bytes_deinit(&lines);
+        bytes_deinit(&out);
+        json_free(status);
+        return r;
 }
 
-int cli_status(struct cli *cli)
+static int print_once(struct cli *cli)
 {
-        struct table table = { 0 };
         const char *json;
         int r;
 
@@ -98,11 +76,25 @@ int cli_status(struct cli *cli)
                 r = screen_raw(json, strlen(json));
                 return r ? r : screen_raw("\n", 1);
         }
-
-        table.at = json;
-        walk(&table);
-        table.at = json;
-        table.print = true;
-        walk(&table);
+        if (!cli->all)
+                return print_screen(cli, json);
+        status_print_all(json);
         return fflush(stdout) ? CLI_FAILED : CLI_GOOD;
+}
+
+int cli_status(struct cli *cli)
+{
+        bool draws = !cli->json && !cli->all && isatty(STDOUT_FILENO);
+        int r = print_once(cli);
+
+        if (!cli->watch_s)
+                return r;
+        while (!r) {
+                poll(NULL, 0, (int)(cli->watch_s * 1000));
+                if (!draws && !cli->json)
+                        r = screen_raw("\n", 1);
+                if (!r)
+                        r = print_once(cli);
+        }
+        return r;
 }

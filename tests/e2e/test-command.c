@@ -380,20 +380,6 @@ static void stats_show_the_leading_blank_of_a_token(void **state)
         fixture_stop(fixture);
 }
 
-static void status_prints_a_table(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-        struct run_result ran;
-
-        START_DAEMON(fixture, "--threads", "1");
-        ran = RUN(fixture, NULL, SAMOVAR, "status");
-        assert_int_equal(ran.status, 0);
-        assert_non_null(strstr(ran.out, "blocks.in_use"));
-        assert_non_null(strstr(ran.out, "users.0.connections"));
-        run_result_free(&ran);
-        fixture_stop(fixture);
-}
-
 /* A samovard that writes its arguments down instead of serving. */
 static void note_arguments(const struct daemon_fixture *fixture, char *script, char *noted,
                            size_t bytes)
@@ -618,7 +604,6 @@ int main(void)
                 DAEMON_TEST(ask_warns_that_the_model_has_no_template),
                 DAEMON_TEST(stats_show_where_the_prompt_left_the_cache),
                 DAEMON_TEST(stats_show_the_leading_blank_of_a_token),
-                DAEMON_TEST(status_prints_a_table),
                 DAEMON_TEST(a_private_daemon_ends_with_its_command),
                 DAEMON_TEST(a_private_daemon_is_sized_by_the_request),
                 DAEMON_TEST(without_a_daemon_the_command_says_how_to_start_it),
