@@ -1,0 +1,144 @@
+/*
+ * contrib/run, in a tree of its own with the programs of this build: packages and compilers are
+ * left alone.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/raw-client.h"
+
+/* Makes the tree, with two models that differ in their names only. */
+static void make_tree(const struct daemon_fixture *fixture)
+{
+        char command[2048];
+        struct run_result ran;
+
+        snprintf(
+                command, sizeof(command),
+                "set -e; cd %s; mkdir -p contrib/dev bin build/cli build/daemon; cp %s/contrib/run "
+                "contrib; for stub in contrib/dev/deps bin/meson; do printf '#!/bin/sh\\n' >$stub; "
+                "chmod 755 $stub; done; touch build/build.ninja; ln -s %s build/cli/samovar; "
+                "ln -s %s build/daemon/samovard; for name in first second; do ln -s %s $name.gguf; "
+                "done",
+                fixture->directory, env_path("SOURCES"), env_path("SAMOVAR"), env_path("SAMOVARD"),
+                env_path("TOY_MODEL"));
+        ran = RUN(fixture, NULL, "/bin/sh", "-c", command);
+        assert_string_equal(ran.err, "");
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+}
+
+/* Runs the script in its tree, with these words of a shell. */
+static struct run_result run_script(const struct daemon_fixture *fixture, const char *words)
+{
+        char command[512];
+
+        snprintf(command, sizeof(command), "cd %s; PATH=$PWD/bin:$PATH contrib/run %s",
+                 fixture->directory, words);
+        return RUN(fixture, NULL, "/bin/sh", "-c", command);
+}
+
+static const char *last_line(char *text)
+{
+        char *end = text + strlen(text) - 1, *line;
+
+        assert_true(end > text && *end == '\n');
+        *end = '\0';
+        line = strrchr(text, '\n');
+        return line ? line + 1 : text;
+}
+
+static void help_and_wrong_flags_start_nothing(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        make_tree(fixture);
+        ran = run_script(fixture, "--help");
+        assert_int_equal(ran.status, 0);
+        assert_memory_equal(ran.out, "usage: contrib/run [--model FILE] QUESTION...\n", 46);
+        assert_string_equal(ran.err, "");
+        run_result_free(&ran);
+        ran = run_script(fixture, "");
+        assert_int_equal(ran.status, 2);
+        run_result_free(&ran);
+        ran = run_script(fixture, "--modle first.gguf Hi");
+        assert_int_equal(ran.status, 2);
+        assert_non_null(strstr(ran.err, "there is no flag --modle"));
+        run_result_free(&ran);
+        ran = run_script(fixture, "--model third.gguf Hi");
+        assert_int_equal(ran.status, 2);
+        assert_non_null(strstr(ran.err, "--model is third.gguf; there is no such file"));
+        run_result_free(&ran);
+        assert_int_equal(access(fixture->socket, F_OK), -1);
+        assert_no_process_left();
+}
+
+/* Expects that the daemon serves the first model, and returns its process. */
+static pid_t expect_first(const struct run_result *ran)
+{
+        const char *at = strstr(ran->err, "samovard serves first and keeps running (process ");
+
+        assert_int_equal(ran->status, 0);
+        assert_non_null(at);
+        return (pid_t)strtol(strstr(at, "(process ") + strlen("(process "), NULL, 10);
+}
+
+static void serves_the_model_and_ends_with_the_next_command(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char line[512], wanted[512];
+        struct run_result ran;
+        pid_t daemon;
+
+        make_tree(fixture);
+        ran = run_script(fixture, "--model first.gguf Once upon");
+        daemon = expect_first(&ran);
+        assert_true(ran.out_bytes > 0);
+        snprintf(wanted, sizeof(wanted), "%s/build/cli/samovar --socket %s ask ",
+                 fixture->directory, fixture->socket);
+        snprintf(line, sizeof(line), "%s", last_line(ran.err));
+        assert_memory_equal(line, wanted, strlen(wanted));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, "/bin/sh", "-c", line);
+        assert_int_equal(ran.status, 0);
+        assert_true(ran.out_bytes > 0);
+        run_result_free(&ran);
+
+        /* The same model, or none: that daemon answers. */
+        ran = run_script(fixture, "--model=./first.gguf Once");
+        assert_int_equal(expect_first(&ran), daemon);
+        run_result_free(&ran);
+        ran = run_script(fixture, "Once");
+        assert_int_equal(expect_first(&ran), daemon);
+        run_result_free(&ran);
+
+        ran = run_script(fixture, "--model second.gguf Once");
+        assert_int_equal(ran.status, 1);
+        assert_string_equal(ran.out, "");
+        snprintf(wanted, sizeof(wanted), "a daemon that serves first runs at %s (process %d).\n",
+                 fixture->socket, (int)daemon);
+        assert_non_null(strstr(ran.err, wanted));
+        snprintf(wanted, sizeof(wanted), "stop it with  kill %d ", (int)daemon);
+        assert_non_null(strstr(ran.err, wanted));
+        run_result_free(&ran);
+
+        kill(daemon, SIGTERM);
+        assert_int_equal(await_process(daemon), 0);
+        assert_no_process_left();
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                DAEMON_TEST(help_and_wrong_flags_start_nothing),
+                DAEMON_TEST(serves_the_model_and_ends_with_the_next_command),
+        };
+
+        require_env_paths(
+                (const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL", "SOURCES", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
