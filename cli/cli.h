@@ -137,7 +137,7 @@ bool daemon_is_file(const char *model);
  */
 int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
-int daemon_inspect(const char *model);
+int daemon_inspect(const char *model, bool json);
 /*
  * Starts a samovard that renders `messages`: a file, or "-" for its stdin.  If `in` is not -1, it
  * becomes that stdin.  Returns 0, a descriptor with its output, and its pid; or an exit status.

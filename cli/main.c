@@ -79,7 +79,7 @@ static int connect_service(struct cli *cli)
 static int run_inspect(struct cli *cli)
 {
         if (cli->argument_count == 1)
-                return daemon_inspect(cli->arguments[0]);
+                return daemon_inspect(cli->arguments[0], cli->json);
         say("inspect takes one path: a GGUF file, a safetensors file, or a folder");
         return CLI_USAGE;
 }

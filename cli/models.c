@@ -10,7 +10,7 @@
 #define VALUES_MAX (1u << 20)
 
 struct model {
-        const char *name, *weights;
+        const char *name, *quantisation;
         uint64_t bytes, context, vocab;
         bool chat;
 };
@@ -20,8 +20,8 @@ static struct model read_model(const struct json_document *status)
 {
         uint32_t map = json_member(status, 0, "model");
         const char *name = json_string(status, json_member(status, map, "name"), NULL);
-        const char *weights = json_string(status, json_member(status, map, "weights"), NULL);
-        struct model model = { .name = name ? name : "?", .weights = weights ? weights : "?" };
+        const char *type = json_string(status, json_member(status, map, "quantisation"), NULL);
+        struct model model = { .name = name ? name : "?", .quantisation = type ? type : "?" };
 
         json_whole(status, json_member(status, map, "bytes"), &model.bytes);
         json_whole(status, json_member(status, map, "context"), &model.context);
@@ -48,8 +48,8 @@ static int print_json(const struct model *model)
         put_number(&json, ",\"context\":", model->context);
         put_number(&json, ",\"vocab\":", model->vocab);
         json_write_raw(&json, model->chat ? ",\"chat\":true" : ",\"chat\":false");
-        json_write_raw(&json, ",\"weights\":");
-        json_write_text(&json, model->weights, strlen(model->weights));
+        json_write_raw(&json, ",\"quantisation\":");
+        json_write_text(&json, model->quantisation, strlen(model->quantisation));
         put_number(&json, ",\"bytes\":", model->bytes);
         json_write_raw(&json, "}]}\n");
         r = json_write_end(&json);
@@ -69,9 +69,10 @@ static int print_table(const struct model *model)
         snprintf(text, sizeof(text),
                  "%-24s %-8s %10s %8s %10s  %-4s  %s\n%-24s %-8s %6.1f MiB %8llu %10llu  %-4s  "
                  "yes\n",
-                 "name", "weights", "size", "context", "vocabulary", "chat", "default", model->name,
-                 model->weights, (double)model->bytes / 1048576, (unsigned long long)model->context,
-                 (unsigned long long)model->vocab, model->chat ? "yes" : "no");
+                 "name", "type", "size", "context", "vocabulary", "chat", "default", model->name,
+                 model->quantisation, (double)model->bytes / 1048576,
+                 (unsigned long long)model->context, (unsigned long long)model->vocab,
+                 model->chat ? "yes" : "no");
         screen_open(&screen);
         r = screen_text(&screen, text, strlen(text));
         return r ? r : screen_close(&screen);

@@ -84,12 +84,13 @@ static void run_child(const char *program, const char *model, uint32_t sequences
         _exit(127);
 }
 
-int daemon_inspect(const char *model)
+int daemon_inspect(const char *model, bool json)
 {
         char program[PATH_MAX + 32];
 
         find_program(program, sizeof(program));
-        execlp(program, program, "--inspect", "--model", model, (char *)NULL);
+        execlp(program, program, "--inspect", "--model", model, json ? "--json" : (char *)NULL,
+               (char *)NULL);
         say("cannot run %s: %s", program, strerror(errno));
         return CLI_FAILED;
 }

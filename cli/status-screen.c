@@ -174,7 +174,7 @@ static void add_daemon(struct making *m)
         add_line(m, "samovard   %s, process %.0f, up %s", text(m, 0, "version"),
                  top_number(m, "pid"), uptime_text((uint64_t)top_number(m, "uptime_s"), up));
         add_line(m, "model      %s (%s, %s), context %.0f%s", text(m, model, "name"),
-                 text(m, model, "weights"), bytes_text(number(m, "model", "bytes"), size),
+                 text(m, model, "quantisation"), bytes_text(number(m, "model", "bytes"), size),
                  number(m, "model", "context"), chat ? ", chat" : "");
         add_line(m, "backend    %s", text(m, model, "backend"));
         if (loaded < total)

@@ -32,7 +32,7 @@ struct snapshot {
         double temperature, top_p, min_p;
         double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
         uint64_t weight_bytes;
-        const char *version, *model, *backend, *weights, *load_method;
+        const char *version, *model, *backend, *quantisation, *load_method;
         bool has_chat;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
@@ -108,7 +108,7 @@ static const struct key latency_keys[] = {
 static const struct key model_keys[] = {
         { "name",       TEXT(model),             "name of the model, as requests name it" },
         { "backend",    TEXT(backend),           "where the model runs; with two backends, how many layers each has" },
-        { "weights",    TEXT(weights),           "type of most weights, as the file has them" },
+        { "quantisation", TEXT(quantisation),    "type of most weights, as the file has them" },
         { "bytes",      SNAPSHOT(weight_bytes),  "bytes of all weights in memory, without the padding of a backend" },
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
         { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
@@ -282,7 +282,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                         load_way_name((enum load_way)counter_get(&edge->conf.stats->load_way)),
                 .has_chat = !chat_refusal(served->chat),
                 .has_counts = !resources->result,
-                .weights = served->weights,
+                .quantisation = served->quantisation,
                 .weight_bytes = served->weight_bytes,
         };
         read_rates(edge, to);

@@ -22,7 +22,7 @@ struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
         /* the backends that compute it and their shares of the layers, for people */
         char backend[96];
-        char weights[16];      /* the type of most weights, for people */
+        char quantisation[16]; /* the type of most weights, for people */
         uint64_t weight_bytes; /* of all weights, as a backend takes them */
         uint32_t references;
         uint32_t context; /* positions that a sequence may have here: traits.context or --ctx */

@@ -92,7 +92,7 @@ const struct setting config_settings[] = {
         { "inspect",             KIND_SWITCH, AT(inspect),             "no",    0, 0, { NULL }, FLAG_ONLY, "print what the model is and whether this machine can serve it, exit" },
         { "template",            KIND_SWITCH, AT(preview),             "no",    0, 0, { NULL }, FLAG_ONLY, "print the prompt that the chat template of the model, or of a file, makes of --messages, exit" },
         { "messages",            KIND_TEXT,   AT(messages),            NULL,    0, 0, { "FILE" }, FLAG_ONLY, "a conversation in JSON, for --template; -: stdin" },
-        { "json",                KIND_SWITCH, AT(json),                "no",    0, 0, { NULL }, FLAG_ONLY, "--template prints JSON, which marks the text that came from the messages" },
+        { "json",                KIND_SWITCH, AT(json),                "no",    0, 0, { NULL }, FLAG_ONLY, "--inspect and --template print JSON; that of --template marks the text that came from the messages" },
         { "help",                KIND_SWITCH, AT(help),                "no",    0, 0, { NULL }, FLAG_ONLY, "print this help" },
         { "version",             KIND_SWITCH, AT(version),             "no",    0, 0, { NULL }, FLAG_ONLY, "print the version" },
 };

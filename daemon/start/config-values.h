@@ -32,7 +32,7 @@ struct config {
         bool inspect;       /* print what the model is and whether it can be served, exit */
         bool preview;       /* render `messages` with its chat template, exit */
         char *messages;     /* a JSON file, or "-" */
-        bool json;          /* output format of preview */
+        bool json;          /* output format of inspect and preview */
         bool help, version; /* print it and exit; nothing else was checked */
         char *file;         /* the config file that was read; NULL: none */
         bool replace;       /* take the socket from the daemon that has it */

@@ -7,122 +7,11 @@
 #include "daemon/base/errtext.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/files/scales.h"
+#include "daemon/start/inspection.h"
 #include "daemon/text/chat.h"
 #include "kernels/cpu/cgroup-limits.h"
 
-static void print_bytes(FILE *to, uint64_t bytes)
-{
-        static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
-        double count = (double)bytes / 1024;
-        unsigned unit = 0;
-
-        for (; count >= 1000 && unit < 3; unit++)
-                count /= 1024;
-        fprintf(to, "%.1f %s", count, units[unit]);
-}
-
-/* ---- the files ---- */
-
-static const char *architecture_of(const struct model_setup *setup)
-{
-        const struct gguf *gguf = checkpoint_gguf(setup->checkpoint);
-        const struct json_document *config = checkpoint_config(setup->checkpoint);
-        const char *name = NULL;
-        size_t bytes;
-
-        if (gguf)
-                name = gguf_string(gguf, "general.architecture");
-        else if (config)
-                name = json_string(config,
-                                   json_first(config, json_member(config, 0, "architectures")),
-                                   &bytes);
-        return name ? name : "an architecture without a name";
-}
-
-/* Each type with its bytes, including scales; then tensors that no backend takes. */
-static void print_types(const struct tensor_table *table, FILE *to)
-{
-        uint64_t bytes[ROW_TYPE_N] = { 0 };
-        const struct tensor *unserved = NULL;
-        uint32_t others = 0;
-        const char *between = ": ";
-
-        for (uint32_t i = 0; i < table->count; i++) {
-                const struct tensor *tensor = &table->tensors[i];
-
-                if (!tensor->unserved) {
-                        bytes[tensor->type] += tensor->bytes;
-                        if (tensor->scales)
-                                bytes[tensor->type] += tensor->scales->tensor.bytes;
-                        continue;
-                }
-                unserved = unserved ? unserved : tensor;
-                others++;
-        }
-        for (unsigned type = 0; type < ROW_TYPE_N; type++) {
-                if (!bytes[type])
-                        continue;
-                fprintf(to, "%s%s ", between, row_type_name((enum row_type)type));
-                print_bytes(to, bytes[type]);
-                between = ", ";
-        }
-        if (others)
-                fprintf(to, "%s%" PRIu32 " that are not taken (%s: %s)", between, others,
-                        shown(unserved->name).text, unserved->unserved);
-}
-
-static void print_files(const struct model_setup *setup, FILE *to)
-{
-        const struct tensor_table *table = checkpoint_tensors(setup->checkpoint);
-
-        fprintf(to, "file        %s, %s, %" PRIu32 " tensors",
-                checkpoint_gguf(setup->checkpoint) ? "GGUF" : "safetensors",
-                shown(architecture_of(setup)).text, table->count);
-        print_types(table, to);
-        fprintf(to, "\n");
-}
-
-/* ---- the model ---- */
-
-static void print_model(const struct traits *t, FILE *to)
-{
-        fprintf(to,
-                "model       %" PRIu32 " layers, width %" PRIu32 ", %" PRIu32 " heads of %" PRIu32
-                " (%" PRIu32 " of K and V), ffn %" PRIu32 ", vocabulary %" PRIu32
-                ", context %" PRIu32 "%s\n",
-                t->layers, t->width, t->heads, t->head_dim, t->kv_heads, t->ffn, t->vocab,
-                t->context, t->tied ? ", head tied" : "");
-}
-
-static void print_tokenizer(const struct model_setup *setup, FILE *to)
-{
-        static const char *const kinds[] = {
-                [VOCABULARY_BYTES] = "bytes",
-                [VOCABULARY_BYTE_LEVEL] = "byte-level BPE",
-                [VOCABULARY_CHARACTERS] = "SentencePiece BPE",
-        };
-        static const char *const splitters[SPLITTER_N] = {
-                [SPLITTER_NONE] = "",
-                [SPLITTER_GPT2] = ", split as GPT-2 does",
-                [SPLITTER_LLAMA3] = ", split as Llama-3 does",
-                [SPLITTER_QWEN2] = ", split as Qwen2 does",
-        };
-
-        fprintf(to, "tokenizer   %s%s", kinds[setup->kind], splitters[setup->splitter]);
-        if (setup->kind != VOCABULARY_BYTES)
-                fprintf(to, ", %" PRIu32 " entries", setup->entries);
-        fprintf(to, "\n");
-}
-
-static void print_chat(const struct model_setup *setup, FILE *to)
-{
-        const char *missing = chat_refusal(setup->served.chat);
-
-        if (!missing)
-                fprintf(to, "chat        by its template\n");
-        else
-                fprintf(to, "chat        no: %s\n", missing);
-}
+/* ---- the look ---- */
 
 /* Every needed tensor exists with the right shape and a served type, and no others exist. */
 static int check_tensors(struct model_setup *setup)
@@ -138,19 +27,198 @@ static int check_tensors(struct model_setup *setup)
         return 0;
 }
 
-/* ---- the memory ---- */
-
-static void print_memory(const struct model_setup *setup, FILE *to)
+/* Sizes that people want to know of a model that cannot be served, too: which one could be? */
+static void measure(struct inspection *inspection)
 {
+        struct model_setup *setup = inspection->setup;
+        const struct traits *traits = &setup->served.traits;
+        const struct config *config = setup->config;
+        const struct model_conf conf = { .rows_max = config->step_tokens,
+                                         .wants_max = config->max_seqs,
+                                         .blocks = 1,
+                                         .kv = config->kv };
+        bool own_head = !traits->tied || checkpoint_tensor(setup->checkpoint, "output.weight");
+        struct model_bytes bytes;
+
+        model_measure(setup->checkpoint, traits, &conf, &bytes);
+        inspection->parameters = weight_parameters(traits, own_head);
+        inspection->memory = cgroup_limits_memory();
+        inspection->activations = bytes.activations;
+        inspection->context =
+                config->ctx && config->ctx < traits->context ? config->ctx : traits->context;
+        inspection->sequence = blocks_for(inspection->context) * bytes.block;
+        for (uint32_t i = 0; i < WEIGHT_RECIPES; i++)
+                inspection->recipes[i] = weight_recipe_bytes(i, traits, own_head);
+}
+
+static void look(struct inspection *inspection)
+{
+        struct model_setup *setup = inspection->setup;
+        int r = model_setup_checkpoint(setup);
+
+        if (!r) {
+                inspection->step = INSPECTED_FILES;
+                r = model_setup_traits(setup);
+        }
+        if (!r) {
+                inspection->step = INSPECTED_TRAITS;
+                measure(inspection);
+                r = check_tensors(setup);
+        }
+        if (!r)
+                r = model_setup_tokenizer(setup);
+        if (!r) {
+                inspection->step = INSPECTED_TEXT;
+                r = model_setup_plan(setup, NULL);
+        }
+        if (!r)
+                inspection->step = INSPECTED_ALL;
+        inspection->result = r;
+}
+
+/* ---- parts of both forms ---- */
+
+const char *inspection_architecture(const struct model_setup *setup)
+{
+        const struct gguf *gguf = checkpoint_gguf(setup->checkpoint);
+        const struct json_document *config = checkpoint_config(setup->checkpoint);
+        const char *name = NULL;
+        size_t bytes;
+
+        if (gguf)
+                name = gguf_string(gguf, "general.architecture");
+        else if (config)
+                name = json_string(config,
+                                   json_first(config, json_member(config, 0, "architectures")),
+                                   &bytes);
+        return name ? name : "an architecture without a name";
+}
+
+struct type_bytes inspection_types(const struct tensor_table *table)
+{
+        struct type_bytes types = { .other = NULL };
+
+        for (uint32_t i = 0; i < table->count; i++) {
+                const struct tensor *tensor = &table->tensors[i];
+
+                if (!tensor->unserved) {
+                        types.bytes[tensor->type] += tensor->bytes;
+                        if (tensor->scales)
+                                types.bytes[tensor->type] += tensor->scales->tensor.bytes;
+                        continue;
+                }
+                types.other = types.other ? types.other : tensor;
+                types.others++;
+        }
+        return types;
+}
+
+const char *const inspection_tokenizers[] = {
+        [VOCABULARY_BYTES] = "bytes",
+        [VOCABULARY_BYTE_LEVEL] = "byte-level BPE",
+        [VOCABULARY_CHARACTERS] = "SentencePiece BPE",
+};
+
+const char *inspection_why(const struct inspection *inspection)
+{
+        return inspection->setup->why[0] ? inspection->setup->why : strerror(-inspection->result);
+}
+
+/* ---- the text ---- */
+
+static void print_bytes(FILE *to, uint64_t bytes)
+{
+        static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+        double count = (double)bytes / 1024;
+        unsigned unit = 0;
+
+        for (; count >= 1000 && unit < 3; unit++)
+                count /= 1024;
+        fprintf(to, "%.1f %s", count, units[unit]);
+}
+
+/* Each type with its bytes, including scales; then tensors that no backend takes. */
+static void print_files(const struct model_setup *setup, FILE *to)
+{
+        const struct tensor_table *table = checkpoint_tensors(setup->checkpoint);
+        struct type_bytes types = inspection_types(table);
+        const char *between = ": ";
+
+        fprintf(to, "file        %s, %s, %" PRIu32 " tensors",
+                checkpoint_gguf(setup->checkpoint) ? "GGUF" : "safetensors",
+                shown(inspection_architecture(setup)).text, table->count);
+        for (unsigned type = 0; type < ROW_TYPE_N; type++) {
+                if (!types.bytes[type])
+                        continue;
+                fprintf(to, "%s%s ", between, row_type_name((enum row_type)type));
+                print_bytes(to, types.bytes[type]);
+                between = ", ";
+        }
+        if (types.others)
+                fprintf(to, "%s%" PRIu32 " that are not taken (%s: %s)", between, types.others,
+                        shown(types.other->name).text, types.other->unserved);
+        fprintf(to, "\n");
+}
+
+static void print_count(FILE *to, uint64_t count)
+{
+        if (count >= 1000000000)
+                fprintf(to, "%.2f billion", (double)count / 1e9);
+        else if (count >= 1000000)
+                fprintf(to, "%.2f million", (double)count / 1e6);
+        else
+                fprintf(to, "%" PRIu64, count);
+}
+
+static void print_model(const struct inspection *inspection, FILE *to)
+{
+        const struct traits *t = &inspection->setup->served.traits;
+
+        fprintf(to,
+                "model       %" PRIu32 " layers, width %" PRIu32 ", %" PRIu32 " heads of %" PRIu32
+                " (%" PRIu32 " of K and V), ffn %" PRIu32 ", vocabulary %" PRIu32
+                ", context %" PRIu32 "%s, ",
+                t->layers, t->width, t->heads, t->head_dim, t->kv_heads, t->ffn, t->vocab,
+                t->context, t->tied ? ", head tied" : "");
+        print_count(to, inspection->parameters);
+        fprintf(to, " parameters\n");
+}
+
+static void print_tokenizer(const struct model_setup *setup, FILE *to)
+{
+        static const char *const splitters[SPLITTER_N] = {
+                [SPLITTER_NONE] = "",
+                [SPLITTER_GPT2] = ", split as GPT-2 does",
+                [SPLITTER_LLAMA3] = ", split as Llama-3 does",
+                [SPLITTER_QWEN2] = ", split as Qwen2 does",
+        };
+
+        fprintf(to, "tokenizer   %s%s", inspection_tokenizers[setup->kind],
+                splitters[setup->splitter]);
+        if (setup->kind != VOCABULARY_BYTES)
+                fprintf(to, ", %" PRIu32 " entries", setup->entries);
+        fprintf(to, "\n");
+}
+
+static void print_chat(const struct model_setup *setup, FILE *to)
+{
+        const char *missing = chat_refusal(setup->served.chat);
+
+        if (!missing)
+                fprintf(to, "chat        by its template\n");
+        else
+                fprintf(to, "chat        no: %s\n", missing);
+}
+
+static void print_memory(const struct inspection *inspection, FILE *to)
+{
+        const struct model_setup *setup = inspection->setup;
         const struct model_bytes *bytes = &setup->bytes;
         uint64_t rings = setup->config->ring_bytes * setup->config->connections;
-        uint64_t needed = bytes->weights + bytes->activations + bytes->kv;
-        uint64_t memory = cgroup_limits_memory();
-        uint64_t sequence = blocks_for(setup->served.context) * bytes->block;
         uint64_t fixed = bytes->weights + bytes->activations;
 
         fprintf(to, "memory      ");
-        print_bytes(to, needed);
+        print_bytes(to, fixed + bytes->kv);
         fprintf(to, ": weights ");
         print_bytes(to, bytes->weights);
         fprintf(to, ", activations ");
@@ -160,48 +228,71 @@ static void print_memory(const struct model_setup *setup, FILE *to)
         fprintf(to, "; and rings, at most ");
         print_bytes(to, rings);
         fprintf(to, "\nsequences   %.1f of %" PRIu32 " positions in that KV; the ",
-                (double)setup->sched.blocks * (double)bytes->block / (double)sequence,
+                (double)setup->sched.blocks * (double)bytes->block / (double)inspection->sequence,
                 setup->served.context);
-        print_bytes(to, memory);
-        if (fixed > memory)
+        print_bytes(to, inspection->memory);
+        if (fixed > inspection->memory)
                 fprintf(to, " we may have cannot hold the weights\n");
         else
                 fprintf(to, " we may have could hold %.0f (--kv-bytes)\n",
-                        (double)((memory - fixed) / sequence));
+                        (double)((inspection->memory - fixed) / inspection->sequence));
 }
 
-static int look(struct model_setup *setup, FILE *to)
+/* The quantisations that fit, then those that do not; each with all that it needs. */
+static void print_recipes(const struct inspection *inspection, FILE *to)
 {
-        int r = model_setup_checkpoint(setup);
+        const char *between = " ";
 
-        if (r)
-                return r;
-        print_files(setup, to);
-        r = model_setup_traits(setup);
-        if (r)
-                return r;
-        print_model(&setup->served.traits, to);
-        r = check_tensors(setup);
-        if (!r)
-                r = model_setup_tokenizer(setup);
-        if (r)
-                return r;
-        print_tokenizer(setup, to);
-        print_chat(setup, to);
-        r = model_setup_plan(setup, NULL);
-        if (r)
-                return r;
-        print_memory(setup, to);
-        return 0;
+        fprintf(to, "quantised   with KV of %" PRIu32 " positions, in the ", inspection->context);
+        print_bytes(to, inspection->memory);
+        fprintf(to, " we may have:");
+        for (uint32_t i = 0; i < WEIGHT_RECIPES; i++, between = ", ") {
+                fprintf(to, "%s%s ", between, weight_recipe_name(i));
+                print_bytes(to, inspection_needs(inspection, i));
+                if (inspection_fits(inspection, i))
+                        continue;
+                if (inspection_positions(inspection, i))
+                        fprintf(to, " (only %" PRIu64 " positions fit)",
+                                inspection_positions(inspection, i));
+                else
+                        fprintf(to, " (does not fit)");
+        }
+        fprintf(to, "\n");
+}
+
+static void print_text(const struct inspection *inspection, FILE *to)
+{
+        const struct model_setup *setup = inspection->setup;
+
+        if (inspection->step >= INSPECTED_FILES)
+                print_files(setup, to);
+        if (inspection->step >= INSPECTED_TRAITS)
+                print_model(inspection, to);
+        if (inspection->step >= INSPECTED_TEXT) {
+                print_tokenizer(setup, to);
+                print_chat(setup, to);
+        }
+        if (inspection->step >= INSPECTED_ALL)
+                print_memory(inspection, to);
+        if (inspection->step >= INSPECTED_TRAITS)
+                print_recipes(inspection, to);
+        if (!inspection->result)
+                fprintf(to, "served      yes\n");
+        else
+                fprintf(to, "served      no: %s\n", inspection_why(inspection));
 }
 
 int inspect(struct model_setup *setup, FILE *to)
 {
-        int r = look(setup, to);
+        struct inspection inspection = { .setup = setup };
+        int r = 0;
 
-        if (!r)
-                fprintf(to, "served      yes\n");
+        look(&inspection);
+        if (setup->config->json)
+                r = inspection_print_json(&inspection, to);
         else
-                fprintf(to, "served      no: %s\n", setup->why[0] ? setup->why : strerror(-r));
-        return r ? INSPECT_E_UNSERVED : 0;
+                print_text(&inspection, to);
+        if (r)
+                return error_pass(r);
+        return inspection.result ? INSPECT_E_UNSERVED : 0;
 }

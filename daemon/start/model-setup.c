@@ -211,7 +211,7 @@ int model_setup_path(struct model_setup *setup)
 
 static void note_weights(const struct tensor_table *table, struct served *served)
 {
-        snprintf(served->weights, sizeof(served->weights), "%s",
+        snprintf(served->quantisation, sizeof(served->quantisation), "%s",
                  row_type_name(tensor_table_main_type(table)));
         served->weight_bytes = tensor_table_taken_bytes(table);
 }

@@ -56,11 +56,11 @@ static void prints_shapes_and_memory_without_loading_the_model(void **state)
         EXPECT(fixture, make(fixture, "small.gguf", "--type bf16"), 0,
                "file        GGUF, llama, 30 tensors: F32 1.3 KiB, BF16 146.2 KiB\n",
                "model       3 layers, width 48, 6 heads of 8 (2 of K and V), ffn 64, "
-               "vocabulary 300, context 160\n",
+               "vocabulary 300, context 160, 75216 parameters\n",
                "tokenizer   bytes\n", "weights 147.6 KiB, ", "KV 480.0 KiB; ",
                "sequences   16.0 of 160 positions", "served      yes\n");
         EXPECT(fixture, make(fixture, "tied.gguf", "--type f32 --tied"), 0, "29 tensors",
-               "context 160, head tied\n");
+               "context 160, head tied, 60816 parameters\n");
 }
 
 /*
@@ -114,7 +114,108 @@ static void refuses_paths_that_are_not_models(void **state)
         EXPECT(fixture, "/dev/zero", 1, "served      no: ");
 }
 
-static void inspect_takes_one_path_and_no_flag(void **state)
+/* The number after this text. */
+static uint64_t number_after(const char *text, const char *before)
+{
+        const char *at = strstr(text, before);
+
+        if (!at)
+                fail_msg("\"%s\" is not in:\n%s", before, text);
+        return strtoull(at + strlen(before), NULL, 10);
+}
+
+/*
+ * random-weights mixes types as quantising programs do: its files are as large as estimated, but
+ * for 32 rope factors.
+ */
+static void estimates_what_a_quantised_file_takes(void **state)
+{
+        static const char *const recipes[] = { "q4_0", "q4_k_m", "q5_k_m", "q6_k", "q8_0", "bf16" };
+        struct daemon_fixture *fixture = *state;
+        struct run_result made, ran;
+        char path[128], before[64];
+        uint64_t estimated[6];
+
+        for (size_t i = 0; i < 6; i++) {
+                snprintf(path, sizeof(path), "%s/tiny-%s.gguf", fixture->directory, recipes[i]);
+                made = RUN(fixture, NULL, env_path("RANDOM_WEIGHTS_MAKER"), path, "tiny", "--type",
+                           recipes[i]);
+                assert_int_equal(made.status, 0);
+                run_result_free(&made);
+                ran = RUN(fixture, NULL, SAMOVAR, "inspect", "--json", path);
+                assert_int_equal(ran.status, 0);
+                /* Every file gives the same estimates. */
+                for (size_t j = 0; j < 6; j++) {
+                        snprintf(before, sizeof(before),
+                                 "{\"name\":\"%s\",\"weights\":", recipes[j]);
+                        if (!i)
+                                estimated[j] = number_after(ran.out, before);
+                        assert_int_equal(number_after(ran.out, before), estimated[j]);
+                }
+                assert_int_equal(number_after(ran.out, "\"memory\":{\"weights\":"),
+                                 estimated[i] + 32 * sizeof(float));
+                run_result_free(&ran);
+        }
+}
+
+/* A position takes 16 KiB in each layer: a TiB for this context. */
+static void names_the_positions_that_fit_if_not_all_do(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+        char path[128];
+
+        EXPECT(fixture, make(fixture, "small.gguf", ""), 0,
+               "quantised   with KV of 160 positions, in the ", " we may have: q4_0 ", ", bf16 ");
+        snprintf(path, sizeof(path), "%s/long.gguf", fixture->directory);
+        ran = RUN(fixture, NULL, env_path("TOY_MODEL_MAKER"), path, "--layers", "16", "--width",
+                  "64", "--heads", "64", "--kv-heads", "64", "--head-dim", "64", "--type", "bf16",
+                  "--context", "4194304");
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+        EXPECT(fixture, path, 0, "quantised   with KV of 4194304 positions", " TiB (only ",
+               " positions fit), ");
+        ran = RUN(fixture, NULL, SAMOVAR, "inspect", "--json", path);
+        assert_non_null(strstr(ran.out, "\"fits\":false,\"positions\":"));
+        run_result_free(&ran);
+}
+
+/* The numbers are those of the text above; the block of KV has 3 KiB. */
+static void json_has_all_that_the_text_has(void **state)
+{
+        static const char *const json_parts[] = {
+                "/small.gguf\",\"served\":true,\"name\":\"small\",",
+                "\"file\":{\"format\":\"GGUF\",\"architecture\":\"llama\",\"tensors\":30,"
+                "\"tensors_not_taken\":0,\"quantisation\":\"BF16\","
+                "\"types\":{\"F32\":1344,\"BF16\":149760}},",
+                "\"model\":{\"parameters\":75216,\"layers\":3,\"width\":48,\"heads\":6,"
+                "\"kv_heads\":2,\"head_dim\":8,\"ffn\":64,\"vocab\":300,\"context\":160,"
+                "\"tied\":false},",
+                "\"tokenizer\":{\"kind\":\"bytes\",\"entries\":",
+                "\"chat\":false,\"chat_why\":\"",
+                "\"memory\":{\"weights\":151104,\"activations\":",
+                ",\"kv\":491520,\"rings_at_most\":67108864,\"sequences\":16},",
+                "\"context\":160,\"kv_of_context\":30720,\"quantised\":[{\"name\":\"q4_0\",",
+                "{\"name\":\"bf16\",\"weights\":151104,\"needs\":",
+        };
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran = RUN(fixture, NULL, SAMOVAR, "inspect", "--json",
+                                    make(fixture, "small.gguf", "--type bf16"));
+
+        assert_string_equal(ran.err, "");
+        assert_int_equal(ran.status, 0);
+        for (size_t i = 0; i < sizeof(json_parts) / sizeof(*json_parts); i++)
+                if (!strstr(ran.out, json_parts[i]))
+                        fail_msg("\"%s\" is not in:\n%s", json_parts[i], ran.out);
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "inspect", "/nowhere", "--json");
+        assert_string_equal(ran.out, "{\"path\":\"/nowhere\",\"served\":false,\"why\":"
+                                     "\"/nowhere: No such file or directory\"}\n");
+        assert_int_equal(ran.status, 1);
+        run_result_free(&ran);
+}
+
+static void inspect_takes_one_path_and_no_socket(void **state)
 {
         struct daemon_fixture *fixture = *state;
         struct run_result ran = RUN(fixture, NULL, SAMOVAR, "inspect");
@@ -124,7 +225,7 @@ static void inspect_takes_one_path_and_no_flag(void **state)
         ran = RUN(fixture, NULL, SAMOVAR, "inspect", "one", "two");
         assert_int_equal(ran.status, 2);
         run_result_free(&ran);
-        ran = RUN(fixture, NULL, SAMOVAR, "inspect", "--json", "one");
+        ran = RUN(fixture, NULL, SAMOVAR, "inspect", "--socket", "/x", "one");
         assert_int_equal(ran.status, 2);
         run_result_free(&ran);
 }
@@ -136,10 +237,13 @@ int main(void)
                 DAEMON_TEST(counts_the_scales_of_fp8_weights),
                 DAEMON_TEST(names_the_first_reason_why_a_model_cannot_be_served),
                 DAEMON_TEST(refuses_paths_that_are_not_models),
-                DAEMON_TEST(inspect_takes_one_path_and_no_flag),
+                DAEMON_TEST(estimates_what_a_quantised_file_takes),
+                DAEMON_TEST(names_the_positions_that_fit_if_not_all_do),
+                DAEMON_TEST(json_has_all_that_the_text_has),
+                DAEMON_TEST(inspect_takes_one_path_and_no_socket),
         };
 
-        require_env_paths(
-                (const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL_MAKER", "SOURCES", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL_MAKER",
+                                                 "RANDOM_WEIGHTS_MAKER", "SOURCES", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #define DAEMON "\"version\":\"1.2.3\",\"pid\":77,\"uptime_s\":7500,"
 #define MODEL                                                                                      \
-        "\"model\":{\"name\":\"tiny\",\"backend\":\"cpu/avx2\",\"weights\":\"Q8_0\","              \
+        "\"model\":{\"name\":\"tiny\",\"backend\":\"cpu/avx2\",\"quantisation\":\"Q8_0\","         \
         "\"bytes\":4194304,\"context\":4096,\"chat\":true},"
 #define LOADED "\"loading\":{\"bytes\":10,\"total\":10},"
 #define POOL   "\"blocks\":{\"total\":400,\"in_use\":100,\"cached\":50},"

@@ -1,0 +1,80 @@
+#include "daemon/start/weight-sizes.h"
+
+#include <assert.h>
+
+/* Types of the matrices: most of them, those that get more bits, and the head. */
+static const struct recipe {
+        const char *name;
+        enum row_type most, more, head;
+} recipes[WEIGHT_RECIPES] = {
+        { "q4_0", ROW_Q4_0, ROW_Q4_0, ROW_Q6_K },   { "q4_k_m", ROW_Q4_K, ROW_Q6_K, ROW_Q6_K },
+        { "q5_k_m", ROW_Q5_K, ROW_Q6_K, ROW_Q6_K }, { "q6_k", ROW_Q6_K, ROW_Q6_K, ROW_Q6_K },
+        { "q8_0", ROW_Q8_0, ROW_Q8_0, ROW_Q8_0 },   { "bf16", ROW_BF16, ROW_BF16, ROW_BF16 },
+};
+
+const char *weight_recipe_name(uint32_t recipe)
+{
+        assert(recipe < WEIGHT_RECIPES);
+        return recipes[recipe].name;
+}
+
+/* Bytes of a matrix.  If blocks of that type do not divide a row, a type with more bits does. */
+static uint64_t matrix_bytes(enum row_type type, uint64_t rows, uint32_t columns)
+{
+        size_t row = row_bytes(type, columns);
+
+        if (!row && type == ROW_Q4_K)
+                row = row_bytes(ROW_Q5_0, columns);
+        else if (!row && type == ROW_Q5_K)
+                row = row_bytes(ROW_Q5_1, columns);
+        else if (!row && type == ROW_Q6_K)
+                row = row_bytes(ROW_Q8_0, columns);
+        return rows * (row ? row : row_bytes(ROW_F16, columns));
+}
+
+/* The values and the second matrix of the feed-forward part have more bits in these layers. */
+static bool has_more_bits(uint32_t layer, uint32_t layers)
+{
+        uint32_t eighth = layers / 8;
+
+        return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+static uint64_t layer_bytes(const struct recipe *recipe, const struct traits *t, bool more)
+{
+        uint64_t q = (uint64_t)t->heads * t->head_dim, kv = (uint64_t)t->kv_heads * t->head_dim;
+        enum row_type rich = more ? recipe->more : recipe->most;
+
+        return matrix_bytes(recipe->most, q + kv, t->width) + matrix_bytes(rich, kv, t->width) +
+               matrix_bytes(recipe->most, t->width, (uint32_t)q) +
+               matrix_bytes(recipe->most, 2 * (uint64_t)t->ffn, t->width) +
+               matrix_bytes(rich, t->width, t->ffn);
+}
+
+/* Norms, which stay floats. */
+static uint64_t vector_numbers(const struct traits *t)
+{
+        return (2 * (uint64_t)t->layers + 1) * t->width;
+}
+
+uint64_t weight_recipe_bytes(uint32_t recipe, const struct traits *t, bool own_head)
+{
+        const struct recipe *r = &recipes[recipe];
+        uint64_t bytes = vector_numbers(t) * sizeof(float) +
+                         matrix_bytes(own_head ? r->most : r->head, t->vocab, t->width);
+
+        assert(recipe < WEIGHT_RECIPES);
+        if (own_head)
+                bytes += matrix_bytes(r->head, t->vocab, t->width);
+        for (uint32_t i = 0; i < t->layers; i++)
+                bytes += layer_bytes(r, t, has_more_bits(i, t->layers));
+        return bytes;
+}
+
+uint64_t weight_parameters(const struct traits *t, bool own_head)
+{
+        static const struct recipe plain = { NULL, ROW_F16, ROW_F16, ROW_F16 };
+
+        return vector_numbers(t) + (own_head ? 2 : 1) * (uint64_t)t->vocab * t->width +
+               t->layers * layer_bytes(&plain, t, false) / 2;
+}
