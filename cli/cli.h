@@ -82,7 +82,8 @@ struct cli_row {
         /* The headline of the group of flags that begins here; NULL: the same group. */
         const char *group;
         const char *name, *value, *help;
-        unsigned commands; /* enum cli_command: of a flag, those that take it */
+        const char *const *words; /* all values that the flag may have; NULL: others */
+        unsigned commands;        /* enum cli_command: of a flag, those that take it */
 };
 
 /* Row `index`; false after the last one. */

@@ -153,6 +153,7 @@ bool cli_describe_flag(size_t index, struct cli_row *ret_row)
                 .group = flags[index].group,
                 .name = flags[index].name,
                 .value = flags[index].value ? flags[index].value : "",
+                .words = flags[index].words,
                 .help = flags[index].help,
                 .commands = flags[index].commands,
         };

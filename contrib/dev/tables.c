@@ -1,7 +1,8 @@
 /*
  * Prints the tables of the daemon and of the command as lines of fields with tabs between them.
- * contrib/dev/reference makes reference pages and man pages from these lines.  The first field
- * names the table, and its other fields are below.
+ * contrib/dev/reference makes reference pages and man pages from these lines, and
+ * contrib/completion/make makes completions of shells.  The first field names the table, and its
+ * other fields are below.
  */
 #include <samovar/client.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void print_settings(void)
                        row.help);
 }
 
-/* command: name, arguments, help.  flag: group or "", name, value, its commands, help */
+/* command: name, arguments, help.  flag: group or "", name, value, words, its commands, help */
 static void print_command(void)
 {
         struct cli_row row, command;
@@ -33,6 +34,9 @@ static void print_command(void)
                 const char *between = "";
 
                 printf("flag\t%s\t%s\t%s\t", row.group ? row.group : "", row.name, row.value);
+                for (size_t j = 0; row.words && row.words[j]; j++)
+                        printf("%s%s", j ? " " : "", row.words[j]);
+                printf("\t");
                 for (size_t j = 0; cli_describe_command(j, &command); j++) {
                         if (!(row.commands & command.commands))
                                 continue;
