@@ -77,6 +77,15 @@ struct cli {
  */
 int cli_flags(struct cli *cli, int argc, char **argv);
 
+/* True if the command takes this flag: "--model". */
+bool cli_takes(const struct cli *cli, const char *flag);
+
+/*
+ * Writes the flag that sets this field of a request, and its value if that is a text.  False: the
+ * command has no such flag.
+ */
+bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t bytes);
+
 /* A row of the table of commands, or of that of flags, for a page of reference. */
 struct cli_row {
         /* The headline of the group of flags that begins here; NULL: the same group. */
@@ -153,7 +162,10 @@ void daemon_end(pid_t pid, char *how, size_t size);
 
 /* screen.c: prints a line on stderr, with control characters replaced. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints why a call failed: the field and the message of the refusal.  Returns CLI_FAILED. */
+/*
+ * Prints why a call failed: the message of the refusal, and the flag that it is about.  Returns
+ * CLI_FAILED.
+ */
 int say_failed(const struct cli *cli, int error);
 
 /*

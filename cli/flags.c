@@ -174,6 +174,35 @@ static const struct flag *find_flag(unsigned takers, const char *given, size_t b
         return NULL;
 }
 
+bool cli_takes(const struct cli *cli, const char *flag)
+{
+        return find_flag(cli->command, flag, strlen(flag));
+}
+
+/* A flag begins as its field does, with dashes: --keep sets keep_ms, --temp sets temperature. */
+static bool sets_field(const struct flag *flag, const char *field)
+{
+        const char *name = flag->name + strspn(flag->name, "-");
+
+        for (; *name && *field && *name == (*field == '_' ? '-' : *field); name++)
+                field++;
+        return !*name && (!*field || strlen(flag->name) > 4);
+}
+
+bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t bytes)
+{
+        for (size_t i = 0; i < LENGTH(flags); i++) {
+                const void *value = (const char *)cli + flags[i].offset;
+                const char *text = flags[i].kind == FLAG_TEXT ? *(const char *const *)value : NULL;
+
+                if (!(flags[i].commands & cli->command) || !sets_field(&flags[i], field))
+                        continue;
+                snprintf(to, bytes, "%s%s%.64s", flags[i].name, text ? " " : "", text ? text : "");
+                return true;
+        }
+        return false;
+}
+
 /* Names the flag that was probably meant: it begins with what was given, or is nearly the same. */
 static int refuse_flag(const struct cli *cli, const char *given, size_t bytes)
 {
@@ -384,7 +413,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         if (!r && cli->command == CLI_ATTACH)
                 r = read_resume_id(cli);
         if (!r && cli->command & (CLI_STATUS | CLI_MODELS) && cli->argument_count) {
-                say("%s takes no argument", cli->name);
+                say("%s takes no argument, but %.40s is one", cli->name, cli->arguments[0]);
                 r = CLI_USAGE;
         }
         /* Commands with one short answer need no shared memory. */

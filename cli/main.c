@@ -71,7 +71,8 @@ static int connect_service(struct cli *cli)
         say("%s", *message ? message : strerror(-r));
         if (r != -ENOENT && r != -ECONNREFUSED)
                 return CLI_FAILED;
-        say("no daemon is there: start one with  samovard  or give --model FILE here");
+        say("no daemon is there: start one with  samovard%s",
+            cli_takes(cli, "--model") ? "  or give --model FILE here" : "");
         return CLI_NO_DAEMON;
 }
 

@@ -36,10 +36,11 @@ void say(const char *format, ...)
 int say_failed(const struct cli *cli, int error)
 {
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        char flag[128];
 
         smv_error(cli->client, &problem);
-        if (*problem.field)
-                say("%s: %s (%s)", problem.field, problem.message, problem.name);
+        if (*problem.field && cli_name_flag(cli, problem.field, flag, sizeof(flag)))
+                say("%s: %s (%s)", flag, problem.message, problem.name);
         else if (*problem.name)
                 say("%s (%s)", problem.message, problem.name);
         else

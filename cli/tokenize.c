@@ -102,7 +102,8 @@ static int read_ids(const char *text, struct bytes *ids)
                 errno = 0;
                 value = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : UINT64_MAX;
                 if (value > UINT32_MAX || errno || (*end && !strchr(" \t\r\n,", *end))) {
-                        say("\"%.*s\" is not a token id", (int)strcspn(text, " \t\r\n,"), text);
+                        say("the token id %.*s is not a whole number up to %u",
+                            (int)strcspn(text, " \t\r\n,"), text, UINT32_MAX);
                         return CLI_USAGE;
                 }
                 text = end;

@@ -42,7 +42,8 @@ int op_check_new(struct peer *peer, const struct wire_request *asked, enum edge_
         *ret_served = find_model(edge, &asked->model);
         if (!*ret_served)
                 return wire_refuse(ret_problem, SMV_NO_MODEL, asked->id, "model",
-                                   "no model of that name is served");
+                                   "no model of that name is served; this daemon serves %s",
+                                   edge->conf.served->name);
         return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "daemon/edge/streams.h"
 #include "daemon/base/error.h"
 
-/* NULL: it can not be forked, and *ret_why continues "stream 7 ...". */
+/* NULL: it can not be forked, and *ret_why continues "stream 7 ..."; NULL: there is no such one. */
 static struct stream *find_parent(struct peer *peer, uint32_t id, const char **ret_why)
 {
         struct resumable *resumable = resumable_attached(peer, id);
@@ -23,7 +23,7 @@ static struct stream *find_parent(struct peer *peer, uint32_t id, const char **r
         else if (encode_job_find(peer, id))
                 *ret_why = "has not begun";
         else
-                *ret_why = "is not running";
+                *ret_why = NULL;
         return NULL;
 }
 
@@ -38,6 +38,9 @@ static int fork_parent(struct peer *peer, const struct wire_request *asked,
 
         counter_add(&edge->conf.stats->requests_received, 1);
         parent = find_parent(peer, asked->stream, &why);
+        if (!parent && !why)
+                return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream",
+                                   "there is no running stream %u", asked->stream);
         if (!parent)
                 return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream", "stream %u %s",
                                    asked->stream, why);

@@ -197,7 +197,7 @@ static void models_lists_what_is_served(void **state)
         run_result_free(&ran);
         ran = RUN(fixture, NULL, SAMOVAR, "models", "x");
         assert_int_equal(ran.status, 2);
-        assert_string_equal(ran.err, "samovar: models takes no argument\n");
+        assert_string_equal(ran.err, "samovar: models takes no argument, but x is one\n");
         run_result_free(&ran);
         fixture_stop(fixture);
 }

@@ -444,6 +444,7 @@ static void the_library_forks_a_stream(void **state)
         assert_int_equal(smv_fork(client, received[0].stream, &fork, streams), -EREMOTEIO);
         smv_error(client, &problem);
         assert_int_equal(problem.code, SMV_NO_STREAM);
+        assert_memory_equal(problem.message, "there is no running stream ", 27);
         fork.count = 0;
         assert_int_equal(smv_fork(client, received[0].stream, &fork, streams), -EINVAL);
         smv_close(client);
