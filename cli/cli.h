@@ -7,7 +7,8 @@
  * and renders templates with a daemon.  conversation.c makes messages, and render-template.c
  * renders them with the template of a file.  status.c shows what the daemon does, models.c what it
  * serves; stats.c prints the cost of a stream, and loading.c shows a bar while the model loads.
- * screen.c writes, and private-daemon.c runs a private samovard.
+ * work.c lists streams and handles and ends them.  screen.c writes, and private-daemon.c runs a
+ * private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -41,6 +42,8 @@ enum cli_command {
         CLI_ATTACH = 1 << 7,
         CLI_FORK_DEMO = 1 << 8,
         CLI_MODELS = 1 << 9,
+        CLI_PS = 1 << 10,
+        CLI_CANCEL = 1 << 11,
 };
 
 struct cli {
@@ -56,6 +59,7 @@ struct cli {
         uint32_t best_of;     /* generate this many, show the best; 0: show all */
         uint32_t keep_s;      /* the stream outlives the command this long; 0: it does not */
         uint64_t resume_id;   /* of that stream; 0: none */
+        uint64_t number;      /* cancel: the stream or handle */
         uint32_t from;        /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
         const char **arguments; /* those that are not flags */
@@ -127,6 +131,8 @@ int cli_render_template(struct cli *cli);
 /* True if the first argument of `template` names a file.  If it has blanks, the file must exist. */
 bool template_is_file(const char *word);
 int cli_status(struct cli *cli);
+int cli_ps(struct cli *cli);     /* work.c */
+int cli_cancel(struct cli *cli); /* work.c */
 int cli_models(struct cli *cli);
 
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */

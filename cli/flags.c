@@ -17,7 +17,8 @@
 #define CONVERSATION (CLI_ASK | CLI_TEMPLATE)
 #define STREAM       (GENERATE | CLI_ATTACH)
 #define SAMPLING     (GENERATE | CLI_FORK_DEMO)
-#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | CLI_STATUS | CLI_MODELS)
+#define WORK         (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
+#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | WORK)
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -34,6 +35,8 @@ static const struct {
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "attach",     CLI_ATTACH,     "ID",          "continue to read a stream that was started with --keep" },
         { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom" },
+        { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
+        { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
         { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
@@ -79,7 +82,7 @@ static const struct flag flags[] = {
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
         { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
-        { "--json",      NULL,   (ALL & ~CLI_FORK_DEMO) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
         { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how much of the prompt was cached, why not more, and the times" },
         { "--all",       NULL,   CLI_STATUS, FLAG_SWITCH, offsetof(struct cli, all),                 0, "print every count, one a line" },
@@ -107,7 +110,7 @@ static void help(const struct cli *cli)
                 if (commands[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
                                commands[i].arguments, commands[i].help);
-        if (!(cli->command & (CLI_STATUS | CLI_MODELS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
+        if (!(cli->command & (WORK | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command & CONVERSATION)
                 printf("If stdin is a pipe or a file, it follows the question, after an empty "
@@ -345,6 +348,19 @@ static int read_resume_id(struct cli *cli)
         return CLI_USAGE;
 }
 
+static int read_number(struct cli *cli)
+{
+        static const struct flag number = { .name = "the number",
+                                            .kind = FLAG_UINT64,
+                                            .offset = offsetof(struct cli, number),
+                                            .low = 1 };
+
+        if (cli->argument_count == 1)
+                return flag_set(cli, &number, cli->arguments[0]);
+        say("cancel takes one number, of a stream or a handle; samovar ps shows them");
+        return CLI_USAGE;
+}
+
 /* --beams and --best-of print one answer out of many: they exclude -n, --keep and each other. */
 static int check_search(struct cli *cli)
 {
@@ -412,7 +428,9 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         }
         if (!r && cli->command == CLI_ATTACH)
                 r = read_resume_id(cli);
-        if (!r && cli->command & (CLI_STATUS | CLI_MODELS) && cli->argument_count) {
+        if (!r && cli->command == CLI_CANCEL)
+                r = read_number(cli);
+        if (!r && cli->command & (WORK & ~CLI_CANCEL) && cli->argument_count) {
                 say("%s takes no argument, but %.40s is one", cli->name, cli->arguments[0]);
                 r = CLI_USAGE;
         }

@@ -96,6 +96,10 @@ static int run(struct cli *cli)
                 return cli_status(cli);
         case CLI_MODELS:
                 return cli_models(cli);
+        case CLI_PS:
+                return cli_ps(cli);
+        case CLI_CANCEL:
+                return cli_cancel(cli);
         case CLI_TEMPLATE:
                 return cli_template(cli);
         case CLI_ATTACH:
@@ -107,11 +111,13 @@ static int run(struct cli *cli)
         }
 }
 
+#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH)
+
 static bool needs_input(const struct cli *cli)
 {
         if (cli->command == CLI_FORK_DEMO)
                 return cli->argument_count; /* without words it uses its own beginning */
-        return !(cli->command & (CLI_STATUS | CLI_MODELS | CLI_ATTACH)) && !cli->messages;
+        return !(cli->command & NO_INPUT) && !cli->messages;
 }
 
 /* Runs a command that needs a daemon: the service, or a private one. */

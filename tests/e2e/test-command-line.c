@@ -62,9 +62,9 @@ static void a_mistyped_word_gets_a_hint(void **state)
         EXPECT_REFUSED(fixture, "ask has no flag --max; is --max-tokens meant?", "ask", "--max");
         EXPECT_REFUSED(fixture, "ask has no flag --frobnicate; see samovar ask --help", "ask",
                        "--frobnicate");
-        ran = RUN(fixture, NULL, SAMOVAR, "dance");
+        ran = RUN(fixture, NULL, SAMOVAR, "frobnicate");
         assert_int_equal(ran.status, 2);
-        assert_non_null(strstr(ran.err, "there is no command dance; the commands are ask, "));
+        assert_non_null(strstr(ran.err, "there is no command frobnicate; the commands are ask, "));
         assert_non_null(strstr(ran.err, ", status"));
         run_result_free(&ran);
 }

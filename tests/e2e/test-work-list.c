@@ -173,14 +173,56 @@ static void a_user_neither_sees_nor_ends_the_streams_of_others(void **state)
         fixture_stop(fixture);
 }
 
+static void the_command_lists_and_ends_them(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        char number[32], quoted[48];
+        struct run_result ran;
+        uint32_t id;
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1");
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &endless);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        snprintf(number, sizeof(number), "%llu",
+                 (unsigned long long)reply_uint(list(client), "work.streams.0.number"));
+        snprintf(quoted, sizeof(quoted), "\"number\":\"%s\"", number);
+
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "ps");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, number));
+        assert_non_null(strstr(ran.out, " stream "));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "ps", "--json");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, quoted)); /* a text: many readers keep 53 bits only */
+        run_result_free(&ran);
+
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "cancel", "77");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "there is no running stream or handle 77"));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "cancel");
+        assert_int_equal(ran.status, 2);
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "cancel", number);
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
+        raw_client_close(client);
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(another_connection_lists_and_ends_a_stream),
                 DAEMON_TEST(a_handle_and_a_resumable_stream_are_listed_and_ended),
                 DAEMON_TEST(a_user_neither_sees_nor_ends_the_streams_of_others),
+                DAEMON_TEST(the_command_lists_and_ends_them),
         };
 
-        require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL_MAKER", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL_MAKER", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,221 @@
+/*
+ * ps: lists the streams and handles that are under way.  cancel: ends one of them.
+ *
+ * A number has 64 bits, and many readers of JSON keep only 53 of them.  So --json prints numbers
+ * that name something as texts.
+ */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json/reader.h"
+#include "json/writer.h"
+
+#define VALUES_MAX (1u << 20)
+
+static uint64_t number_of(const struct json_document *work, uint32_t row, const char *key)
+{
+        uint64_t number = 0;
+
+        json_whole(work, json_member(work, row, key), &number);
+        return number;
+}
+
+static const char *word_of(const struct json_document *work, uint32_t row, const char *key)
+{
+        const char *word = json_string(work, json_member(work, row, key), NULL);
+
+        return word ? word : "?";
+}
+
+/* ---- tables ---- */
+
+static const char *user_of(uint64_t uid, char to[32])
+{
+        const struct passwd *user = getpwuid((uid_t)uid);
+
+        if (user)
+                snprintf(to, 32, "%.31s", user->pw_name);
+        else
+                snprintf(to, 32, "%" PRIu64, uid);
+        return to;
+}
+
+/* The two largest units: 45s, 3m12s, 2h05m, 4d03h. */
+static const char *age_of(uint64_t ms, char to[16])
+{
+        uint64_t s = ms / 1000;
+
+        if (s < 60)
+                snprintf(to, 16, "%us", (unsigned)s);
+        else if (s < 3600)
+                snprintf(to, 16, "%um%02us", (unsigned)(s / 60), (unsigned)(s % 60));
+        else if (s < 86400)
+                snprintf(to, 16, "%uh%02um", (unsigned)(s / 3600), (unsigned)(s / 60 % 60));
+        else
+                snprintf(to, 16, "%ud%02uh", (unsigned)(s / 86400 % 100000),
+                         (unsigned)(s / 3600 % 24));
+        return to;
+}
+
+static const char *pid_of(uint64_t pid, char to[16])
+{
+        snprintf(to, 16, "%" PRIu64, pid);
+        return pid ? to : "-";
+}
+
+static int print_row(struct screen *screen, const struct json_document *work, uint32_t row,
+                     const char *kind, const char *state)
+{
+        char line[256], user[32], age[16], pid[16];
+
+        snprintf(line, sizeof(line), "%-20" PRIu64 " %-9s %-8s %-12s %8s %9" PRIu64 " %7s %s\n",
+                 number_of(work, row, "number"), kind, state,
+                 user_of(number_of(work, row, "uid"), user),
+                 pid_of(number_of(work, row, "pid"), pid), number_of(work, row, "tokens"),
+                 age_of(number_of(work, row, "age_ms"), age),
+                 number_of(work, row, "keep_ms") ? "kept" : "");
+        return screen_text(screen, line, strlen(line));
+}
+
+static int print_streams(struct screen *screen, const struct json_document *work)
+{
+        uint32_t row = json_first(work, json_member(work, 0, "streams"));
+        int r = 0;
+
+        for (; !r && row != JSON_NONE; row = json_next(work, row))
+                r = print_row(screen, work, row, word_of(work, row, "kind"),
+                              word_of(work, row, "state"));
+        return r;
+}
+
+static int print_handles(struct screen *screen, const struct json_document *work)
+{
+        uint32_t row = json_first(work, json_member(work, 0, "handles"));
+        bool busy = false;
+        int r = 0;
+
+        for (; !r && row != JSON_NONE; row = json_next(work, row)) {
+                json_bool(work, json_member(work, row, "busy"), &busy);
+                r = print_row(screen, work, row, "handle", busy ? "busy" : "idle");
+        }
+        return r;
+}
+
+static int print_tables(const struct json_document *work)
+{
+        struct screen screen;
+        char line[128];
+        int r;
+
+        snprintf(line, sizeof(line), "%-20s %-9s %-8s %-12s %8s %9s %7s\n", "number", "kind",
+                 "state", "user", "process", "tokens", "age");
+        screen_open(&screen);
+        r = screen_text(&screen, line, strlen(line));
+        if (!r)
+                r = print_streams(&screen, work);
+        if (!r)
+                r = print_handles(&screen, work);
+        return r ? r : screen_close(&screen);
+}
+
+/* ---- JSON ---- */
+
+static bool names_something(const char *key)
+{
+        return !strcmp(key, "number") || !strcmp(key, "handle");
+}
+
+static void write_value(struct json_writer *json, const struct json_document *work, uint32_t node,
+                        const char *key)
+{
+        const char *text = json_string(work, node, NULL), *digits = json_number(work, node);
+        bool on = false;
+
+        if (text)
+                json_write_text(json, text, strlen(text));
+        else if (digits && names_something(key))
+                json_write_text(json, digits, strlen(digits));
+        else if (digits)
+                json_write_raw(json, digits);
+        else
+                json_write_raw(json, json_bool(work, node, &on) && on ? "true" : "false");
+}
+
+static void write_row(struct json_writer *json, const struct json_document *work, uint32_t row)
+{
+        const char *between = "{";
+
+        for (uint32_t at = json_first(work, row); at != JSON_NONE; at = json_next(work, at)) {
+                const char *key = json_key(work, at, NULL);
+
+                json_write_raw(json, between);
+                json_write_text(json, key, strlen(key));
+                json_write_raw(json, ":");
+                write_value(json, work, at, key);
+                between = ",";
+        }
+        json_write_raw(json, "}");
+}
+
+static void write_rows(struct json_writer *json, const struct json_document *work, const char *name)
+{
+        uint32_t row = json_first(work, json_member(work, 0, name));
+        const char *between = "";
+
+        for (; row != JSON_NONE; row = json_next(work, row)) {
+                json_write_raw(json, between);
+                write_row(json, work, row);
+                between = ",";
+        }
+}
+
+static int print_json(const struct json_document *work)
+{
+        struct bytes out = { 0 };
+        struct json_writer json = { .to = &out };
+        int r;
+
+        json_write_raw(&json, "{\"streams\":[");
+        write_rows(&json, work, "streams");
+        json_write_raw(&json, "],\"handles\":[");
+        write_rows(&json, work, "handles");
+        json_write_raw(&json, "]}\n");
+        r = json_write_end(&json);
+        if (r)
+                say("out of memory");
+        r = r ? CLI_FAILED : screen_raw(out.at, out.count);
+        bytes_deinit(&out);
+        return r;
+}
+
+/* ---- commands ---- */
+
+int cli_ps(struct cli *cli)
+{
+        struct json_document *work;
+        const char *json;
+        char why[128];
+        int r;
+
+        r = smv_list(cli->client, &json);
+        if (r)
+                return say_failed(cli, r);
+        if (json_parse(json, strlen(json), VALUES_MAX, &work, why, sizeof(why))) {
+                say("cannot read the list: %s", why);
+                return CLI_FAILED;
+        }
+        r = cli->json ? print_json(work) : print_tables(work);
+        json_free(work);
+        return r;
+}
+
+int cli_cancel(struct cli *cli)
+{
+        int r = smv_end(cli->client, cli->number);
+
+        return r ? say_failed(cli, r) : CLI_GOOD;
+}
