@@ -12,7 +12,11 @@
  * A line begins with the time, UTC with milliseconds.  Under systemd the journal adds the time
  * itself, so a line begins with the priority instead (sd-daemon(3)).
  *
- * The lost counter is only shown in status and orders no memory: a relaxed atomic.
+ * The counter of lost lines and the limits of places order no memory: relaxed atomics.
+ *
+ * A limit is one number, the time at which a whole burst would be there again.  Each line moves it
+ * on by the time that one line takes.  If it would come to lie more than a burst ahead of now, the
+ * line is suppressed.
  */
 #include "daemon/base/log.h"
 
@@ -22,7 +26,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +37,12 @@
 
 #define LINE_BYTES 1024u
 #define CUT        "...\n" /* ends a line that was cut */
+
+/* The lines that a place in the code may write: a burst, and one each so often. */
+#define BURST         10u
+#define LINE_NS       UINT64_C(1000000000)
+#define DEBUG_BURST   1000u
+#define DEBUG_LINE_NS UINT64_C(10000000)
 
 enum sink { SINK_POLLED, SINK_PLAIN, SINK_SOCKET };
 
@@ -345,4 +354,35 @@ void log_event(enum log_level level, const char *format, ...)
         if (sink_write(line.bytes, line.used) != (ssize_t)line.used)
                 atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
         errno = saved;
+}
+
+bool log_limit_pass(struct log_limit *limit, enum log_level level, uint64_t now_ns,
+                    uint64_t *ret_suppressed)
+{
+        uint64_t line_ns = level == LOG_DEBUG ? DEBUG_LINE_NS : LINE_NS;
+        uint64_t burst_ns = line_ns * (level == LOG_DEBUG ? DEBUG_BURST : BURST);
+        uint64_t full_ns = atomic_load_explicit(&limit->full_ns, memory_order_relaxed), next_ns;
+
+        do {
+                next_ns = (full_ns > now_ns ? full_ns : now_ns) + line_ns;
+                if (next_ns - now_ns > burst_ns) {
+                        atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
+                        return false;
+                }
+        } while (!atomic_compare_exchange_weak_explicit(
+                &limit->full_ns, &full_ns, next_ns, memory_order_relaxed, memory_order_relaxed));
+        *ret_suppressed = atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);
+        return true;
+}
+
+bool log_may_write(struct log_limit *limit, enum log_level level, const char *format)
+{
+        uint64_t suppressed;
+
+        if (level > lowest_shown || !log_limit_pass(limit, level, sys_clock_ns(), &suppressed))
+                return false;
+        if (suppressed)
+                log_event(level, "suppressed event=%.*s lines=%llu", (int)strcspn(format, " "),
+                          format, (unsigned long long)suppressed);
+        return true;
 }

@@ -347,6 +347,132 @@ static void the_error_trail_is_thread_local(void **state)
         assert_int_equal(bytes, 0);
 }
 
+#define MS UINT64_C(1000000)
+
+static void a_place_writes_a_burst_and_then_a_line_a_second(void **state)
+{
+        struct log_limit limit = { 0 };
+        uint64_t now = 1234567 * MS, suppressed;
+
+        (void)state;
+        for (int i = 0; i < 10; i++) {
+                assert_true(log_limit_pass(&limit, LOG_INFO, now, &suppressed));
+                assert_int_equal(suppressed, 0);
+        }
+        for (int i = 0; i < 700000; i++)
+                assert_false(log_limit_pass(&limit, LOG_INFO, now + 999 * MS, &suppressed));
+        assert_true(log_limit_pass(&limit, LOG_INFO, now + 1000 * MS, &suppressed));
+        assert_int_equal(suppressed, 700000);
+        assert_false(log_limit_pass(&limit, LOG_INFO, now + 1000 * MS, &suppressed));
+
+        /* After a long rest it is one burst, however long the rest was. */
+        now += 1000000 * MS;
+        for (int i = 0; i < 10; i++) {
+                assert_true(log_limit_pass(&limit, LOG_INFO, now, &suppressed));
+                assert_int_equal(suppressed, !i);
+        }
+        assert_false(log_limit_pass(&limit, LOG_INFO, now, &suppressed));
+}
+
+static void a_place_may_write_more_lines_for_debugging(void **state)
+{
+        struct log_limit limit = { 0 };
+        uint64_t now = 5000 * MS, suppressed;
+        uint32_t passed = 0;
+
+        (void)state;
+        for (int i = 0; i < 5000; i++)
+                passed += log_limit_pass(&limit, LOG_DEBUG, now, &suppressed);
+        assert_int_equal(passed, 1000);
+        assert_true(log_limit_pass(&limit, LOG_DEBUG, now + 10 * MS, &suppressed));
+        assert_int_equal(suppressed, 4000);
+}
+
+/* Threads share a place: no line is let through twice, and none is forgotten. */
+#define FLOODERS 4u
+#define LINES    20000u
+
+struct flood {
+        struct log_limit *limit;
+        uint64_t passed, suppressed;
+};
+
+static void *flood(void *arg)
+{
+        struct flood *own = arg;
+        uint64_t suppressed;
+
+        for (uint32_t i = 0; i < LINES; i++) {
+                if (!log_limit_pass(own->limit, LOG_INFO, MS, &suppressed))
+                        continue;
+                own->passed++;
+                own->suppressed += suppressed;
+        }
+        return NULL;
+}
+
+static void counts_each_suppressed_line_of_all_threads(void **state)
+{
+        struct log_limit limit = { 0 };
+        struct flood floods[FLOODERS];
+        pthread_t threads[FLOODERS];
+        uint64_t passed = 0, suppressed = 0, last;
+
+        (void)state;
+        for (uint32_t i = 0; i < FLOODERS; i++) {
+                floods[i] = (struct flood){ .limit = &limit };
+                assert_int_equal(pthread_create(&threads[i], NULL, flood, &floods[i]), 0);
+        }
+        for (uint32_t i = 0; i < FLOODERS; i++) {
+                assert_int_equal(pthread_join(threads[i], NULL), 0);
+                passed += floods[i].passed;
+                suppressed += floods[i].suppressed;
+        }
+        assert_int_equal(passed, 10);
+        assert_true(log_limit_pass(&limit, LOG_INFO, 3600000 * MS, &last));
+        assert_int_equal(passed + suppressed + last, FLOODERS * LINES);
+}
+
+static size_t lines_of(const char *text, const char *words)
+{
+        size_t count = 0;
+
+        for (; (text = strstr(text, words)); text++)
+                count++;
+        return count;
+}
+
+static void a_line_says_how_many_were_suppressed(void **state)
+{
+        char name[] = "/tmp/smv-log-XXXXXX", text[65536] = "";
+        const char *said = NULL;
+        int file = mkstemp(name);
+        uint64_t count = 0;
+
+        (void)state;
+        assert_true(file >= 0);
+        unlink(name);
+        redirect(file, LOG_INFO);
+        /* Until the place may write again. */
+        while (!said) {
+                ssize_t got;
+
+                log_limited(LOG_DEBUG, "not_shown");
+                log_limited(LOG_INFO, "peer_refused uid=%u", 7u);
+                count++;
+                got = pread(file, text, sizeof(text) - 1, 0);
+                assert_true(got > 0);
+                text[got] = '\0';
+                said = strstr(text, "info suppressed event=peer_refused lines=");
+        }
+        restore();
+        close(file);
+        assert_int_equal(lines_of(text, "info peer_refused uid=7\n") +
+                                 strtoull(strstr(said, "lines=") + 6, NULL, 10),
+                         count);
+        assert_null(strstr(text, "not_shown"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -363,6 +489,10 @@ int main(void)
                 cmocka_unit_test(the_error_trail_lists_every_frame_since_the_error),
                 cmocka_unit_test(the_error_trail_counts_frames_that_do_not_fit),
                 cmocka_unit_test(the_error_trail_is_thread_local),
+                cmocka_unit_test(a_place_writes_a_burst_and_then_a_line_a_second),
+                cmocka_unit_test(a_place_may_write_more_lines_for_debugging),
+                cmocka_unit_test(counts_each_suppressed_line_of_all_threads),
+                cmocka_unit_test(a_line_says_how_many_were_suppressed),
         };
         return cmocka_run_group_tests(tests, set_up, tear_down);
 }
