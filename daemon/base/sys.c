@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,9 @@
 #endif
 
 #define SEND_FDS_MAX 4u
+/* Enough for an entry of the table of users. */
+#define SYS_USER_BYTES       4096u
+#define DEFAULT_OVERFLOW_UID 65534u
 
 static sys_fault fault_hook;
 static void *fault_arg;
@@ -104,6 +108,16 @@ int sys_random(void *bytes, size_t count)
                 count -= (size_t)r;
         }
         return 0;
+}
+
+int sys_random_number(uint64_t *ret_number)
+{
+        int r;
+
+        do
+                r = sys_random(ret_number, sizeof(*ret_number));
+        while (!r && !*ret_number);
+        return r;
 }
 
 int sys_open(const char *path, int flags, unsigned mode)
@@ -497,6 +511,54 @@ int sys_group(const char *name, uint32_t *ret_gid)
         else if (errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == EIO)
                 return -errno;
         return group ? 0 : -ENOENT;
+}
+
+int sys_user(const char *name, uint32_t *ret_uid)
+{
+        char bytes[SYS_USER_BYTES];
+        struct passwd user, *found = NULL;
+        int r = fault("getpwnam");
+
+        if (r)
+                return r;
+        do
+                r = getpwnam_r(name, &user, bytes, sizeof(bytes), &found);
+        while (r == EINTR);
+        if (found)
+                *ret_uid = found->pw_uid;
+        else if (r == ENOMEM || r == EMFILE || r == ENFILE || r == EIO)
+                return -r;
+        return found ? 0 : -ENOENT;
+}
+
+int sys_is_stream_unix(int fd)
+{
+        struct sockaddr_un peer;
+        socklen_t bytes = sizeof(int);
+        int domain = 0, type = 0, r;
+
+        r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes));
+        if (r >= 0)
+                r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
+        if (r < 0)
+                return r;
+        if (domain != AF_UNIX || type != SOCK_STREAM)
+                return -EPROTOTYPE;
+        bytes = sizeof(peer);
+        r = (int)CALL("getpeername", getpeername(fd, (struct sockaddr *)&peer, &bytes));
+        return r < 0 ? r : 0;
+}
+
+/* Users that have no number in this namespace are all shown with this one. */
+uint32_t sys_overflow_uid(void)
+{
+        char text[16] = "";
+        int fd = sys_open("/proc/sys/kernel/overflowuid", O_RDONLY, 0);
+        ssize_t n = fd < 0 ? fd : sys_read(fd, text, sizeof(text) - 1);
+
+        if (fd >= 0)
+                sys_close(fd);
+        return n > 0 ? (uint32_t)strtoul(text, NULL, 10) : DEFAULT_OVERFLOW_UID;
 }
 
 int sys_eventfd(void)

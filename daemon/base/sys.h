@@ -33,6 +33,7 @@ uint64_t sys_wall_clock_ns(void); /* since 1970, UTC; it may jump */
 struct tm;
 void sys_local_time(struct tm *ret_now); /* local wall-clock time, for people */
 int sys_random(void *bytes, size_t count);
+int sys_random_number(uint64_t *ret_number); /* never 0 */
 
 int sys_open(const char *path, int flags, unsigned mode);
 /* AT_FDCWD: relative to the working directory */
@@ -70,6 +71,8 @@ int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid
  * Returns their count, 0 if the peer has more than 1024, or a negative errno.
  */
 int sys_peer_groups(int fd, uint32_t *ret_gids, uint32_t max);
+/* 0: it is a connected Unix stream socket.  -ENOTSOCK, -EPROTOTYPE, -ENOTCONN ...: it is not. */
+int sys_is_stream_unix(int fd);
 int sys_set_nonblocking(int fd);
 int sys_set_close_on_exec(int fd);
 /* 0 and its path if it is a Unix stream socket that listens at a path; -EINVAL: it is not. */
@@ -93,6 +96,13 @@ int sys_set_group(int fd, uint32_t gid);
 int sys_set_mode(int fd, unsigned mode);
 /* The gid of a group name; -ENOENT: no such group.  Before any thread starts. */
 int sys_group(const char *name, uint32_t *ret_gid);
+/* The uid of a user's name; -ENOENT: no such user. */
+int sys_user(const char *name, uint32_t *ret_uid);
+/*
+ * The uid that SO_PEERCRED reports for every user that has no uid in our user namespace: the
+ * users of containers, mostly 65534.
+ */
+uint32_t sys_overflow_uid(void);
 int sys_eventfd(void);
 
 void *sys_map(size_t bytes);                             /* private zeroed pages, or NULL */

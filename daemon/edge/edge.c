@@ -153,15 +153,6 @@ static void on_bell(void *arg, unsigned mask)
 
 /* ---- life ---- */
 
-/*
- * Clients may note the numbers of handles and streams, and use them after the connection or the
- * daemon has ended.  With a random first number they name nothing then.
- */
-static uint64_t first_number(const struct edge *edge)
-{
-        return edge->conf.admission.seed() >> 24;
-}
-
 static struct quota_conf quota_conf(const struct edge *edge)
 {
         const struct config *config = edge->conf.config;
@@ -202,9 +193,9 @@ static int begin(struct edge *edge)
         if (!r)
                 r = admission_new(&edge->conf.admission, edge->quota, &edge->admission);
         if (!r)
-                r = handles_new(edge, first_number(edge), &edge->handles);
+                r = handles_new(edge, &edge->handles);
         if (!r)
-                r = resumables_new(edge, first_number(edge), &edge->resumables);
+                r = resumables_new(edge, &edge->resumables);
         if (!r)
                 r = pins_new(&(struct pins_conf){ .loop = edge->loop,
                                                   .quota = edge->quota,

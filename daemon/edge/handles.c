@@ -10,19 +10,18 @@
 #include "daemon/base/error.h"
 #include "daemon/base/sys.h"
 
-/* Numbers are counted up, so they spread over the buckets by themselves. */
+/* Numbers are random, so they spread over the buckets by themselves. */
 #define BUCKETS   1024u
 #define NS_PER_MS UINT64_C(1000000)
 
 struct handles {
         struct edge *edge;
         struct list_head kept; /* the handles that outlive their connections */
-        uint64_t last;         /* number that was given out */
         struct handles_sum sum;
         struct handle *buckets[BUCKETS];
 };
 
-int handles_new(struct edge *edge, uint64_t first, struct handles **ret_handles)
+int handles_new(struct edge *edge, struct handles **ret_handles)
 {
         struct handles *handles = calloc(1, sizeof(*handles));
 
@@ -30,7 +29,6 @@ int handles_new(struct edge *edge, uint64_t first, struct handles **ret_handles)
                 return error_raise(-ENOMEM);
         handles->edge = edge;
         list_init(&handles->kept);
-        handles->last = first;
         *ret_handles = handles;
         return 0;
 }
@@ -49,13 +47,30 @@ static struct handle **bucket(struct handles *handles, uint64_t number)
         return &handles->buckets[number % BUCKETS];
 }
 
-struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number)
+static struct handle *find_any(const struct handles *handles, uint64_t number)
 {
         struct handle *at = handles->buckets[number % BUCKETS];
 
         while (at && at->number != number)
                 at = at->next;
-        return at && at->uid == uid ? at : NULL;
+        return at;
+}
+
+struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number)
+{
+        struct handle *handle = find_any(handles, number);
+
+        return handle && handle->uid == uid ? handle : NULL;
+}
+
+static int choose_number(const struct handles *handles, uint64_t *ret_number)
+{
+        int r;
+
+        do
+                r = sys_random_number(ret_number);
+        while (!r && find_any(handles, *ret_number));
+        return r ? error_raise(r) : 0;
 }
 
 struct list_head *handles_kept(struct handles *handles)
@@ -213,10 +228,8 @@ int handles_truncate(struct handles *handles, struct handle *handle, uint32_t co
 
 static void enter(struct handles *handles, struct handle *handle, struct list_head *owner)
 {
-        struct handle **at;
+        struct handle **at = bucket(handles, handle->number);
 
-        handle->number = ++handles->last;
-        at = bucket(handles, handle->number);
         handle->next = *at;
         *at = handle;
         list_push_front(owner, &handle->owner_link);
@@ -269,7 +282,7 @@ static int make(struct peer *peer, struct served *model, uint32_t keep_ms, uint3
 {
         struct handles *handles = peer->edge->handles;
         struct handle *handle = calloc(1, sizeof(*handle));
-        int r = 0;
+        int r;
 
         if (!handle)
                 return error_raise(-ENOMEM);
@@ -278,7 +291,8 @@ static int make(struct peer *peer, struct served *model, uint32_t keep_ms, uint3
         handle->model = model;
         handle->count = count;
         handle->made_ns = sys_clock_ns();
-        if (keep_ms)
+        r = choose_number(handles, &handle->number);
+        if (!r && keep_ms)
                 r = start_timer(handle, keep_ms);
         if (!r)
                 r = charge(handles, handle, id, ret_problem);

@@ -42,8 +42,9 @@
 #include "daemon/text/worker.h"
 
 struct handle {
-        uint64_t number; /* never 0, and never used for another handle */
-        uint32_t uid;    /* this user may name it, from any connection */
+        /* Random, so that it names nothing after the handle or the daemon has ended.  Not 0. */
+        uint64_t number;
+        uint32_t uid; /* this user may name it, from any connection */
         struct served *model;
         uint32_t *tokens; /* NULL: there are none */
         uint32_t count;
@@ -61,8 +62,7 @@ struct handle {
         struct pin pinned, published;
 };
 
-/* Numbers begin after `first`, so that numbers of an earlier daemon name nothing. */
-int handles_new(struct edge *edge, uint64_t first, struct handles **ret_handles);
+int handles_new(struct edge *edge, struct handles **ret_handles);
 struct handles *handles_free(struct handles *handles); /* asserts that none is open */
 
 /* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
@@ -81,7 +81,7 @@ static inline bool handle_is_busy(const struct handle *handle)
 
 /*
  * Makes a handle without tokens for this peer; with keep_ms it outlives the connection.  0,
- * WIRE_E_REFUSED or -ENOMEM; nothing is charged then.
+ * WIRE_E_REFUSED or a negative errno; nothing is charged then.
  */
 int handles_open(struct peer *peer, struct served *model, uint32_t keep_ms, uint32_t id,
                  struct wire_problem *ret_problem, struct handle **ret_handle);

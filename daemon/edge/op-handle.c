@@ -277,7 +277,7 @@ int op_truncate(struct peer *peer, struct wire_request *asked, struct wire_probl
         return error_pass(r);
 }
 
-static void reply_forks(struct peer *peer, const struct handle *last, uint32_t count, uint32_t id)
+static void reply_forks(struct peer *peer, const uint64_t *numbers, uint32_t count, uint32_t id)
 {
         struct wire_writer writer;
 
@@ -286,8 +286,8 @@ static void reply_forks(struct peer *peer, const struct handle *last, uint32_t c
         wire_put_ok(&writer, id, 1);
         wire_put_text(&writer, "handles");
         wire_put_array(&writer, count);
-        while (count--)
-                wire_put_uint(&writer, last->number - count);
+        for (uint32_t i = 0; i < count; i++)
+                wire_put_uint(&writer, numbers[i]);
         connection_replied(peer, &writer);
 }
 
@@ -296,19 +296,21 @@ int op_fork_handle(struct peer *peer, struct wire_request *asked, struct wire_pr
 {
         struct handles *handles = peer->edge->handles;
         struct handle *handle, *fork = NULL;
+        uint64_t numbers[SMV_FORKS_MAX];
         uint32_t made = 0;
         int r;
 
         r = op_find_idle_handle(peer, asked, &handle, ret_problem);
         while (!r && made < asked->count) {
                 r = handles_fork(peer, handle, asked->keep_ms, asked->id, ret_problem, &fork);
-                made += !r;
+                if (!r)
+                        numbers[made++] = fork->number;
         }
         if (!r)
-                reply_forks(peer, fork, made, asked->id);
+                reply_forks(peer, numbers, made, asked->id);
         else
-                for (uint64_t number = made ? fork->number : 0; made--; number--)
-                        handle_close(handles_find(handles, peer->uid, number));
+                while (made)
+                        handle_close(handles_find(handles, peer->uid, numbers[--made]));
         return error_pass(r);
 }
 

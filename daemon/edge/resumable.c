@@ -10,6 +10,7 @@
 #include "daemon/edge/quota.h"
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
+#include "daemon/base/sys.h"
 #include "daemon/text/tokenizer.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -17,7 +18,6 @@
 
 struct resumables {
         struct edge *edge;
-        uint64_t last; /* number that was given out */
         /* How many streams there are, and the bytes charged for them. */
         uint64_t open, bytes;
         struct channel *channel;  /* all of them write there; NULL while there is none */
@@ -28,7 +28,7 @@ struct resumables {
         uint32_t memory[]; /* of `numbers` */
 };
 
-int resumables_new(struct edge *edge, uint64_t first, struct resumables **ret_all)
+int resumables_new(struct edge *edge, struct resumables **ret_all)
 {
         uint32_t count = edge->conf.config->resumable;
         struct resumables *all = calloc(1, sizeof(*all) + count * sizeof(uint32_t));
@@ -36,7 +36,6 @@ int resumables_new(struct edge *edge, uint64_t first, struct resumables **ret_al
         if (!all)
                 return error_raise(-ENOMEM);
         all->edge = edge;
-        all->last = first;
         all->slot_count = count;
         free_numbers_init(&all->numbers, all->memory, 0, count);
         all->slots = calloc(count + 1, sizeof(struct resumable *));
@@ -69,16 +68,29 @@ struct resumables_sum resumables_sum(const struct resumables *all)
         return sum;
 }
 
+static struct resumable *find_any(const struct resumables *all, uint64_t number)
+{
+        for (uint32_t i = 0; i < all->slot_count; i++)
+                if (all->slots[i] && all->slots[i]->number == number)
+                        return all->slots[i];
+        return NULL;
+}
+
+static int choose_number(const struct resumables *all, uint64_t *ret_number)
+{
+        int r;
+
+        do
+                r = sys_random_number(ret_number);
+        while (!r && find_any(all, *ret_number));
+        return r ? error_raise(r) : 0;
+}
+
 struct resumable *resumables_find(const struct resumables *all, uint32_t uid, uint64_t number)
 {
-        for (uint32_t i = 0; i < all->slot_count; i++) {
-                struct resumable *resumable = all->slots[i];
+        struct resumable *resumable = find_any(all, number);
 
-                if (resumable && resumable->number == number && resumable->uid == uid &&
-                    !resumable->dropped)
-                        return resumable;
-        }
-        return NULL;
+        return resumable && resumable->uid == uid && !resumable->dropped ? resumable : NULL;
 }
 
 struct resumable *resumables_next(const struct resumables *all, uint32_t *index)
@@ -217,7 +229,8 @@ static void on_timer(void *arg)
 {
         struct resumable *resumable = arg;
 
-        log_debug("resumable_expired uid=%u keep_ms=%u", resumable->uid, resumable->keep_ms);
+        log_limited(LOG_DEBUG, "resumable_expired uid=%u keep_ms=%u", resumable->uid,
+                    resumable->keep_ms);
         resumable_drop(resumable);
 }
 
@@ -271,7 +284,9 @@ static int make(struct resumables *all, const struct stream *stream, size_t room
         resumable->keep_ms = stream->keep_ms;
         resumable->priority = request->priority;
         resumable->begun_ns = sys_clock_ns();
-        r = record_log_init(&resumable->log, room, records_max(request));
+        r = choose_number(all, &resumable->number);
+        if (!r)
+                r = record_log_init(&resumable->log, room, records_max(request));
         if (!r)
                 r = loop_timer_new(all->edge->loop, on_timer, resumable, &resumable->timer);
         if (r) {
@@ -297,7 +312,6 @@ static int enter(struct resumable *resumable, size_t bytes, uint32_t id,
                 uncharge(resumable);
                 return error_pass(r);
         }
-        resumable->number = ++all->last;
         resumable->slot = free_numbers_take(&all->numbers);
         all->slots[resumable->slot] = resumable;
         all->open++;

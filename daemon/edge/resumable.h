@@ -35,7 +35,7 @@
 
 struct resumable {
         struct resumables *all;
-        uint64_t number; /* its user names it by this; never used for another stream */
+        uint64_t number; /* its user names it by this; random, as that of a handle */
         uint32_t uid;
         uint32_t slot;         /* the stream number that the engine uses */
         struct stream *stream; /* NULL: RETIRED was taken; that may be after its END was read */
@@ -56,13 +56,12 @@ struct resumable {
         size_t at;                  /* ... and where that record begins in the log */
 };
 
-/* Numbers begin after `first`, so that numbers of an earlier daemon name nothing. */
-int resumables_new(struct edge *edge, uint64_t first, struct resumables **ret_all);
+int resumables_new(struct edge *edge, struct resumables **ret_all);
 struct resumables *resumables_free(struct resumables *all); /* asserts that it has no streams */
 
 /*
  * Makes this stream resumable, which is about to be submitted, and attaches the asking peer under
- * its id.  0; or WIRE_E_REFUSED or -ENOMEM, and nothing is changed.
+ * its id.  0; or WIRE_E_REFUSED or a negative errno, and nothing is changed.
  */
 int resumable_begin(struct peer *peer, struct stream *stream, struct resumable **ret_resumable,
                     struct wire_problem *ret_problem);

@@ -20,20 +20,27 @@ static uint64_t await_number(struct raw_client *client, uint32_t id, const char 
         return reply && reply->ok ? reply_uint(reply, name) : 1;
 }
 
+/* The number of the one fork that a reply names; any number if it names none. */
+static uint64_t await_fork(struct raw_client *client, uint32_t id)
+{
+        return await_number(client, id, "handles.0");
+}
+
 /* Makes a history and a fork of it that continues otherwise; its END is as any other. */
 static void hold(struct raw_client *client)
 {
         static const uint32_t ids[] = { 'h', 'i' };
-        uint64_t handle;
+        uint64_t handle, fork;
 
         raw_client_send_frame(client, "op=s id=u tokens=I", "open", 6, ids, (size_t)2);
         handle = await_number(client, 6, "handle");
         raw_client_send_frame(client, "op=s id=u handle=q count=u", "fork", 7, handle, 1);
+        fork = await_fork(client, 7);
         raw_client_send_frame(client, "op=s id=u handle=q tokens=I", "append", 8, handle, ids,
                               (size_t)2);
-        raw_client_send_frame(client, "op=s id=u handle=q length=u", "truncate", 9, handle + 1, 1);
+        raw_client_send_frame(client, "op=s id=u handle=q length=u", "truncate", 9, fork, 1);
         raw_client_send_frame(client, "op=s id=u handle=q max_tokens=u", "generate", 10, handle, 8);
-        raw_client_send_frame(client, "op=s id=u handle=q text=s", "append", 11, handle + 1, "ho");
+        raw_client_send_frame(client, "op=s id=u handle=q text=s", "append", 11, fork, "ho");
         raw_client_send_frame(client, "op=s id=u prompt=s", "open", 12, "hi");
 }
 
@@ -54,7 +61,7 @@ static void keep(struct raw_client *client)
         raw_client_send_frame(client, "op=s id=u handle=q count=u keep_ms=u", "fork", 16, handle, 1,
                               KEEP_MS);
         raw_client_send_frame(client, "op=s id=u handle=q", "close", 17, handle);
-        raw_client_send_frame(client, "op=s id=u handle=q", "close", 18, handle + 1);
+        raw_client_send_frame(client, "op=s id=u handle=q", "close", 18, await_fork(client, 16));
         raw_client_send_frame(client, "op=s id=u resume_id=q", "drop", 19, resume_id);
 }
 

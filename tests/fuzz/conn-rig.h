@@ -59,6 +59,7 @@ struct world {
         uint32_t frame_count, runs, descriptors;
 
         /* for one script */
+        uint64_t drawn; /* the next number that getrandom() gives */
         struct edge *edge;
         struct script script;
         struct client clients[CLIENTS];
