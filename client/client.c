@@ -11,6 +11,8 @@
 #include "client/request.h"
 
 #define CONNECT_MS 10000
+/* The longest that connecting waits before it tries again, unless the daemon asks for more. */
+#define WAIT_MS_MAX 1000u
 
 /* ---- the socket ---- */
 
@@ -256,6 +258,16 @@ static int connect_once(struct smv_client *client, const struct smv_connect *opt
         return r ? r : say_hello(client, options, deadline);
 }
 
+/* The client is as it was before it connected. */
+static void undo_connection(struct smv_client *client)
+{
+        connection_deinit(&client->connection);
+        connection_init(&client->connection, -1);
+        client->ring_failed = client->connection_refused = false;
+        client->last_id = 0;
+        client_clear_failure(client);
+}
+
 /* If the ring cannot be used, connects again, and asks for records through the socket. */
 static int connect_with_fallback(struct smv_client *client, struct smv_connect *options,
                                  uint64_t deadline)
@@ -266,12 +278,32 @@ static int connect_with_fallback(struct smv_client *client, struct smv_connect *
         if (!client->ring_failed || options->transport != SMV_TRANSPORT_AUTO || options->use_fd)
                 return r;
 
-        connection_deinit(&client->connection);
-        client->ring_failed = false;
-        client->last_id = 0;
-        client_clear_failure(client);
+        undo_connection(client);
         options->transport = SMV_TRANSPORT_SOCKET;
         return connect_once(client, options, deadline);
+}
+
+/*
+ * If the daemon refuses the connection only for now, waits for as long as the daemon says, and each
+ * time at least twice as long as before, and connects again.
+ */
+static int connect_patiently(struct smv_client *client, struct smv_connect *options,
+                             uint64_t deadline)
+{
+        uint32_t wait_ms = 0;
+        int r;
+
+        for (;;) {
+                r = connect_with_fallback(client, options, deadline);
+                if (!r || !client->failure.retry_ms || options->use_fd)
+                        return r;
+                wait_ms = 2 * wait_ms < WAIT_MS_MAX ? 2 * wait_ms : WAIT_MS_MAX;
+                if (wait_ms < client->failure.retry_ms)
+                        wait_ms = client->failure.retry_ms;
+                if (!sleep_before(wait_ms, deadline))
+                        return r;
+                undo_connection(client);
+        }
 }
 
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client)
@@ -301,7 +333,7 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
         if (r && o.use_fd)
                 close(o.fd);
         if (!r)
-                r = connect_with_fallback(client, &o, deadline);
+                r = connect_patiently(client, &o, deadline);
         if (r) {
                 if (o.message && o.message_bytes)
                         snprintf(o.message, o.message_bytes, "%s",

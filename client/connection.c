@@ -42,6 +42,18 @@ static int remaining_ms(uint64_t deadline)
         return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
+bool sleep_before(uint32_t ms, uint64_t deadline)
+{
+        uint64_t end = monotonic_ns() + ms * UINT64_C(1000000);
+        int left;
+
+        if (end >= deadline)
+                return false;
+        while ((left = remaining_ms(end)))
+                poll(NULL, 0, left);
+        return true;
+}
+
 void connection_init(struct connection *connection, int fd)
 {
         *connection = (struct connection){ .fd = fd, .frame_max = SMV_FRAME_BYTES_MAX };

@@ -54,6 +54,9 @@ void connection_deinit(struct connection *connection);
 /* A connected socket, or a negative errno. */
 int connection_dial(const char *path, uint64_t deadline);
 
+/* Sleeps for `ms`.  False, and at once, if the deadline would pass meanwhile. */
+bool sleep_before(uint32_t ms, uint64_t deadline);
+
 /* The uid at the other end, or a negative errno. */
 int64_t connection_peer_uid(const struct connection *connection);
 

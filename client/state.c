@@ -48,6 +48,7 @@ int client_fail(struct smv_client *client, int error, const char *format, ...)
         va_end(args);
         client->failure.name[0] = client->failure.field[0] = '\0';
         client->failure.code = SMV_OK;
+        client->failure.retry_ms = 0;
         return error;
 }
 
@@ -63,8 +64,11 @@ static void copy_text(char *to, size_t size, const struct codec_frame *frame, co
 void client_refused(struct smv_client *client, const struct codec_frame *frame)
 {
         enum smv_code code = frame->code <= INT32_MAX ? (enum smv_code)frame->code : SMV_INTERNAL;
+        uint64_t retry_ms = 0;
 
         client->failure.code = code;
+        (void)codec_get_uint(frame, "retry_ms", &retry_ms);
+        client->failure.retry_ms = retry_ms < UINT32_MAX ? (uint32_t)retry_ms : UINT32_MAX;
         copy_text(client->failure.name, sizeof(client->failure.name), frame, "error",
                   smv_code_name(code));
         copy_text(client->failure.field, sizeof(client->failure.field), frame, "field", "");
@@ -213,6 +217,7 @@ void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
                 .name = client->failure.name,
                 .field = client->failure.field,
                 .message = client->failure.message,
+                .retry_ms = client->failure.retry_ms,
         };
 
         client_copy_out(ret_problem, &problem, sizeof(problem));

@@ -46,6 +46,7 @@ struct client_model {
 /* A failure, as smv_error() reports it. */
 struct client_failure {
         enum smv_code code;
+        uint32_t retry_ms; /* 0: the daemon did not say when to try again */
         char name[32], field[32], message[256];
 };
 

@@ -17,7 +17,8 @@
 struct admission {
         struct admission_conf conf;
         struct quota *quota;
-        uint32_t alive, jobs; /* together at most requests_max: the mailboxes hold that many */
+        /* Together at most requests_max: the mailboxes hold that many.  The quota sees to it. */
+        uint32_t alive, jobs;
         struct free_numbers numbers; /* of requests */
         uint32_t memory[];           /* of `numbers` */
 };
@@ -58,14 +59,10 @@ static int enter(struct admission *admission, uint32_t uid, uint32_t id, uint64_
 {
         int r;
 
-        if (admission->alive + admission->jobs >= admission->conf.requests_max)
-                return wire_refuse(
-                        ret_problem, SMV_BUSY, id, NULL,
-                        "the daemon has %u requests, which is the limit of the setting requests",
-                        admission->conf.requests_max);
         r = quota_ask(admission->quota, uid, QUOTA_REQUESTS, 1, id, ret_problem);
         if (r)
                 return error_pass(r);
+        assert(admission->alive + admission->jobs < admission->conf.requests_max);
         r = quota_ask(admission->quota, uid, QUOTA_PROMPT_BYTES, bytes, id, ret_problem);
         if (r)
                 quota_uncharge(admission->quota, uid, QUOTA_REQUESTS, 1);

@@ -16,6 +16,7 @@ static void free_channel(struct edge *edge, struct channel *channel)
         assert(edge->channels[channel->number] == channel && !channel->owner);
         assert(edge->channels_open);
         quota_uncharge(edge->quota, channel->uid, QUOTA_RING_BYTES, channel->charged);
+        quota_uncharge(edge->quota, channel->uid, QUOTA_CONNECTIONS, channel->holds_connection);
         edge->channels[channel->number] = NULL;
         edge->channels_open--;
         channel_free(channel, edge->phase >= EDGE_FLUSHING);
@@ -100,21 +101,22 @@ int channels_make(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes
 int channels_make_for(struct peer *peer, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
                       struct wire_problem *ret_problem)
 {
+        uint64_t charged = bell == CHANNEL_LOOP ? 0 : ring_bytes;
         struct edge *edge = peer->edge;
         struct channel *channel = NULL;
         int r;
 
-        r = quota_ask(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes, id, ret_problem);
+        r = quota_ask(edge->quota, peer->uid, QUOTA_RING_BYTES, charged, id, ret_problem);
         if (r)
                 return error_pass(r);
         r = channels_make(edge, bell, ring_bytes, id, ret_problem, &channel);
         if (r) {
-                quota_uncharge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes);
+                quota_uncharge(edge->quota, peer->uid, QUOTA_RING_BYTES, charged);
                 return error_pass(r);
         }
         channel->owner = peer;
         channel->uid = peer->uid;
-        channel->charged = ring_bytes;
+        channel->charged = charged;
         peer->channel = channel;
         return 0;
 }

@@ -2,6 +2,11 @@
  * Channels: makes them, gives them numbers and charges them, and frees them when all threads have
  * let them go.
  *
+ * A peer has one channel at most, and a connection counts for its user (quota.h) until its channel
+ * is freed.  So there is always a number for the channel of a connection, and the private rings of
+ * a user take uid_connections * ring_bytes at most.  Only shared rings are charged as bytes: a
+ * client whose ring is refused can use the socket, which needs nothing that can be refused.
+ *
  * The kernel needs time to take the pages of a ring back.  If several clients went at once, one
  * channel is freed in each turn of the loop.
  * Loop thread only.
@@ -23,8 +28,8 @@ int channels_make(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes
                   struct wire_problem *ret_problem, struct channel **ret_channel);
 
 /*
- * A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED, or a negative errno.  HANGUP gives
- * it back; or channels_take_back(), while the engine has not heard of it.
+ * A ring for this peer; a shared one is charged to its uid.  0, WIRE_E_REFUSED, or a negative
+ * errno.  HANGUP gives it back; or channels_take_back(), while the engine has not heard of it.
  */
 int channels_make_for(struct peer *peer, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
                       struct wire_problem *ret_problem);

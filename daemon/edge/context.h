@@ -35,6 +35,7 @@ struct admission;  /* admission.c */
 struct handles;    /* handles.c */
 struct pins;       /* pins.c */
 struct resumables; /* resumable.c */
+struct subuid;     /* subuid.c */
 
 /* The limits that admission checks, and functions of the engine, which the edge may not include. */
 struct admission_conf {
@@ -63,6 +64,7 @@ struct edge_conf {
         /* Called once, when the edge begins to drain; it refuses new connections.  Or NULL. */
         void (*on_drain)(void *arg);
         void *on_drain_arg;
+        const char *subuid_path; /* of the ranges for containers, or NULL: there are none */
 };
 
 /* How far the edge has come on its way out.  The phase only increases. */
@@ -76,8 +78,10 @@ enum edge_phase {
 
 struct edge {
         struct edge_conf conf;
-        uint64_t pid, uid; /* of the daemon itself, for replies */
+        uint64_t pid, uid;     /* of the daemon itself */
+        uint32_t overflow_uid; /* of all users that the kernel cannot tell apart for us */
         struct loop *loop;
+        struct subuid *subuid;
         struct quota *quota;
         struct admission *admission;
         struct handles *handles;
@@ -114,6 +118,7 @@ struct edge {
         int result;
         /* What late clients are told: that the daemon stops, or how the engine failed. */
         const char *late;
+        char stopping[80];
 };
 
 enum peer_state {

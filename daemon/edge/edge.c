@@ -2,7 +2,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "daemon/edge/admission.h"
@@ -15,6 +17,7 @@
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/stream.h"
+#include "daemon/edge/subuid.h"
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sys.h"
@@ -153,6 +156,28 @@ static void on_bell(void *arg, unsigned mask)
 
 /* ---- life ---- */
 
+/* Without the ranges each uid has its own account. */
+static void load_subuid(struct edge *edge)
+{
+        int r = subuid_load(edge->subuid);
+
+        if (r)
+                log_warn("subuid_unreadable file=%s error=%s", edge->conf.subuid_path,
+                         strerror(-r));
+}
+
+static int begin_subuid(struct edge *edge)
+{
+        int r;
+
+        if (!edge->conf.subuid_path)
+                return 0;
+        r = subuid_new(edge->conf.subuid_path, (uint32_t)edge->uid, &edge->subuid);
+        if (!r)
+                load_subuid(edge);
+        return error_pass(r);
+}
+
 static struct quota_conf quota_conf(const struct edge *edge)
 {
         const struct config *config = edge->conf.config;
@@ -164,32 +189,51 @@ static struct quota_conf quota_conf(const struct edge *edge)
                          [QUOTA_PROMPT_BYTES] = config->uid_prompt_bytes,
                          [QUOTA_RING_BYTES] = config->uid_ring_bytes,
                          [QUOTA_HANDLES] = config->uid_handles,
+                         [QUOTA_PINS] = UINT64_MAX,
                          [QUOTA_PINNED_BLOCKS] =
                                  (uint64_t)sched->blocks * config->uid_pinned_percent / 100,
                          [QUOTA_RESUMABLE] = config->uid_resumable,
                          [QUOTA_RESUMABLE_BYTES] = config->uid_resumable_bytes },
                 .connects_burst = config->uid_connects_burst,
+                .total = { [QUOTA_CONNECTIONS] = config->connections,
+                           [QUOTA_REQUESTS] = config->requests,
+                           [QUOTA_RESUMABLE] = config->resumable,
+                           [QUOTA_PINS] = sched->prefix.pins },
                 .connects_per_s = config->uid_connects_per_s,
+                .owner = (uint32_t)edge->uid,
+                .subuid = edge->subuid,
         };
 }
 
 void edge_reload(struct edge *edge)
 {
+        struct quota_conf quota;
+
+        if (edge->subuid)
+                load_subuid(edge);
+        quota = quota_conf(edge);
+        quota_reload(edge->quota, &quota);
+        if (edge->subuid && quota_remap(edge->quota))
+                log_warn("accounts_unchanged error=%s", strerror(ENOMEM));
+        admission_reload(edge->admission, edge->conf.config->max_tokens);
+}
+
+static int begin_quota(struct edge *edge)
+{
         const struct quota_conf quota = quota_conf(edge);
 
-        quota_reload(edge->quota, &quota);
-        admission_reload(edge->admission, edge->conf.config->max_tokens);
+        return error_pass(quota_new(&quota, &edge->quota));
 }
 
 static int begin(struct edge *edge)
 {
-        const struct sched_conf *sched = &edge->conf.admission.sched;
-        const struct quota_conf quota = quota_conf(edge);
         int r;
 
         r = channels_begin(edge);
         if (!r)
-                r = quota_new(&quota, &edge->quota);
+                r = begin_subuid(edge);
+        if (!r)
+                r = begin_quota(edge);
         if (!r)
                 r = admission_new(&edge->conf.admission, edge->quota, &edge->admission);
         if (!r)
@@ -200,7 +244,7 @@ static int begin(struct edge *edge)
                 r = pins_new(&(struct pins_conf){ .loop = edge->loop,
                                                   .quota = edge->quota,
                                                   .to_engine = edge->conf.to_engine,
-                                                  .max = sched->prefix.pins },
+                                                  .max = edge->conf.admission.sched.prefix.pins },
                              &edge->pins);
         if (!r)
                 r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
@@ -219,9 +263,13 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
                 return error_raise(-ENOMEM);
         edge->conf = *conf;
         edge->pid = (uint64_t)getpid();
-        edge->uid = (uint64_t)getuid();
+        edge->uid = (uint64_t)geteuid();
+        edge->overflow_uid = sys_overflow_uid();
         edge->loop = conf->loop;
-        edge->late = "the daemon is stopping";
+        snprintf(edge->stopping, sizeof(edge->stopping),
+                 "the daemon is stopping (%u s at most; drain_timeout_ms)",
+                 conf->config->drain_timeout_ms / 1000);
+        edge->late = edge->stopping;
         edge->alone = conf->config->fd >= 0;
         list_init(&edge->peers);
         list_init(&edge->marked);
@@ -254,6 +302,7 @@ struct edge *edge_free(struct edge *edge)
         resumables_free(edge->resumables);
         admission_free(edge->admission);
         quota_free(edge->quota);
+        subuid_free(edge->subuid);
         free(edge);
         return NULL;
 }

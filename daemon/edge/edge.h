@@ -11,7 +11,7 @@
  * The modules, from the bottom up; each may use those above it in this list:
  *
  *     buffer, msgpack-reader, wire-request, values, field-readers, fields, wire   the protocol
- *     loop, quota, record-log
+ *     loop, subuid, quota, record-log
  *     context, stream              what all share
  *     channels, pins               rings; pinned histories
  *     connection, record-frames    what is sent
@@ -43,7 +43,10 @@ int edge_run(struct edge *edge);
  */
 void edge_drain(struct edge *edge);
 
-/* The settings that may change while the daemon serves have changed in the config. */
+/*
+ * Called on SIGHUP: the settings that may change while the daemon serves have changed in the config.
+ * Reads the ranges of /etc/subuid anew, too (subuid.h).
+ */
 void edge_reload(struct edge *edge);
 
 #endif

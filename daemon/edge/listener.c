@@ -294,7 +294,7 @@ static int refuse_one(struct listener *listener)
         listener->spare_fd = sys_close(listener->spare_fd);
         fd = sys_accept(listener->fd);
         if (fd >= 0)
-                accept_refuse(listener->edge, fd, SMV_BUSY, "the daemon has no descriptor left");
+                accept_refuse_for_descriptors(listener->edge, fd);
         listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
         return fd < 0 ? fd : 0;
 }
@@ -311,7 +311,7 @@ static void on_pause_over(void *arg)
 
 static void pause_accepting(struct listener *listener, int r)
 {
-        log_warn("accept_failed error=%s", strerror(-r));
+        log_limited(LOG_WARN, "accept_failed error=%s", strerror(-r));
         if (!loop_timer_set(listener->pause, PAUSE_NS))
                 loop_watch_set(listener->watch, 0);
 }

@@ -8,22 +8,25 @@
 #include "daemon/edge/streams.h"
 #include "daemon/base/error.h"
 
-/* NULL: it can not be forked, and *ret_why continues "stream 7 ..."; NULL: there is no such one. */
-static struct stream *find_parent(struct peer *peer, uint32_t id, const char **ret_why)
+/* NULL: it can not be forked, and the problem says why. */
+static struct stream *find_parent(struct peer *peer, const struct wire_request *asked,
+                                  struct wire_problem *ret_problem)
 {
-        struct resumable *resumable = resumable_attached(peer, id);
-        struct stream *parent = resumable ? resumable->stream : streams_find(peer, id);
+        struct resumable *resumable = resumable_attached(peer, asked->stream);
+        struct stream *parent = resumable ? resumable->stream : streams_find(peer, asked->stream);
+        const char *why;
 
         if (parent && !parent->retired && !parent->cancel_sent && !parent->reads_only)
                 return parent;
         if (parent && parent->reads_only)
-                *ret_why = "only reads";
+                why = "stream %u only reads";
         else if (parent || resumable)
-                *ret_why = "has ended";
-        else if (encode_job_find(peer, id))
-                *ret_why = "has not begun";
+                why = "stream %u has ended";
+        else if (encode_job_find(peer, asked->stream))
+                why = "stream %u has not begun";
         else
-                *ret_why = NULL;
+                why = "there is no running stream %u";
+        wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream", why, asked->stream);
         return NULL;
 }
 
@@ -33,17 +36,12 @@ static int fork_parent(struct peer *peer, const struct wire_request *asked,
 {
         struct edge *edge = peer->edge;
         struct stream *parent, *first = NULL;
-        const char *why = NULL;
         int r;
 
         counter_add(&edge->conf.stats->requests_received, 1);
-        parent = find_parent(peer, asked->stream, &why);
-        if (!parent && !why)
-                return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream",
-                                   "there is no running stream %u", asked->stream);
+        parent = find_parent(peer, asked, ret_problem);
         if (!parent)
-                return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream", "stream %u %s",
-                                   asked->stream, why);
+                return WIRE_E_REFUSED;
         r = fork_stream(edge->admission, parent, asked, &first, ret_problem);
         if (r)
                 return error_pass(r);

@@ -139,9 +139,8 @@ static int welcome(struct peer *peer, const struct wire_request *asked,
                 r = give_ring(peer, asked, ret_problem);
                 if (!r)
                         return 0;
-                /* Only a debug message, because a client may cause it as often as it likes. */
-                log_debug("no_ring uid=%u why=%s at=%s", peer->uid,
-                          r < 0 ? strerror(-r) : ret_problem->message, error_trail());
+                log_limited(LOG_DEBUG, "no_ring uid=%u pid=%d why=%s at=%s", peer->uid, peer->pid,
+                            r < 0 ? strerror(-r) : ret_problem->message, error_trail());
         }
         if (asked->transport == WIRE_RING && r < 0)
                 return wire_refuse(ret_problem, SMV_BUSY, asked->id, "transport",

@@ -157,7 +157,7 @@ static const struct key requests_keys[] = {
 };
 
 static const struct key connections_keys[] = {
-        { "open",     SNAPSHOT(connections_open),  "connections now" },
+        { "open",     SNAPSHOT(connections_open),  "connections now; one that has closed counts until its ring is freed" },
         { "received", STATS(connections_received),     "connections since the start, refused ones included" },
         { "refused",  STATS(connections_refused),  "connections that were refused since the start" },
         { "max",      SNAPSHOT(connections_max),   "the setting `connections`" },
@@ -211,7 +211,8 @@ static const char *const kind_meanings[QUOTA_KIND_N] = {
         [QUOTA_CONNECTIONS]  = "open connections",
         [QUOTA_REQUESTS]     = "requests, running and waiting, and texts that are being encoded",
         [QUOTA_PROMPT_BYTES] = "bytes of prompts, and of the histories in handles",
-        [QUOTA_RING_BYTES]   = "bytes of rings",
+        [QUOTA_RING_BYTES]   = "bytes of shared rings",
+        [QUOTA_PINS]         = "histories that are pinned or published",
         [QUOTA_PINNED_BLOCKS]  = "blocks of the KV pool that are pinned or published",
         [QUOTA_HANDLES]      = "handles",
         [QUOTA_RESUMABLE]         = "resumable streams",
@@ -267,7 +268,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .threads = resources->counts.threads,
                 .requests_open = admission_alive(edge->admission),
                 .requests_submitted = edge->live_count,
-                .connections_open = edge->peer_count,
+                .connections_open = quota_used(edge->quota, QUOTA_CONNECTIONS),
                 .connections_max = edge->conf.config->connections,
                 .channels_allocated = edge->channels_open,
                 .handles = handles_sum(edge->handles),
@@ -299,16 +300,16 @@ static bool sees_all(const struct edge *edge, uint32_t viewer)
 
 /* ---- users ---- */
 
-/* The next account that this viewer may see: its own, or any. */
-static const struct quota_account *next_shown(const struct edge *edge, uint32_t viewer,
-                                              uint32_t *index)
+/* The next user that this viewer may see: itself, or any. */
+static const struct quota_user *next_shown(const struct edge *edge, uint32_t viewer,
+                                           uint32_t *index)
 {
-        const struct quota_account *account;
+        const struct quota_user *user;
 
         do
-                account = quota_next(edge->quota, index);
-        while (account && account->uid != viewer && !sees_all(edge, viewer));
-        return account;
+                user = quota_next(edge->quota, index);
+        while (user && user->uid != viewer && !sees_all(edge, viewer));
+        return user;
 }
 
 /* The rows of the usage snapshot: what the engine has written for all users. */
@@ -325,7 +326,7 @@ static struct usage_row row_of(const struct written *written, uint32_t uid)
         return (struct usage_row){ .uid = uid };
 }
 
-/* The next row of a user whose account holds nothing, but that has blocks in the pool. */
+/* The next row of a user that holds nothing here, but that has blocks in the pool. */
 static const struct usage_row *next_gone(const struct edge *edge, uint32_t viewer,
                                          const struct written *written, uint32_t *index)
 {
@@ -346,20 +347,20 @@ static void put_number(struct wire_writer *writer, const char *name, uint64_t va
         wire_put_uint(writer, value);
 }
 
-static void put_user(struct wire_writer *writer, const struct quota_account *account,
+static void put_user(struct wire_writer *writer, const struct quota_user *user,
                      const struct usage_row *row)
 {
         wire_put_map(writer, 3 + QUOTA_KIND_N);
         put_number(writer, "uid", row->uid);
         for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++)
-                put_number(writer, quota_name(kind), account ? account->held[kind] : 0);
+                put_number(writer, quota_name(kind), user ? user->held[kind] : 0);
         put_number(writer, "blocks", row->blocks);
         put_number(writer, "cached_blocks", row->cached);
 }
 
 static void put_users(struct wire_writer *writer, const struct edge *edge, uint32_t viewer)
 {
-        const struct quota_account *account;
+        const struct quota_user *user;
         const struct usage_row *gone;
         struct written written;
         uint32_t index = 0, count = 0;
@@ -373,10 +374,10 @@ static void put_users(struct wire_writer *writer, const struct edge *edge, uint3
         wire_put_text(writer, "users");
         wire_put_array(writer, count);
         index = 0;
-        while ((account = next_shown(edge, viewer, &index))) {
-                struct usage_row row = row_of(&written, account->uid);
+        while ((user = next_shown(edge, viewer, &index))) {
+                struct usage_row row = row_of(&written, user->uid);
 
-                put_user(writer, account, &row);
+                put_user(writer, user, &row);
         }
         index = 0;
         while ((gone = next_gone(edge, viewer, &written, &index)))

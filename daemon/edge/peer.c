@@ -513,7 +513,7 @@ int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer *
         }
         list_push_front(&edge->peers, &peer->peers_link);
         edge->peer_count++;
-        log_debug("peer_in uid=%u pid=%d fd=%d", uid, pid, fd);
+        log_limited(LOG_DEBUG, "peer_in uid=%u pid=%d fd=%d", uid, pid, fd);
         *ret_peer = peer;
         return 0;
 }
@@ -527,7 +527,7 @@ struct peer *peer_free(struct peer *peer)
                 return NULL;
         edge = peer->edge;
         uid = peer->uid;
-        log_debug("peer_out uid=%u pid=%d fd=%d", uid, peer->pid, peer->fd);
+        log_limited(LOG_DEBUG, "peer_out uid=%u pid=%d fd=%d", uid, peer->pid, peer->fd);
         handles_leave(peer);
         encode_jobs_leave(peer);
         streams_leave(peer);
@@ -536,8 +536,11 @@ struct peer *peer_free(struct peer *peer)
         list_remove(&peer->peers_link);
         list_remove(&peer->marked_link);
         edge->peer_count--;
+        if (peer->channel)
+                peer->channel->holds_connection = true;
+        else
+                quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
         release(peer);
-        quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
         if (edge->alone)
                 edge->drains_pending = 2;
         return NULL;

@@ -35,7 +35,7 @@
 
 /*
  * Takes fd, whatever it returns.  Its connection is charged to uid already; peer_free() uncharges
- * it.
+ * it, or leaves that to its channel.
  */
 int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer);
 struct peer *peer_free(struct peer *peer);

@@ -112,11 +112,14 @@ int pins_take(struct pins *pins, struct pin *pin, uint32_t uid, uint32_t tokens,
 {
         int r;
 
-        if (!pin->number && !pins->numbers.count)
-                return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
-                                   "the daemon has pinned %u histories, and pins no more at once",
-                                   pins->conf.max);
+        if (!pin->number) {
+                r = quota_ask(pins->conf.quota, uid, QUOTA_PINS, 1, id, ret_problem);
+                if (r)
+                        return error_pass(r);
+        }
         r = charge(pins, pin, uid, blocks_for(tokens), id, ret_problem);
+        if (r && !pin->number)
+                quota_uncharge(pins->conf.quota, uid, QUOTA_PINS, 1);
         if (r)
                 return error_pass(r);
         pin->ms = ms;
@@ -135,6 +138,7 @@ void pins_remove(struct pins *pins, struct pin *pin)
                 return;
         list_remove(&pin->link);
         quota_uncharge(pins->conf.quota, pin->uid, QUOTA_PINNED_BLOCKS, pin->blocks);
+        quota_uncharge(pins->conf.quota, pin->uid, QUOTA_PINS, 1);
         mailbox_post(pins->conf.to_engine,
                      &(struct mail){ .kind = MAIL_UNPIN, .number = pin->number });
         free_numbers_give_back(&pins->numbers, pin->number);

@@ -291,7 +291,8 @@ bool streams_take(struct peer *peer)
                 return false;
         buffer_init(&frame, peer->out.max);
         if (copy_records(peer, &frame)) {
-                log_error("ring_unreadable uid=%u at=%s", peer->uid, error_trail());
+                log_limited(LOG_ERROR, "ring_unreadable uid=%u pid=%d at=%s", peer->uid, peer->pid,
+                            error_trail());
                 connection_hang_up(peer, "its ring cannot be read");
         }
         some = buffer_count(&frame) && !peer->doomed;

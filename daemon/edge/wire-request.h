@@ -178,7 +178,8 @@ struct wire_problem {
         uint32_t id;    /* 0 if it could not be read */
         char field[32]; /* "" if no field is to blame */
         char message[224];
-        bool fatal; /* the connection ends after this reply */
+        uint32_t retry_ms; /* it may succeed when it is tried again after this time; 0: not known */
+        bool fatal;        /* the connection ends after this reply */
 };
 
 enum wire_outcome {

@@ -552,7 +552,7 @@ int wire_error(struct buffer *to, const struct wire_problem *problem)
         struct wire_writer writer;
 
         wire_begin(&writer, to);
-        wire_put_map(&writer, problem->field[0] ? 5 : 4);
+        wire_put_map(&writer, 4 + !!problem->field[0] + !!problem->retry_ms);
         wire_put_text(&writer, "id");
         wire_put_uint(&writer, problem->id);
         wire_put_text(&writer, "error");
@@ -564,6 +564,10 @@ int wire_error(struct buffer *to, const struct wire_problem *problem)
         if (problem->field[0]) {
                 wire_put_text(&writer, "field");
                 wire_put_text(&writer, problem->field);
+        }
+        if (problem->retry_ms) {
+                wire_put_text(&writer, "retry_ms");
+                wire_put_uint(&writer, problem->retry_ms);
         }
         return error_pass(wire_end(&writer));
 }

@@ -20,6 +20,7 @@
 #include "daemon/edge/accept.h"
 #include "daemon/edge/edge.h"
 #include "daemon/edge/listener.h"
+#include "daemon/edge/subuid.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
@@ -294,6 +295,7 @@ static int open_edge(struct daemon *daemon)
                 .started_ns = sys_clock_ns(),
                 .on_drain = drain_listener,
                 .on_drain_arg = daemon,
+                .subuid_path = SUBUID_PATH,
         };
 
         return error_pass(edge_new(&conf, &daemon->edge));
@@ -334,11 +336,15 @@ static int claim_socket(struct daemon *daemon)
 
 static int start_listening(struct daemon *daemon)
 {
+        int r;
+
         if (daemon->listener)
                 return listener_start(daemon->listener, daemon->edge, daemon->setup.why,
                                       sizeof(daemon->setup.why));
-        accept_peer(daemon->edge, daemon->config.fd);
-        return 0;
+        r = accept_check(daemon->config.fd, daemon->setup.why, sizeof(daemon->setup.why));
+        if (!r)
+                accept_peer(daemon->edge, daemon->config.fd);
+        return r;
 }
 
 static int start_threads(struct daemon *daemon)

@@ -76,7 +76,7 @@ struct smv_connect {
          */
         int fd;
         int use_fd;
-        int timeout_ms; /* for connecting and hello; 0: 10 s */
+        int timeout_ms; /* for connecting, waiting for a connection, and hello; 0: 10 s */
         char *message;  /* where to write the reason of a failure, or NULL */
         size_t message_bytes;
         /*
@@ -272,9 +272,14 @@ struct smv_problem {
         const char *name;   /* "too_long" */
         const char *field;  /* the field that the refusal is about; "" if there is none */
         const char *message;
+        /* The daemon expects that the same call can succeed after this time; 0: it did not say. */
+        uint32_t retry_ms;
 };
 
-/* Connects to the daemon.  `options` may be NULL: all defaults. */
+/*
+ * Connects to the daemon.  `options` may be NULL: all defaults.  If the daemon has no connection
+ * free, or lets this user connect only later, the call waits and tries again until its timeout.
+ */
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
 
 /*

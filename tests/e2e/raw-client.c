@@ -91,7 +91,7 @@ static void check_reply(const struct reply *reply)
         assert_null(ok);
         assert_true(reply->error[0] && reply->message[0]);
         assert_true(reply->code > 0 && reply->code != SMV_LOST);
-        assert_int_equal(pairs, reply->field[0] ? 5 : 4);
+        assert_int_equal(pairs, 4 + !!reply->field[0] + !!reply_at(reply, "retry_ms"));
 }
 
 static void drop_descriptors(struct raw_client *client)

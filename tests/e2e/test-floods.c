@@ -141,7 +141,7 @@ static void fill_sockets_as(uint32_t uid, const char *ready, uint32_t count)
 
 static void replies_busy_when_no_more_descriptors_can_be_passed(void **state)
 {
-        enum { OTHER = 65534, FEW = 256, MANY = 2000 };
+        enum { OTHER = 65533, FEW = 256, MANY = 2000 };
         struct daemon_fixture *fixture = *state;
         struct rlimit before;
         struct raw_client *client;
@@ -410,7 +410,7 @@ static void floods_do_not_disturb_other_clients(void **state)
                 probe = latency_probe_start(fixture);
                 pid = fork_child();
                 if (!pid && other)
-                        assert_int_equal(setresuid(65534, 65534, 65534), 0);
+                        assert_int_equal(setresuid(65533, 65533, 65533), 0);
                 if (!pid)
                         flood_on(fixture, flood);
                 honest_client_check_for(&honest, scaled(1000, 20000));

@@ -204,7 +204,7 @@ static void refuses_a_pin_over_the_limit_and_states_the_limit(void **state)
         struct reply *reply;
         struct raw_client *client;
         uint64_t handle;
-        char text[96];
+        char text[120];
 
         START_DAEMON(fixture, MANY_CONNECTS, "--threads", "1", "--ctx", "512", "--kv-bytes", "1M");
         client = raw_client_greet(fixture);
@@ -212,7 +212,9 @@ static void refuses_a_pin_over_the_limit_and_states_the_limit(void **state)
         handle = open_tokens(client, tokens, PROMPT);
         reply = raw_client_call(client, "op=s handle=q pin_ms=u", "pin", handle, 1000u);
         assert_int_equal(reply->code, SMV_QUOTA);
-        snprintf(text, sizeof(text), "%u more would exceed this user's limit of %u pinned_blocks",
+        snprintf(text, sizeof(text),
+                 "you have 0 pinned blocks; %u more would exceed the limit of %u "
+                 "(uid_pinned_percent)",
                  (PROMPT + 15) / 16, (unsigned)(raw_client_status(client, "blocks.total") / 4));
         assert_string_equal(reply->message, text);
         assert_int_equal(

@@ -11,7 +11,7 @@
 #include "tests/e2e/honest-client.h"
 
 #define ALICE 65533u
-#define BOB   65534u
+#define BOB   65531u
 
 /* A pool of 128 blocks of 16 KiB. */
 #define SMALL MANY_CONNECTS, "--threads", "1", "--ctx", "2048", "--kv-bytes", "2M"

@@ -11,7 +11,7 @@
 #include "tests/e2e/honest-client.h"
 
 #define ALICE 65533u
-#define BOB   65534u
+#define BOB   65531u
 #define CAROL 65531u
 #define GROUP 65532u
 

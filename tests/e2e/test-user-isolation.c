@@ -13,7 +13,7 @@
 #include "tests/e2e/honest-client.h"
 
 #define ALICE 65533u
-#define BOB   65534u
+#define BOB   65531u
 #define GROUP 65532u
 
 #define PREFIX 1000u

@@ -60,7 +60,9 @@ static int set_up(void **state)
         const struct quota_conf quota = { .max = { [QUOTA_CONNECTIONS] = 1,
                                                    [QUOTA_REQUESTS] = 6,
                                                    [QUOTA_PROMPT_BYTES] = 10000,
-                                                   [QUOTA_RING_BYTES] = 1 } };
+                                                   [QUOTA_RING_BYTES] = 1 },
+                                          .total = { [QUOTA_REQUESTS] = 8 },
+                                          .owner = UID };
         struct world *world = calloc(1, sizeof(*world));
 
         assert_int_equal(quota_new(&quota, &world->quota), 0);
@@ -450,13 +452,13 @@ static void limits_requests_and_jobs_per_user_and_for_the_daemon(void **state)
         assert_int_equal(admission_job(world->admission, UID, 9, 10, &problem), WIRE_E_REFUSED);
         assert_int_equal(problem.code, SMV_QUOTA);
 
-        /* Two more of another user, and the daemon itself is full; jobs count as well. */
+        /* Two more of other users, and the daemon itself is full; jobs count as well. */
         assert_int_equal(ask(world, UID + 1, &asked, &requests[6], &problem), 0);
-        assert_int_equal(admission_job(world->admission, UID + 1, 9, 10, &problem), 0);
-        assert_int_equal(ask(world, UID + 1, &asked, &one_more, &problem), WIRE_E_REFUSED);
+        assert_int_equal(admission_job(world->admission, UID + 2, 9, 10, &problem), 0);
+        assert_int_equal(ask(world, UID + 3, &asked, &one_more, &problem), WIRE_E_REFUSED);
         assert_int_equal(problem.code, SMV_BUSY);
         assert_non_null(strstr(problem.message, "8 requests"));
-        admission_job_done(world->admission, UID + 1, 10);
+        admission_job_done(world->admission, UID + 2, 10);
         for (uint32_t i = 0; i < 7; i++)
                 forget(world, requests[i]);
         expect_nothing_held(world);
@@ -471,7 +473,7 @@ static void refuses_prompt_bytes_over_the_limit_with_the_number(void **state)
 
         memset(text, 'x', sizeof(text));
         asked.prompt = (struct wire_text){ text, sizeof(text) };
-        expect_refused(world, &asked, SMV_QUOTA, "", "10000 prompt_bytes");
+        expect_refused(world, &asked, SMV_QUOTA, "", "10000 (uid_prompt_bytes)");
         assert_int_equal(admission_job(world->admission, UID, 9, 10001, &problem), WIRE_E_REFUSED);
         assert_int_equal(problem.code, SMV_QUOTA);
         expect_nothing_held(world);

@@ -212,7 +212,8 @@ static void refuses_a_pin_over_the_limits_with_the_numbers(void **state)
         handles[0] = open_handle(&client, 97);
         ask_pin(&client, 6, handles[0], 1000);
         expect_refused(&client, SMV_QUOTA,
-                       "7 more would exceed this user's limit of 6 pinned_blocks");
+                       "you have 0 pinned blocks; 7 more would exceed the limit of 6 "
+                       "(uid_pinned_percent)");
         for (uint32_t i = 0; i < 3; i++)
                 handles[i] = open_handle(&client, i ? 1 : 64);
         pin_for(fixture, &client, handles[0], 60000);
@@ -221,7 +222,7 @@ static void refuses_a_pin_over_the_limits_with_the_numbers(void **state)
         assert_int_equal(charge_of(&client, "pinned_blocks"), 5);
         ask_pin(&client, 6, handles[2], 1000);
         expect_refused(&client, SMV_BUSY,
-                       "the daemon has pinned 2 histories, and pins no more at once");
+                       "the daemon has 2 pinned or published histories; the limit is 2");
         ask_pin(&client, 6, handles[2] + 1, 1000);
         assert_int_equal(reply_code(&client, 6), SMV_NO_HANDLE);
         ask_pin(&client, 6, handles[0], 0);
