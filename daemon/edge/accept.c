@@ -14,7 +14,7 @@
 #define REFUSAL_MAX 1024u
 /* A guess: connections that ask for little have ended by then. */
 #define RETRY_MS 50u
-/* What the kernel says of a socket whose other end has no user. */
+/* The uid that the kernel reports if the other end of a socket has no user. */
 #define NO_UID UINT32_MAX
 
 /* The process at the other end. */

@@ -65,7 +65,7 @@ struct quota_conf {
         const struct subuid *subuid;
 };
 
-/* What a uid holds. */
+/* One uid, and how much of each kind it holds. */
 struct quota_user {
         uint32_t uid;
         uint32_t account; /* the uid whose account is charged */

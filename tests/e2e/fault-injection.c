@@ -114,6 +114,8 @@ static const struct {
         { "flock", { EWOULDBLOCK, ENOLCK } },
         { "fstat", { EIO, ENOMEM } },
         { "ftruncate", { EFBIG, ENOSPC } },
+        { "getpeername", { ENOTCONN, ENOBUFS } },
+        { "getpwnam", { EMFILE, EIO } },
         { "getrandom", { ENOSYS, EAGAIN } },
         { "affinity", { EPERM, EINVAL } },
         { "getrlimit", { EPERM, EINVAL } },

@@ -87,7 +87,7 @@ static void limits_requests_of_a_user_over_all_connections(void **state)
         }
         assert_int_equal(raw_client_status(a, "users.0.requests"), 10);
         assert_true(raw_client_status(a, "users.0.prompt_bytes") > 10 * UINT64_C(4) * ENDLESS);
-        assert_int_equal(raw_client_status(a, "users.0.ring_bytes"), 2 * 256 << 10);
+        assert_int_equal(raw_client_status(a, "users.0.ring_bytes"), a->ring ? 2 * 256 << 10 : 0);
         /* An accepted request is not seen by the engine at once. */
         for (int i = 0; i < 2000 && raw_client_status(a, "requests.waiting") != 6; i++)
                 sleep_ms(2);

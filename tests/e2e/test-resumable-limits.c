@@ -85,7 +85,7 @@ static void refuses_resumable_streams_over_the_limits(void **state)
         assert_int_equal(fixture_status(fixture, "users.0.resumable"), 1);
         resume_id[1] = resumable_stream_begin(client, &ask);
         assert_client_refused(client, smv_generate(client, &ask, &stream), SMV_QUOTA,
-                              "limit of 2 resumable");
+                              "you have 2 resumable streams, the limit (uid_resumable)");
         ask.keep_ms = 0;
         assert_int_equal(smv_generate(client, &ask, &stream), 0);
         for (uint32_t ends = 0; ends < 3;) {
@@ -102,7 +102,7 @@ static void refuses_resumable_streams_over_the_limits(void **state)
         ask.keep_ms = 60000;
         ask.max_tokens = 1900;
         assert_client_refused(client, smv_generate(client, &ask, &stream), SMV_QUOTA,
-                              "limit of 32768 resumable_bytes");
+                              "limit of 32768 (uid_resumable_bytes)");
         ask.max_tokens = 100;
         resume_id[2] = resumable_stream_begin(client, &ask);
         resumable_stream_drop(client, resume_id[1]);
