@@ -225,19 +225,37 @@ static void falls_back_to_the_socket_if_no_ring_is_left(void **state)
 
 /* ---- several users ---- */
 
-/* Connects until it is refused, and stays; `ready` has a byte for each user that has done so. */
+/* Says hello; returns the reply to it or the refusal of the connection, or NULL. */
+static const struct reply *greet(struct raw_client *client)
+{
+        static const uint32_t versions[] = { 0, 0 };
+
+        raw_client_send_frame(client, "op=s id=u versions=I transport=s", "hello", 1u, versions,
+                              (size_t)2, "socket");
+        while (!client->reply_count)
+                if (!raw_client_poll(client, TIMEOUT_MS))
+                        return NULL;
+        return client->replies[0];
+}
+
+/* Connects until it is refused, says so with a byte, and stays. */
 static int hold_all(const struct daemon_fixture *fixture, uint32_t uid, int ready)
 {
+        const struct reply *reply;
         uint32_t held = 0;
-        struct smv_client *client;
-        char message[256];
 
         if (!become(uid))
                 return NOT_BECOME;
-        while (!connect_for(fixture, SMV_TRANSPORT_SOCKET, 1, &client, message))
+        for (;;) {
+                reply = greet(raw_client_connect(fixture));
+                if (!reply || !reply->ok)
+                        break;
                 held++;
-        if (!held || !strstr(message, "connections"))
+        }
+        if (!held)
                 return NOT_CONNECTED;
+        if (!reply || reply->code != SMV_BUSY || !strstr(reply->message, "(connections)"))
+                return NOT_REFUSED;
         if (write(ready, "", 1) == 1)
                 pause();
         return NOT_SERVED;
@@ -249,27 +267,28 @@ static void root_and_newcomers_get_in_while_others_hold_all_they_can(void **stat
         enum { USERS = 8 };
         struct daemon_fixture *fixture = *state;
         pid_t pids[USERS];
-        int ready[2];
         char byte;
 
         open_directory(fixture);
         START_DAEMON(fixture, OPEN, "--connections", "64", "--uid-connections", "64",
                      "--uid-connects-burst", "100");
-        assert_int_equal(pipe(ready), 0);
         for (uint32_t i = 0; i < USERS; i++) {
+                int ready[2];
+
+                assert_int_equal(pipe(ready), 0);
                 pids[i] = fork_process();
                 if (!pids[i])
                         _exit(hold_all(fixture, 60000 + i, ready[1]));
+                close(ready[1]);
                 /* Each of them gets in, though those before hold all they can. */
                 assert_int_equal(read(ready[0], &byte, 1), 1);
+                close(ready[0]);
                 assert_true(fixture_status(fixture, "connections.open") < 64);
         }
         for (uint32_t i = 0; i < USERS; i++) {
                 kill(pids[i], SIGKILL);
                 assert_int_equal(await_process(pids[i]), -SIGKILL);
         }
-        close(ready[0]);
-        close(ready[1]);
         await_other_users_gone(fixture);
         fixture_stop(fixture);
 }
@@ -286,15 +305,10 @@ static int connect_too_often(const struct daemon_fixture *fixture)
         for (size_t i = 0; i < 20; i++)
                 clients[i] = raw_client_connect(fixture);
         for (size_t i = 0; i < 20; i++) {
-                static const uint32_t versions[] = { 0, 0 };
-                const struct reply *reply;
+                const struct reply *reply = greet(clients[i]);
 
-                raw_client_send_frame(clients[i], "op=s id=u versions=I", "hello", 1u, versions,
-                                      (size_t)2);
-                while (!clients[i]->reply_count)
-                        if (!raw_client_poll(clients[i], TIMEOUT_MS))
-                                return NOT_SERVED;
-                reply = clients[i]->replies[0];
+                if (!reply)
+                        return NOT_SERVED;
                 refused += !reply->ok;
                 if (reply->ok)
                         continue;
