@@ -44,8 +44,8 @@ int edge_run(struct edge *edge);
 void edge_drain(struct edge *edge);
 
 /*
- * Called on SIGHUP: the settings that may change while the daemon serves have changed in the config.
- * Reads the ranges of /etc/subuid anew, too (subuid.h).
+ * Called on SIGHUP: the settings that may change while the daemon serves have changed in the
+ * config.  Reads the ranges of /etc/subuid anew, too (subuid.h).
  */
 void edge_reload(struct edge *edge);
 
