@@ -94,6 +94,7 @@ static int open_served(struct pipeline *pipeline, const struct pipeline_conf *co
                 .requests_max = conf->requests,
                 .channels = conf->connections * 2,
                 .stall_timeout_ns = pipeline->config.stall_timeout_ms * 1000000ull,
+                .lead_ns = 1000000000ull,
         };
         model.rows_max = pipeline->sched.rows;
         model.stats = &pipeline->facts->stats;

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 int fair_share_init(struct fair_share *share, uint32_t users_max, uint32_t slots, uint32_t blocks,
-                    uint32_t user_blocks)
+                    uint32_t user_blocks, uint64_t lead_ns)
 {
         *share = (struct fair_share){
-                .at = calloc(users_max, sizeof(*share->at)),
-                .max = users_max,
+                .at = calloc((size_t)users_max + SHARE_AWAY_MAX, sizeof(*share->at)),
+                .max = users_max + SHARE_AWAY_MAX,
+                .lead_ns = lead_ns,
                 .slots = slots,
                 .blocks = blocks,
                 .user_blocks = user_blocks,
@@ -32,75 +33,100 @@ static struct share_user *find_user(const struct fair_share *share, uint32_t uid
         return NULL;
 }
 
+/* A user that is present. */
 static struct share_user *user_of(const struct fair_share *share, uint32_t uid)
 {
         struct share_user *user = find_user(share, uid);
 
-        assert(user);
+        assert(user && user->alive);
         return user;
 }
 
-static void add_waiting(struct fair_share *share, struct share_user *user)
-{
-        if (user->waiting++ == 0)
-                share->waiting_users++;
-}
-
-/* The smallest account of the users with a request in this class, or 0 if there are none. */
-static uint64_t least_served(const struct fair_share *share, enum request_priority priority)
+/* The smallest account of the users present, or 0 if there are none. */
+static uint64_t least_served(const struct fair_share *share)
 {
         uint64_t least = UINT64_MAX;
 
         for (uint32_t i = 0; i < share->count; i++)
-                if (share->at[i].alive_by_priority[priority] &&
-                    share->at[i].served[priority] < least)
-                        least = share->at[i].served[priority];
+                if (share->at[i].alive && share->at[i].served_ns < least)
+                        least = share->at[i].served_ns;
         return least == UINT64_MAX ? 0 : least;
 }
 
-void fair_share_add_request(struct fair_share *share, uint32_t uid, enum request_priority priority)
+/* The entry to be used again for a new user: the table is full of users that may have debts. */
+static struct share_user *least_away(struct fair_share *share)
+{
+        struct share_user *least = NULL;
+
+        for (uint32_t i = 0; i < share->count; i++) {
+                struct share_user *user = &share->at[i];
+
+                if (!user->alive && (!least || user->served_ns < least->served_ns))
+                        least = user;
+        }
+        assert(least);
+        return least;
+}
+
+static struct share_user *add_user(struct fair_share *share, uint32_t uid)
+{
+        struct share_user *user =
+                share->count < share->max ? &share->at[share->count++] : least_away(share);
+
+        *user = (struct share_user){ .uid = uid };
+        return user;
+}
+
+void fair_share_add_request(struct fair_share *share, uint32_t uid)
 {
         struct share_user *user = find_user(share, uid);
 
-        if (!user) {
-                assert(share->count < share->max);
-                user = &share->at[share->count++];
-                *user = (struct share_user){ .uid = uid };
-        }
-        if (!user->alive_by_priority[priority]) {
-                uint64_t least = least_served(share, priority);
+        if (!user)
+                user = add_user(share, uid);
+        if (!user->alive) {
+                uint64_t least = least_served(share);
 
-                if (user->served[priority] < least)
-                        user->served[priority] = least;
+                if (user->served_ns < least)
+                        user->served_ns = least;
+                share->present++;
         }
-        user->alive_by_priority[priority]++;
         user->alive++;
-        add_waiting(share, user);
+        user->waiting++;
 }
 
-static void remove_waiting(struct fair_share *share, struct share_user *user)
+static void remove_waiting(struct share_user *user)
 {
         assert(user->waiting);
-        if (--user->waiting == 0)
-                share->waiting_users--;
+        user->waiting--;
 }
 
 void fair_share_cancel_waiting(struct fair_share *share, uint32_t uid)
 {
-        remove_waiting(share, user_of(share, uid));
+        remove_waiting(user_of(share, uid));
 }
 
-void fair_share_remove_request(struct fair_share *share, uint32_t uid,
-                               enum request_priority priority)
+void fair_share_remove_request(struct fair_share *share, uint32_t uid)
 {
         struct share_user *user = user_of(share, uid);
 
-        assert(user->alive && user->alive_by_priority[priority]);
-        user->alive_by_priority[priority]--;
         if (--user->alive)
                 return;
         assert(!user->waiting && !user->slots && !user->reserved);
-        *user = share->at[--share->count];
+        if (--share->present == 0)
+                share->count = 0;
+}
+
+/* Does another user wait that was not served clearly more? */
+static bool another_waits(const struct fair_share *share, const struct share_user *user)
+{
+        for (uint32_t i = 0; i < share->count; i++) {
+                const struct share_user *other = &share->at[i];
+
+                if (other != user && other->waiting &&
+                    other->served_ns < user->served_ns + share->lead_ns)
+                        return true;
+        }
+        return false;
 }
 
 bool fair_share_is_within_half(const struct fair_share *share, uint32_t uid, uint64_t parts)
@@ -112,6 +138,11 @@ bool fair_share_is_within_half(const struct fair_share *share, uint32_t uid, uin
         return (user->slots + 1) * 2ull <= share->slots && parts * 2 <= share->blocks * BLOCK_PARTS;
 }
 
+static bool is_over_limit(const struct fair_share *share, uint64_t parts)
+{
+        return share->user_blocks && parts > share->user_blocks * BLOCK_PARTS;
+}
+
 bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint64_t parts)
 {
         const struct share_user *user = user_of(share, uid);
@@ -119,26 +150,50 @@ bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint
         assert(user->waiting);
         if (user->passed_in == share->pass)
                 return false;
-        if (share->user_blocks && parts > share->user_blocks * BLOCK_PARTS)
+        if (is_over_limit(share, parts))
                 return false;
-        return share->waiting_users == 1 || fair_share_is_within_half(share, uid, parts);
+        return !another_waits(share, user) || fair_share_is_within_half(share, uid, parts);
 }
 
 void fair_share_requeue(struct fair_share *share, uint32_t uid)
 {
-        add_waiting(share, user_of(share, uid));
+        user_of(share, uid)->waiting++;
 }
 
-void fair_share_charge(struct fair_share *share, uint32_t uid, enum request_priority priority,
-                       uint32_t amount)
+void fair_share_charge(struct fair_share *share, uint32_t uid, uint64_t ns)
 {
-        user_of(share, uid)->served[priority] += amount;
+        user_of(share, uid)->served_ns += ns;
 }
 
-uint64_t fair_share_served(const struct fair_share *share, uint32_t uid,
-                           enum request_priority priority)
+void fair_share_count_stalled(struct fair_share *share, uint32_t uid)
 {
-        return user_of(share, uid)->served[priority];
+        user_of(share, uid)->stalled++;
+}
+
+static bool is_content(const struct share_user *user)
+{
+        return user->waiting == user->stalled || user->limited;
+}
+
+void fair_share_limit_credit(struct fair_share *share)
+{
+        uint64_t most = 0, credit = SHARE_CREDIT * share->lead_ns;
+
+        for (uint32_t i = 0; i < share->count; i++)
+                if (share->at[i].alive && share->at[i].served_ns > most)
+                        most = share->at[i].served_ns;
+        for (uint32_t i = 0; i < share->count; i++) {
+                struct share_user *user = &share->at[i];
+
+                if (user->alive && is_content(user) && user->served_ns + credit < most)
+                        user->served_ns = most - credit;
+                user->stalled = 0;
+        }
+}
+
+uint64_t fair_share_served(const struct fair_share *share, uint32_t uid)
+{
+        return user_of(share, uid)->served_ns;
 }
 
 bool fair_share_is_passed_over(const struct fair_share *share, uint32_t uid)
@@ -151,17 +206,29 @@ void fair_share_begin_pass(struct fair_share *share)
         share->pass++;
 }
 
-void fair_share_pass_over(struct fair_share *share, uint32_t uid)
-{
-        user_of(share, uid)->passed_in = share->pass;
-}
-
-void fair_share_take_slot(struct fair_share *share, uint32_t uid)
+void fair_share_pass_over(struct fair_share *share, uint32_t uid, uint64_t parts)
 {
         struct share_user *user = user_of(share, uid);
 
-        remove_waiting(share, user);
+        user->passed_in = share->pass;
+        user->limited = is_over_limit(share, parts);
+}
+
+void fair_share_take_slot(struct fair_share *share, uint32_t uid, enum request_priority priority,
+                          uint64_t now_ns)
+{
+        struct share_user *user = user_of(share, uid);
+
+        remove_waiting(user);
         user->slots++;
+        user->turn_ns[priority] = now_ns;
+        user->limited = false;
+}
+
+uint64_t fair_share_turn(const struct fair_share *share, uint32_t uid,
+                         enum request_priority priority)
+{
+        return user_of(share, uid)->turn_ns[priority];
 }
 
 void fair_share_return_slot(struct fair_share *share, uint32_t uid)
@@ -170,6 +237,7 @@ void fair_share_return_slot(struct fair_share *share, uint32_t uid)
 
         assert(user->slots);
         user->slots--;
+        user->limited = false;
 }
 
 void fair_share_reserve(struct fair_share *share, uint32_t uid, uint32_t blocks)
@@ -190,30 +258,37 @@ uint32_t fair_share_reserved(const struct fair_share *share, uint32_t uid)
         return user_of(share, uid)->reserved;
 }
 
+uint32_t fair_share_slots(const struct fair_share *share, uint32_t uid)
+{
+        return user_of(share, uid)->slots;
+}
+
 bool fair_share_has_user(const struct fair_share *share, uint32_t uid)
 {
-        return find_user(share, uid);
+        const struct share_user *user = find_user(share, uid);
+
+        return user && user->alive;
+}
+
+bool fair_share_is_waiting(const struct fair_share *share, uint32_t uid)
+{
+        return user_of(share, uid)->waiting;
 }
 
 void fair_share_check(const struct fair_share *share, uint32_t waiting, uint32_t slots,
                       uint32_t reserved)
 {
-        uint32_t users = 0;
+        uint32_t present = 0;
 
         for (uint32_t i = 0; i < share->count; i++) {
                 const struct share_user *user = &share->at[i];
 
-                uint32_t alive = 0;
-
-                for (int priority = 0; priority < REQUEST_PRIORITY_N; priority++)
-                        alive += user->alive_by_priority[priority];
-                assert(alive == user->alive);
                 assert(user->alive >= user->waiting + user->slots);
                 assert(find_user(share, user->uid) == user);
-                users += user->waiting > 0;
+                present += user->alive > 0;
                 waiting -= user->waiting;
                 slots -= user->slots;
                 reserved -= user->reserved;
         }
-        assert(users == share->waiting_users && !waiting && !slots && !reserved);
+        assert(present == share->present && !waiting && !slots && !reserved);
 }

@@ -16,8 +16,11 @@
  * has one row to go, so it may be considered among the decodes.)
  *
  * Prompts share the rows that decodes leave, or fewer, if that many would delay decodes
- * (prefill-budget.h).  Short prompts go before long ones, as long as they leave half of the rows.
- * Then the prompts are read one after the other, so in each class at most one is only partly read.
+ * (prefill-budget.h).  They are read in the order of their ranks (sched_rank()): those of the user
+ * that was served least come first, and of these the best class.  In each rank short prompts go
+ * before long ones, as long as they leave half of the rows.  Then the prompts are read one after
+ * the other.  Each step is charged before a later one is planned, so users with long prompts take
+ * turns.
  *
  * The token that a decode needs may still be in flight.  Then the new row refers to the row
  * whose result is that token.  A slot has at most one row per plan that wants a result,
@@ -104,7 +107,7 @@ static void retire(struct sched *sched, struct request *request)
                 assert(!request->stalled);
                 sched_free_slot(sched, request);
         }
-        fair_share_remove_request(&sched->fair_share, request->uid, request->priority);
+        fair_share_remove_request(&sched->fair_share, request->uid);
         request_move(request, REQUEST_RETIRED);
 }
 
@@ -193,11 +196,6 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
 
         assert(plan->row_count < plan->row_max);
         assert(position < request_positions(request));
-        if (position >= request->charged_positions) {
-                request->charged_positions = position + 1;
-                fair_share_charge(&sched->fair_share, request->uid, request->priority,
-                                  want == PLAN_LOGITS ? 2 : 1);
-        }
         if (position / BLOCK_POSITIONS == slot->block_count)
                 allocate_page(sched, plan, slot);
 
@@ -219,7 +217,9 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
         plan->row_count++;
 }
 
-static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, bool wants)
+/* The last `count` rows of the plan are of this slot. */
+static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count,
+                     bool wants)
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
         struct request *request = slot->request;
@@ -230,8 +230,12 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, 
         flight->parts[flight->part_count++] = (struct part){
                 .request = request,
                 .wanted_row = wants ? last : PART_NO_ROW,
+                .row_count = count,
+                .position = plan->rows[plan->row_count - count].position,
+                .decode = request->state == REQUEST_DECODE,
         };
         slot->plans++;
+        request->since_ns = sched->now_ns;
         slot->newest_plan = plan->number;
         slot->newest_row = last;
         if (!wants)
@@ -265,6 +269,20 @@ static uint32_t rows_due(const struct sched *sched, const struct request *reques
         return request->state == REQUEST_DECODE && slot->planned < request_positions(request);
 }
 
+static void count_rows(struct prefill_step *step, enum request_state state, uint64_t position,
+                       uint64_t count)
+{
+        uint64_t positions = count * position + count * (count - 1) / 2;
+
+        if (state == REQUEST_DECODE) {
+                step->decode_rows += (uint32_t)count;
+                step->decode_positions += positions;
+        } else {
+                step->prompt_rows += (uint32_t)count;
+                step->prompt_positions += positions;
+        }
+}
+
 /*
  * Adds the rows that a request may have now: the rest of its prompt, or one row of a
  * decode.  The last of these wants a result.  If fewer rows are left, it gets fewer.  If there is
@@ -296,11 +314,7 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
         if (!count)
                 return 0;
 
-        if (request->state == REQUEST_DECODE)
-                sched->decode_rows += count;
-        else
-                sched->prompt_positions +=
-                        (uint64_t)count * slot->planned + (uint64_t)count * (count - 1) / 2;
+        count_rows(&sched->step, request->state, slot->planned, count);
         sched->pages_left -= pages;
         if (!slot->mapped)
                 map_slot(sched, plan, slot);
@@ -308,7 +322,7 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
                 sched_insert(sched, slot, plan);
         for (uint32_t i = 1; i <= count; i++)
                 add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
-        add_part(sched, plan, slot, wants);
+        add_part(sched, plan, slot, count, wants);
         return count;
 }
 
@@ -332,38 +346,71 @@ static void add_decodes(struct sched *sched, struct plan *plan)
                         add_request_rows(sched, plan, sched->running.at[i], rows_left(plan));
 }
 
-static bool is_prompt_of(const struct sched *sched, const struct plan *plan,
-                         const struct request *request, enum request_priority priority)
+/*
+ * Notes the ranks of all prompts.  They change with the time and with each step, so they are those
+ * of this plan only.
+ */
+static void rank_prompts(struct sched *sched)
 {
-        return request->priority == priority && may_get_rows(sched, plan, request, REQUEST_PREFILL);
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                struct request *request = sched->running.at[i];
+
+                if (request->state == REQUEST_PREFILL)
+                        sched_slot(sched, request)->rank = sched_rank(sched, request);
+        }
 }
 
-/* Adds the prompts of a class that have at most `longest` rows to go and fit completely. */
-static uint32_t add_short_prompts(struct sched *sched, struct plan *plan,
-                                  enum request_priority priority, uint32_t longest, uint32_t left)
+/* Finds the lowest rank, at least `from`, of the prompts that may get rows; or returns false. */
+static bool find_rank(const struct sched *sched, const struct plan *plan, uint64_t from,
+                      uint64_t *ret_rank)
+{
+        bool found = false;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+                uint64_t rank = sched_slot(sched, request)->rank;
+
+                if (!may_get_rows(sched, plan, request, REQUEST_PREFILL) || rank < from ||
+                    (found && rank >= *ret_rank))
+                        continue;
+                *ret_rank = rank;
+                found = true;
+        }
+        return found;
+}
+
+static bool is_prompt_of(const struct sched *sched, const struct plan *plan,
+                         const struct request *request, uint64_t rank)
+{
+        return may_get_rows(sched, plan, request, REQUEST_PREFILL) &&
+               sched_slot(sched, request)->rank == rank;
+}
+
+/* Adds the prompts of a rank that have at most `longest` rows to go and fit completely. */
+static uint32_t add_short_prompts(struct sched *sched, struct plan *plan, uint64_t rank,
+                                  uint32_t longest, uint32_t left)
 {
         uint32_t added = 0;
 
         for (uint32_t i = 0; i < sched->running.count; i++) {
                 struct request *request = sched->running.at[i];
 
-                if (is_prompt_of(sched, plan, request, priority) &&
+                if (is_prompt_of(sched, plan, request, rank) &&
                     rows_due(sched, request) <= longest && rows_due(sched, request) <= left - added)
                         added += add_request_rows(sched, plan, request, left - added);
         }
         return added;
 }
 
-/* Adds the prompts of a class in order; the last one may fit only in part. */
-static uint32_t add_prompts_of(struct sched *sched, struct plan *plan,
-                               enum request_priority priority, uint32_t left)
+/* Adds the prompts of a rank in order; the last one may fit only in part. */
+static uint32_t add_prompts_of(struct sched *sched, struct plan *plan, uint64_t rank, uint32_t left)
 {
         uint32_t added = 0;
 
         for (uint32_t i = 0; i < sched->running.count; i++) {
                 struct request *request = sched->running.at[i];
 
-                if (is_prompt_of(sched, plan, request, priority))
+                if (is_prompt_of(sched, plan, request, rank))
                         added += add_request_rows(sched, plan, request, left - added);
         }
         return added;
@@ -384,23 +431,25 @@ static uint32_t furthest(const struct sched *sched, const struct plan *plan)
         return position;
 }
 
-/* Adds prompts: short ones first, in at most half of the rows; then all in order. */
+/* Adds prompts, rank by rank: short ones first, in at most half of the rows; then all in order. */
 static void add_prompts(struct sched *sched, struct plan *plan)
 {
-        uint32_t decode_rows = sched->decode_rows, left = rows_left(plan), quarter, half;
+        uint32_t decode_rows = sched->step.decode_rows, left = rows_left(plan), quarter, half;
+        uint64_t rank = 0;
 
         if (decode_rows && left)
                 left = prefill_budget_rows(&sched->prefill_budget, decode_rows,
                                            furthest(sched, plan), left);
         quarter = left / 4;
         half = left / 2;
-        for (int priority = 0; priority < REQUEST_PRIORITY_N; priority++) {
-                uint32_t count = add_short_prompts(sched, plan, priority, quarter,
-                                                   half < left ? half : left);
+        rank_prompts(sched);
+        for (; left && find_rank(sched, plan, rank, &rank); rank++) {
+                uint32_t count =
+                        add_short_prompts(sched, plan, rank, quarter, half < left ? half : left);
 
                 half -= count;
                 left -= count;
-                left -= add_prompts_of(sched, plan, priority, left);
+                left -= add_prompts_of(sched, plan, rank, left);
         }
 }
 
@@ -435,17 +484,17 @@ static void add_stalled(struct sched *sched, struct plan *plan)
 /*
  * With no plan in flight the engine sleeps.  Then every request with a slot lacks space for its
  * record.  A waiting request can begin only at the time that slots.c has set, or when a stalled
- * one may be preempted.
+ * one may be preempted, or when another one comes first because it counts as one class better.
  */
 static void set_wake_time(struct sched *sched, struct plan *plan)
 {
-        bool may_preempt = sched->waiting.count && !sched->conf.batch_size;
+        bool may_begin = sched->waiting.count && !sched->conf.batch_size;
 
         assert(sched->stalled.count >= sched->running.count);
         assert(sched->stalled.count || !sched->waiting.count || sched->conf.batch_size);
         if (sched->stalled.count)
                 plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
-        for (uint32_t i = 0; i < sched->stalled.count && may_preempt; i++) {
+        for (uint32_t i = 0; i < sched->stalled.count && may_begin; i++) {
                 const struct request *request = sched->stalled.at[i];
 
                 if (request->sequence.slot != SEQUENCE_NO_SLOT &&
@@ -453,17 +502,15 @@ static void set_wake_time(struct sched *sched, struct plan *plan)
                     sched->now_ns < sched_preempt_time(sched, request))
                         plan_wake(plan, sched_preempt_time(sched, request));
         }
+        for (uint32_t i = 0; i < sched->waiting.count && may_begin; i++)
+                plan_wake(plan, sched_promotion_time(sched, sched->waiting.at[i]));
 }
 
 static void record_flight(struct sched *sched, const struct plan *plan)
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
 
-        flight->step = (struct prefill_step){
-                .decode_rows = sched->decode_rows,
-                .prompt_rows = plan->row_count - sched->decode_rows,
-                .prompt_positions = sched->prompt_positions,
-        };
+        flight->step = sched->step;
         flight->begun_ns = sched->now_ns;
         sched->plans_made = plan->number;
 }
@@ -481,8 +528,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         plan->row_count = plan->page_count = plan->copy_count = 0;
         plan->end_count = plan->retired_count = 0;
         sched->pages_left = sched->table_max;
-        sched->decode_rows = 0;
-        sched->prompt_positions = 0;
+        sched->step = (struct prefill_step){ 0 };
 
         end_overdue(sched, now_ns);
         if (may_run) {

@@ -11,7 +11,7 @@
 #define STEPS_IN_TIME      99u /* steps in time for each step that may be late */
 #define SLACK_RISE_PART    16u /* part of the gap by which slack_ns rises */
 #define BETWEEN_STEPS_PART 16u /* part of the gap that is reserved for the work between steps */
-#define STEP_NS_MAX        (UINT64_C(1) << 36) /* about a minute, so that no product overflows */
+#define BASE_PART          16u /* part of a decode that does not depend on its position, at least */
 
 /* Positions are counted in units of 16: a row at FAR_UNITS units costs `far_ns` more. */
 #define UNIT      16u
@@ -60,17 +60,22 @@ static void learn(uint64_t *known, uint64_t seen, uint64_t weight)
  * The time for the nearest measured number of decodes.  Smaller numbers come first, because they
  * take less time.
  */
-static uint64_t decode_step_of(const struct prefill_budget *budget, uint32_t decode_rows)
+static uint32_t measured_size(const struct prefill_budget *budget, uint32_t decode_rows)
 {
         uint32_t size = size_class(decode_rows);
 
         for (uint32_t i = size + 1; i > 0; i--)
                 if (budget->decode_step_ns[i - 1])
-                        return budget->decode_step_ns[i - 1];
+                        return i - 1;
         for (uint32_t i = size + 1; i < PREFILL_SIZES; i++)
                 if (budget->decode_step_ns[i])
-                        return budget->decode_step_ns[i];
-        return 0;
+                        return i;
+        return size; /* none is measured */
+}
+
+static uint64_t decode_step_of(const struct prefill_budget *budget, uint32_t decode_rows)
+{
+        return budget->decode_step_ns[measured_size(budget, decode_rows)];
 }
 
 /*
@@ -118,6 +123,75 @@ static void learn_row(struct prefill_budget *budget, uint64_t units, uint64_t se
         budget->far_ns = add_at_least(budget->far_ns, wrong * to_far / whole, 0);
 }
 
+/* The part of the time of decodes that depends on their positions, which add up to `units`. */
+static uint64_t decode_far_part(const struct prefill_budget *budget, uint64_t units)
+{
+        uint64_t ns = budget->decode_far_ns;
+
+        return ns / FAR_UNITS * units + ns % FAR_UNITS * units / FAR_UNITS; /* does not overflow */
+}
+
+/* The other part: all that the decodes of a step share, and what each adds at its beginning. */
+static uint64_t decode_base(const struct prefill_budget *budget, uint32_t decode_rows)
+{
+        uint32_t size = measured_size(budget, decode_rows);
+        uint64_t step = budget->decode_step_ns[size], least = step / BASE_PART;
+        uint64_t far = decode_far_part(budget, budget->decode_units[size]);
+
+        return step - least > far ? step - far : least;
+}
+
+/* The estimated time of these decodes alone, at their positions. */
+static uint64_t decodes_alone(const struct prefill_budget *budget, const struct prefill_step *step)
+{
+        /* At least 1 decode: a step reads the weights even without decodes. */
+        return decode_base(budget, step->decode_rows ? step->decode_rows : 1) +
+               decode_far_part(budget, step->decode_positions / UNIT);
+}
+
+/*
+ * Learns from decodes whose positions add up to `units` and that took `seen`, where decodes of
+ * `known_units` take `known`.  Corrects the error as learn_row() does, by f / (1 + f * f), where
+ * f * PREFILL_FAR is the difference of the positions.
+ */
+static void learn_decode_far(struct prefill_budget *budget, uint64_t known, uint64_t known_units,
+                             uint64_t units, uint64_t seen)
+{
+        const int64_t whole = 1 << 20, far = FAR_UNITS;
+        int64_t more = (int64_t)units - (int64_t)known_units, most = (int64_t)increase_max(known);
+        int64_t to_far = whole * far * more / (far * far + more * more);
+        int64_t wrong = (int64_t)seen - (int64_t)known -
+                        (int64_t)(budget->decode_far_ns / FAR_UNITS) * more;
+
+        if (wrong > most)
+                wrong = most;
+        else if (wrong < -most)
+                wrong = -most;
+        budget->decode_far_ns = add_at_least(budget->decode_far_ns, wrong / 4 * to_far / whole, 0);
+        if (budget->decode_far_ns > PREFILL_STEP_NS_MAX)
+                budget->decode_far_ns = PREFILL_STEP_NS_MAX;
+}
+
+/* Learns from a step whose decodes took `ns`; `weight` is as in learn(). */
+static void learn_decodes(struct prefill_budget *budget, const struct prefill_step *step,
+                          uint64_t ns, uint64_t weight)
+{
+        uint32_t size = size_class(step->decode_rows);
+        uint64_t units = step->decode_positions / UNIT, *known = &budget->decode_step_ns[size];
+        uint64_t *known_units = &budget->decode_units[size];
+
+        if (!*known) {
+                *known_units = units;
+        } else {
+                learn_decode_far(budget, *known, *known_units, units, ns);
+                if (units > *known_units)
+                        *known_units += (units - *known_units) * weight / 64;
+                else
+                        *known_units -= (*known_units - units) * weight / 64;
+        }
+        learn(known, ns, weight);
+}
+
 /* The maximum of slack_ns, if prompt rows could have `time`. */
 static uint64_t slack_max(uint64_t time)
 {
@@ -146,24 +220,26 @@ void prefill_budget_learn(struct prefill_budget *budget, const struct prefill_st
                           uint64_t ns)
 {
         uint32_t decode_rows = step->decode_rows, prompt_rows = step->prompt_rows;
-        /* At least 1 decode: a step reads the weights even without decodes. */
-        uint64_t decodes_ns = decode_step_of(budget, decode_rows ? decode_rows : 1);
-        uint64_t *known = &budget->decode_step_ns[size_class(decode_rows)], units = 0, added;
+        uint64_t decodes_ns = decodes_alone(budget, step);
+        uint64_t units = 0, added;
 
-        if (ns > STEP_NS_MAX)
-                ns = STEP_NS_MAX;
+        assert(ns <= PREFILL_STEP_NS_MAX);
         if (prompt_rows)
                 units = step->prompt_positions / prompt_rows / UNIT;
         added = prompt_rows * row_at(budget, units);
         if (decode_rows && prompt_rows && budget->row_ns)
                 learn_slack(budget, decodes_ns, decodes_ns + added, ns);
         if (decode_rows && prompt_rows <= 1) {
-                learn(known, ns > added ? ns - added : 1, budget->mixed_steps ? 32 : 16);
+                learn_decodes(budget, step, ns > added ? ns - added : 1,
+                              budget->mixed_steps ? 32 : 16);
                 budget->mixed_steps = 0;
         } else if (decode_rows) {
                 budget->mixed_steps++;
-                if (ns < decodes_ns)
-                        *known = decodes_ns = ns; /* decodes alone take no longer than that */
+                if (ns < decodes_ns) { /* decodes alone take no longer than that */
+                        budget->decode_step_ns[size_class(decode_rows)] = decodes_ns = ns;
+                        budget->decode_units[size_class(decode_rows)] =
+                                step->decode_positions / UNIT;
+                }
         }
         if (prompt_rows && ns > decodes_ns)
                 learn_row(budget, units, (ns - decodes_ns) / prompt_rows, prompt_rows);
@@ -188,4 +264,27 @@ uint32_t prefill_budget_rows(const struct prefill_budget *budget, uint32_t decod
         if (!rows || budget->mixed_steps >= MIXED_STEPS_MAX)
                 return 1;
         return rows < most ? (uint32_t)rows : most;
+}
+
+static uint64_t at_most_a_step(uint64_t ns)
+{
+        return ns < PREFILL_STEP_NS_MAX ? ns : PREFILL_STEP_NS_MAX;
+}
+
+uint64_t prefill_budget_decode_cost(const struct prefill_budget *budget, uint32_t decode_rows,
+                                    uint32_t position)
+{
+        uint64_t base = decode_base(budget, decode_rows);
+
+        if (!base)
+                return prefill_budget_prompt_cost(budget, position, 1);
+        return at_most_a_step(base / decode_rows + 1 + decode_far_part(budget, position / UNIT));
+}
+
+uint64_t prefill_budget_prompt_cost(const struct prefill_budget *budget, uint32_t position,
+                                    uint32_t count)
+{
+        uint64_t row = at_most_a_step(row_at(budget, (position + (uint64_t)count / 2) / UNIT));
+
+        return count * (row ? row : 1);
 }

@@ -37,6 +37,12 @@
  * The estimate cannot know of other work on the machine before that work has slowed a step.  If a
  * step may read several prompts, all their rows are estimated at the position of the furthest
  * one.  Nothing here reads the clock.
+ *
+ * The same values say how the time of a step is divided among its rows (charge.c).  For that,
+ * decodes need one value more.  decode_step_ns follows the context of the decodes that run, so a
+ * decode far from its beginning costs more than its part of it.  decode_far_ns is how much more,
+ * for each PREFILL_FAR positions.  It is learned from steps whose decodes have much more context
+ * than the steps that taught decode_step_ns, or much less.
  */
 #ifndef DAEMON_CORE_PREFILL_BUDGET_H
 #define DAEMON_CORE_PREFILL_BUDGET_H
@@ -45,11 +51,16 @@
 
 #define PREFILL_SIZES 16u
 #define PREFILL_FAR   1024u /* positions */
+/* About a minute, so that no product overflows.  A step that takes longer counts as that. */
+#define PREFILL_STEP_NS_MAX (UINT64_C(1) << 36)
 
 struct prefill_budget {
         uint64_t token_gap_ns; /* 0: no bound */
         /* of a step of 2^i decodes or more; 0: not measured yet */
         uint64_t decode_step_ns[PREFILL_SIZES];
+        /* ... and the sum of their positions, divided by 16 */
+        uint64_t decode_units[PREFILL_SIZES];
+        uint64_t decode_far_ns; /* the time that a decode adds per PREFILL_FAR positions */
         /* the time that a prompt row adds; row_ns is 0: not measured yet */
         uint64_t row_ns, far_ns;
         uint64_t slack_ns;
@@ -59,12 +70,13 @@ struct prefill_budget {
 /* The rows of a step. */
 struct prefill_step {
         uint32_t decode_rows, prompt_rows; /* rows of each kind */
-        uint64_t prompt_positions;         /* sum of the positions of the prompt rows */
+        /* sums of the positions of these rows */
+        uint64_t decode_positions, prompt_positions;
 };
 
 void prefill_budget_init(struct prefill_budget *budget, uint64_t token_gap_ns);
 
-/* Learns from a step that took `ns`. */
+/* Learns from a step that took `ns`, at most PREFILL_STEP_NS_MAX. */
 void prefill_budget_learn(struct prefill_budget *budget, const struct prefill_step *step,
                           uint64_t ns);
 
@@ -74,5 +86,15 @@ void prefill_budget_learn(struct prefill_budget *budget, const struct prefill_st
  */
 uint32_t prefill_budget_rows(const struct prefill_budget *budget, uint32_t decode_rows,
                              uint32_t position, uint32_t most);
+
+/*
+ * The estimated cost of a decode at `position` in a step of `decode_rows` decodes, with its part of
+ * the time that all decodes of a step share.  At least 1.
+ */
+uint64_t prefill_budget_decode_cost(const struct prefill_budget *budget, uint32_t decode_rows,
+                                    uint32_t position);
+/* The estimated cost of `count` prompt rows from `position` on.  At least 1 a row. */
+uint64_t prefill_budget_prompt_cost(const struct prefill_budget *budget, uint32_t position,
+                                    uint32_t count);
 
 #endif

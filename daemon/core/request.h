@@ -35,11 +35,11 @@ enum request_state {
 
 #define REQUEST_GROUPS_MAX 16u
 
-/* Scheduling class, the first to be served first. */
+/* Scheduling class: orders the requests of one user, the first to be served first. */
 enum request_priority {
         REQUEST_INTERACTIVE, /* a person waits for the answer */
         REQUEST_NORMAL,
-        REQUEST_BACKGROUND, /* may be preempted for the other classes */
+        REQUEST_BACKGROUND, /* may be preempted for the other classes of its user */
         REQUEST_PRIORITY_N,
 };
 
@@ -108,15 +108,16 @@ struct request {
 
         /* Core only; the engine reads `state`. */
         enum request_state state;
-        uint32_t channel_number;  /* number of the channel that its records are written to */
-        uint64_t arrival;         /* serial number: its place in the queue, also after preemption */
-        uint64_t waiting_ns;      /* the time since which it waits */
+        uint32_t channel_number; /* number of the channel that its records are written to */
+        uint64_t arrival;        /* serial number: its place in the queue, also after preemption */
+        uint64_t since_ns; /* the time since which it waits, for a slot or for its next rows */
+        uint64_t slot_ns;  /* when it got its slot ... */
+        uint32_t granted;  /* ... and the class that it counted as then */
         uint64_t skipped_in_pass; /* the last pass over the queue that skipped it */
         uint32_t preemptions;     /* how often it was preempted */
-        uint32_t charged_positions; /* positions for which its user's account was charged */
-        bool stalled;               /* its channel has no space for its next record */
-        uint64_t stalled_ns;        /* when `stalled` changed last */
-        bool pinned; /* its pin is set.  The loop may read it once RETIRED has come */
+        bool stalled;             /* its channel has no space for its next record */
+        uint64_t stalled_ns;      /* when `stalled` changed last */
+        bool pinned;              /* its pin is set.  The loop may read it once RETIRED has come */
 
         /*
          * How far it is, for people: written by the engine, read by the loop at any time.  Nothing

@@ -19,10 +19,12 @@ struct sched_conf {
         uint32_t channels;     /* numbered 0 .. channels - 1 */
         uint64_t stall_timeout_ns; /* a request that is stalled this long ends */
         uint64_t stall_preempt_ns; /* one stalled this long may be preempted for a waiting one */
-        uint32_t preemptions_max;  /* how often one request may be preempted */
-        uint64_t token_gap_ns;     /* how long prompts may delay decodes; 0: no limit */
-        uint32_t batch_size;       /* 0: new requests join at once; else the maximum of a batch */
-        uint64_t batch_window_ns;  /* how long the first request of a batch waits for others */
+        uint32_t preemptions_max;  /* how often one request may be preempted; 0: never */
+        uint64_t lead_ns;          /* users that were served less than this more are nearly equal */
+        uint64_t promote_ns; /* requests that wait this long count as one class better; 0: never */
+        uint64_t token_gap_ns;    /* how long prompts may delay decodes; 0: no limit */
+        uint32_t batch_size;      /* 0: new requests join at once; else the maximum of a batch */
+        uint64_t batch_window_ns; /* how long the first request of a batch waits for others */
         struct prefix_conf prefix;
 };
 

@@ -82,7 +82,7 @@ static bool allocate(struct sched *sched)
                sched->parts && sched->sources && sched->channels && counts->ref_counts &&
                counts->pending_bytes && counts->plans && counts->wanted &&
                !fair_share_init(&sched->fair_share, conf->requests_max, conf->slots, conf->blocks,
-                                conf->user_blocks) &&
+                                conf->user_blocks, conf->lead_ns) &&
                !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
 }
 
@@ -94,6 +94,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         assert(conf->depth == 1 || conf->depth == 2);
         assert(conf->context > 0 && conf->context <= UINT32_MAX - BLOCK_POSITIONS);
         assert(conf->blocks > 0 && conf->requests_max > 0 && conf->channels > 0);
+        assert(conf->lead_ns > 0);
 
         sched = calloc(1, sizeof(*sched));
         if (!sched)
@@ -203,9 +204,9 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         assert(!request->publish || (request->pin && !request->max_tokens));
         request->channel_number = channel;
         request->arrival = sched->arrivals++;
-        request->waiting_ns = sched->now_ns;
+        request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
-        request->preemptions = request->charged_positions = 0;
+        request->preemptions = 0;
         request->stalled = request->pinned = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
@@ -213,7 +214,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
             (!sched->deadline_ns || request->deadline_ns < sched->deadline_ns))
                 sched->deadline_ns = request->deadline_ns;
         request_list_add(&sched->waiting, request);
-        fair_share_add_request(&sched->fair_share, request->uid, request->priority);
+        fair_share_add_request(&sched->fair_share, request->uid);
 }
 
 static void on_cancel(struct sched *sched, const struct sched_event *event)
@@ -297,12 +298,16 @@ static void on_result(struct sched *sched, const struct sched_event *event)
 static void on_done(struct sched *sched, uint64_t number)
 {
         struct flight *flight = sched_flight(sched, number);
-        uint64_t begun_ns = flight->begun_ns;
+        uint64_t begun_ns = flight->begun_ns, ns;
 
         assert(number == sched->plans_done + 1);
         if (begun_ns < sched->done_ns)
                 begun_ns = sched->done_ns; /* it could begin only after the plan before it */
-        prefill_budget_learn(&sched->prefill_budget, &flight->step, sched->now_ns - begun_ns);
+        ns = sched->now_ns - begun_ns;
+        if (ns > PREFILL_STEP_NS_MAX)
+                ns = PREFILL_STEP_NS_MAX;
+        sched_charge(sched, flight, ns);
+        prefill_budget_learn(&sched->prefill_budget, &flight->step, ns);
         sched->done_ns = sched->now_ns;
         for (uint32_t i = 0; i < flight->part_count; i++) {
                 const struct part *part = &flight->parts[i];

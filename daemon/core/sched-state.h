@@ -1,7 +1,8 @@
 /*
- * The scheduler's state, shared by its parts.  sched-events.c takes events in, slots.c decides
- * which requests have a slot, plan-build.c makes plans, cache-insert.c updates the index, usage.c
- * computes the usage of users, and sched-check.c checks all.  No other file includes this one.
+ * The scheduler's state, shared by its parts.  sched-events.c takes events in, rank.c has the order
+ * of requests, slots.c decides which of them have a slot, and plan-build.c makes plans.
+ * cache-insert.c updates the index, usage.c computes the usage of users, charge.c their charges,
+ * and sched-check.c checks all.  No other file includes this one.
  *
  * A request is in exactly one of three lists: `waiting` in order of arrival,
  * `running` in the order in which they got their slots, `endings` in the order in which
@@ -54,12 +55,16 @@ struct slot {
         uint32_t plans;       /* plans in flight with a row of it */
         uint64_t newest_plan; /* the newest plan with a row of it ... */
         uint32_t newest_row;  /* ... and its last row there */
+        uint64_t rank;        /* its rank among the prompts of this plan (sched_rank()) */
 };
 
 /* The rows of one slot in a plan; the last of them may want a result. */
 struct part {
         struct request *request;
         uint32_t wanted_row; /* PART_NO_ROW: none */
+        uint32_t row_count;
+        uint32_t position; /* of its first row */
+        bool decode;       /* the only row is a decode; otherwise they are of the prompt */
 };
 #define PART_NO_ROW UINT32_MAX
 
@@ -72,6 +77,12 @@ struct flight {
         uint32_t source_count;
         struct prefill_step step;
         uint64_t begun_ns;
+};
+
+/* A request that may be preempted. */
+struct victim {
+        struct request *request;
+        uint64_t rank; /* the first to give up its slot has the highest */
 };
 
 /* The ring of one channel. */
@@ -93,15 +104,14 @@ struct sched {
         struct slot *slots;
         block_t *tables; /* memory of the page tables, table_max entries per slot */
         uint32_t table_max;
-        uint32_t decode_rows;      /* decode rows of this plan */
-        uint64_t prompt_positions; /* sum of the positions of its prompt rows */
-        struct slot probe;         /* scratch slot: what a waiting request would find */
+        struct prefill_step step; /* the rows of this plan */
+        struct slot probe;        /* scratch slot: what a waiting request would find */
         uint32_t pages_left; /* pages that this plan can still list, besides those of its rows */
         struct free_numbers free_slots;
 
         struct request_list waiting, running, stalled;
         const struct slot *last_admitted; /* the slot given last, if nothing else was done since */
-        struct request **victims;         /* requests to be preempted */
+        struct victim *victims;           /* requests to be preempted */
         uint32_t *victim_refs;            /* per block: how many of `victims` reference it */
         struct plan_end *endings;         /* first sent_count whose END is sent, then the others */
         uint32_t ending_count, sent_count;
@@ -165,6 +175,18 @@ static inline uint64_t sched_preempt_time(const struct sched *sched, const struc
         return sched_after(request->stalled_ns, sched->conf.stall_preempt_ns);
 }
 
+/* rank.c: the order of requests. */
+
+/* The place of a request that waits for a slot or for rows of its prompt; the lowest is first. */
+uint64_t sched_rank(const struct sched *sched, const struct request *request);
+/* The class that such a request counts as. */
+uint32_t sched_class(const struct sched *sched, const struct request *request);
+/* The same of a request that has a slot, whether it waits for rows or not. */
+uint64_t sched_held_rank(const struct sched *sched, const struct request *request);
+uint32_t sched_held_class(const struct sched *sched, const struct request *request);
+/* The time at which a request that waits will count as one class better, or UINT64_MAX. */
+uint64_t sched_promotion_time(const struct sched *sched, const struct request *request);
+
 /* slots.c: gives slots to waiting requests, and preempts running ones. */
 
 void sched_fill_slots(struct sched *sched, struct plan *plan);
@@ -179,6 +201,9 @@ void sched_free_slot(struct sched *sched, struct request *request);
 uint64_t sched_usage(const struct sched *sched, uint32_t uid);
 /* The same for the user of this slot, including the blocks that it has and needs reserved. */
 uint64_t sched_usage_with(const struct sched *sched, const struct slot *slot);
+
+/* charge.c: charges a step that took `ns`, at most PREFILL_STEP_NS_MAX, to its users. */
+void sched_charge(struct sched *sched, const struct flight *flight, uint64_t ns);
 
 /* cache-insert.c: reports to the index what the blocks of a sequence contain. */
 

@@ -7,19 +7,26 @@
  * after sched_new(), so it can be simulated, replayed and fuzzed.
  *
  * Continuous batching under a token budget.  Every running decode that may continue gets its
- * row first.  Then prompts fill the rest of conf.rows in chunks: by class, short prompts first
- * up to half of the rest, then in the order in which they got their slots.  Prompt rows are also
+ * row first.  Then prompts fill the rest of conf.rows in chunks: in the order of the queue, short
+ * prompts first up to half of the rest, then as they got their slots.  Prompt rows are also
  * limited so that decodes do not wait longer than conf.token_gap_ns (prefill-budget.h).  With
  * conf.batch_size no request joins a running batch; this mode exists for comparison.
  *
- * Slots.  A slot goes to the next request in the queue.  That is the request of the best
- * class, of the user served least, that arrived first.  It gets the slot once the blocks of
- * its worst case can be reserved, so a running request never lacks a block.  While another
- * user waits, no user gets more than half of the slots or blocks, and never more than
- * conf.user_blocks; shared blocks are charged in parts (fair-share.h, usage.c).  A running
- * request may be preempted for one of a better class, or when it has been stalled for
- * conf.stall_preempt_ns.  Then it is WAITING again, keeps its tokens, and continues later with
- * the same result.  A request is preempted at most conf.preemptions_max times.
+ * Slots.  A slot goes to the next request in the queue (rank.c).  That is a request of the user
+ * that was served least, measured in the time of steps (charge.c).  Of its requests it is one of
+ * the best class, and of these the one that arrived first.  Users whose accounts differ by less
+ * than conf.lead_ns are nearly equal, and then class decides between them, too.  For each
+ * conf.promote_ns in which no request of a user and class got a slot, those that wait count as one
+ * class better.  The next request gets the slot once the blocks of its worst case can be reserved,
+ * so a running request never lacks a block.
+ *
+ * While another user waits, no user gets more than half of the slots or blocks, unless it has to
+ * catch up, and never more than conf.user_blocks.  Shared blocks are charged in parts
+ * (fair-share.h, usage.c).  A running request may be preempted for one of a better class of its
+ * user, or for a user that was served less, or when it has been stalled for conf.stall_preempt_ns.
+ * Then it is WAITING again, keeps its tokens, and continues later with the same result.  A request
+ * is preempted at most conf.preemptions_max times, and more often only for a user that has no
+ * slot, by one that has several.
  *
  * Sharing.  Computed blocks stay in the pool as long as there is space.  A request that begins
  * with the same tokens, in the same domain, references those blocks instead of computing them
@@ -119,8 +126,9 @@ struct sched_counts {
 /* Counts of one user. */
 struct sched_user {
         uint32_t uid;
-        uint32_t blocks; /* blocks of its requests, shared ones in parts; rounded up */
-        uint32_t cached; /* its own blocks without references */
+        uint32_t blocks;    /* blocks of its requests, shared ones in parts; rounded up */
+        uint32_t cached;    /* its own blocks without references */
+        uint64_t served_ns; /* its account, which only differences give a meaning; 0: it is away */
 };
 
 struct sched;

@@ -1,11 +1,13 @@
 /*
  * Admission to slots: a waiting request gets a slot, and the blocks of its worst case reserved.
  *
- * The next request is of the best class; within it, of the user that was served least;
- * within that user, the one that arrived first.  It waits until its blocks can be reserved, and
- * all requests behind it wait too, even one that would fit.  Otherwise a stream of small requests
- * could pass a large one for ever.  Every request with a slot ends sooner or later, so
- * no request of a class starves because of others of that class.  Skipped for now are
+ * The next request is the one with the lowest rank (rank.c), of equals the one that arrived first.
+ * So the user that was served least comes first, and class orders the requests of a user.
+ *
+ * The next request waits until its blocks can be reserved, and all requests behind it wait too,
+ * even one that would fit.  Otherwise a stream of small requests could pass a large one for ever.
+ * Every request with a slot ends sooner or later, and each step brings the users before this one
+ * closer to it; so every request gets a slot.  Skipped for now are
  *
  *      requests of a user that has its share, while other users wait   (fair-share.h)
  *      a request that begins like one that is being read at the moment: it will find
@@ -13,11 +15,13 @@
  *      a preempted request whose client does not read
  *
  * Preemption.  If the first request in the queue cannot get a slot or its blocks, other
- * requests may have to give up their slots.  These are requests of a lower class, and those that
- * have been stalled for long.  A preempted request waits again, in its old place in the queue,
- * and keeps its tokens.  Its blocks are found again in the pool, or computed again.  Its random
- * draws depend on the position only, so it continues with the same result.  Requests are preempted
- * only if that is enough for the new request, and only preemptions_max times each.
+ * requests may have to give up their slots.  These are requests of a lower class of the same user,
+ * requests of users that were served more, and those that have been stalled for long.  A preempted
+ * request waits again, in its old place in the queue, and keeps its tokens.  Its blocks are found
+ * again in the pool, or computed again.  Its random draws depend on the position only, so it
+ * continues with the same result.  Requests are preempted only if that is enough for the new
+ * request.  Each is preempted preemptions_max times at most, and more often only for a user that
+ * has no slot, if its own user has several.
  *
  * Batches exist for comparison: a new request does not join a running batch.
  */
@@ -191,7 +195,9 @@ static bool admit(struct sched *sched, struct request *request)
                 request->sequence.cached_count = slot->planned;
         sched->last_admitted = slot;
         free_numbers_take(&sched->free_slots);
-        fair_share_take_slot(&sched->fair_share, request->uid);
+        request->granted = sched_class(sched, request);
+        request->since_ns = request->slot_ns = sched->now_ns;
+        fair_share_take_slot(&sched->fair_share, request->uid, request->priority, sched->now_ns);
         request->sequence.slot = number;
         request_move(request, REQUEST_PREFILL);
         request_list_remove(&sched->waiting, request);
@@ -223,7 +229,7 @@ static void requeue(struct sched *sched, struct request *request)
         request_list_remove(&sched->running, request);
         fair_share_requeue(&sched->fair_share, request->uid);
         request_move(request, REQUEST_WAITING);
-        request->waiting_ns = sched->now_ns;
+        request->since_ns = sched->now_ns;
         request_list_add(waiting, request);
         for (at = waiting->count - 1; at && waiting->at[at - 1]->arrival > request->arrival; at--)
                 waiting->at[at] = waiting->at[at - 1];
@@ -249,25 +255,50 @@ void sched_finish_preempting(struct sched *sched)
         }
 }
 
-/*
- * The order of preemption; VICTIM_NEVER: the request keeps its slot.  A user may exceed its half
- * only while no other user waits.  A user that would exceed it must not preempt requests of
- * others: they would then wait, and its limit would apply.
- */
-enum victim_rank { VICTIM_STALLED, VICTIM_BACKGROUND, VICTIM_NORMAL, VICTIM_NEVER };
+#define VICTIM_STALLED UINT64_MAX /* the rank of a request that has been stalled for long */
 
-static enum victim_rank rank_victim(const struct sched *sched, const struct request *request,
-                                    const struct request *to, bool within)
+/*
+ * May a request of `rank` be preempted for one of another user, to make the users equal?  Its user
+ * must have more slots.  Users that have as many become equal as their requests end, and this
+ * costs nothing.  It must be behind in rank, so that it does not get the slot back at once, and by
+ * a lead, so that two users do not preempt each other all the time.  That cannot happen if the
+ * other user has no slot and this one has several.  Then the lead does not matter, nor how often
+ * the request was preempted (`worn`): otherwise a user could fill all slots with such requests.
+ */
+static bool is_behind(const struct sched *sched, const struct request *request,
+                      const struct request *to, uint64_t rank, bool worn)
 {
-        if (request->preemptions >= sched->conf.preemptions_max)
-                return VICTIM_NEVER;
-        if (request->uid != to->uid && !within)
-                return VICTIM_NEVER;
-        if (request->stalled && sched->now_ns >= sched_preempt_time(sched, request))
-                return VICTIM_STALLED;
-        if (request->priority <= to->priority)
-                return VICTIM_NEVER;
-        return request->priority == REQUEST_BACKGROUND ? VICTIM_BACKGROUND : VICTIM_NORMAL;
+        uint32_t slots = fair_share_slots(&sched->fair_share, request->uid);
+        uint32_t others = fair_share_slots(&sched->fair_share, to->uid);
+
+        if (slots <= others)
+                return false;
+        if (!others && slots > 1)
+                return rank > sched_rank(sched, to);
+        return !worn && rank >= sched_rank(sched, to) + sched->conf.lead_ns;
+}
+
+/*
+ * May this request be preempted for `to`, and in which order?  Within a user, class decides;
+ * between users, their shares.  A user may exceed its half only while no other user waits.  A user
+ * that would exceed it must not preempt requests of others: they would then wait, and its limit
+ * would apply.
+ */
+static bool is_victim(const struct sched *sched, const struct request *request,
+                      const struct request *to, bool within, uint64_t *ret_rank)
+{
+        bool own = request->uid == to->uid;
+        bool worn = request->preemptions >= sched->conf.preemptions_max;
+
+        if (!own && !within)
+                return false;
+        *ret_rank = VICTIM_STALLED;
+        if (!worn && request->stalled && sched->now_ns >= sched_preempt_time(sched, request))
+                return true;
+        *ret_rank = sched_held_rank(sched, request);
+        if (own)
+                return !worn && sched_held_class(sched, request) > sched_class(sched, to);
+        return is_behind(sched, request, to, *ret_rank, worn);
 }
 
 /*
@@ -287,43 +318,46 @@ static uint32_t freed_blocks(const struct sched *sched, const struct slot *slot)
 }
 
 /*
- * Writes the requests to preempt for a slot and `blocks` blocks to `victims`.  Returns
+ * Lists the requests that may be preempted for `to`: stalled ones first, then by rank, the highest
+ * first; of equals the one that got its slot last.  Returns 0 while another request is still being
+ * preempted.
+ */
+static uint32_t list_victims(struct sched *sched, const struct request *to, bool within)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                struct victim victim = { .request = sched->running.at[i] };
+                uint32_t at = count;
+
+                if (victim.request->state == REQUEST_PREEMPTING)
+                        return 0;
+                if (!is_victim(sched, victim.request, to, within, &victim.rank))
+                        continue;
+                for (; at && sched->victims[at - 1].rank <= victim.rank; at--)
+                        sched->victims[at] = sched->victims[at - 1];
+                sched->victims[at] = victim;
+                count++;
+        }
+        return count;
+}
+
+/*
+ * Writes the requests to preempt for a slot and `blocks` blocks to the front of `victims`.  Returns
  * how many, or 0 if even all of them together would not be enough.
  */
 static uint32_t choose_victims(struct sched *sched, const struct request *to, bool within,
                                uint32_t blocks)
 {
-        uint32_t count = 0, got = 0;
+        uint32_t listed = list_victims(sched, to, within), count = 0, got = 0;
 
         memset(sched->victim_refs, 0, sched->conf.blocks * sizeof(*sched->victim_refs));
-        for (enum victim_rank order = VICTIM_STALLED; order < VICTIM_NEVER; order++) {
-                for (uint32_t i = sched->running.count; i > 0; i--) {
-                        struct request *request = sched->running.at[i - 1];
+        while (count < listed && ((!sched->free_slots.count && !count) || got < blocks)) {
+                const struct request *request = sched->victims[count++].request;
 
-                        if ((sched->free_slots.count || count) && got >= blocks)
-                                return count;
-                        if (rank_victim(sched, request, to, within) != order)
-                                continue;
-                        sched->victims[count++] = request;
-                        got += freed_blocks(sched, sched_slot(sched, request));
-                }
+                got += freed_blocks(sched, sched_slot(sched, request));
         }
         return (sched->free_slots.count || count) && got >= blocks ? count : 0;
-}
-
-/* Can any request be preempted now?  Not while another one is still being preempted. */
-static bool may_preempt(const struct sched *sched, const struct request *to, bool within)
-{
-        bool may = false;
-
-        for (uint32_t i = 0; i < sched->running.count; i++) {
-                const struct request *request = sched->running.at[i];
-
-                if (request->state == REQUEST_PREEMPTING)
-                        return false;
-                may |= rank_victim(sched, request, to, within) != VICTIM_NEVER;
-        }
-        return may;
 }
 
 /*
@@ -337,16 +371,16 @@ static bool preempt_for(struct sched *sched, struct request *to)
         struct slot *probe = &sched->probe;
         uint32_t blocks = prepare(sched, probe, to), count = 0;
         bool over = exceeds_share(sched, probe);
-        bool within = fair_share_is_within_half(&sched->fair_share, to->uid,
-                                                sched_usage_with(sched, probe));
+        uint64_t parts = sched_usage_with(sched, probe);
+        bool within = fair_share_is_within_half(&sched->fair_share, to->uid, parts);
 
         if (over)
-                fair_share_pass_over(&sched->fair_share, to->uid);
-        else if (!sched->conf.batch_size && may_preempt(sched, to, within))
+                fair_share_pass_over(&sched->fair_share, to->uid, parts);
+        else if (!sched->conf.batch_size && sched->conf.preemptions_max)
                 count = choose_victims(sched, to, within, blocks);
         unprepare(sched, probe);
         for (uint32_t i = 0; i < count; i++)
-                preempt(sched, sched->victims[i]);
+                preempt(sched, sched->victims[i].request);
         return over || count;
 }
 
@@ -359,7 +393,7 @@ static bool is_being_prefilled(const struct sched *sched, const struct request *
                 const struct request *other = sched->running.at[i];
 
                 if (other->state == REQUEST_PREFILL && !other->stalled &&
-                    other->priority <= request->priority &&
+                    sched_rank(sched, other) <= sched_rank(sched, request) &&
                     request_domain(other) == request_domain(request) &&
                     begins_alike(&other->sequence, &request->sequence,
                                  sched_slot(sched, other)->planned + BLOCK_POSITIONS))
@@ -373,20 +407,19 @@ static struct request *next_waiting(struct sched *sched)
 {
         const struct fair_share *fair_share = &sched->fair_share;
         struct request *best = NULL;
-        uint64_t best_served = 0;
+        uint64_t best_rank = 0;
 
         for (uint32_t i = 0; i < sched->waiting.count; i++) {
                 struct request *request = sched->waiting.at[i];
-                uint64_t served;
+                uint64_t rank;
 
                 if (request->stalled || request->skipped_in_pass == fair_share->pass ||
                     fair_share_is_passed_over(fair_share, request->uid))
                         continue;
-                served = fair_share_served(fair_share, request->uid, request->priority);
-                if (!best || request->priority < best->priority ||
-                    (request->priority == best->priority && served < best_served)) {
+                rank = sched_rank(sched, request);
+                if (!best || rank < best_rank) {
                         best = request;
-                        best_served = served;
+                        best_rank = rank;
                 }
         }
         return best;
@@ -404,7 +437,7 @@ static bool batch_may_begin(const struct sched *sched, struct plan *plan)
                 return false;
         for (uint32_t i = 0; i < sched->waiting.count; i++) {
                 uint64_t due =
-                        sched_after(sched->waiting.at[i]->waiting_ns, sched->conf.batch_window_ns);
+                        sched_after(sched->waiting.at[i]->since_ns, sched->conf.batch_window_ns);
 
                 end = due < end ? due : end;
         }
@@ -430,13 +463,13 @@ static bool try_admit(struct sched *sched, struct request *request)
                 return true;
         }
         if (!fair_share_may_take_slot(&sched->fair_share, request->uid, parts)) {
-                fair_share_pass_over(&sched->fair_share, request->uid);
+                fair_share_pass_over(&sched->fair_share, request->uid, parts);
                 return true;
         }
         if (!admit(sched, request))
                 return preempt_for(sched, request);
-        /* Now one user waits only: the half does not apply any more, so begin a new pass. */
-        if (sched->fair_share.waiting_users == 1)
+        /* One user less waits, so the half may no longer apply to others: begin a new pass. */
+        if (!fair_share_is_waiting(&sched->fair_share, request->uid))
                 fair_share_begin_pass(&sched->fair_share);
         return true;
 }

@@ -56,11 +56,14 @@ uint32_t sched_users(const struct sched *sched, struct sched_user *users, uint32
         for (uint32_t i = 0; i < fair_share->count && count < max; i++) {
                 uint32_t uid = fair_share->at[i].uid;
 
+                if (!fair_share->at[i].alive)
+                        continue;
                 users[count++] = (struct sched_user){
                         .uid = uid,
                         .blocks = (uint32_t)((sched_usage(sched, uid) + BLOCK_PARTS - 1) /
                                              BLOCK_PARTS),
                         .cached = prefix_cached_by(prefix, uid),
+                        .served_ns = fair_share->at[i].served_ns,
                 };
         }
         for (uint32_t i = 0; i < prefix->owner_heap_count && count < max; i++) {

@@ -49,6 +49,7 @@ struct config {
         uint32_t pipeline_depth; /* plans in flight */
         uint32_t gap_ms;         /* how long prefill may delay decodes; 0: no limit */
         uint32_t max_preemptions;
+        uint32_t promote_ms;      /* requests that wait this long count as of the next priority */
         uint32_t batching;        /* enum batching */
         uint32_t batch_size;      /* 0: max_seqs */
         uint32_t batch_window_ms; /* 0: the default of the batching kind */

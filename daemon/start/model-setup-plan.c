@@ -14,6 +14,12 @@
 
 #define MS UINT64_C(1000000) /* in ns */
 
+/*
+ * Some steps, so that users do not preempt each other all the time; and a time that a person who
+ * waits for a slot hardly notices.
+ */
+#define LEAD_MS 500u
+
 static uint32_t batch_size(const struct config *config)
 {
         if (config->batching == BATCHING_CONTINUOUS)
@@ -204,6 +210,8 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                 .stall_timeout_ns = config->stall_timeout_ms * MS,
                 .stall_preempt_ns = config->stall_preempt_ms * MS,
                 .preemptions_max = config->max_preemptions,
+                .lead_ns = LEAD_MS * MS,
+                .promote_ns = config->promote_ms * MS,
                 .token_gap_ns = config->gap_ms * MS,
                 .batch_size = batch_size(config),
                 .batch_window_ns = window_ms(config) * MS,

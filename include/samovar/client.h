@@ -107,13 +107,14 @@ enum smv_set {
 };
 
 /*
- * The order in which the daemon serves requests.  A request of a higher priority may also preempt a
- * running request of a lower one, which continues later.
+ * The order in which the daemon serves the requests of one user.  A request of a higher priority
+ * may also preempt a running request of a lower one of its user, which continues later.  Between
+ * users, the one that was served least goes first: the priority gains a second at most.
  */
 enum smv_priority {
         SMV_PRIORITY_NORMAL = 0,
         SMV_PRIORITY_INTERACTIVE = 1, /* the highest: a person is waiting for the answer */
-        SMV_PRIORITY_BACKGROUND = 2,  /* the lowest: all others go first */
+        SMV_PRIORITY_BACKGROUND = 2,  /* the lowest: the others of the user go first */
 };
 
 /* One message of a conversation.  Only this struct has no size; it will never grow. */

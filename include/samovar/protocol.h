@@ -37,11 +37,11 @@
 /* Values in one conversation: each text, number, array, map and key counts. */
 #define SMV_VALUES_MAX (1u << 16)
 
-/* Words of the field `priority`, the first to be served first. */
+/* Words of the field `priority`.  Of the requests of a user, the first is served first. */
 #define SMV_PRIORITIES(X)                                                                          \
         X(INTERACTIVE, "interactive") /* a person waits for the answer */                          \
         X(NORMAL, "normal")                                                                        \
-        X(BACKGROUND, "background") /* may be preempted for the other two */
+        X(BACKGROUND, "background") /* may be preempted for the other two of its user */
 
 #define SMV_STOPS_MAX       16u  /* stop strings; the same limit for stop tokens */
 #define SMV_STOP_BYTES_MAX  256u /* bytes of one stop string */

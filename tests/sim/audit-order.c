@@ -1,7 +1,8 @@
 /*
  * The auditor of order: which prompts are read first, when there are not enough rows for all?
  *
- * Classes are served one after the other.  In a class short prompts come first, as long as they
+ * Prompts are read rank by rank: first those of the user who was served least, and of these the
+ * best class, as in the queue.  In a rank short prompts come first, as long as they
  * take no more than half of the rows.  The others follow in the order in which they were let
  * in.  A stalled request that has a slot was asked earlier.  A request that was preempted and is
  * admitted now that there is space is asked like all others.
@@ -23,8 +24,8 @@
 
 /* Cases that sched.h leaves open, one bit each. */
 enum {
-        QUARTER_OF_WHAT_IS_LEFT = 1, /* for this class, or of all that prompts may have */
-        HALF_FOR_EACH_CLASS = 2,
+        QUARTER_OF_WHAT_IS_LEFT = 1, /* for this rank, or of all that prompts may have */
+        HALF_FOR_EACH_RANK = 2,
         SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY = 4,
         /* requests that come back and had no row: how much was found is unknown */
         UNSEEN_ARE_SHORT = 8,
@@ -42,6 +43,7 @@ struct share {
         uint32_t got;
         enum part part;
         uint32_t set;
+        uint64_t rank;
         bool unseen, taken; /* taken among the short ones */
 };
 
@@ -50,7 +52,7 @@ struct deal {
         struct share *shares;
         uint32_t count, rows;
         unsigned reading;
-        enum request_priority priority;
+        uint64_t rank;
         /*
          * left: rows to give out; of: the rows of which a quarter is short, and a half goes to
          * short ones
@@ -115,6 +117,8 @@ static uint32_t list(struct sim *sim, const uint64_t *space, struct share *ret_s
                 struct share share = share_of(r, space[r->channel]);
                 uint32_t at = count;
 
+                share.rank = audit_prompt_rank(sim, r);
+
                 if (!r->admitted || r->decided || r->preempting || was_asked(sim, r) ||
                     !audit_reads(r))
                         continue;
@@ -137,8 +141,7 @@ static uint32_t due_of(const struct deal *deal, const struct share *share)
 
 static bool is_short(const struct deal *deal, const struct share *share)
 {
-        return share->request->priority == deal->priority &&
-               4 * (uint64_t)due_of(deal, share) <= deal->of;
+        return share->rank == deal->rank && 4 * (uint64_t)due_of(deal, share) <= deal->of;
 }
 
 static bool fits(const struct deal *deal, const struct share *share)
@@ -184,21 +187,21 @@ static bool ends_set(struct deal *deal, uint32_t end)
         return !first || too_many;
 }
 
-static bool deals_class(struct deal deal, int priority);
+static bool deals_rank(struct deal deal, uint64_t from);
 
-/* Deals to all requests of the class that were not taken, in order; then to the next class. */
+/* Deals to all requests of the rank that were not taken, in order; then to the next rank. */
 static bool deals_rest(struct deal deal)
 {
         for (uint32_t i = 0; i < deal.count; i++) {
                 const struct share *share = &deal.shares[i];
 
-                if (share->request->priority != deal.priority || share->taken)
+                if (share->rank != deal.rank || share->taken)
                         continue;
                 if (!is_given(&deal, share))
                         return false;
                 deal.left -= share->got;
         }
-        return deals_class(deal, (int)deal.priority + 1);
+        return deals_rank(deal, deal.rank + 1);
 }
 
 /* The short ones from here on, and all that comes after them. */
@@ -226,14 +229,17 @@ static bool deals_short(struct deal deal, uint32_t at)
         return deals_short(deal, at + 1); /* others of its set were before it */
 }
 
-/* Whether this reading explains the rows of this class and of those after it. */
-static bool deals_class(struct deal deal, int priority)
+/* Whether this reading explains the rows of the first rank from here on, and of those after it. */
+static bool deals_rank(struct deal deal, uint64_t from)
 {
-        if (priority == REQUEST_PRIORITY_N)
+        deal.rank = SIM_NEVER;
+        for (uint32_t i = 0; i < deal.count; i++)
+                if (deal.shares[i].rank >= from && deal.shares[i].rank < deal.rank)
+                        deal.rank = deal.shares[i].rank;
+        if (deal.rank == SIM_NEVER)
                 return true;
-        deal.priority = (enum request_priority)priority;
         deal.of = deal.reading & QUARTER_OF_WHAT_IS_LEFT ? deal.left : deal.rows;
-        if (deal.reading & HALF_FOR_EACH_CLASS)
+        if (deal.reading & HALF_FOR_EACH_RANK)
                 deal.taken = 0;
         deal.ended = false;
         return deals_short(deal, 0);
@@ -250,7 +256,7 @@ static bool is_in_order(struct share *shares, uint32_t count, uint32_t rows)
                         .left = rows,
                 };
 
-                if (deals_class(deal, 0))
+                if (deals_rank(deal, 0))
                         return true;
         }
         return false;

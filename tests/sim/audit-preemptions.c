@@ -111,10 +111,20 @@ bool walk_is_in_flight(const struct sim_request *request)
  * It is stalled for lack of space: with space it would have been asked before the queue and would
  * have a row.  The exception is that only pages were lacking.
  */
-bool walk_is_stalled_long(const struct sim *sim, const struct sim_request *request, uint64_t now_ns)
+static bool is_stalled_long(const struct sim *sim, const struct sim_request *request,
+                            uint64_t now_ns)
 {
         return request->was_stalled && request->core.stalled && request->first_row == SIM_NO_ROW &&
                now_ns - request->was_stalled_ns >= sim->conf.stall_preempt_ns;
+}
+
+bool walk_is_stalled_victim(const struct walk *walk, const struct sim_request *request,
+                            uint64_t now_ns)
+{
+        const struct walk_spot *spot = walk_spot(walk, request);
+
+        return !spot->fresh && spot->preemptions < walk->sim->conf.preemptions_max &&
+               is_stalled_long(walk->sim, request, now_ns);
 }
 
 bool walk_gave_way(const struct walk *walk, const struct sim_request *request)
@@ -159,18 +169,39 @@ static bool came_together(const struct walk *walk, const struct sim_request *a,
 static bool gives_way_before(const struct walk *walk, const struct sim_request *a,
                              const struct sim_request *b, uint64_t now_ns)
 {
-        bool first = !walk_spot(walk, a)->fresh && walk_is_stalled_long(walk->sim, a, now_ns);
-        bool second = !walk_spot(walk, b)->fresh && walk_is_stalled_long(walk->sim, b, now_ns);
+        bool first = walk_is_stalled_victim(walk, a, now_ns);
+        bool second = walk_is_stalled_victim(walk, b, now_ns);
 
         if (first != second)
                 return first;
         if (first && walk_gave_way(walk, a) != walk_gave_way(walk, b))
                 return walk_gave_way(walk, a);
-        if (a->priority != b->priority)
-                return a->priority > b->priority;
+        if (walk_held_rank(walk, a) != walk_held_rank(walk, b))
+                return walk_held_rank(walk, a) > walk_held_rank(walk, b);
         if (came_together(walk, a, b) && walk_gave_way(walk, a) != walk_gave_way(walk, b))
                 return walk_gave_way(walk, a);
         return walk_spot(walk, a)->turn > walk_spot(walk, b)->turn;
+}
+
+/*
+ * Within a user, class decides.  Another user must have more slots, and its request must be a lead
+ * behind in line.  If it has several slots and the other one has none, it need only be behind, and
+ * does not count how often it had to.
+ */
+static bool must_yield(const struct walk *walk, const struct sim_request *request,
+                       const struct sim_request *to)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+        bool often = walk_spot(walk, request)->preemptions >= conf->preemptions_max;
+
+        if (request->uid == to->uid)
+                return !often && walk_held_class(walk, request) > walk_class(walk, to);
+        if (walk_slots_of(walk, request->uid) <= walk_slots_of(walk, to->uid))
+                return false;
+        if (!often && walk_held_rank(walk, request) >= walk_rank(walk, to) + conf->lead_ns)
+                return true;
+        return !walk_slots_of(walk, to->uid) && walk_slots_of(walk, request->uid) >= 2 &&
+               walk_held_rank(walk, request) > walk_rank(walk, to);
 }
 
 uint32_t walk_victims(const struct walk *walk, const struct sim_request *request, bool own_only,
@@ -183,13 +214,12 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
         {
                 const struct walk_spot *spot = walk_spot(walk, r);
                 uint32_t at = count;
-                bool is_stalled = !spot->fresh && walk_is_stalled_long(sim, r, now_ns);
+                bool is_stalled = walk_is_stalled_victim(walk, r, now_ns);
 
-                if (!spot->in || spot->preempting || r->decided ||
-                    spot->preemptions >= sim->conf.preemptions_max)
+                if (!spot->in || spot->preempting || r->decided)
                         continue;
-                if ((r->priority <= request->priority && !is_stalled) ||
-                    (own_only && r->uid != request->uid))
+                if ((own_only && r->uid != request->uid) ||
+                    (!is_stalled && !must_yield(walk, r, request)))
                         continue;
                 for (; at && gives_way_before(walk, r, ret_victims[at - 1], now_ns); at--)
                         ret_victims[at] = ret_victims[at - 1];

@@ -1,12 +1,70 @@
 /*
  * The auditor of the queue: which request is next?
  *
- * It is the request that came first, of the user who was served least, in the best class that
- * waits.  No state is carried along: for each slot, the users' shares and the waiting requests
+ * It is the request that came first, in the best class, of the user who was served least.  As
+ * long as two users differ by less than a lead, the class of their requests decides.  That is:
+ * each class behind the first counts like a lead of service.  Waiting makes a class better.  No
+ * state is carried along: for each slot, the users' shares and the waiting requests
  * are counted anew from the books.  So if the core forgets to give back a share, or believes
  * that a user still waits, the next plan shows it.
  */
 #include "tests/sim/audit-walk.h"
+
+uint64_t walk_turn(const struct walk *walk, const struct sim_request *request)
+{
+        struct sim *sim = walk->sim;
+
+        for (uint32_t i = 0; i < walk->event_count; i++) {
+                const struct walk_event *event = &walk->events[i];
+
+                if (event->in && event->request->uid == request->uid &&
+                    event->request->priority == request->priority)
+                        return sim->now_ns;
+        }
+        return audit_account(sim, request)->turn_ns[request->priority];
+}
+
+/* The time since which it waits, for its slot or its next rows. */
+static uint64_t idle_ns(const struct walk *walk, const struct sim_request *request)
+{
+        const struct walk_spot *spot = walk_spot(walk, request);
+        uint64_t turn = walk_turn(walk, request);
+
+        if (spot->fresh || spot->preemptions != request->preemptions)
+                return walk->sim->now_ns; /* it has only just begun to */
+        if (!spot->in)
+                return turn > request->idle_ns ? turn : request->idle_ns;
+        /* a stalled one had its rows before the queue */
+        return request->asked_first && request->first_row != SIM_NO_ROW ? walk->sim->now_ns
+                                                                        : request->idle_ns;
+}
+
+uint32_t walk_held_class(const struct walk *walk, const struct sim_request *request)
+{
+        const struct walk_spot *spot = walk_spot(walk, request);
+
+        return spot->fresh ? spot->granted : audit_held_class(walk->sim, request);
+}
+
+uint32_t walk_class(const struct walk *walk, const struct sim_request *request)
+{
+        uint32_t class =
+                walk_spot(walk, request)->in ? walk_held_class(walk, request) : request->priority;
+
+        return audit_promoted(walk->sim, class, idle_ns(walk, request));
+}
+
+uint64_t walk_rank(const struct walk *walk, const struct sim_request *request)
+{
+        return audit_served(walk->sim, request) +
+               walk_class(walk, request) * walk->sim->conf.lead_ns;
+}
+
+uint64_t walk_held_rank(const struct walk *walk, const struct sim_request *request)
+{
+        return audit_served(walk->sim, request) +
+               walk_held_class(walk, request) * walk->sim->conf.lead_ns;
+}
 
 bool walk_waits(const struct walk *walk, const struct sim_request *request)
 {
@@ -32,12 +90,26 @@ static bool is_over(enum sim_ground ground)
         return ground >= SIM_OVER_SLOTS;
 }
 
-static uint32_t slots_of(const struct walk *walk, uint32_t uid)
+uint32_t walk_slots_of(const struct walk *walk, uint32_t uid)
 {
         uint32_t slots = 0;
 
         each_request(walk->sim, r) slots += r->uid == uid && walk_spot(walk, r)->in;
         return slots;
+}
+
+/* Users that were served clearly more do not count. */
+static bool others_wait(const struct walk *walk, const struct sim_request *request)
+{
+        const struct sim *sim = walk->sim;
+        uint64_t most = audit_served(sim, request) + sim->conf.lead_ns;
+
+        each_request(sim, r)
+        {
+                if (r->uid != request->uid && walk_waits(walk, r) && audit_served(sim, r) < most)
+                        return true;
+        }
+        return false;
 }
 
 /*
@@ -48,16 +120,15 @@ enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *r
                             uint64_t then)
 {
         const struct sched_conf *conf = &walk->sim->conf;
-        uint32_t slots = slots_of(walk, request->uid);
-        bool others_wait = false, half;
+        uint32_t slots = walk_slots_of(walk, request->uid);
+        bool half;
 
-        each_request(walk->sim, r) others_wait |= r->uid != request->uid && walk_waits(walk, r);
         half = 2 * (slots + 1) <= conf->slots && 2 * then <= conf->blocks * WALK_PARTS;
         if (slots && conf->user_blocks && then > conf->user_blocks * WALK_PARTS)
                 return SIM_OVER_MOST;
         if (half)
                 return SIM_WITHIN_HALF;
-        if (!others_wait)
+        if (!others_wait(walk, request))
                 return SIM_ALONE;
         if (!slots)
                 return SIM_BEGINS;
@@ -91,7 +162,7 @@ enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request 
 enum walk_answer walk_is_above_half(const struct walk *walk, const struct sim_request *request)
 {
         const struct sched_conf *conf = &walk->sim->conf;
-        uint32_t slots = slots_of(walk, request->uid);
+        uint32_t slots = walk_slots_of(walk, request->uid);
         struct walk_charge then = walk_then(walk, request);
 
         if (!slots)
@@ -190,8 +261,8 @@ static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_
                 return WALK_NO;
         each_request(walk->sim, r)
         {
-                if (sim_domain(r) != sim_domain(request) || r->priority > request->priority ||
-                    !is_read(walk, r))
+                if (sim_domain(r) != sim_domain(request) || !is_read(walk, r) ||
+                    walk_rank(walk, r) > walk_rank(walk, request))
                         continue;
                 if (common(r, request) >= planned(walk, r, &known) + BLOCK_POSITIONS &&
                     known > answer)
@@ -200,14 +271,12 @@ static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_
         return answer;
 }
 
-static bool is_before(const struct sim *sim, const struct sim_request *a,
+static bool is_before(const struct walk *walk, const struct sim_request *a,
                       const struct sim_request *b)
 {
-        if (a->priority != b->priority)
-                return a->priority < b->priority;
-        if (audit_served(sim, a) != audit_served(sim, b))
-                return audit_served(sim, a) < audit_served(sim, b);
-        return a->arrival < b->arrival;
+        uint64_t first = walk_rank(walk, a), second = walk_rank(walk, b);
+
+        return first != second ? first < second : a->arrival < b->arrival;
 }
 
 struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
@@ -221,7 +290,7 @@ struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
                 if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) || is_stuck(walk, r) ||
                     spot->left || (!spot->sure && is_read_alike(walk, r) == WALK_YES))
                         continue;
-                if (!next || is_before(walk->sim, r, next))
+                if (!next || is_before(walk, r, next))
                         next = r;
         }
         if (next)

@@ -1,89 +1,254 @@
 /*
- * The auditor of accounts: how much has each user been given?
+ * The auditor of accounts: how much time has each user been given?
  *
- * A row counts one unit, and two if it makes a token.  It counts once for each position of a
- * request, to its user and class, when it is planned.  Requests that were stalled are asked
- * first in a plan, before any request is admitted, so they are also charged first.
+ * The time of each step is charged to the users that had rows in it, and to no others.  How it is
+ * divided among them is up to the scheduler's estimate of their costs.  So the auditor takes each
+ * account as it is told, and checks how it has changed:
+ *
+ *      the sum is the time of the step: from the plan, or from the end of the step before, to DONE
+ *      a user that had more rows of each kind, and those farther on, pays no less
+ *      the account of a user is not more than ten leads behind the largest, if nothing waits that
+ *      only others keep waiting
+ *
+ * Arrivals change accounts, too; there the auditor knows what must come out.
  */
-#include "tests/sim/sim.h"
+#include "tests/sim/audit-walk.h"
+
+#include <string.h>
+
+#define CREDIT    10u                 /* leads */
+#define STEP_MOST (UINT64_C(1) << 36) /* ns; a step that takes longer counts as this */
 
 static struct sim_account *account_of(struct sim *sim, uint32_t uid)
 {
         struct sim_account *unused = NULL;
 
-        for (struct sim_account *account = sim->accounts;
-             account < sim->accounts + sim->conf.requests_max; account++) {
+        for (struct sim_account *account = sim->accounts; account < sim->accounts + SIM_REQUESTS;
+             account++) {
                 if (account->used && account->uid == uid)
                         return account;
                 if (!account->used && !unused)
                         unused = account;
         }
-        sim_must(sim, unused, "there are more users than requests");
+        sim_must(sim, unused, "there are too many users for the books");
         *unused = (struct sim_account){ .used = true, .uid = uid };
         return unused;
 }
 
-static bool has_alive(struct sim *sim, uint32_t uid, enum request_priority priority)
+struct sim_account *audit_account(struct sim *sim, const struct sim_request *request)
+{
+        return account_of(sim, request->uid);
+}
+
+static bool is_present(struct sim *sim, uint32_t uid)
 {
         each_request(sim, r)
         {
-                if (r->uid == uid && r->priority == priority)
+                if (r->uid == uid)
                         return true;
         }
         return false;
 }
 
 /*
- * A user that comes (back) to a class gets no compensation for rows that others got there
- * meanwhile.
+ * A user that comes (back) gets no compensation for time that others got meanwhile, and has not
+ * lost its debt.
  */
 void audit_submit(struct sim *sim, struct sim_request *request)
 {
-        enum request_priority priority = request->priority;
         struct sim_account *account = account_of(sim, request->uid);
-        uint64_t least = UINT64_MAX;
+        uint64_t least = SIM_NEVER;
 
-        if (has_alive(sim, request->uid, priority))
+        if (is_present(sim, request->uid))
                 return;
         each_request(sim, r)
         {
-                if (r->priority == priority && audit_served(sim, r) < least)
+                if (audit_served(sim, r) < least)
                         least = audit_served(sim, r);
         }
-        if (least != UINT64_MAX && least > account->served[priority])
-                account->served[priority] = least;
+        if (least != SIM_NEVER && least > account->served_ns)
+                account->served_ns = least;
 }
 
 void audit_forget(struct sim *sim)
 {
-        for (uint32_t i = 0; i < sim->conf.requests_max; i++) {
-                struct sim_account *account = &sim->accounts[i];
-                bool alive = false;
-
-                each_request(sim, r) alive |= r->uid == account->uid;
-                account->used &= alive;
+        each_request(sim, r)
+        {
+                (void)r;
+                return;
         }
+        memset(sim->accounts, 0, sizeof(sim->accounts));
 }
 
-void audit_charge(struct sim *sim, bool stalled_ones)
-{
-        for (uint32_t i = 0; i < sim->plan.row_count; i++) {
-                const struct plan_row *row = &sim->plan.rows[i];
-                struct sim_request *owner = sim_of(sim, row->sequence->request);
+/* The rows that a user had in a step. */
+struct rows {
+        uint64_t decodes, prompts, decode_positions, prompt_positions;
+};
 
-                if (!owner->alive || owner->asked_first != stalled_ones ||
-                    row->position < owner->charged)
+static struct rows rows_of(const struct sim_flight *flight, uint32_t uid)
+{
+        struct rows rows = { 0 };
+
+        for (uint32_t i = 0; i < flight->row_count; i++) {
+                const struct sim_row *row = &flight->rows[i];
+
+                if (row->owner->uid != uid)
                         continue;
-                owner->charged = row->position + 1;
-                account_of(sim, owner->uid)->served[owner->priority] +=
-                        row->want == PLAN_LOGITS ? 2 : 1;
+                rows.decodes += row->decode;
+                rows.prompts += !row->decode;
+                *(row->decode ? &rows.decode_positions : &rows.prompt_positions) += row->position;
+        }
+        return rows;
+}
+
+/* Positions may be weighed roughly: a difference of a block, for each row, does not count. */
+static bool is_more(const struct rows *a, const struct rows *b)
+{
+        uint64_t rough = BLOCK_POSITIONS + 1;
+
+        return a->decodes >= b->decodes && a->prompts >= b->prompts &&
+               a->decode_positions >= b->decode_positions + rough * (a->decodes + b->decodes) &&
+               a->prompt_positions >= b->prompt_positions + rough * (a->prompts + b->prompts);
+}
+
+static uint64_t told_of(const struct sim *sim, uint32_t count, uint32_t uid)
+{
+        for (uint32_t i = 0; i < count; i++)
+                if (sim->users[i].uid == uid)
+                        return sim->users[i].served_ns;
+        return 0;
+}
+
+static uint32_t ask(struct sim *sim)
+{
+        return sched_users(sim->sched, sim->users, sim->conf.requests_max + sim->conf.blocks);
+}
+
+/* A change of an account by a step, as far as it is known. */
+struct change {
+        uint32_t uid;
+        struct rows rows;
+        uint64_t ns;
+        bool raised; /* it may be larger than the charge */
+};
+
+/*
+ * Whether others keep it waiting, or may.  Stalled requests could not run anyway.  And where users
+ * have a maximum of blocks, that may be the reason.
+ */
+static enum walk_answer is_kept_waiting(struct sim *sim, uint32_t uid)
+{
+        each_request(sim, r)
+        {
+                if (r->uid == uid && !r->admitted && !r->decided && !r->core.stalled)
+                        return sim->conf.user_blocks ? WALK_PERHAPS : WALK_YES;
+        }
+        return WALK_NO;
+}
+
+static uint32_t list_changes(struct sim *sim, const struct sim_flight *flight,
+                             struct change *ret_changes)
+{
+        uint32_t told = ask(sim), count = 0;
+        uint64_t most = 0, credit = CREDIT * sim->conf.lead_ns;
+
+        for (uint32_t i = 0; i < told; i++)
+                if (is_present(sim, sim->users[i].uid) && sim->users[i].served_ns > most)
+                        most = sim->users[i].served_ns;
+        for (struct sim_account *account = sim->accounts; account < sim->accounts + SIM_REQUESTS;
+             account++) {
+                uint64_t now = told_of(sim, told, account->uid);
+                enum walk_answer kept;
+
+                if (!account->used || !is_present(sim, account->uid))
+                        continue;
+                sim_must(sim, now >= account->served_ns, "the account of user %u shrinks",
+                         account->uid);
+                kept = is_kept_waiting(sim, account->uid);
+                sim_must(sim, kept != WALK_NO || now + credit >= most, "user %u is too far behind",
+                         account->uid);
+                ret_changes[count++] =
+                        (struct change){ .uid = account->uid,
+                                         .rows = rows_of(flight, account->uid),
+                                         .ns = now - account->served_ns,
+                                         .raised = kept != WALK_YES && now + credit == most };
+                account->served_ns = now;
+        }
+        return count;
+}
+
+void audit_charge(struct sim *sim, const struct sim_flight *flight)
+{
+        uint64_t begun = flight->made_ns > sim->collected_ns ? flight->made_ns : sim->collected_ns;
+        uint64_t ns = sim->now_ns - begun, surely = 0, maybe = 0;
+        struct change changes[SIM_REQUESTS];
+        uint32_t count = list_changes(sim, flight, changes);
+
+        if (ns > STEP_MOST)
+                ns = STEP_MOST;
+        for (uint32_t i = 0; i < count; i++) {
+                const struct change *a = &changes[i];
+
+                sim_must(sim, a->rows.decodes || a->rows.prompts || a->raised || !a->ns,
+                         "user %u is charged, and had no rows", a->uid);
+                *(a->raised ? &maybe : &surely) += a->rows.decodes || a->rows.prompts ? a->ns : 0;
+                for (uint32_t j = 0; j < count; j++)
+                        sim_must(sim,
+                                 a->raised || changes[j].raised ||
+                                         !is_more(&a->rows, &changes[j].rows) ||
+                                         a->ns + ns / 1000 + 1000 >= changes[j].ns,
+                                 "user %u had more rows than user %u, and is charged less", a->uid,
+                                 changes[j].uid);
+        }
+        sim_must(sim, surely <= ns && surely + maybe >= ns, "a step took %llu ns, charged are %llu",
+                 (unsigned long long)ns, (unsigned long long)surely);
+        sim->collected_ns = sim->now_ns;
+}
+
+void audit_accounts(struct sim *sim)
+{
+        uint32_t told = ask(sim);
+
+        for (uint32_t i = 0; i < told; i++) {
+                uint32_t uid = sim->users[i].uid;
+                uint64_t served = is_present(sim, uid) ? account_of(sim, uid)->served_ns : 0;
+
+                sim_must(sim, sim->users[i].served_ns == served,
+                         "the account of user %u is %llu, it says %llu", uid,
+                         (unsigned long long)served, (unsigned long long)sim->users[i].served_ns);
         }
 }
 
 uint64_t audit_served(const struct sim *sim, const struct sim_request *request)
 {
-        for (uint32_t i = 0; i < sim->conf.requests_max; i++)
+        for (uint32_t i = 0; i < SIM_REQUESTS; i++)
                 if (sim->accounts[i].used && sim->accounts[i].uid == request->uid)
-                        return sim->accounts[i].served[request->priority];
+                        return sim->accounts[i].served_ns;
         return 0;
+}
+
+/* One class better for each promote_ns, as far as there are better ones. */
+uint32_t audit_promoted(const struct sim *sim, uint32_t class, uint64_t since_ns)
+{
+        uint64_t then = since_ns;
+
+        if (!sim->conf.promote_ns)
+                return class;
+        for (; class && then + sim->conf.promote_ns <= sim->now_ns; class --)
+                then += sim->conf.promote_ns;
+        return class;
+}
+
+uint32_t audit_held_class(const struct sim *sim, const struct sim_request *request)
+{
+        if (sim->now_ns >= request->slot_ns + sim->conf.promote_ns)
+                return request->priority;
+        return request->granted;
+}
+
+uint64_t audit_prompt_rank(const struct sim *sim, const struct sim_request *request)
+{
+        uint32_t class = audit_promoted(sim, audit_held_class(sim, request), request->idle_ns);
+
+        return audit_served(sim, request) + class * sim->conf.lead_ns;
 }

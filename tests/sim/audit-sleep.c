@@ -63,6 +63,26 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
         }
 }
 
+/* Another request may be next in line when one of them counts as a class better. */
+static void audit_promotions(struct sim *sim, struct sim_stalls *stalls)
+{
+        static struct walk walk;
+
+        walk_begin(&walk, sim);
+        each_request(sim, r)
+        {
+                uint64_t turn = walk_turn(&walk, r), then = turn > r->idle_ns ? turn : r->idle_ns;
+                uint32_t class = r->priority;
+
+                for (; class && then <= sim->now_ns; class --)
+                        then += sim->conf.promote_ns;
+                if (r->admitted || r->decided || then <= sim->now_ns)
+                        continue;
+                bring_forward(&stalls->wake_first, then);
+                bring_forward(&stalls->wake_surely, then);
+        }
+}
+
 void audit_deadlines(struct sim *sim)
 {
         each_request(sim, r)
@@ -82,6 +102,8 @@ void audit_sleep(struct sim *sim, struct sim_stalls *stalls)
                 audit_window(sim, stalls);
         else if (sim->conf.preemptions_max)
                 audit_grace(sim, stalls);
+        if (sim->conf.promote_ns && !sim->conf.batch_size)
+                audit_promotions(sim, stalls);
         /* The deadline may be of one that is over. */
         bring_forward(&stalls->wake_first, sim->soonest_ns);
         sim_must(sim,

@@ -81,13 +81,13 @@ static void preempt(struct walk *walk, struct sim_request *request)
         if (walk_is_in_flight(request) && !spot->fresh)
                 spot->preempting = true;
         else
-                spot->in = spot->moved = false;
+                spot->in = spot->moved = spot->fresh = false;
 }
 
 static void admit(struct walk *walk, struct sim_request *request)
 {
         struct walk_spot *spot = walk_spot(walk, request);
-        uint32_t uid = 0, users = 0;
+        uint32_t granted = walk_class(walk, request);
 
         walk->events[walk->event_count++] = (struct walk_event){
                 .request = request,
@@ -95,6 +95,7 @@ static void admit(struct walk *walk, struct sim_request *request)
                 .open = walk->open,
         };
         walk->grounds[walk_ground(walk, request, walk_charge(walk, request->uid, request).least)]++;
+        spot->granted = granted;
         spot->in = spot->fresh = true;
         spot->moved = false;
         spot->turn = walk->turns++;
@@ -102,13 +103,12 @@ static void admit(struct walk *walk, struct sim_request *request)
 
         each_request(walk->sim, r)
         {
-                if (!walk_waits(walk, r) || (users && uid == r->uid))
-                        continue;
-                uid = r->uid;
-                users++;
+                if (r->uid == request->uid && walk_waits(walk, r))
+                        return;
         }
-        if (users == 1)
-                walk->passed_count = 0;
+        /* Its user waits no more, so others may have more than half: all are asked again. */
+        walk->passed_count = 0;
+        each_request(walk->sim, r) walk_spot(walk, r)->left = false;
 }
 
 /* Whether `count` victims may have been preempted for it: one less would not have been enough. */
@@ -117,7 +117,7 @@ static bool is_needed(const struct walk *walk, const struct sim_request *request
 {
         if (!count)
                 return true;
-        if (count > 1 && walk_is_stalled_long(walk->sim, victims[count - 1], walk->sim->now_ns))
+        if (count > 1 && walk_is_stalled_victim(walk, victims[count - 1], walk->sim->now_ns))
                 return true; /* in which order is not known */
         return walk_fits(walk, request, victims, count - 1) != WALK_YES;
 }
@@ -167,8 +167,8 @@ static uint32_t choose(const struct walk *walk, struct sim_request *const *victi
 {
         uint32_t group = 0, chosen = 0, all;
 
-        while (group < count && group < GROUP_MOST && !walk_spot(walk, victims[group])->fresh &&
-               walk_is_stalled_long(walk->sim, victims[group], walk->sim->now_ns) &&
+        while (group < count && group < GROUP_MOST &&
+               walk_is_stalled_victim(walk, victims[group], walk->sim->now_ns) &&
                walk_gave_way(walk, victims[group]) && !walk_is_in_flight(victims[group]))
                 group++;
         all = choice >> group ? group + 1 + choice - (1u << group) : group;
@@ -380,6 +380,7 @@ static void release(struct sim *sim, struct sim_request *request)
                 sim->slot_owner[request->slot] = NULL;
         request->admitted = request->moved = request->preempting = false;
         request->block_count = request->planned = 0;
+        request->idle_ns = sim->now_ns;
         request->slot = SEQUENCE_NO_SLOT;
 }
 
@@ -394,6 +395,9 @@ static void take_over(struct sim *sim, const struct walk *walk)
                         request->turn = sim->turns++;
                         request->turn_open = walk->events[i].open;
                         request->admitted_step = sim->step_count;
+                        request->idle_ns = request->slot_ns = sim->now_ns;
+                        request->granted = walk_spot(walk, request)->granted;
+                        audit_account(sim, request)->turn_ns[request->priority] = sim->now_ns;
                         request->known = request->core.sequence.token_count;
                         request->planned = 0;
                         request->slot = SEQUENCE_NO_SLOT;
@@ -403,6 +407,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
                                 request->cached = request->core.sequence.cached_count;
                         sim->resumed += request->preemptions > 0;
                 } else {
+                        sim->worn += request->preemptions >= sim->conf.preemptions_max;
                         request->preemptions++;
                         sim->preempted++;
                         if (walk_spot(walk, request)->preempting)

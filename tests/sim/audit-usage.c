@@ -358,8 +358,13 @@ static void audit_first_users(struct sim *sim, uint32_t count)
 
         sim_must(sim, sched_users(sim->sched, first, max) == most, "not %u users of %u are told",
                  most, count);
-        sim_must(sim, !memcmp(first, sim->users, most * sizeof(*first)),
-                 "the first %u users are others", most);
+        for (uint32_t i = 0; i < most; i++)
+                sim_must(sim,
+                         first[i].uid == sim->users[i].uid &&
+                                 first[i].blocks == sim->users[i].blocks &&
+                                 first[i].cached == sim->users[i].cached &&
+                                 first[i].served_ns == sim->users[i].served_ns,
+                         "the first %u users are others", most);
 }
 
 void audit_users(struct sim *sim, const struct sched_counts *counts)
@@ -375,6 +380,7 @@ void audit_users(struct sim *sim, const struct sched_counts *counts)
         walk.after = true;
         walk_domains(&walk);
         audit_list(sim, count);
+        audit_accounts(sim);
         audit_first_users(sim, count);
         for (uint32_t i = 0; i < count; i++) {
                 audit_user(sim, &walk, counts, &sim->users[i]);

@@ -23,6 +23,7 @@ struct walk_spot {       /* of a request */
          */
         bool left, sure;
         uint32_t preemptions;
+        uint32_t granted; /* fresh: the class that it was admitted as */
         uint64_t turn;
 };
 
@@ -86,6 +87,15 @@ struct walk_charge walk_then(const struct walk *walk, const struct sim_request *
  * request begins like another that is being read.
  */
 struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful);
+/* The class that a request counts as, waiting or reading, and its place in line. */
+uint32_t walk_class(const struct walk *walk, const struct sim_request *request);
+uint64_t walk_rank(const struct walk *walk, const struct sim_request *request);
+/* ... and those of a request that has a slot, by which it may have to give way. */
+uint32_t walk_held_class(const struct walk *walk, const struct sim_request *request);
+uint64_t walk_held_rank(const struct walk *walk, const struct sim_request *request);
+uint32_t walk_slots_of(const struct walk *walk, uint32_t uid);
+/* When a request of this user and class was admitted last. */
+uint64_t walk_turn(const struct walk *walk, const struct sim_request *request);
 /* The result of its admission if its user then has this many parts of blocks. */
 enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request,
                             uint64_t then);
@@ -104,8 +114,9 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
                       uint64_t now_ns, struct sim_request **ret_victims);
 bool walk_may_preempt(const struct walk *walk);
 bool walk_gave_way(const struct walk *walk, const struct sim_request *request); /* in this plan */
-bool walk_is_stalled_long(const struct sim *sim, const struct sim_request *request,
-                          uint64_t now_ns);
+/* It has been stalled so long that it gives way to any other, and first. */
+bool walk_is_stalled_victim(const struct walk *walk, const struct sim_request *request,
+                            uint64_t now_ns);
 /*
  * Whether rows of it are in flight.  This includes rows of this plan that it got before any
  * request was admitted.

@@ -7,7 +7,7 @@
  * come the promises about requests that are not in the plan: each must have been left out for a
  * reason.
  *
- *      audit-service   the rows that users are charged for
+ *      audit-service   the time that users are charged for
  *      audit-slots     which requests are admitted; audit-queue: which is next;
  *                      audit-preemptions: which give way
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
@@ -319,13 +319,16 @@ void audit_plan(struct sim *sim)
         audit_ends(sim);
         audit_retired(sim);
         audit_forget(sim);
-        audit_charge(sim, true);
         audit_slots(sim);
         audit_pages(sim);
         audit_copies(sim);
         audit_rows(sim);
-        audit_charge(sim, false);
         audit_deadlines(sim);
         audit_left_out(sim);
         audit_counts(sim);
+        each_request(sim, r)
+        {
+                if (r->first_row != SIM_NO_ROW)
+                        r->idle_ns = sim->now_ns;
+        }
 }

@@ -87,6 +87,8 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .stall_timeout_ns = conf->stall_timeout_ns ? conf->stall_timeout_ns : 50 * SIM_MS,
                 .stall_preempt_ns = conf->stall_preempt_ns,
                 .preemptions_max = conf->preemptions_max,
+                .lead_ns = conf->lead_ns ? conf->lead_ns : 1000 * SIM_MS,
+                .promote_ns = conf->promote_ns,
                 .token_gap_ns = conf->token_gap_ns,
                 .batch_size = conf->batch_size,
                 .batch_window_ns = conf->batch_window_ns,
@@ -252,6 +254,7 @@ static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row 
                  "%s at %u is not what it would be alone", owner->name, row->position);
         *ret_row = (struct sim_row){ .owner = owner,
                                      .position = row->position,
+                                     .decode = row->position >= owner->known,
                                      .pending = row->want == PLAN_LOGITS,
                                      .result = sim_token_after(*cell) };
 }
@@ -265,6 +268,8 @@ static uint64_t step_takes(const struct sim *sim)
 
                 if (row->position < row->sequence->request->prompt_count)
                         ns += row->position * sim->far_ns / 1024;
+                else
+                        ns += row->position * sim->decode_far_ns / 1024;
         }
         return ns;
 }
@@ -291,6 +296,7 @@ static void launch(struct sim *sim)
         if (sim->flight_count && sim->flights[sim->flight_count - 1].done_ns > begin)
                 begin = sim->flights[sim->flight_count - 1].done_ns;
         flight->number = plan->number;
+        flight->made_ns = sim->now_ns;
         flight->row_count = plan->row_count;
         flight->copy_count = plan->copy_count;
         sim->took_ns = step_takes(sim);
@@ -387,6 +393,7 @@ void sim_collect(struct sim *sim)
                         sim->between(sim);
         }
         sim_note(sim, &(struct sched_event){ .kind = SCHED_DONE, .plan = flight->number });
+        audit_charge(sim, flight);
 
         for (uint32_t i = 0; i < flight->row_count; i++)
                 flight->rows[i].owner->in_flight--;

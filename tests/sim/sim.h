@@ -75,7 +75,10 @@ struct sim_request {
         uint64_t arrival, turn;
         /* ... and the order among the requests that this plan admitted is not known */
         bool turn_open;
-        uint64_t since_ns;    /* ... and the time of arrival by the clock */
+        uint64_t since_ns; /* ... and the time of arrival by the clock */
+        uint64_t idle_ns;  /* since when it has waited: for its slot, or for its next rows */
+        uint64_t slot_ns;  /* when it was admitted, and the class that it counted as then */
+        uint32_t granted;
         uint64_t deadline_ns; /* SIM_NEVER: it has none */
         bool admitted, decided, ended;
         enum smv_reason reason; /* once decided */
@@ -85,9 +88,8 @@ struct sim_request {
         uint32_t planned_before; /* ... before this plan */
         uint32_t in_flight;      /* rows in flight */
         uint32_t made;           /* tokens that came back */
-        uint32_t known;   /* tokens when it was admitted: it prefills them before it decodes */
-        uint32_t charged; /* positions that its user has been charged for */
-        uint32_t found;   /* positions that were found, so it need not compute them */
+        uint32_t known; /* tokens when it was admitted: it prefills them before it decodes */
+        uint32_t found; /* positions that were found, so it need not compute them */
         /* ... as counted when it was first admitted, which is also the number that it reports */
         uint32_t cached;
         uint32_t preemptions; /* how often it was preempted */
@@ -110,11 +112,12 @@ struct sim_request {
 };
 #define SIM_NO_ROW UINT32_MAX
 
-/* A user's consumption by class.  It exists while one of the user's requests is alive. */
+/* The time that a user was served.  It is kept while any user has a request alive. */
 struct sim_account {
         bool used;
         uint32_t uid;
-        uint64_t served[REQUEST_PRIORITY_N];
+        uint64_t served_ns;
+        uint64_t turn_ns[REQUEST_PRIORITY_N]; /* when one of the class got a slot last */
 };
 
 /* A text that is public, or was public. */
@@ -146,12 +149,13 @@ enum sim_ground {
 struct sim_row {
         struct sim_request *owner;
         uint32_t position;
+        bool decode;  /* ... of a token that it made; else it reads */
         bool pending; /* its result has not been told */
         uint32_t result;
 };
 
 struct sim_flight {
-        uint64_t number, done_ns;
+        uint64_t number, made_ns, done_ns;
         uint32_t row_count, copy_count;
         struct sim_row *rows;
         block_t *sources; /* of its copies */
@@ -172,8 +176,11 @@ struct sim {
         uint64_t step_ns, row_ns; /* the time of a step, and of each row in it */
         /* ... and each row of a prompt, for each 1024 positions before it */
         uint64_t far_ns;
-        uint64_t lag_ns;  /* extra time that the next step takes */
-        uint64_t took_ns; /* the duration of the step before */
+        /* ... and each decode, the same */
+        uint64_t decode_far_ns;
+        uint64_t lag_ns;       /* extra time that the next step takes */
+        uint64_t took_ns;      /* the duration of the step before */
+        uint64_t collected_ns; /* the time of the last DONE */
 
         uint64_t seed, random;
         uint64_t step_count, event_count, arrivals, turns;
@@ -191,7 +198,7 @@ struct sim {
 
         /* The auditor's books. */
         struct sim_request **slot_owner;
-        struct sim_account accounts[SIM_REQUESTS]; /* of users who have requests alive */
+        struct sim_account accounts[SIM_REQUESTS];
         /* the request that is next and could not be admitted */
         struct sim_request *blocked;
         uint32_t *block_table_count; /* page tables that a block is in */
@@ -218,6 +225,7 @@ struct sim {
         /* requests that were passed over when the last plan was made */
         uint32_t passed_over;
         uint64_t preempted, resumed, late; /* counts */
+        uint64_t worn; /* ... of requests that were preempted more often than the maximum */
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
@@ -339,13 +347,23 @@ bool audit_is_published(const struct sim *sim, const struct sim_request *request
  */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 
-/* audit-service.c: consumption that users are charged for. */
+/* audit-service.c: the time that users are charged for. */
 void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */
-/* drops users that have no request alive */
+/* if no request is alive, all accounts are forgotten */
 void audit_forget(struct sim *sim);
-/* charges the rows of stalled requests, or of the others */
-void audit_charge(struct sim *sim, bool stalled_ones);
+/* The oldest plan in flight has run, and its rows are still noted. */
+void audit_charge(struct sim *sim, const struct sim_flight *flight);
+/* the accounts that are told are those of the books */
+void audit_accounts(struct sim *sim);
 uint64_t audit_served(const struct sim *sim, const struct sim_request *request);
+struct sim_account *audit_account(struct sim *sim, const struct sim_request *request);
+/*
+ * The class of a request that has a slot: that of its admission, as long as that counts.  And its
+ * place among the prompts, before this plan.
+ */
+uint32_t audit_held_class(const struct sim *sim, const struct sim_request *request);
+uint64_t audit_prompt_rank(const struct sim *sim, const struct sim_request *request);
+uint32_t audit_promoted(const struct sim *sim, uint32_t class, uint64_t since_ns);
 
 /* audit-slots.c: which requests are admitted, and which are preempted for them. */
 void audit_slots(struct sim *sim);

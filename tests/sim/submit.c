@@ -139,6 +139,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .priority = ask->priority,
                 .arrival = sim->arrivals++,
                 .since_ns = sim->now_ns,
+                .idle_ns = sim->now_ns,
                 .deadline_ns = ask->deadline_ns ? ask->deadline_ns : SIM_NEVER,
                 .slot = SEQUENCE_NO_SLOT,
                 .stalled_first = SIM_NEVER,

@@ -80,20 +80,21 @@ static void charges_shared_history_of_eight_forks_once(void **state)
         sim_run(&sim, 100);
         sim_expect(&sim, "[  0] prefill a0 0..32*; take 2 drop 0\n"
                          "[ 10] end a0 length; retire a0; take 0 drop 2\n"
-                         "[ 20] prefill a1 31..32*; prefill a2 31..32*; prefill a3 31..32*; "
-                         "prefill a4 31..32*; prefill a5 31..32*; prefill a6 31..32*; "
-                         "prefill a7 31..32*; prefill a8 31..32*; pass over 1; take 0 drop 0; "
-                         "share 16 copy 0\n"
+                         "[ 20] prefill a1 31..32*; prefill a2 31..32*; prefill a3 "
+                         "31..32*; prefill a4 31..32*; prefill a5 31..32*; prefill a6 "
+                         "31..32*; prefill a7 31..32*; prefill a8 31..32*; pass over 1; "
+                         "take 0 drop 0; share 16 copy 0\n"
                          "[ 30] decode a1 32; decode a2 32; decode a3 32; decode a4 32; "
-                         "decode a5 32; decode a6 32; decode a7 32; decode a8 32; take 8 drop 0\n"
-                         "[ 40] prefill a9 31..32*; prefill b1 0..127; end a1 length; "
-                         "end a2 length; end a3 length; end a4 length; end a5 length; "
-                         "end a6 length; end a7 length; end a8 length; retire a1; retire a2; "
-                         "retire a3; retire a4; retire a5; retire a6; retire a7; retire a8; "
-                         "take 8 drop 10; share 2 copy 0\n"
-                         "[ 50] decode a9 32; prefill b1 127..161*; take 4 drop 0\n"
-                         "[ 60] end a9 length; end b1 length; retire a9; retire b1; "
-                         "take 0 drop 14\n");
+                         "decode a5 32; decode a6 32; decode a7 32; decode a8 32; take 8 "
+                         "drop 0\n"
+                         "[ 40] prefill b1 0..128; end a1 length; end a2 length; end a3 "
+                         "length; end a4 length; end a5 length; end a6 length; end a7 "
+                         "length; end a8 length; retire a1; retire a2; retire a3; retire "
+                         "a4; retire a5; retire a6; retire a7; retire a8; take 8 drop 10\n"
+                         "[ 50] prefill b1 128..161*; prefill a9 31..32*; take 3 drop 0; "
+                         "share 2 copy 0\n"
+                         "[ 60] decode a9 32; end b1 length; retire b1; take 1 drop 11\n"
+                         "[ 70] end a9 length; retire a9; take 0 drop 3\n");
         sim_close(&sim);
 }
 

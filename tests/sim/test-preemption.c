@@ -210,6 +210,94 @@ static void does_not_preempt_for_a_user_that_would_then_exceed_its_half(void **s
         sim_close(&sim);
 }
 
+/* b begins as equal.  After a step a was served more, and gives up the slot that it got last. */
+static void a_user_with_several_slots_gives_one_to_a_user_without(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 2, .preemptions_max = 1 });
+        ask(REQUEST_NORMAL, "a1", 4, 8);
+        ask(REQUEST_NORMAL, "a2", 4, 8);
+        sim_run(&sim, 20);
+        ask(REQUEST_NORMAL, "b", 4, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..4*; prefill a2 0..4*; take 2 drop 0\n"
+                         "[ 10] decode a1 4; decode a2 4\n"
+                         "[ 20] decode a1 5; decode a2 5\n"
+                         "[ 30] decode a1 6; prefill b 0..4*; preempted a2; take 1 drop "
+                         "1\n"
+                         "[ 40] decode a1 7; decode b 4\n"
+                         "[ 50] decode a1 8; prefill a2 6..7*; end b length; retire b; "
+                         "take 1 drop 1; share 0 copy 1\n"
+                         "[ 60] decode a1 9; decode a2 7\n"
+                         "[ 70] decode a1 10; decode a2 8\n"
+                         "[ 80] decode a2 9; end a1 length; retire a1; take 0 drop 1\n"
+                         "[ 90] decode a2 10\n"
+                         "[100] end a2 length; retire a2; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+/* Class is worth a lead between users, and b is not that far ahead.  Then it is. */
+static void gives_up_a_slot_to_a_worse_class_of_a_user_that_was_served_less(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 1, .preemptions_max = 1, .lead_ns = 20 * SIM_MS });
+        ask(REQUEST_INTERACTIVE, "b", 4, 12);
+        sim_run(&sim, 20);
+        ask(REQUEST_BACKGROUND, "a", 4, 2);
+        sim_run(&sim, 300);
+        sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
+                         "[ 10] decode b 4\n"
+                         "[ 20] decode b 5\n"
+                         "[ 30] decode b 6\n"
+                         "[ 40] decode b 7\n"
+                         "[ 50] decode b 8\n"
+                         "[ 60] decode b 9\n"
+                         "[ 70] decode b 10\n"
+                         "[ 80] prefill a 0..4*; preempted b; take 1 drop 1\n"
+                         "[ 90] decode a 4\n"
+                         "[100] prefill b 11..12*; end a length; retire a; take 1 drop "
+                         "1; share 0 copy 1\n"
+                         "[110] decode b 12\n"
+                         "[120] decode b 13\n"
+                         "[130] decode b 14\n"
+                         "[140] end b length; retire b; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+/* Each has two slots of six.  b was served less than a, and takes the next one that is free. */
+static void users_with_as_many_slots_do_not_preempt_each_other(void **state)
+{
+        static const char *const names[] = { "a1", "a2", "b1", "b2", "c1", "c2" };
+
+        (void)state;
+        world((struct sched_conf){
+                .slots = 6, .rows = 128, .preemptions_max = 1, .lead_ns = SIM_MS });
+        for (int i = 0; i < 6; i++)
+                ask(REQUEST_NORMAL, names[i], i < 2 ? 40 : 4, 5);
+        ask(REQUEST_NORMAL, "b3", 4, 3);
+        sim_run(&sim, 300);
+        sim_expect(&sim, "[  0] prefill b1 0..4*; prefill b2 0..4*; prefill c1 0..4*; "
+                         "prefill c2 0..4*; prefill a1 0..40*; prefill a2 0..40*; take "
+                         "10 drop 0\n"
+                         "[ 10] decode a1 40; decode a2 40; decode b1 4; decode b2 4; "
+                         "decode c1 4; decode c2 4\n"
+                         "[ 20] decode a1 41; decode a2 41; decode b1 5; decode b2 5; "
+                         "decode c1 5; decode c2 5\n"
+                         "[ 30] decode a1 42; decode a2 42; decode b1 6; decode b2 6; "
+                         "decode c1 6; decode c2 6\n"
+                         "[ 40] decode a1 43; decode a2 43; decode b1 7; decode b2 7; "
+                         "decode c1 7; decode c2 7\n"
+                         "[ 50] prefill b3 0..4*; end a1 length; end a2 length; end b1 "
+                         "length; end b2 length; end c1 length; end c2 length; retire "
+                         "a1; retire a2; retire b1; retire b2; retire c1; retire c2; "
+                         "take 1 drop 10\n"
+                         "[ 60] decode b3 4\n"
+                         "[ 70] decode b3 5\n"
+                         "[ 80] end b3 length; retire b3; take 0 drop 1\n");
+        assert_int_equal(sim.preempted, 0);
+        sim_close(&sim);
+}
+
 static void preempts_a_request_stalled_for_grace_ms_for_any_other(void **state)
 {
         (void)state;
@@ -314,6 +402,9 @@ int main(void)
                 story(preempts_both_requests_that_share_the_needed_blocks),
                 story(preempting_frees_blocks_that_are_still_to_be_copied),
                 story(does_not_preempt_for_a_user_that_would_then_exceed_its_half),
+                story(a_user_with_several_slots_gives_one_to_a_user_without),
+                story(gives_up_a_slot_to_a_worse_class_of_a_user_that_was_served_less),
+                story(users_with_as_many_slots_do_not_preempt_each_other),
                 story(preempts_a_request_stalled_for_grace_ms_for_any_other),
                 story(a_resumed_request_takes_turns_in_prefill_with_the_others),
                 story(a_request_waits_for_an_equal_prompt_in_prefill_and_reuses_it),

@@ -30,6 +30,7 @@ static void world(uint64_t token_gap_ns)
                 .channels = 1,
                 .stall_timeout_ns = SIM_NEVER,
                 .token_gap_ns = token_gap_ns,
+                .lead_ns = 1000 * SIM_MS,
         };
 
         prompt = 300;

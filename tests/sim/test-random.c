@@ -8,11 +8,11 @@
  * batches, or prompts that must not hold up decodes, or at first no model.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
- * goes on asking for all it can, in no better class.  A request of a user that has nothing must
- * get a slot within as many turns as there were rows to run when it came.  If a user sends two
- * requests, it has something once the first is admitted.  The second then also waits for earlier
- * requests, until no waiting user was served less.  In the end no more requests come, all must
- * end within such a bound, and nothing may be left behind.
+ * goes on asking for all it can, in any class.  A request of a user that has nothing, of any class,
+ * must get a slot within as many turns as there were rows to run when it came.  Requests that are
+ * rightly admitted before it count as well: those of users that were served less, or at most as
+ * much more as its class is worth.  But that time has an end, because every step is charged.  In
+ * the end no more requests come, all must end within such a bound, and nothing may be left behind.
  *
  *      SMV_SIM_SEEDS=n   up to this seed, from SMV_SIM_FIRST=n or 1; SMV_SIM_STEPS=n of each
  *      SMV_SIM_SEED=n    only this one, with a trace
@@ -43,7 +43,7 @@ static struct moods {
 } moods;
 
 /* The first asks most; uids are numbers like others, the first and the last of all included. */
-static const uint32_t uids[] = { 1000, 0, UINT32_MAX, 1001, 65534 };
+static const uint32_t uids[] = { 1000, 1001, 0, UINT32_MAX, 65534 };
 #define USERS_MAX (sizeof(uids) / sizeof(*uids))
 #define STRANGER  4242u
 #define GROUP     7u
@@ -269,6 +269,7 @@ static void pass_time(struct sim *sim)
 static void open_world(uint64_t seed, uint32_t depth, bool trace)
 {
         const struct sched_conf none = {
+                .lead_ns = 1,
                 .blocks = 1,
                 .slots = 1,
                 .rows = 1,
@@ -340,6 +341,9 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 conf.user_blocks = conf.blocks - sim_below(&dice, 1 + 3 * conf.blocks / 4);
         if (sim_below(&dice, 2))
                 conf.prefix.cached_max = 1 + sim_below(&dice, 1 + conf.blocks / 4);
+        conf.lead_ns = (1 + sim_below(&dice, sim_below(&dice, 2) ? 20 : 300)) * SIM_MS;
+        if (sim_below(&dice, 2))
+                conf.promote_ns = (1 + sim_below(&dice, 500)) * SIM_MS;
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
@@ -347,6 +351,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         world.ragged = true;
         world.between = between;
         world.row_ns = conf.token_gap_ns ? sim_below(&world, 3000) * (SIM_MS / 1000) : 0;
+        world.far_ns = world.decode_far_ns = sim_below(&world, 2) * 20 * SIM_MS;
         for (uint32_t i = 0; i < conf.channels; i++)
                 world.channels[i].capacity = sim_below(&world, 8)
                                                      ? moods.record_max + sim_below(&world, 300)
@@ -384,13 +389,35 @@ static void calm_down(struct sim *sim)
                 sim_speed(sim, i, SIM_FAST);
 }
 
-/* A preempted request may have to compute all of it anew. */
+/*
+ * A preempted request may have to compute all of it anew.  How often one is preempted for users
+ * that have no slot is not known before; then a patience() is added.
+ */
 static uint64_t turns_of(const struct sim *sim, const struct sim_request *request)
 {
         uint64_t rows = request->core.prompt_count + request->core.max_tokens;
+        uint32_t most = sim->conf.preemptions_max, before = request->preemptions;
 
         return 2 * (rows - request->planned) + 2 +
-               (sim->conf.preemptions_max - request->preemptions) * (2 * rows + 2);
+               (most > before ? most - before : 0) * (2 * rows + 2);
+}
+
+/* The turns that preemptions above the maximum may have cost since `worn` were counted. */
+static uint64_t patience(struct sim *sim, uint64_t *worn)
+{
+        uint64_t more = sim->worn - *worn;
+
+        *worn = sim->worn;
+        return more * (4 * sim->conf.context + 2);
+}
+
+/* No two users preempt each other for ever. */
+static void expect_few_worn(struct sim *sim, uint64_t before)
+{
+        uint64_t most = 4 * (uint64_t)sim->conf.requests_max * sim->conf.requests_max;
+
+        sim_must(sim, sim->worn - before <= most, "%u preemptions are too many",
+                 (unsigned)(sim->worn - before));
 }
 
 /* The number of turns after which all requests alive now have ended, if none gets ahead of them. */
@@ -423,21 +450,45 @@ static void turn(struct sim *sim)
                  sim->now_ns + SIM_MS + (sim->conf.batch_size ? sim->conf.batch_window_ns : 0));
 }
 
-/*
- * Its user has a slot, or was served more than another user that is there, so others go before
- * it.
- */
-static bool has_something(struct sim *sim, const struct sim_request *request)
+/* Its user has a slot, or another user was served so little that its requests may go before it. */
+static bool others_go_first(struct sim *sim, const struct sim_request *request)
 {
+        uint64_t most = audit_served(sim, request) + request->priority * sim->conf.lead_ns;
+
         each_request(sim, r)
         {
-                if (r->uid == request->uid && r->admitted)
-                        return true;
-                if (r->priority == request->priority &&
-                    audit_served(sim, r) < audit_served(sim, request))
+                if (r->uid == request->uid ? r->admitted : audit_served(sim, r) <= most)
                         return true;
         }
         return false;
+}
+
+static const struct sim_request *request_of(struct sim *sim, uint32_t uid)
+{
+        each_request(sim, r)
+        {
+                if (r->uid == uid)
+                        return r;
+        }
+        return NULL;
+}
+
+/*
+ * For how many turns others may go first: each takes a step's time at least, which is charged to
+ * users that have requests, until none of them was served less.
+ */
+static uint64_t turns_of_others(struct sim *sim, const struct sim_request *request)
+{
+        uint64_t served = audit_served(sim, request), behind_ns = 0;
+
+        for (uint32_t i = 0; i < USERS_MAX; i++) {
+                const struct sim_request *other = request_of(sim, uids[i]);
+                uint64_t theirs = other ? audit_served(sim, other) : served;
+
+                behind_ns += (served > theirs ? served - theirs : 0) +
+                             REQUEST_PRIORITY_N * sim->conf.lead_ns;
+        }
+        return behind_ns / sim->step_ns;
 }
 
 /*
@@ -448,36 +499,47 @@ static void meet_a_flood(struct sim *sim)
 {
         enum request_priority priority = class_of_one(sim);
         struct sim_request *stranger = NULL;
-        uint64_t bound;
+        uint64_t bound, first, worn = sim->worn, worn_before = worn;
 
         for (bound = turns_left(sim); sim_alive(sim) == sim->conf.requests_max; bound--) {
                 sim_must(sim, bound, "nobody comes to his end");
                 turn(sim);
+                bound += patience(sim, &worn);
         }
         for (uint32_t tries = 100; tries && !stranger; tries--)
                 stranger = submit(sim, STRANGER, priority);
         /* hardly any request fits into this world */
         if (!stranger)
                 return;
-        for (bound = turns_left(sim); stranger->alive && !stranger->admitted; bound--) {
-                bool has = has_something(sim, stranger);
+        bound = turns_left(sim);
+        first = bound + turns_of_others(sim, stranger);
+        for (; stranger->alive && !stranger->admitted; bound--) {
+                bool go_first = others_go_first(sim, stranger);
 
                 sim_must(sim, bound, "%s has nothing, and waits for ever", stranger->name);
                 for (uint32_t tries = 2 * sim->conf.requests_max; tries; tries--)
                         submit(sim, uids[0],
-                               (enum request_priority)(
-                                       priority + sim_below(sim, REQUEST_PRIORITY_N - priority)));
+                               (enum request_priority)sim_below(sim, REQUEST_PRIORITY_N));
                 turn(sim);
-                if (has || has_something(sim, stranger))
-                        bound += turns_before(sim, stranger);
+                bound += patience(sim, &worn);
+                if (!go_first && !others_go_first(sim, stranger))
+                        continue;
+                sim_must(sim, first, "others go before %s for ever", stranger->name);
+                first--;
+                bound += turns_before(sim, stranger);
         }
+        expect_few_worn(sim, worn_before);
 }
 
 static void come_to_an_end(struct sim *sim)
 {
+        uint64_t worn = sim->worn, worn_before = worn;
+
         for (uint64_t bound = turns_left(sim); sim_alive(sim) || sim->flight_count; bound--) {
                 sim_must(sim, bound, "%u do not come to their end", sim_alive(sim));
                 turn(sim);
+                bound += patience(sim, &worn);
+                expect_few_worn(sim, worn_before);
         }
 }
 
@@ -501,7 +563,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
-                found_public, parts, late_over;
+                found_public, parts, late_over, worn;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -519,6 +581,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->preempted += sim->preempted;
         sum->resumed += sim->resumed;
         sum->late += sim->late;
+        sum->worn += sim->worn;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -541,8 +604,9 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       "; paid for in parts: %" PRIu64 "\n",
                       sum->found_public, sum->parts);
         print_message("        preempted: %" PRIu64 ", and admitted again: %" PRIu64
-                      "; late: %" PRIu64 "; for one who was passed over then: %" PRIu64 "\n",
-                      sum->preempted, sum->resumed, sum->late, sum->late_over);
+                      "; more often than the maximum: %" PRIu64 "; late: %" PRIu64
+                      "; for one who was passed over then: %" PRIu64 "\n",
+                      sum->preempted, sum->resumed, sum->worn, sum->late, sum->late_over);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -579,7 +643,7 @@ static void lives(uint32_t depth)
         if (seeds < 100 || first > 1 || only) /* smaller runs may miss rare events */
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
-        assert_true(sum.divergences && sum.preempted && sum.resumed && sum.late &&
+        assert_true(sum.divergences && sum.preempted && sum.resumed && sum.worn && sum.late &&
                     sum.found_public);
         assert_true(seeds < 300 || sum.parts); /* it takes many */
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)

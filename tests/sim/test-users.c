@@ -124,12 +124,13 @@ static void limits_a_user_to_half_of_the_blocks_while_another_waits(void **state
                          "prefill b1 0..40*; pass over 2; take 8 drop 0\n"
                          "[ 10] decode a1 20; decode a2 20; decode b1 40; decode c1 2; "
                          "pass over 2\n"
-                         "[ 20] decode b1 41; decode c1 3; prefill a3 0..2*; prefill b2 0..20*; "
-                         "end a1 length; end a2 length; retire a1; retire a2; take 3 drop 4\n"
+                         "[ 20] decode b1 41; decode c1 3; prefill b2 0..20*; prefill a3 "
+                         "0..2*; end a1 length; end a2 length; retire a1; retire a2; "
+                         "take 3 drop 4\n"
                          "[ 30] decode a3 2; decode b2 20; end b1 length; end c1 length; "
                          "retire b1; retire c1; take 0 drop 4\n"
-                         "[ 40] end a3 length; end b2 length; retire a3; retire b2; "
-                         "take 0 drop 3\n");
+                         "[ 40] end a3 length; end b2 length; retire a3; retire b2; take "
+                         "0 drop 3\n");
         sim_close(&sim);
 }
 
@@ -320,18 +321,18 @@ static void small_requests_do_not_overtake_a_large_one_of_their_user(void **stat
         ask("b1", 50, 5); /* 4 blocks */
         ask("b2", 80, 4); /* 6 blocks, so another user waits */
         sim_run(&sim, 200);
-        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..50*; pass over 3; "
-                         "take 5 drop 0\n"
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..50*; pass over 3; take 5 "
+                         "drop 0\n"
                          "[ 10] decode a1 2; decode b1 50; pass over 3\n"
                          "[ 20] decode a1 3; decode b1 51; pass over 3\n"
                          "[ 30] decode b1 52; end a1 length; retire a1; take 0 drop 1\n"
                          "[ 40] decode b1 53\n"
-                         "[ 50] prefill a2 0..70*; pass over 1; end b1 length; retire b1; "
-                         "take 5 drop 4\n"
-                         "[ 60] decode a2 70\n"
-                         "[ 70] decode a2 71\n"
-                         "[ 80] prefill a3 0..2*; prefill b2 0..80*; end a2 length; retire a2; "
-                         "take 6 drop 5\n"
+                         "[ 50] prefill a2 0..70*; pass over 1; end b1 length; retire "
+                         "b1; take 5 drop 4\n"
+                         "[ 60] decode a2 70; pass over 1\n"
+                         "[ 70] decode a2 71; pass over 1\n"
+                         "[ 80] prefill b2 0..80*; prefill a3 0..2*; end a2 length; "
+                         "retire a2; take 6 drop 5\n"
                          "[ 90] decode b2 80; decode a3 2; take 1 drop 0\n"
                          "[100] decode b2 81; end a3 length; retire a3; take 0 drop 1\n"
                          "[110] decode b2 82\n"
@@ -343,9 +344,9 @@ static void small_requests_do_not_overtake_a_large_one_of_their_user(void **stat
  * Of 15 blocks a1 has three, and holds a fourth that a0 has left, to copy it.  With a2 these
  * would be eight, so a2 waits until all of b's requests are in; the same plan lets it in.  The
  * blocks that a1 holds cannot be seen from outside yet.  By the auditor's books a2 may as well
- * have come in at once, and be read before b2.
+ * have come in at once.  It is read as soon as its user was served less than b.
  */
-static void a_skipped_request_is_prefilled_after_those_that_overtook_it(void **state)
+static void the_prompt_of_a_skipped_request_comes_when_its_user_is_next(void **state)
 {
         struct sim_ask one = { .name = "a0", .uid = 'a', .text = 1, .shared = 4, .most = 1 };
         const char *const others[] = { "b2", "b3", "b4", "b5", "b6" };
@@ -366,19 +367,19 @@ static void a_skipped_request_is_prefilled_after_those_that_overtook_it(void **s
         sim_expect(&sim, "[  0] prefill a0 0..4*; take 1 drop 0\n"
                          "[ 10] end a0 length; retire a0; take 0 drop 1\n"
                          "[ 20] prefill b1 0..32*; take 2 drop 0\n"
-                         "[ 30] prefill a1 4..36; end b1 length; retire b1; take 3 drop 2; "
-                         "share 0 copy 1\n"
+                         "[ 30] prefill a1 4..36; end b1 length; retire b1; take 3 drop "
+                         "2; share 0 copy 1\n"
                          "[ 40] prefill a1 36..48*; prefill b2 0..12*; prefill b3 0..8; "
                          "take 2 drop 0\n"
-                         "[ 50] prefill b3 8..12*; prefill b4 0..12*; prefill b5 0..12*; "
-                         "prefill b6 0..4; end a1 length; end b2 length; retire a1; retire b2; "
-                         "take 3 drop 4\n"
-                         "[ 60] prefill b6 4..12*; prefill a2 0..24; end b3 length; "
-                         "end b4 length; end b5 length; retire b3; retire b4; retire b5; "
-                         "take 2 drop 3\n"
-                         "[ 70] prefill a2 24..56; end b6 length; retire b6; take 2 drop 1\n"
-                         "[ 80] prefill a2 56..64*\n"
-                         "[ 90] end a2 length; retire a2; take 0 drop 4\n");
+                         "[ 50] prefill a2 0..32; end a1 length; end b2 length; retire "
+                         "a1; retire b2; take 2 drop 4\n"
+                         "[ 60] prefill b3 8..12*; prefill b4 0..12*; prefill b5 0..12*; "
+                         "prefill b6 0..4; take 3 drop 0\n"
+                         "[ 70] prefill a2 32..64*; end b3 length; end b4 length; end b5 "
+                         "length; retire b3; retire b4; retire b5; take 2 drop 3\n"
+                         "[ 80] prefill b6 4..12*; end a2 length; retire a2; take 0 drop "
+                         "4\n"
+                         "[ 90] end b6 length; retire b6; take 0 drop 1\n");
         sim_close(&sim);
 }
 
@@ -405,7 +406,7 @@ int main(void)
                 story(admits_a_skipped_request_when_no_other_user_waits),
                 story(admits_skipped_requests_although_all_others_are_stalled),
                 story(small_requests_do_not_overtake_a_large_one_of_their_user),
-                story(a_skipped_request_is_prefilled_after_those_that_overtook_it),
+                story(the_prompt_of_a_skipped_request_comes_when_its_user_is_next),
         };
 
         return cmocka_run_group_tests_name("sim-users", tests, NULL, NULL);

@@ -36,7 +36,8 @@ static void tell_state(const struct sim *sim)
         each_request(sim, r)
         {
                 fprintf(stderr,
-                        "%6s: uid %u class %d served %llu; %s slot %d; %u+%u, worst %u; at %u of "
+                        "%6s: uid %u class %d served %llu ns; %s slot %d; %u+%u, worst %u; at %u "
+                        "of "
                         "%u, flying %u; preemptions %u%s%s%s\n",
                         r->name, r->uid, (int)r->priority, (unsigned long long)audit_served(sim, r),
                         request_state_name(r->core.state), (int)r->core.sequence.slot,

@@ -25,6 +25,7 @@ static const struct sched_conf conf = {
         .requests_max = 3,
         .channels = 2,
         .stall_timeout_ns = 1,
+        .lead_ns = 1,
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -12,7 +12,15 @@
 
 #include "daemon/core/fair-share.h"
 
+#define LEAD 100u
+
 static struct fair_share fair_share;
+
+static void open_share(uint32_t users_max, uint32_t slots, uint32_t blocks, uint32_t user_blocks)
+{
+        assert_int_equal(fair_share_init(&fair_share, users_max, slots, blocks, user_blocks, LEAD),
+                         0);
+}
 
 static int clear(void **state)
 {
@@ -31,7 +39,7 @@ static bool may_take(uint32_t uid, uint32_t more)
 
 static void take(uint32_t uid, uint32_t blocks)
 {
-        fair_share_take_slot(&fair_share, uid);
+        fair_share_take_slot(&fair_share, uid, REQUEST_NORMAL, 0);
         fair_share_reserve(&fair_share, uid, blocks);
 }
 
@@ -45,7 +53,7 @@ static void give_back(uint32_t uid, uint32_t blocks)
 static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 {
         while (count--) {
-                fair_share_add_request(&fair_share, uid, REQUEST_NORMAL);
+                fair_share_add_request(&fair_share, uid);
                 take(uid, blocks);
         }
 }
@@ -53,15 +61,15 @@ static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 static void end(uint32_t uid, uint32_t blocks)
 {
         give_back(uid, blocks);
-        fair_share_remove_request(&fair_share, uid, REQUEST_NORMAL);
+        fair_share_remove_request(&fair_share, uid);
 }
 
 static void a_user_without_a_slot_may_start_a_request_of_any_size(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 1, 8, 0), 0);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        open_share(8, 1, 8, 0);
+        fair_share_add_request(&fair_share, 1);
+        fair_share_add_request(&fair_share, 2);
         assert_true(may_take(1, 1)); /* half of one slot is none */
         assert_true(may_take(2, 8));
         fair_share_check(&fair_share, 2, 0, 0);
@@ -70,12 +78,12 @@ static void a_user_without_a_slot_may_start_a_request_of_any_size(void **state)
 static void a_user_may_take_everything_while_no_other_user_waits(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 4, 8, 0), 0);
+        open_share(8, 4, 8, 0);
         run(1, 3, 2);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 2));
         /* the user's own requests do not count as another user */
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 2));
         run(2, 1, 1); /* a user whose requests all run does not wait */
         assert_true(may_take(1, 2));
@@ -88,10 +96,10 @@ static void limits_a_user_to_half_of_the_slots_while_another_waits(void **state)
 
         (void)state;
         for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
-                assert_int_equal(fair_share_init(&fair_share, 32, slots[i], 1000, 0), 0);
-                fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+                open_share(32, slots[i], 1000, 0);
+                fair_share_add_request(&fair_share, 2);
                 for (uint32_t has = 0; has < slots[i]; has++) {
-                        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+                        fair_share_add_request(&fair_share, 1);
                         assert_int_equal(may_take(1, 1), has < slots[i] / 2);
                         take(1, 1);
                 }
@@ -102,19 +110,19 @@ static void limits_a_user_to_half_of_the_slots_while_another_waits(void **state)
 static void limits_a_user_to_half_of_the_blocks_while_another_waits(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, 9, 0), 0);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        open_share(8, 8, 9, 0);
+        fair_share_add_request(&fair_share, 2);
         run(1, 1, 2);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 2));
         assert_false(may_take(1, 3)); /* 5 of 9 */
         assert_false(may_take(1, UINT32_MAX));
         fair_share_deinit(&fair_share);
 
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, UINT32_MAX, 0), 0);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        open_share(8, 8, UINT32_MAX, 0);
+        fair_share_add_request(&fair_share, 2);
         run(1, 1, UINT32_MAX / 2);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 0));
         assert_false(may_take(1, 1));
         assert_false(may_take(1, UINT32_MAX)); /* a sum of 32 bits would be small */
@@ -123,10 +131,10 @@ static void limits_a_user_to_half_of_the_blocks_while_another_waits(void **state
 static void counts_parts_of_blocks_towards_the_half(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, 9, 0), 0);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        open_share(8, 8, 9, 0);
+        fair_share_add_request(&fair_share, 2);
         run(1, 1, 2);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(fair_share_may_take_slot(&fair_share, 1, BLOCK_PARTS * 9 / 2));
         assert_false(fair_share_may_take_slot(&fair_share, 1, BLOCK_PARTS * 9 / 2 + 1));
 }
@@ -134,24 +142,24 @@ static void counts_parts_of_blocks_towards_the_half(void **state)
 static void never_exceeds_the_block_limit_of_a_user(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, 100, 5), 0);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        open_share(8, 8, 100, 5);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 5)); /* alone, and with nothing */
         assert_false(fair_share_may_take_slot(&fair_share, 1, 5 * BLOCK_PARTS + 1));
         take(1, 3);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 2));
         assert_false(may_take(1, 3));
         /* The half of the pool is a separate limit. */
         assert_true(fair_share_is_within_half(&fair_share, 1, 6 * BLOCK_PARTS));
         fair_share_deinit(&fair_share);
 
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, 100, 80), 0);
+        open_share(8, 8, 100, 80);
         run(1, 1, 30);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_true(may_take(1, 50));
         assert_false(may_take(1, 51));
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 2);
         assert_true(may_take(1, 20)); /* both limits apply to the user */
         assert_false(may_take(1, 21));
 }
@@ -159,11 +167,11 @@ static void never_exceeds_the_block_limit_of_a_user(void **state)
 static void a_user_that_stops_waiting_no_longer_limits_others(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 4, 8, 0), 0);
+        open_share(8, 4, 8, 0);
         run(1, 2, 1);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
+        fair_share_add_request(&fair_share, 2);
+        fair_share_add_request(&fair_share, 2);
         assert_false(may_take(1, 1));
         fair_share_cancel_waiting(&fair_share, 2);
         assert_false(may_take(1, 1)); /* the other one still waits */
@@ -171,7 +179,7 @@ static void a_user_that_stops_waiting_no_longer_limits_others(void **state)
         assert_true(may_take(1, 1));
         fair_share_check(&fair_share, 1, 2, 2);
 
-        fair_share_add_request(&fair_share, 3, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 3);
         assert_false(may_take(1, 1));
         take(3, 1);
         assert_true(may_take(1, 1));
@@ -181,11 +189,11 @@ static void a_user_that_stops_waiting_no_longer_limits_others(void **state)
 static void released_slots_and_blocks_can_be_taken_again(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 4, 8, 0), 0);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        open_share(8, 4, 8, 0);
+        fair_share_add_request(&fair_share, 2);
         run(1, 1, 1);
         run(1, 1, 3);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
         assert_false(may_take(1, 1));
         end(1, 1);
         assert_true(may_take(1, 1));
@@ -198,14 +206,14 @@ static void released_slots_and_blocks_can_be_taken_again(void **state)
 static void a_skipped_request_blocks_later_requests_of_its_user(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, 8, 0), 0);
-        fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+        open_share(8, 8, 8, 0);
+        fair_share_add_request(&fair_share, 2);
         run(1, 1, 1);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
-        fair_share_add_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_add_request(&fair_share, 1);
+        fair_share_add_request(&fair_share, 1);
         assert_false(may_take(1, 4));
         assert_true(may_take(1, 1));
-        fair_share_pass_over(&fair_share, 1);
+        fair_share_pass_over(&fair_share, 1, 5 * BLOCK_PARTS);
         assert_false(may_take(1, 1));
         assert_true(may_take(2, 4)); /* another is not concerned */
         fair_share_begin_pass(&fair_share);
@@ -213,64 +221,124 @@ static void a_skipped_request_blocks_later_requests_of_its_user(void **state)
         fair_share_check(&fair_share, 3, 1, 1);
 }
 
-/* The table is as long as requests may be alive, and users come and go for ever. */
-static void forgets_a_user_without_requests(void **state)
+static void charge(uint32_t uid, uint64_t ns)
 {
-        (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 3, 4, 8, 0), 0);
-        run(7, 2, 2); /* stays, and is moved about in the table */
-        for (uint32_t uid = 100; uid < 200; uid++) {
-                fair_share_add_request(&fair_share, uid, REQUEST_NORMAL);
-                take(uid, 1);
-                fair_share_check(&fair_share, 0, 3, 5);
-                end(uid, 1);
-                assert_int_equal(fair_share.count, 1);
-        }
-        fair_share_add_request(&fair_share, 5, REQUEST_NORMAL);
-        fair_share_cancel_waiting(&fair_share, 5);
-        fair_share_check(&fair_share, 0, 2, 4);
-        fair_share_remove_request(&fair_share, 5, REQUEST_NORMAL); /* this user never had a slot */
-        fair_share_add_request(&fair_share, 8, REQUEST_NORMAL);
-        end(7, 2);
-        end(7, 2); /* the first of the table goes, the last takes its place */
-        assert_int_equal(fair_share.count, 1);
-        fair_share_check(&fair_share, 1, 0, 0);
-        assert_true(may_take(8, 8));
+        fair_share_charge(&fair_share, uid, ns);
+        fair_share_limit_credit(&fair_share);
 }
 
-static void a_new_user_starts_at_the_lowest_usage_of_its_priority(void **state)
+static void assert_served(uint32_t uid, uint64_t ns)
+{
+        assert_int_equal(fair_share_served(&fair_share, uid), ns);
+}
+
+/* The table has room for users that are present, and for some that may have debts. */
+static void forgets_the_users_that_owe_least(void **state)
 {
         (void)state;
-        assert_int_equal(fair_share_init(&fair_share, 8, 8, 64, 0), 0);
+        open_share(3, 4, 8, 0);
+        run(7, 2, 2); /* stays */
+        for (uint32_t uid = 100; uid < 300; uid++) {
+                fair_share_add_request(&fair_share, uid);
+                take(uid, 1);
+                fair_share_check(&fair_share, 0, 3, 5);
+                fair_share_charge(&fair_share, uid, uid == 150 ? 90 : 20);
+                end(uid, 1);
+                assert_true(fair_share.count <= 3 + SHARE_AWAY_MAX);
+                assert_false(fair_share_has_user(&fair_share, uid));
+        }
+        run(150, 1, 1);
+        assert_served(150, 90); /* it owed most */
+        run(299, 1, 1);
+        assert_served(299, 20);
+        end(150, 1);
+        end(299, 1);
+        run(100, 1, 1);
+        assert_served(100, 0); /* long forgotten */
+        end(100, 1);
+        fair_share_check(&fair_share, 0, 2, 4);
+        end(7, 2);
+        end(7, 2);
+        assert_int_equal(fair_share.count, 0);
+}
+
+static void a_new_user_starts_at_the_lowest_account_of_those_present(void **state)
+{
+        (void)state;
+        open_share(8, 8, 64, 0);
         run(1, 1, 1);
         run(2, 1, 1);
-        fair_share_charge(&fair_share, 1, REQUEST_NORMAL, 100);
-        fair_share_charge(&fair_share, 2, REQUEST_NORMAL, 70);
-        fair_share_charge(&fair_share, 2, REQUEST_BACKGROUND, 5000); /* another account */
+        charge(1, 100);
+        charge(2, 70);
         run(3, 1, 1);
-        assert_int_equal(fair_share_served(&fair_share, 3, REQUEST_NORMAL), 70);
-        assert_int_equal(fair_share_served(&fair_share, 3, REQUEST_BACKGROUND), 0);
+        assert_served(3, 70);
+        run(3, 1, 1); /* it is there already */
+        assert_served(3, 70);
+        end(2, 1); /* one that is away does not count */
+        charge(3, 10);
+        run(4, 1, 1);
+        assert_served(4, 80);
+}
 
-        /*
-         * A user with other requests alive keeps its account, which may be raised but is never
-         * lowered.
-         */
-        fair_share_add_request(&fair_share, 1, REQUEST_BACKGROUND);
-        assert_int_equal(fair_share_served(&fair_share, 1, REQUEST_BACKGROUND), 0);
-        fair_share_charge(&fair_share, 1, REQUEST_BACKGROUND, 9);
-        fair_share_add_request(&fair_share, 3, REQUEST_BACKGROUND);
-        assert_int_equal(fair_share_served(&fair_share, 3, REQUEST_BACKGROUND), 9);
-        fair_share_charge(&fair_share, 3, REQUEST_NORMAL, 200);
-        end(3, 1);
-        run(3, 1, 1);
-        assert_int_equal(fair_share_served(&fair_share, 3, REQUEST_NORMAL), 270);
-
-        /* A user that was away altogether begins anew, like any other. */
-        end(1, 1);
-        fair_share_cancel_waiting(&fair_share, 1);
-        fair_share_remove_request(&fair_share, 1, REQUEST_BACKGROUND);
+static void a_user_that_leaves_and_comes_back_has_gained_nothing(void **state)
+{
+        (void)state;
+        open_share(8, 8, 64, 0);
         run(1, 1, 1);
-        assert_int_equal(fair_share_served(&fair_share, 1, REQUEST_NORMAL), 70);
+        run(2, 1, 1);
+        charge(2, 70);
+        end(2, 1);
+        run(2, 1, 1);
+        assert_served(2, 70); /* its debt is not paid */
+        end(2, 1);
+        charge(1, 200);
+        run(2, 1, 1);
+        assert_served(2, 200); /* and it has saved nothing */
+}
+
+/* Neither is there a debt to others, if there are no others. */
+static void forgets_all_accounts_when_no_user_is_present(void **state)
+{
+        (void)state;
+        open_share(8, 8, 64, 0);
+        run(1, 1, 1);
+        charge(1, 70);
+        end(1, 1);
+        run(1, 1, 1);
+        assert_served(1, 0);
+}
+
+static void a_user_that_asks_for_little_does_not_save_up_time(void **state)
+{
+        (void)state;
+        open_share(8, 8, 64, 0);
+        run(1, 1, 1);
+        run(2, 1, 1);
+        for (int i = 0; i < 50; i++) {
+                charge(1, LEAD);
+                charge(2, 1);
+        }
+        assert_served(1, 50 * LEAD);
+        assert_served(2, (50 - SHARE_CREDIT) * LEAD + 1);
+        run(3, 1, 1); /* the others are as far behind, so it goes before none of them */
+        assert_served(3, (50 - SHARE_CREDIT) * LEAD + 1);
+}
+
+static void a_user_may_exceed_half_to_catch_up(void **state)
+{
+        (void)state;
+        open_share(8, 4, 64, 0);
+        run(1, 2, 1);
+        run(2, 2, 1);
+        fair_share_add_request(&fair_share, 1);
+        fair_share_add_request(&fair_share, 2);
+        charge(1, LEAD - 1);
+        assert_false(may_take(2, 1));
+        charge(1, 1);
+        assert_true(may_take(2, 1));
+        assert_false(may_take(1, 1));
+        fair_share_add_request(&fair_share, 3); /* one that is nearly equal waits as well */
+        assert_false(may_take(2, 1));
 }
 
 #define REQUESTS 12u
@@ -315,7 +383,7 @@ static void random_operations_match_a_plain_list(void **state)
 
         (void)state;
         memset(lives, 0, sizeof(lives));
-        assert_int_equal(fair_share_init(&fair_share, REQUESTS, SLOTS, BLOCKS, 0), 0);
+        open_share(REQUESTS, SLOTS, BLOCKS, 0);
         for (uint32_t step = 0; step < 20000; step++) {
                 struct life *life;
                 bool leaves;
@@ -327,7 +395,7 @@ static void random_operations_match_a_plain_list(void **state)
                         *life = (struct life){ .is = WAITS,
                                                .uid = (random >> 45) % 4,
                                                .blocks = 1 + (random >> 50) % 7 };
-                        fair_share_add_request(&fair_share, life->uid, REQUEST_NORMAL);
+                        fair_share_add_request(&fair_share, life->uid);
                 } else if (life->is == WAITS && leaves) {
                         fair_share_cancel_waiting(&fair_share, life->uid);
                         life->is = GAVE_UP;
@@ -343,7 +411,7 @@ static void random_operations_match_a_plain_list(void **state)
                 } else if (leaves) {
                         if (life->is == RUNS)
                                 give_back(life->uid, life->blocks);
-                        fair_share_remove_request(&fair_share, life->uid, REQUEST_NORMAL);
+                        fair_share_remove_request(&fair_share, life->uid);
                         life->is = FREE;
                 }
                 check_lives();
@@ -359,10 +427,9 @@ static void dies(void (*what)(void))
 
         assert_true(child >= 0);
         if (!child) {
-                if (fair_share_init(&fair_share, 8, 4, 8, 0))
-                        _exit(1);
+                open_share(8, 4, 8, 0);
                 run(1, 1, 3);
-                fair_share_add_request(&fair_share, 2, REQUEST_NORMAL);
+                fair_share_add_request(&fair_share, 2);
                 fair_share_check(&fair_share, 1, 1, 3);
                 close(STDERR_FILENO);
                 what();
@@ -395,17 +462,17 @@ static void release_a_slot_that_was_not_taken(void)
 
 static void forget_a_request_with_a_slot(void)
 {
-        fair_share_remove_request(&fair_share, 1, REQUEST_NORMAL);
+        fair_share_remove_request(&fair_share, 1);
 }
 
 static void forget_a_waiting_request(void)
 {
-        fair_share_remove_request(&fair_share, 2, REQUEST_NORMAL);
+        fair_share_remove_request(&fair_share, 2);
 }
 
 static void forget_an_unknown_user(void)
 {
-        fair_share_remove_request(&fair_share, 3, REQUEST_NORMAL);
+        fair_share_remove_request(&fair_share, 3);
 }
 
 static void check_waiting(void)
@@ -425,7 +492,7 @@ static void check_blocks(void)
 
 static void check_users(void)
 {
-        fair_share.waiting_users++;
+        fair_share.present++;
         fair_share_check(&fair_share, 1, 1, 3);
 }
 
@@ -459,8 +526,12 @@ int main(void)
                 story(a_user_that_stops_waiting_no_longer_limits_others),
                 story(released_slots_and_blocks_can_be_taken_again),
                 story(a_skipped_request_blocks_later_requests_of_its_user),
-                story(forgets_a_user_without_requests),
-                story(a_new_user_starts_at_the_lowest_usage_of_its_priority),
+                story(forgets_the_users_that_owe_least),
+                story(a_new_user_starts_at_the_lowest_account_of_those_present),
+                story(a_user_that_leaves_and_comes_back_has_gained_nothing),
+                story(forgets_all_accounts_when_no_user_is_present),
+                story(a_user_that_asks_for_little_does_not_save_up_time),
+                story(a_user_may_exceed_half_to_catch_up),
                 story(random_operations_match_a_plain_list),
                 story(asserts_on_misuse_and_wrong_sums),
         };
