@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <grp.h>
+#include <poll.h>
 #include <samovar/client.h>
 #include <signal.h>
 #include <stdio.h>
@@ -92,7 +93,38 @@ static int begin(struct smv_client *client, const struct question *question)
                                       &stream);
 }
 
-static struct answer ask(struct smv_client *client, const struct question *question)
+/* Requests that are alive when it returns go on, and are counted the next time. */
+static struct answer flood(struct smv_client *client, const struct question *question, int in)
+{
+        struct smv_generate options = {
+                SMV_SIZE(smv_generate),         .tokens = question->tokens,
+                .token_count = question->count, .max_tokens = question->max_tokens,
+                .priority = question->priority, .ignore_eos = 1
+        };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct answer answer = { .reason = SMV_END_LENGTH };
+        struct pollfd next = { .fd = in, .events = POLLIN };
+        static uint32_t alive;
+        uint32_t stream;
+
+        while (!answer.result && poll(&next, 1, 0) <= 0) {
+                int r = 0;
+
+                for (; !r && alive < OTHER_USER_FLOOD; alive += !r)
+                        r = smv_generate(client, &options, &stream);
+                if (!r)
+                        r = smv_next(client, &event, 10);
+                if (r < 0)
+                        answer.result = r;
+                else if (r && event.kind == SMV_EVENT_TOKENS)
+                        answer.output_tokens += (uint32_t)event.token_count;
+                else if (r && event.kind == SMV_EVENT_END)
+                        alive--;
+        }
+        return answer;
+}
+
+static struct answer ask(struct smv_client *client, const struct question *question, int in)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
         struct answer answer = { .reason = SMV_END_LENGTH };
@@ -106,6 +138,8 @@ static struct answer ask(struct smv_client *client, const struct question *quest
                         snprintf(answer.status, sizeof(answer.status), "%s", json);
                 return answer;
         }
+        if (question->action == USER_FLOODS)
+                return flood(client, question, in);
         answer.result = begin(client, question);
         if (question->action == USER_REVOKES)
                 return answer;
@@ -144,7 +178,7 @@ static void live(const struct daemon_fixture *fixture, int in, int out)
         if (!put(out, &met, sizeof(met)))
                 return;
         while (get(in, &question, sizeof(question)) && question.count) {
-                struct answer answer = ask(client, &question);
+                struct answer answer = ask(client, &question, in);
 
                 if (!put(out, &answer, sizeof(answer)))
                         return;

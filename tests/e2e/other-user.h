@@ -8,10 +8,13 @@
 #ifndef TESTS_E2E_OTHER_USER_H
 #define TESTS_E2E_OTHER_USER_H
 
+#include <samovar/client.h>
+
 #include "tests/e2e/daemon-fixture.h"
 
 #define OTHER_USER_PROMPT_MAX 1200u
 #define OTHER_USER_OUTPUT_MAX 800u
+#define OTHER_USER_FLOOD      4u
 
 struct other_user {
         pid_t pid; /* 0: none */
@@ -20,13 +23,17 @@ struct other_user {
         char message[256];
 };
 
-/* Continue a prompt; publish a prompt; revoke the prompt that was published last; ask for
- * status. */
-enum user_action { USER_GENERATES, USER_PUBLISHES, USER_REVOKES, USER_READS_STATUS };
+/*
+ * Continue a prompt; publish a prompt; revoke the prompt that was published last; ask for status.
+ * To flood: continue the prompt in OTHER_USER_FLOOD requests at a time, until the next question
+ * comes, and then say how many tokens have come.
+ */
+enum user_action { USER_GENERATES, USER_PUBLISHES, USER_REVOKES, USER_READS_STATUS, USER_FLOODS };
 
 struct question {
         enum user_action action;
         uint32_t group;             /* the group to publish to; 0: everyone */
+        enum smv_priority priority; /* of a flood */
         uint32_t count, max_tokens; /* count 0: the process ends */
         uint32_t tokens[OTHER_USER_PROMPT_MAX];
 };
