@@ -187,25 +187,33 @@ int handles_append(struct handles *handles, struct handle *handle, const uint32_
         return 0;
 }
 
+/* They are charged already. */
+static void take_tokens(struct handles *handles, struct handle *handle, uint32_t *tokens,
+                        uint32_t count)
+{
+        uint32_t *shrunk;
+
+        assert(!handle->stream && count);
+        drop_tokens(handle);
+        shrunk = realloc(tokens, count * sizeof(uint32_t)); /* to the bytes that are charged */
+        handle->tokens = shrunk ? shrunk : tokens;
+        set_count(handles, handle, count);
+}
+
 int handles_replace(struct handles *handles, struct handle *handle, uint32_t *tokens,
                     uint32_t count, uint32_t id, struct wire_problem *ret_problem)
 {
         uint64_t before = handle->count * sizeof(uint32_t);
         uint64_t after = count * sizeof(uint32_t);
-        uint32_t *shrunk;
         int r = 0;
 
-        assert(!handle->stream && count);
         if (after > before)
                 r = charge_bytes(handles, handle, after - before, id, ret_problem);
         else
                 uncharge_bytes(handles, handle, before - after);
         if (r)
                 return error_pass(r);
-        drop_tokens(handle);
-        shrunk = realloc(tokens, after); /* shrinks to the bytes that are charged */
-        handle->tokens = shrunk ? shrunk : tokens;
-        set_count(handles, handle, count);
+        take_tokens(handles, handle, tokens, count);
         return 0;
 }
 
@@ -456,12 +464,13 @@ void handles_return(struct handles *handles, struct stream *stream)
                 take_pin_back(handle, stream);
 }
 
+/* The stream was charged for at least as many tokens, and gives its charge back here. */
 void handles_take_back(struct handles *handles, struct stream *stream)
 {
         struct request *request = &stream->request;
-        struct wire_problem problem;
+        uint32_t count = request->sequence.token_count, *tokens;
         struct handle *handle;
-        int r;
+        uint64_t more;
 
         if (!request->max_tokens) {
                 handles_return(handles, stream);
@@ -470,10 +479,12 @@ void handles_take_back(struct handles *handles, struct stream *stream)
         handle = part(handles, stream);
         if (!handle)
                 return;
-        r = handles_replace(handles, handle,
-                            admission_take_tokens(handles->edge->admission, stream),
-                            request->sequence.token_count, request->stream, &problem);
-        assert(!r); /* the stream was charged for more */
+        assert(count >= handle->count);
+        more = (uint64_t)(count - handle->count) * sizeof(uint32_t);
+        tokens = admission_take_tokens(handles->edge->admission, stream);
+        quota_recharge(handles->edge->quota, handle->uid, QUOTA_PROMPT_BYTES, more);
+        handles->sum.bytes += more;
+        take_tokens(handles, handle, tokens, count);
 }
 
 struct handles_sum handles_sum(const struct handles *handles)

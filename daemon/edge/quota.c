@@ -293,6 +293,15 @@ int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
         return 0;
 }
 
+void quota_recharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)
+{
+        struct quota_user *user = find(quota, uid);
+
+        assert(user); /* it was charged a moment ago */
+        add(quota, find(quota, user->account), kind, amount);
+        user->held[kind] += amount;
+}
+
 void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)
 {
         struct quota_user *user = find(quota, uid);

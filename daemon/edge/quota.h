@@ -102,6 +102,11 @@ int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
 /* The same for a request of a client: WIRE_E_REFUSED and the problem if it is over a limit. */
 int quota_ask(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
               struct wire_problem *ret_problem);
+/*
+ * Charges again what was just taken back, as it goes from one thing of the user to another.  The
+ * limits are not asked: they may have been lowered since the first charge.
+ */
+void quota_recharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
 void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
 
 /*

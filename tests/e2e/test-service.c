@@ -330,6 +330,40 @@ static void sighup_reads_the_settings_again(void **state)
         fixture_stop(fixture);
 }
 
+/* A user that holds more than a lowered limit keeps it, and gets no more. */
+static void limits_may_fall_below_what_is_held(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        uint64_t handle, length;
+        char path[160];
+        uint32_t id;
+
+        write_settings(fixture, path, "uid_prompt_bytes = 1M\nring_bytes = 64K\n");
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--config", path);
+        client = raw_client_greet(fixture);
+        handle = reply_uint(raw_client_call(client, "op=s prompt=s", "open", "Once"), "handle");
+        raw_client_call(client, "op=s handle=q max_tokens=u logprobs=u ignore_eos=y", "generate",
+                        handle, LONG_LOGPROBS, LOGPROBS_MOST - 1, 1);
+        id = client->last_id;
+        write_settings(fixture, path, "uid_prompt_bytes = 1K\nuid_handles = 1\nring_bytes = 64K\n");
+        kill(fixture->pid, SIGHUP);
+        await_log(fixture, "reloaded");
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
+        length = reply_uint(raw_client_call(client, "op=s handle=q length=u", "truncate", handle,
+                                            LONG_LOGPROBS),
+                            "length");
+        assert_int_equal(length, LONG_LOGPROBS);
+        assert_int_equal(raw_client_call(client, "op=s prompt=s", "open", "Once")->code, SMV_QUOTA);
+        assert_int_equal(
+                raw_client_call(client, "op=s handle=q text=s", "append", handle, "x")->code,
+                SMV_QUOTA);
+        raw_client_close(client);
+        write_settings(fixture, path, "ring_bytes = 64K\n");
+        kill(fixture->pid, SIGHUP);
+        fixture_stop(fixture);
+}
+
 /* ---- signals ---- */
 
 /* The daemon leads the session of a terminal, as in a shell's foreground, and the terminal goes. */
@@ -492,6 +526,7 @@ int main(void)
                 DAEMON_TEST(connections_to_a_passed_socket_wait_for_the_next_daemon),
                 DAEMON_TEST(refuses_a_passed_descriptor_that_is_no_listening_socket),
                 DAEMON_TEST(sighup_reads_the_settings_again),
+                DAEMON_TEST(limits_may_fall_below_what_is_held),
                 DAEMON_TEST(a_closed_terminal_leaves_the_daemon_serving),
                 DAEMON_TEST(a_log_that_may_not_grow_leaves_the_daemon_serving),
                 DAEMON_TEST(replace_waits_until_the_other_daemon_has_drained),

@@ -11,7 +11,7 @@
 #include "tests/e2e/honest-client.h"
 
 #define ALICE 65533u
-#define BOB   65534u
+#define BOB   65531u
 
 /* ms: many times the difference that the classes of users make */
 #define WARM_UP 2000u
