@@ -12,15 +12,20 @@
 #include "daemon/start/config.h"
 #include "daemon/edge/op-status.h"
 
-/* setting: group or "", name, value, values, default, "flag" if it may not be in a file, help */
+/*
+ * setting: group or "", name, value, values, default, help, and its use: "flag" if it may not be in
+ * a file, "live" if SIGHUP reloads it, or "start"
+ */
 static void print_settings(void)
 {
         struct config_row row;
 
         for (size_t i = 0; config_describe(i, &row); i++)
                 printf("setting\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.group ? row.group : "",
-                       row.name, row.value, row.values, row.initial, row.flag_only ? "flag" : "",
-                       row.help);
+                       row.name, row.value, row.values, row.initial, row.help,
+                       row.flag_only ? "flag"
+                       : row.live    ? "live"
+                                     : "start");
 }
 
 /* command: name, arguments, help.  flag: group or "", name, value, words, its commands, help */

@@ -3,7 +3,7 @@ man pages and completions of shells."""
 import subprocess
 
 FIELDS = {
-    "setting": ("group", "name", "value", "values", "default", "place", "help"),
+    "setting": ("group", "name", "value", "values", "default", "help", "use"),
     "command": ("name", "value", "help"),
     "flag": ("group", "name", "value", "words", "commands", "help"),
     "status": ("section", "about", "name", "seen", "help"),

@@ -131,7 +131,10 @@ void config_help(FILE *to)
                 fprintf(to, "  %-28s %s%s%s", line, row.help, *row.values ? "; " : "", row.values);
                 if (*row.initial)
                         fprintf(to, " [%s]", row.initial);
-                fputs(row.flag_only ? "; not in a file\n" : "\n", to);
+                fputs(row.flag_only ? "; not in a file\n"
+                      : row.live    ? "; SIGHUP reloads it\n"
+                                    : "\n",
+                      to);
         }
         fputs("\nA size takes K, M or G.  A config file has lines `name = value`, with _ for - in\n"
               "names, and comments that begin with #.\n",

@@ -479,7 +479,7 @@ static void help_shows_ranges_and_defaults_and_only_existing_flags(void **state)
         assert_non_null(strstr(text, "--model PATH[=NAME]"));
         assert_non_null(strstr(text, "1 to 1024 [64]"));
         assert_non_null(strstr(text, "64K to 4M [256K]"));
-        assert_non_null(strstr(text, "error, warn, info, debug [info]"));
+        assert_non_null(strstr(text, "error, warn, info, debug [info]; SIGHUP reloads it\n"));
 
         /* Each flag it names is one. */
         for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
