@@ -116,14 +116,18 @@ void fair_share_remove_request(struct fair_share *share, uint32_t uid)
                 share->count = 0;
 }
 
-/* Does another user wait that was not served clearly more? */
+/*
+ * Does another user wait that was not served clearly more?  A user whose clients do not read, so
+ * that its slots stand still, is served nothing, and so it would always come first: for such a
+ * user every other one counts.
+ */
 static bool another_waits(const struct fair_share *share, const struct share_user *user)
 {
         for (uint32_t i = 0; i < share->count; i++) {
                 const struct share_user *other = &share->at[i];
 
                 if (other != user && other->waiting &&
-                    other->served_ns < user->served_ns + share->lead_ns)
+                    (user->holds_stalled || other->served_ns < user->served_ns + share->lead_ns))
                         return true;
         }
         return false;
@@ -153,6 +157,11 @@ bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint
         if (is_over_limit(share, parts))
                 return false;
         return !another_waits(share, user) || fair_share_is_within_half(share, uid, parts);
+}
+
+void fair_share_note_stalled_slots(struct fair_share *share, uint32_t uid, bool holds)
+{
+        user_of(share, uid)->holds_stalled = holds;
 }
 
 void fair_share_requeue(struct fair_share *share, uint32_t uid)

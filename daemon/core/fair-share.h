@@ -20,9 +20,10 @@
  *
  * While another user waits, no user gets more than half of the slots or of the blocks.  Users that
  * were served at least lead_ns more do not count here: a user that they are ahead of may take more
- * than half, until it has caught up.  No user ever gets more blocks than user_blocks.  A user
- * without a slot may exceed the half, however large the request is: otherwise that request could
- * never begin.  usage.c computes the blocks of a user; shared blocks count in parts.  When a
+ * than half, until it has caught up.  This is not for a user that has a stalled request in a slot:
+ * slots that stand still would cost it nothing.  No user ever gets more blocks than user_blocks.  A
+ * user without a slot may exceed the half, however large the request is: otherwise that request
+ * could never begin.  usage.c computes the blocks of a user; shared blocks count in parts.  When a
  * request was passed over, all later requests of the same user wait behind it.  Otherwise they
  * could keep a large request of that user waiting for ever.
  *
@@ -44,6 +45,7 @@ struct share_user {
         uint64_t served_ns;
         uint64_t turn_ns[REQUEST_PRIORITY_N]; /* when one of the class got a slot last */
         uint32_t slots;
+        bool holds_stalled; /* one of its slots has a stalled request; noted before it is asked */
         uint32_t reserved;  /* blocks reserved for all its requests */
         uint64_t passed_in; /* fair_share.pass of the last pass that passed it over */
         bool limited;       /* ... because of user_blocks */
@@ -77,6 +79,8 @@ void fair_share_cancel_waiting(struct fair_share *share, uint32_t uid);
 /* A request has retired.  If it was the last one, the user leaves. */
 void fair_share_remove_request(struct fair_share *share, uint32_t uid);
 
+/* Has one of this user's slots a stalled request?  Called before the next one. */
+void fair_share_note_stalled_slots(struct fair_share *share, uint32_t uid, bool holds);
 /* May a waiting request have a slot, if its user is then charged with `parts`? */
 bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint64_t parts);
 /* Would it be within the half that applies while another user waits? */

@@ -453,10 +453,24 @@ static bool is_batch_full(const struct sched *sched)
                sched->conf.slots - sched->free_slots.count >= sched->conf.batch_size;
 }
 
+static bool holds_stalled(const struct sched *sched, uint32_t uid)
+{
+        for (uint32_t i = 0; i < sched->stalled.count; i++) {
+                const struct request *request = sched->stalled.at[i];
+
+                if (request->uid == uid && request->sequence.slot != SEQUENCE_NO_SLOT)
+                        return true;
+        }
+        return false;
+}
+
 /* Returns false if no request behind this one gets a slot, either. */
 static bool try_admit(struct sched *sched, struct request *request)
 {
         uint64_t parts = sched_usage(sched, request->uid) + least_blocks(request) * BLOCK_PARTS;
+
+        fair_share_note_stalled_slots(&sched->fair_share, request->uid,
+                                      holds_stalled(sched, request->uid));
 
         if (!sched->conf.batch_size && is_being_prefilled(sched, request)) {
                 request->skipped_in_pass = sched->fair_share.pass;

@@ -162,7 +162,7 @@ static void replies_busy_when_no_more_descriptors_can_be_passed(void **state)
 
         snprintf(ready, sizeof(ready), "%s/ready", fixture->directory);
         close(open(ready, O_CREAT | O_WRONLY, 0600));
-        chown(ready, OTHER, (gid_t)-1);
+        assert_int_equal(chown(ready, OTHER, (gid_t)-1), 0);
         pid = fork_child();
         if (!pid)
                 fill_sockets_as(OTHER, ready, MANY);

@@ -98,11 +98,30 @@ uint32_t walk_slots_of(const struct walk *walk, uint32_t uid)
         return slots;
 }
 
-/* Users that were served clearly more do not count. */
+/*
+ * A request of the user stood still in its slot when the queue was asked: it was stalled before the
+ * plan, and still is without a break.
+ */
+static bool has_stalled_slot(const struct walk *walk, uint32_t uid)
+{
+        each_request(walk->sim, r)
+        {
+                if (r->uid == uid && r->was_stalled && r->core.stalled &&
+                    r->core.stalled_ns == r->was_stalled_ns && walk_spot(walk, r)->in)
+                        return true;
+        }
+        return false;
+}
+
+/*
+ * Users that were served clearly more do not count, except for a user with slots that stand still.
+ */
 static bool others_wait(const struct walk *walk, const struct sim_request *request)
 {
         const struct sim *sim = walk->sim;
-        uint64_t most = audit_served(sim, request) + sim->conf.lead_ns;
+        uint64_t most = has_stalled_slot(walk, request->uid)
+                                ? UINT64_MAX
+                                : audit_served(sim, request) + sim->conf.lead_ns;
 
         each_request(sim, r)
         {
