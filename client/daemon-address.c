@@ -78,13 +78,17 @@ bool trust_by_file(const char *file, uint32_t uid)
         struct stat opened;
         char line[256];
         uint32_t user;
-        bool trusts = false;
+        bool trusts = false, whole = true; /* the line before ended */
 
         if (!lines)
                 return false;
         if (!fstat(fileno(lines), &opened) && S_ISREG(opened.st_mode) && belongs_to(&opened, 0))
-                while (!trusts && fgets(line, sizeof(line), lines))
-                        trusts = read_user(line, &user) && user == uid;
+                while (!trusts && fgets(line, sizeof(line), lines)) {
+                        bool begins = whole;
+
+                        whole = strchr(line, '\n');
+                        trusts = begins && read_user(line, &user) && user == uid;
+                }
         fclose(lines);
         return trusts;
 }

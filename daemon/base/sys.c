@@ -549,16 +549,38 @@ int sys_is_stream_unix(int fd)
         return r < 0 ? r : 0;
 }
 
-/* Users that have no number in this namespace are all shown with this one. */
-uint32_t sys_overflow_uid(void)
+static ssize_t read_text(const char *path, char *text, size_t bytes)
 {
-        char text[16] = "";
-        int fd = sys_open("/proc/sys/kernel/overflowuid", O_RDONLY, 0);
-        ssize_t n = fd < 0 ? fd : sys_read(fd, text, sizeof(text) - 1);
+        int fd = sys_open(path, O_RDONLY, 0);
+        ssize_t n = fd < 0 ? fd : sys_read(fd, text, bytes - 1);
 
         if (fd >= 0)
                 sys_close(fd);
-        return n > 0 ? (uint32_t)strtoul(text, NULL, 10) : DEFAULT_OVERFLOW_UID;
+        text[n > 0 ? n : 0] = '\0';
+        return n;
+}
+
+/* Outside of containers every user has a number, so no number stands for all the others. */
+static bool has_all_users(void)
+{
+        char text[256];
+        unsigned first, outside;
+        unsigned long count;
+
+        return read_text("/proc/self/uid_map", text, sizeof(text)) > 0 &&
+               sscanf(text, "%u %u %lu", &first, &outside, &count) == 3 && !first &&
+               count == UINT32_MAX;
+}
+
+uint32_t sys_overflow_uid(void)
+{
+        char text[16];
+
+        if (has_all_users())
+                return UINT32_MAX;
+        return read_text("/proc/sys/kernel/overflowuid", text, sizeof(text)) > 0
+                       ? (uint32_t)strtoul(text, NULL, 10)
+                       : DEFAULT_OVERFLOW_UID;
 }
 
 int sys_eventfd(void)

@@ -100,7 +100,7 @@ int sys_group(const char *name, uint32_t *ret_gid);
 int sys_user(const char *name, uint32_t *ret_uid);
 /*
  * The uid that SO_PEERCRED reports for every user that has no uid in our user namespace: the
- * users of containers, mostly 65534.
+ * users of containers, mostly 65534.  UINT32_MAX: all users have one.
  */
 uint32_t sys_overflow_uid(void);
 int sys_eventfd(void);

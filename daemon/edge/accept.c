@@ -67,7 +67,8 @@ static int let_in(struct edge *edge, uint32_t uid, struct wire_problem *ret_prob
 
         if (edge->phase != EDGE_SERVING)
                 return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, 0, NULL, "%s", edge->late);
-        if (uid == edge->overflow_uid || uid == NO_UID)
+        /* The only client of an own socket was chosen by the process that made the daemon. */
+        if (!edge->alone && (uid == edge->overflow_uid || uid == NO_UID))
                 return wire_refuse(ret_problem, SMV_DENIED, 0, NULL,
                                    "your uid is %u, which the kernel reports for all users without "
                                    "a uid in the daemon's user namespace; connect as a user that "

@@ -205,6 +205,13 @@ static struct quota_conf quota_conf(const struct edge *edge)
         };
 }
 
+static void set_stopping(struct edge *edge)
+{
+        snprintf(edge->stopping, sizeof(edge->stopping),
+                 "the daemon is stopping (%u s at most; drain_timeout_ms)",
+                 (edge->conf.config->drain_timeout_ms + 999) / 1000);
+}
+
 void edge_reload(struct edge *edge)
 {
         struct quota_conf quota;
@@ -216,6 +223,7 @@ void edge_reload(struct edge *edge)
         if (edge->subuid && quota_remap(edge->quota))
                 log_warn("accounts_unchanged error=%s", strerror(ENOMEM));
         admission_reload(edge->admission, edge->conf.config->max_tokens);
+        set_stopping(edge);
 }
 
 static int begin_quota(struct edge *edge)
@@ -266,9 +274,7 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         edge->uid = (uint64_t)geteuid();
         edge->overflow_uid = sys_overflow_uid();
         edge->loop = conf->loop;
-        snprintf(edge->stopping, sizeof(edge->stopping),
-                 "the daemon is stopping (%u s at most; drain_timeout_ms)",
-                 conf->config->drain_timeout_ms / 1000);
+        set_stopping(edge);
         edge->late = edge->stopping;
         edge->alone = conf->config->fd >= 0;
         list_init(&edge->peers);

@@ -84,10 +84,14 @@ static int make_conversation(struct encode_job *encode, struct arena *arena,
                              struct conversation *ret_about)
 {
         const struct wire_chat *chat = &encode->chat;
-        int r;
+        uint64_t nonce = 0;
+        int r = encode->continues ? sys_random(&nonce, sizeof(nonce)) : 0;
 
+        if (r)
+                return error_raise(r);
         *ret_about = (struct conversation){ .add_generation_prompt = chat->add_generation_prompt,
                                             .continues = encode->continues,
+                                            .nonce = nonce,
                                             .bytes = values_bytes(chat),
                                             .cancelled = job_cancelled,
                                             .arg = &encode->job };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -167,7 +168,9 @@ static int holder_of(int fd)
 {
         char text[PID_BYTES + 1] = { 0 };
 
-        return sys_pread(fd, text, PID_BYTES, 0) > 0 ? atoi(text) : 0;
+        long pid = sys_pread(fd, text, PID_BYTES, 0) > 0 ? strtol(text, NULL, 10) : 0;
+
+        return pid > 0 && pid < INT_MAX ? (int)pid : 0;
 }
 
 /* Between the winner's flock and its write, one may read the pid of the earlier daemon. */
@@ -183,17 +186,34 @@ static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
 }
 
 /*
- * Asks the holder to stop, and waits until it has ended or `deadline_ns` has passed.  The number
- * may be of a process that has just ended, and be in use again; so the lock is tried once more when
- * we have a descriptor of the process.  Returns 0 if the lock is ours.
+ * The process that listens at the path, as the kernel knows it; 0: none listens there yet, or it is
+ * not to be signalled.  The number in the lock file proves nothing: the file may be another
+ * user's, and the number may be of another namespace.
+ */
+static int listening_process(const struct listener *listener)
+{
+        int fd = sys_socket_unix();
+        uint32_t uid, gid;
+        int32_t pid = 0;
+
+        if (fd >= 0 && !sys_connect_unix(fd, listener->path))
+                (void)sys_peer_cred(fd, &uid, &gid, &pid);
+        sys_close(fd);
+        return pid > 1 ? pid : 0;
+}
+
+/*
+ * Asks the daemon that has the lock to stop, and waits until it has ended or `deadline_ns` has
+ * passed.  The number may be of a process that has just ended, and be in use again; so the listening
+ * process is asked for once more when we have a descriptor of it.  Returns 0 if the lock is ours.
  */
 static int replace_holder(struct listener *listener, int fd, uint64_t deadline_ns, char *why,
                           size_t why_bytes)
 {
-        int pid = holder_of(fd), process = pid > 0 ? sys_process(pid) : -ESRCH;
+        int pid = listening_process(listener), process = pid ? sys_process(pid) : -ESRCH;
         int r = sys_flock(fd);
 
-        if (r == -EWOULDBLOCK && process >= 0 && holder_of(fd) == pid) {
+        if (r == -EWOULDBLOCK && process >= 0 && listening_process(listener) == pid) {
                 log_info("replacing pid=%d wait_ms=%u", pid, listener->replace_ms);
                 r = sys_process_signal(process, SIGTERM);
                 if (r < 0)
@@ -224,7 +244,7 @@ static int lock(struct listener *listener, int fd, char *why, size_t why_bytes)
                 r = replace_holder(listener, fd, deadline_ns, why, why_bytes);
                 if (r != -EWOULDBLOCK || sys_clock_ns() >= deadline_ns)
                         return r;
-                sys_sleep_ns(HOLDER_PAUSE_NS); /* it has not written its number yet */
+                sys_sleep_ns(HOLDER_PAUSE_NS); /* it does not listen yet */
         }
 }
 

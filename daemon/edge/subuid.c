@@ -74,6 +74,11 @@ static bool read_number(const char *text, uint32_t *ret_number)
         return !*text;
 }
 
+static bool is_privileged(const struct subuid *subuid, uint32_t uid)
+{
+        return !uid || uid == subuid->owner;
+}
+
 /* 0; 1: the line gives no range; or a negative errno. */
 static int read_range(const struct subuid *subuid, char *line, struct range *ret_range)
 {
@@ -91,9 +96,13 @@ static int read_range(const struct subuid *subuid, char *line, struct range *ret
                 r = sys_user(parts[0], &ret_range->account);
         if (r)
                 return r == -ENOENT ? 1 : error_raise(r);
-        if (!ret_range->account || ret_range->account == subuid->owner)
-                ret_range->account = ret_range->first;
-        return 0;
+        if (!is_privileged(subuid, ret_range->account))
+                return 0;
+        /* Its account is the first uid in the range that is neither root's nor the owner's. */
+        ret_range->account = ret_range->first;
+        while (is_privileged(subuid, ret_range->account))
+                ret_range->account++;
+        return ret_range->account - ret_range->first < ret_range->count ? 0 : 1;
 }
 
 /* `text` has as many lines as `ranges` has room for. */
@@ -129,7 +138,7 @@ static int read_file(const char *path, char **ret_text)
 
         if (!text)
                 return error_raise(-ENOMEM);
-        fd = sys_open(path, O_RDONLY, 0);
+        fd = sys_open(path, O_RDONLY | O_NONBLOCK, 0);
         if (fd == -ENOENT)
                 n = 0;
         else if (fd < 0)

@@ -151,7 +151,7 @@ static int read_file(struct config *config, const char *path, char *why, size_t 
         char *text = NULL;
         int fd, r;
 
-        fd = r = sys_open(path, O_RDONLY, 0);
+        fd = r = sys_open(path, O_RDONLY | O_NONBLOCK, 0); /* it may be a FIFO */
         if (fd >= 0) {
                 r = read_whole(fd, &text, &bytes);
                 sys_close(fd);
@@ -246,7 +246,7 @@ static bool has_file(const char *folder, const char *inside, char *path, size_t 
         count = snprintf(path, bytes, "%s%s/samovar/samovar.conf", folder, inside);
         if (count < 0 || (size_t)count >= bytes)
                 return false;
-        fd = sys_open(path, O_RDONLY, 0);
+        fd = sys_open(path, O_RDONLY | O_NONBLOCK, 0);
         if (fd >= 0)
                 sys_close(fd);
         return fd != -ENOENT && fd != -ENOTDIR;

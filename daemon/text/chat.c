@@ -2,14 +2,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/base/error.h"
 
-#define NAMES  6u /* how many variables we set ourselves, at most */
-#define ABSENT "this model has no chat template"
+#define ANSWER_BYTES 64u
+#define NAMES        6u /* how many variables we set ourselves, at most */
+#define ABSENT       "this model has no chat template"
 
 struct chat {
         struct template *plain, *tools;
@@ -200,11 +202,13 @@ static int vouch_for_roles(struct arena *arena, struct value messages, struct va
 /* ---- a turn ---- */
 
 /*
- * A turn is rendered behind a short conversation whose answer is this text.  The turn is the text
- * that the template writes behind it.  The client's messages come later, so the first place is
- * right, whatever they contain.
+ * A turn is rendered behind a short conversation with this answer.  The turn is the text that the
+ * template writes behind it.  The answer has a random number, so no text of the client has it.
  */
-#define EARLIER_ANSWER "samovar: an earlier answer"
+static void make_answer(uint64_t nonce, char ret_answer[ANSWER_BYTES])
+{
+        snprintf(ret_answer, ANSWER_BYTES, "samovar: an earlier answer, %016" PRIx64, nonce);
+}
 
 static int add_message(struct arena *arena, struct value *list, const char *role,
                        const char *content)
@@ -226,34 +230,39 @@ static int add_message(struct arena *arena, struct value *list, const char *role
 }
 
 /* The same messages behind a question and the earlier answer. */
-static int put_behind_answer(struct arena *arena, struct value messages, struct value *ret_messages)
+static int put_behind_answer(struct arena *arena, uint64_t nonce, struct value messages,
+                             struct value *ret_messages)
 {
+        char answer[ANSWER_BYTES];
         const struct list *turn = messages.kind == VALUE_LIST ? messages.list : NULL;
         int r = value_list(arena, 2 + (turn ? turn->count : 0), ret_messages);
 
+        make_answer(nonce, answer);
         if (!r)
                 r = add_message(arena, ret_messages, "user", "a question");
         if (!r)
-                r = add_message(arena, ret_messages, "assistant", EARLIER_ANSWER);
+                r = add_message(arena, ret_messages, "assistant", answer);
         for (uint32_t i = 0; !r && turn && i < turn->count; i++)
                 r = value_list_add(ret_messages, turn->items[i]);
         return error_pass(r);
 }
 
 /* Takes away everything up to the end of the earlier answer. */
-static int cut_turn(struct rendered *rendered, char *why, size_t why_bytes)
+static int cut_turn(struct rendered *rendered, uint64_t nonce, char *why, size_t why_bytes)
 {
-        const char *answer =
-                memmem(rendered->text, rendered->bytes, EARLIER_ANSWER, strlen(EARLIER_ANSWER));
+        char wanted[ANSWER_BYTES];
+        const char *answer;
         size_t drop, left;
 
+        make_answer(nonce, wanted);
+        answer = memmem(rendered->text, rendered->bytes, wanted, strlen(wanted));
         if (!answer) {
                 snprintf(why, why_bytes,
                          "this model's chat template does not show earlier answers, so it cannot "
                          "render a turn alone; give all messages, or append text");
                 return error_raise(-EINVAL);
         }
-        drop = left = (size_t)(answer - rendered->text) + strlen(EARLIER_ANSWER);
+        drop = left = (size_t)(answer - rendered->text) + strlen(wanted);
         for (size_t i = 0; left; i++) {
                 struct rendered_span *span = &rendered->spans[i];
                 size_t part = span->bytes < left ? span->bytes : left;
@@ -276,7 +285,7 @@ static int make_globals(const struct chat *chat, struct arena *arena,
         if (!r)
                 r = vouch_for_roles(arena, about->messages, &messages);
         if (!r && about->continues)
-                r = put_behind_answer(arena, messages, &messages);
+                r = put_behind_answer(arena, about->nonce, messages, &messages);
         if (!r)
                 r = set(arena, ret_globals, "messages", messages);
         if (!r)
@@ -318,7 +327,7 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
         }
         r = template_render(template, globals, &limits, now, ret_rendered, why, why_bytes);
         if (!r && about->continues) {
-                r = cut_turn(ret_rendered, why, why_bytes);
+                r = cut_turn(ret_rendered, about->nonce, why, why_bytes);
                 if (r)
                         rendered_free(ret_rendered);
         }

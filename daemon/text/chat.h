@@ -56,6 +56,7 @@ struct conversation {
          * behind that answer is made: how the template ends an answer, and the new messages.
          */
         bool continues;
+        uint64_t nonce;               /* if it continues: a random number */
         size_t bytes;                 /* length of everything that the client sent */
         bool (*cancelled)(void *arg); /* as in struct template_limits */
         void *arg;
