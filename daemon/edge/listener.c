@@ -204,8 +204,9 @@ static int listening_process(const struct listener *listener)
 
 /*
  * Asks the daemon that has the lock to stop, and waits until it has ended or `deadline_ns` has
- * passed.  The number may be of a process that has just ended, and be in use again; so the listening
- * process is asked for once more when we have a descriptor of it.  Returns 0 if the lock is ours.
+ * passed.  The number may be of a process that has just ended, and be in use again.  So the kernel
+ * is asked for the listening process once more when we have a descriptor of it.  Returns 0 if the
+ * lock is ours.
  */
 static int replace_holder(struct listener *listener, int fd, uint64_t deadline_ns, char *why,
                           size_t why_bytes)
