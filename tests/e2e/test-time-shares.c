@@ -13,9 +13,7 @@
 #define ALICE 65533u
 #define BOB   65531u
 
-/* ms: many times the difference that the classes of users make */
-#define WARM_UP 2000u
-#define SAMPLE  5000u
+#define SAMPLE_MS 5000u /* many times the difference that the classes of users make */
 
 /* Each flood alone would take all slots. */
 #define FEW_SLOTS                                                                                  \
@@ -65,6 +63,19 @@ static void wait_until_full(struct raw_client *client)
         }
 }
 
+/* The owner's turn comes when the others have had as much more as their class is worth. */
+static void wait_for_tokens(const struct other_user *owner)
+{
+        uint64_t end = now_ms() + TIMEOUT_MS;
+        uint32_t tokens = 0;
+
+        while (tokens < 100) {
+                assert_true(now_ms() < end);
+                sleep_ms(50);
+                tokens += count_tokens(owner, SMV_PRIORITY_BACKGROUND);
+        }
+}
+
 static void floods_of_interactive_requests_leave_the_owner_its_share(void **state)
 {
         struct daemon_fixture *fixture = open_to_all(state);
@@ -86,11 +97,10 @@ static void floods_of_interactive_requests_leave_the_owner_its_share(void **stat
         /* With as much to ask for as the others it gets as much. */
         owner = other_user_start(fixture, geteuid(), 0);
         flood(&owner, SMV_PRIORITY_BACKGROUND);
-        sleep_ms(WARM_UP);
-        count_tokens(&owner, SMV_PRIORITY_BACKGROUND);
+        wait_for_tokens(&owner);
         count_tokens(&alice, SMV_PRIORITY_INTERACTIVE);
         count_tokens(&bob, SMV_PRIORITY_INTERACTIVE);
-        sleep_ms(SAMPLE);
+        sleep_ms(SAMPLE_MS);
         own = count_tokens(&owner, SMV_PRIORITY_BACKGROUND);
         hers = count_tokens(&alice, SMV_PRIORITY_INTERACTIVE);
         his = count_tokens(&bob, SMV_PRIORITY_INTERACTIVE);
