@@ -468,6 +468,12 @@ bool fixture_logged(const struct daemon_fixture *fixture, const char *words)
         return said;
 }
 
+void fixture_clear_log(const struct daemon_fixture *fixture)
+{
+        if (truncate(fixture->log, 0) && errno != ENOENT)
+                fail_msg("%s: %s", fixture->log, strerror(errno));
+}
+
 int fixture_await_exit(struct daemon_fixture *fixture)
 {
         int status;

@@ -64,6 +64,8 @@ void fixture_stop(struct daemon_fixture *fixture);
 int fixture_await_exit(struct daemon_fixture *fixture);
 /* True if the daemon's log contains `words`. */
 bool fixture_logged(const struct daemon_fixture *fixture, const char *words);
+/* Empties the log, so that words of an earlier daemon are not found; there may be none yet. */
+void fixture_clear_log(const struct daemon_fixture *fixture);
 /* Returns the whole file, NUL-ended; the caller frees it. */
 char *file_text(const char *path);
 

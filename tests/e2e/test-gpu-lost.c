@@ -84,7 +84,7 @@ static void a_gpu_lost_at_any_moment_of_the_start_ends_the_daemon_with_75(void *
 
                 snprintf(operations, sizeof(operations), "%u", n);
                 setenv("SMV_DEVICE_LOSE", operations, 1);
-                truncate(fixture->log, 0);
+                fixture_clear_log(fixture);
                 fixture->pid = fixture_spawn(fixture, flags, -1);
                 status = fixture_await_exit(fixture);
                 assert_true(!status || status == EX_TEMPFAIL);
@@ -170,7 +170,7 @@ static void a_gpu_lost_while_loading_ends_each_waiting_stream(void **state)
 
 static void begin(struct daemon_fixture *fixture)
 {
-        truncate(fixture->log, 0);
+        fixture_clear_log(fixture);
         unlink(lost_file);
         START_DAEMON(fixture, "--max-seqs", "4", "--step-tokens", "32", "--kv-bytes", "2M");
 }

@@ -1,5 +1,4 @@
 /* How a daemon starts, what it refuses to start with, and how it ends while clients are served. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,8 +26,7 @@ static void assert_refuses(struct daemon_fixture *fixture, const char *const *fl
         char *log;
         int status;
 
-        if (truncate(fixture->log, 0) && errno != ENOENT)
-                fail_msg("%s", strerror(errno));
+        fixture_clear_log(fixture);
         status = await_process(fixture_spawn(fixture, flags, -1));
         log = file_text(fixture->log);
         if (status != 1 || !strstr(log, words) || !strstr(log, more))
@@ -321,8 +319,7 @@ static void a_second_sigterm_or_no_drain_time_ends_every_stream(void **state)
                 struct raw_client *client;
                 uint32_t ids[STREAMS];
 
-                if (truncate(fixture->log, 0) && errno != ENOENT)
-                        fail_msg("%s", strerror(errno));
+                fixture_clear_log(fixture);
                 START_ENDLESS_DAEMON(fixture, "--threads", "1", "--max-seqs", "4",
                                      "--drain-timeout-ms", second ? "3600000" : "0");
                 client = raw_client_greet(fixture);
