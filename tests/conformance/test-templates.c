@@ -162,7 +162,7 @@ static char *rendered_as(const struct chat *chat, const char *json, bool continu
                                       .bytes = 1u << 16 };
         struct rendered rendered = { 0 };
         struct arena *arena;
-        char why[512];
+        char why[512], *text = NULL;
         int r;
 
         assert_int_equal(arena_new(4u << 20, &arena), 0);
@@ -171,7 +171,10 @@ static char *rendered_as(const struct chat *chat, const char *json, bool continu
         arena_free(arena);
         if (r)
                 print_message("#   %s\n", why);
-        return r ? NULL : rendered.text; /* its spans leak, and the process ends soon */
+        else
+                text = strdup(rendered.text);
+        rendered_free(&rendered);
+        return text;
 }
 
 static bool is_turn_as_in_whole(struct value template)
