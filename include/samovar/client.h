@@ -15,14 +15,20 @@
  * A client is one connection.  It makes no threads, installs no signal handler,
  * allocates nothing per token and may be used from one thread at a time.  If the
  * daemon dies, the program loses only its streams.  Each of them still ends with
- * one END event (reason ERROR, code SMV_LOST), and no call hangs.
+ * one END event (reason ERROR, code SMV_LOST), and no call hangs.  A call that
+ * sends a request waits for the answer as long as the daemon lives.
  *
  * Functions return 0 or a positive count on success.  They return -EREMOTEIO if
  * the daemon refused the request: smv_error() then has its code, field and
  * message.  They return another negative errno for any other failure.  Structs
  * begin with their size, so that a program compiled against an older header keeps
  * working; fill the size with SMV_SIZE.  All memory that an event or an answer
- * points at is valid until the next call on the client.
+ * points at is valid until the next call on the client.  A call that fails leaves
+ * what its ret_ arguments point at as it was.
+ *
+ * What you give is read during the call, and may be freed afterwards.  A pointer
+ * may be NULL only where this file says so.  A client may move from one thread to
+ * another between calls, but a child of fork(2) must not use it.
  *
  * The number of bytes of a text that you give may be 0 everywhere: then the text
  * ends at its NUL.  So an empty text must be "", and not a buffer without a NUL.
@@ -269,17 +275,18 @@ struct smv_event {
 
 struct smv_problem {
         size_t size;        /* set by the caller */
-        enum smv_code code; /* OK: the failure is not a refusal by the daemon */
-        const char *name;   /* "too_long" */
+        enum smv_code code; /* LOST: the daemon is gone; OK: the library refused the call */
+        const char *name;   /* "too_long"; "" if there is no code */
         const char *field;  /* the field that the refusal is about; "" if there is none */
         const char *message;
-        /* The daemon expects that the same call can succeed after this time; 0: it did not say. */
+        /* The daemon expects that the same call can succeed then; 0: it did not say. */
         uint32_t retry_ms;
 };
 
 /*
  * Connects to the daemon.  `options` may be NULL: all defaults.  If the daemon has no connection
  * free, or lets this user connect only later, the call waits and tries again until its timeout.
+ * If the daemon refuses the connection, the call returns -ENOTCONN, and `message` has the reason.
  */
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
 
@@ -355,7 +362,8 @@ int smv_cancel(struct smv_client *client, uint32_t stream);
  * END.
  *
  * So a program can continue after a crash.  It has to save the resume id and, together with the
- * text that it saves, the sequence of the last event.  When it has the whole stream it should call
+ * text that it saves, the sequence of the next record: that of the last event + 1, and 0 before the
+ * first event.  When it has the whole stream it should call
  * smv_drop(), because the daemon limits how many such streams a user may have.  Events of these
  * streams come through the socket, even if the connection has a ring for its other streams.
  */
@@ -507,7 +515,8 @@ int smv_status(struct smv_client *client, const char **ret_json);
 
 /*
  * The streams and handles of this user as one JSON object, NUL-terminated; for root and the user of
- * the daemon, those of all users.  Each has a number, which names it to smv_end().
+ * the daemon, those of all users.  Each has a number, which names it to smv_end(): for a resumable
+ * stream its resume id, for a handle its id.  docs/reference/protocol.md has the keys.
  */
 int smv_list(struct smv_client *client, const char **ret_json);
 /*
