@@ -213,6 +213,8 @@ static int refuse_flag(const struct cli *cli, const char *given, size_t bytes)
         const char *taker = cli->name ? cli->name : "samovar", *meant = NULL;
         uint32_t best = DISTANCE_NONE;
 
+        if (distance_is_hint(given, bytes, "--help", &best))
+                meant = "--help"; /* all take it, and it is no row */
         for (size_t i = 0; i < LENGTH(flags); i++) {
                 if (!(flags[i].commands & takers))
                         continue;

@@ -40,10 +40,11 @@ static int take_fork(struct smv_client *client, const struct smv_fork *options,
                 return client_fail(client, r, "struct smv_fork has %s",
                                    r == -EINVAL ? "no size"
                                                 : "fields that this library does not know");
-        if (ret_options->count && ret_options->count <= SMV_FORKS_MAX)
-                return 0;
-        return client_fail(client, -EINVAL, "count is %u; it may be from 1 to %u",
-                           ret_options->count, SMV_FORKS_MAX);
+        if (!ret_options->count || ret_options->count > SMV_FORKS_MAX)
+                return client_fail(client, -EINVAL, "count is %u; it may be from 1 to %u",
+                                   ret_options->count, SMV_FORKS_MAX);
+        r = client_check_priority(client, ret_options->priority);
+        return r ? r : client_check_set(client, ret_options->set);
 }
 
 int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,

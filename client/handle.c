@@ -162,12 +162,10 @@ int smv_handle_pin(struct smv_client *client, uint64_t handle, uint32_t ms,
         struct codec_writer writer;
         struct codec_frame frame;
         uint32_t id;
-        int r;
+        int r = client_check_priority(client, priority);
 
-        if ((unsigned)priority > SMV_PRIORITY_BACKGROUND)
-                return client_fail(client, -EINVAL, "priority is %u; it may be 0 to %u",
-                                   (unsigned)priority, (unsigned)SMV_PRIORITY_BACKGROUND);
-        r = client_begin(client);
+        if (!r)
+                r = client_begin(client);
         if (!r)
                 r = client_streams_begin(client, &writer, "pin", 1, &id);
         if (r)

@@ -10,11 +10,31 @@ void client_put_model(struct codec_writer *writer, const char *model)
                 codec_put_text(writer, "model", model, strlen(model));
 }
 
-/* NULL, or why the conversation cannot be sent. */
-static const char *check_conversation(const struct smv_generate *o)
+int client_check_priority(struct smv_client *client, enum smv_priority priority)
+{
+        if ((unsigned)priority <= SMV_PRIORITY_BACKGROUND)
+                return 0;
+        return client_fail(client, -EINVAL, "priority is %u; it may be 0 to %u", (unsigned)priority,
+                           (unsigned)SMV_PRIORITY_BACKGROUND);
+}
+
+int client_check_set(struct smv_client *client, unsigned set)
+{
+        const unsigned known = 2 * SMV_SET_PRIORITY - 1;
+
+        if (!(set & ~known))
+                return 0;
+        return client_fail(client, -EINVAL, "set has the bits 0x%x, which this library has not",
+                           set & ~known);
+}
+
+/* NULL, or why the texts cannot be sent. */
+static const char *check_texts(const struct smv_generate *o)
 {
         if (o->messages && o->packed_messages.bytes)
                 return "messages are given twice, once packed";
+        if (o->stop_count && !o->stops)
+                return "stop_count is given without stops";
         for (size_t i = 0; i < o->message_count; i++)
                 if (!o->messages || !o->messages[i].role || !o->messages[i].content)
                         return "a message lacks its role or its content";
@@ -84,6 +104,9 @@ int client_begin_generate(struct smv_client *client, const struct smv_generate *
                 return client_fail(client, r, "struct smv_generate has %s",
                                    r == -EINVAL ? "no size"
                                                 : "fields that this library does not know");
-        wrong = check_conversation(ret_options);
-        return wrong ? client_fail(client, -EINVAL, "%s", wrong) : 0;
+        wrong = check_texts(ret_options);
+        if (wrong)
+                return client_fail(client, -EINVAL, "%s", wrong);
+        r = client_check_priority(client, ret_options->priority);
+        return r ? r : client_check_set(client, ret_options->set);
 }

@@ -11,6 +11,13 @@
 int client_begin_generate(struct smv_client *client, const struct smv_generate *options,
                           struct smv_generate *ret_options);
 
+/*
+ * Is this a priority?  Are these bits of enum smv_set?  0, or -EINVAL.  A program of a newer header
+ * may ask for one that this library does not know.
+ */
+int client_check_priority(struct smv_client *client, enum smv_priority priority);
+int client_check_set(struct smv_client *client, unsigned set);
+
 /* Puts the sampling options that are set; puts the priority. */
 void client_put_sampling(struct codec_writer *writer, const struct smv_generate *o);
 void client_put_priority(struct codec_writer *writer, enum smv_priority priority);

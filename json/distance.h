@@ -10,7 +10,7 @@
 
 #define DISTANCE_NONE UINT32_MAX
 
-/* The letters to insert, delete or change to get from a to b; - counts as _. */
+/* The letters to insert, delete, change or swap to get from a to b; - counts as _. */
 uint32_t distance(const char *a, size_t a_bytes, const char *b);
 
 /*

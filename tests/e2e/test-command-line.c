@@ -59,6 +59,7 @@ static void a_mistyped_word_gets_a_hint(void **state)
         EXPECT_REFUSED(fixture, "there is no command stauts; is status meant?", "stauts");
         EXPECT_REFUSED(fixture, "there is no command detoken; is detokenize meant?", "detoken");
         EXPECT_REFUSED(fixture, "ask has no flag --tmep; is --temp meant?", "ask", "--tmep", "1");
+        EXPECT_REFUSED(fixture, "ask has no flag --hlep; is --help meant?", "ask", "--hlep");
         EXPECT_REFUSED(fixture, "ask has no flag --max; is --max-tokens meant?", "ask", "--max");
         EXPECT_REFUSED(fixture, "ask has no flag --frobnicate; see samovar ask --help", "ask",
                        "--frobnicate");

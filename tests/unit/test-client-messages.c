@@ -70,6 +70,38 @@ static void sends_packed_values_unchanged(void **state)
         close_wire(&w);
 }
 
+static void refuses_options_that_it_does_not_know(void **state)
+{
+        const struct smv_message message = { "user", "Tea?" };
+        struct smv_generate g = { SMV_SIZE(smv_generate), .messages = &message,
+                                  .message_count = 1 };
+        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1, .set = SMV_SET_PRIORITY << 1 };
+        uint8_t sent[64];
+        struct wire w;
+        uint32_t stream;
+
+        (void)state;
+        begin();
+        open_quietly(&w);
+        g.stop_count = 1;
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
+        assert_string_equal(problem(w.client).message, "stop_count is given without stops");
+        g.stop_count = 0;
+        g.priority = (enum smv_priority)(SMV_PRIORITY_BACKGROUND + 1);
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
+        assert_string_equal(problem(w.client).message, "priority is 3; it may be 0 to 2");
+        g.priority = SMV_PRIORITY_NORMAL;
+        g.set = SMV_SET_PRIORITY << 1;
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
+        assert_string_equal(problem(w.client).message,
+                            "set has the bits 0x80, which this library has not");
+        assert_int_equal(smv_fork(w.client, 0, &f, &stream), -EINVAL);
+        assert_string_equal(problem(w.client).message,
+                            "set has the bits 0x80, which this library has not");
+        assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
+        close_wire(&w);
+}
+
 /* It would break the frame around it, and with it the connection. */
 static void does_not_send_an_invalid_packed_value(void **state)
 {
@@ -155,6 +187,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(sends_messages_instead_of_a_prompt),
                 cmocka_unit_test(sends_packed_values_unchanged),
+                cmocka_unit_test(refuses_options_that_it_does_not_know),
                 cmocka_unit_test(does_not_send_an_invalid_packed_value),
                 cmocka_unit_test(smv_template_returns_text_and_on_request_ids),
         };
