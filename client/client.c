@@ -33,15 +33,21 @@ static int refuse_uid(struct smv_client *client, const char *path, int64_t uid)
 static int refuse_access(struct smv_client *client, const char *path)
 {
         struct stat file;
-        char group[48] = "";
+        char owner[32] = "", group[48] = "";
+        bool shared;
 
         if (stat(path, &file))
                 return client_fail(client, -EACCES, "%s: %s", path, strerror(EACCES));
-        if (file.st_mode & S_IWGRP)
+        shared = file.st_mode & S_IWGRP;
+        if (file.st_uid)
+                snprintf(owner, sizeof(owner), "%s user %u", shared ? "," : " and",
+                         (unsigned)file.st_uid);
+        if (shared)
                 snprintf(group, sizeof(group), " and members of the group %u",
                          (unsigned)file.st_gid);
-        return client_fail(client, -EACCES, "%s: %s: only root, user %u%s may connect", path,
-                           strerror(EACCES), (unsigned)file.st_uid, group);
+        return client_fail(client, -EACCES, "%s: %s: only root%s%s may connect%s", path,
+                           strerror(EACCES), owner, group,
+                           shared ? "; ask root to add you to it" : "");
 }
 
 /* No daemon is at any of the paths.  The message names all of them. */

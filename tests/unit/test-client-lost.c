@@ -445,6 +445,63 @@ static void refuses_a_daemon_of_another_user_unless_allowed(void **state)
         rmdir(dir);
 }
 
+static void expect_access_refused(const struct smv_connect *options, const char *why,
+                                  const char *words)
+{
+        struct smv_client *client;
+        pid_t pid = fork();
+        int status;
+
+        if (!pid) {
+                if (setgid(65533) || setuid(65533))
+                        _exit(2);
+                _exit(smv_connect(options, &client) != -EACCES || !strstr(why, words));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+/* Must run as root, so that another user can be refused. */
+static void says_which_users_may_connect(void **state)
+{
+        static const struct {
+                mode_t mode;
+                uid_t owner;
+                const char *words;
+        } sockets[] = {
+                { 0600, 0, ": only root may connect" },
+                { 0600, 1234, ": only root and user 1234 may connect" },
+                { 0660, 0,
+                  ": only root and members of the group 4321 may connect; ask root to add you to "
+                  "it" },
+                { 0660, 1234, ": only root, user 1234 and members of the group 4321 may connect;" },
+        };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char dir[] = "/tmp/samovar-test-XXXXXX", why[256] = "";
+        const struct smv_connect o = { SMV_SIZE(smv_connect), .socket = address.sun_path,
+                                       .message = why, .message_bytes = sizeof(why) };
+        int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+        (void)state;
+        if (geteuid()) {
+                print_message("skipped: only root can be two users\n");
+                skip();
+        }
+        assert_non_null(mkdtemp(dir));
+        assert_int_equal(chmod(dir, 0755), 0);
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", dir);
+        assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(listener, 4), 0);
+        for (size_t i = 0; i < sizeof(sockets) / sizeof(*sockets); i++) {
+                assert_int_equal(chown(address.sun_path, sockets[i].owner, 4321), 0);
+                assert_int_equal(chmod(address.sun_path, sockets[i].mode), 0);
+                expect_access_refused(&o, why, sockets[i].words);
+        }
+        close(listener);
+        unlink(address.sun_path);
+        rmdir(dir);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -462,6 +519,7 @@ int main(void)
                 cmocka_unit_test(a_reply_without_its_field_fails_only_that_call),
                 cmocka_unit_test(ends_every_stream_once_for_any_received_bytes),
                 cmocka_unit_test(refuses_a_daemon_of_another_user_unless_allowed),
+                cmocka_unit_test(says_which_users_may_connect),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
