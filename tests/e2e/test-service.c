@@ -479,44 +479,6 @@ static void replace_starts_at_once_where_no_daemon_is(void **state)
         fixture_stop(fixture);
 }
 
-/* ---- memory ---- */
-
-static uint64_t resident_bytes(pid_t pid)
-{
-        char path[64], *text, *at;
-        uint64_t bytes = 0;
-
-        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-        text = file_text(path);
-        at = strstr(text, "VmRSS:");
-        if (at)
-                bytes = strtoull(at + 6, NULL, 10) << 10;
-        free(text);
-        return bytes;
-}
-
-/* A private daemon answers one request; most of its pool is never needed. */
-static void a_private_daemon_leaves_the_pool_that_it_does_not_use(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-        struct raw_client *client;
-        int pair[2];
-
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-        fixture->pid = fixture_spawn(fixture,
-                                     (const char *const[]){ "--model",
-                                                            make_quick_model(fixture, CONTEXT_LONG),
-                                                            "--kv-bytes", "2G", "--fd", "3", NULL },
-                                     pair[1]);
-        close(pair[1]);
-        client = raw_client_adopt(pair[0]);
-        assert_true(raw_client_hello(client, raw_client_transport())->ok);
-        raw_client_complete(client, &longest);
-        assert_in_range(resident_bytes(fixture->pid), 1 << 20, UINT64_C(1) << 30);
-        raw_client_close(client);
-        assert_int_equal(fixture_await_exit(fixture), 0);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -531,7 +493,6 @@ int main(void)
                 DAEMON_TEST(a_log_that_may_not_grow_leaves_the_daemon_serving),
                 DAEMON_TEST(replace_waits_until_the_other_daemon_has_drained),
                 DAEMON_TEST(replace_starts_at_once_where_no_daemon_is),
-                DAEMON_TEST(a_private_daemon_leaves_the_pool_that_it_does_not_use),
         };
 
         require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL",
