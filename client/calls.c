@@ -1,4 +1,4 @@
-/* Requests with one reply and no stream: tokenize, detokenize, template, status. */
+/* Requests with one reply and no stream: tokenize, detokenize, template, status, list, end. */
 #include <string.h>
 
 #include "client/options.h"

@@ -167,7 +167,6 @@ static int make_directory(const struct listener *listener, char *why, size_t why
 static int holder_of(int fd)
 {
         char text[PID_BYTES + 1] = { 0 };
-
         long pid = sys_pread(fd, text, PID_BYTES, 0) > 0 ? strtol(text, NULL, 10) : 0;
 
         return pid > 0 && pid < INT_MAX ? (int)pid : 0;

@@ -157,7 +157,8 @@ static int read_file(struct config *config, const char *path, char *why, size_t 
                 sys_close(fd);
         }
         if (r < 0) {
-                snprintf(why, why_bytes, "%s: %s", path, strerror(-r));
+                snprintf(why, why_bytes, "%s: %s", path,
+                         r == -EINVAL ? "it is not a regular file" : strerror(-r));
                 return error_pass(r);
         }
         r = parse(config, path, text, bytes, why, why_bytes);

@@ -430,6 +430,27 @@ static void a_log_that_may_not_grow_leaves_the_daemon_serving(void **state)
 
 /* ---- replacing ---- */
 
+static pid_t start_replacing(struct daemon_fixture *fixture)
+{
+        return fixture_spawn(fixture,
+                             (const char *const[]){ "--config", "none", "--threads", "1", "--model",
+                                                    env_path("TOY_MODEL"), "--socket",
+                                                    fixture->socket, "--replace",
+                                                    "--drain-timeout-ms", "120000", NULL },
+                             -1);
+}
+
+static void await_listening(const struct daemon_fixture *fixture)
+{
+        int fd;
+
+        while ((fd = fixture_connect(fixture)) < 0) {
+                assert_int_equal(waitpid(fixture->pid, NULL, WNOHANG), 0);
+                sleep_ms(5);
+        }
+        close(fd);
+}
+
 /* The old daemon drains: its stream is read to the end.  Then the new one serves at its socket. */
 static void replace_waits_until_the_other_daemon_has_drained(void **state)
 {
@@ -437,7 +458,6 @@ static void replace_waits_until_the_other_daemon_has_drained(void **state)
         struct raw_client *client;
         pid_t old, new;
         uint32_t id;
-        int fd;
 
         START_QUICK_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "120000",
                            "--ring-bytes", "64K");
@@ -445,12 +465,7 @@ static void replace_waits_until_the_other_daemon_has_drained(void **state)
         client = raw_client_greet(fixture);
         id = raw_client_generate(client, &unread);
         assert_true(raw_client_await_reply(client, id)->ok);
-        new = fixture_spawn(fixture,
-                            (const char *const[]){ "--config", "none", "--threads", "1", "--model",
-                                                   env_path("TOY_MODEL"), "--socket",
-                                                   fixture->socket, "--replace",
-                                                   "--drain-timeout-ms", "120000", NULL },
-                            -1);
+        new = start_replacing(fixture);
         await_log(fixture, "draining");
         assert_int_equal(waitpid(new, NULL, WNOHANG), 0);
         assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_LENGTH);
@@ -458,17 +473,40 @@ static void replace_waits_until_the_other_daemon_has_drained(void **state)
         raw_client_close(client);
         assert_int_equal(await_process(old), 0);
         fixture->pid = new;
-        while ((fd = fixture_connect(fixture)) < 0) {
-                assert_int_equal(waitpid(new, NULL, WNOHANG), 0);
-                sleep_ms(5);
-        }
-        close(fd);
+        await_listening(fixture);
         client = raw_client_greet(fixture);
         raw_client_complete(client, &longest);
         raw_client_close(client);
         kill(fixture->pid, SIGTERM);
         assert_int_equal(fixture_await_exit(fixture), 0);
         assert_no_process_left();
+}
+
+/* The owner of the lock file may write the number of any process into it. */
+static void replace_stops_the_process_that_listens_whatever_the_lock_file_says(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char path[sizeof(fixture->socket) + 8];
+        pid_t old, named = fork();
+        FILE *lock;
+
+        if (!named) {
+                pause();
+                _exit(1);
+        }
+        START_DAEMON(fixture, "--threads", "1");
+        old = fixture->pid;
+        snprintf(path, sizeof(path), "%s.lock", fixture->socket);
+        lock = fopen(path, "r+");
+        assert_true(lock && fprintf(lock, "%-11d\n", (int)named) > 0 && !fclose(lock));
+        fixture->pid = start_replacing(fixture);
+        assert_int_equal(await_process(old), 0);
+        assert_int_equal(waitpid(named, NULL, WNOHANG), 0);
+        kill(named, SIGKILL);
+        waitpid(named, NULL, 0);
+        await_listening(fixture);
+        kill(fixture->pid, SIGTERM);
+        assert_int_equal(fixture_await_exit(fixture), 0);
 }
 
 static void replace_starts_at_once_where_no_daemon_is(void **state)
@@ -492,6 +530,7 @@ int main(void)
                 DAEMON_TEST(a_closed_terminal_leaves_the_daemon_serving),
                 DAEMON_TEST(a_log_that_may_not_grow_leaves_the_daemon_serving),
                 DAEMON_TEST(replace_waits_until_the_other_daemon_has_drained),
+                DAEMON_TEST(replace_stops_the_process_that_listens_whatever_the_lock_file_says),
                 DAEMON_TEST(replace_starts_at_once_where_no_daemon_is),
         };
 

@@ -289,6 +289,23 @@ static void reads_the_config_file_line_by_line(void **state)
         config_deinit(&c);
 }
 
+/* Opening a FIFO without a writer would wait for ever. */
+static void refuses_a_file_that_is_not_regular(void **state)
+{
+        char dir[] = "/tmp/test-config-XXXXXX", path[64], words[128];
+
+        (void)state;
+        assert_non_null(mkdtemp(dir));
+        snprintf(words, sizeof(words), "%s: it is not a regular file", dir);
+        REFUSES(words, "--config", dir);
+        snprintf(path, sizeof(path), "%s/fifo", dir);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        snprintf(words, sizeof(words), "%s: it is not a regular file", path);
+        REFUSES(words, "--config", path);
+        unlink(path);
+        rmdir(dir);
+}
+
 static void flags_override_the_file(void **state)
 {
         char path[] = "/tmp/test-config-XXXXXX";
@@ -509,6 +526,7 @@ int main(void)
                 cmocka_unit_test(socket_mode_is_one_of_three_modes),
                 cmocka_unit_test(refuses_settings_that_contradict_each_other),
                 cmocka_unit_test(reads_the_config_file_line_by_line),
+                cmocka_unit_test(refuses_a_file_that_is_not_regular),
                 cmocka_unit_test(flags_override_the_file),
                 cmocka_unit_test(a_value_in_a_file_may_stand_in_quotes),
                 cmocka_unit_test(refuses_a_text_flag_that_is_given_twice),

@@ -71,6 +71,23 @@ static void a_range_belongs_to_the_user_of_its_line(void **state)
         assert_int_equal(subuid_account(subuid, 300009), 300000);
 }
 
+/* Root may give itself a range of uids that are privileged without it. */
+static void a_range_of_root_is_charged_to_its_first_ordinary_user(void **state)
+{
+        struct subuid *subuid = *state;
+
+        write_ranges("root:0:5\n1000:1000:3\n0:999:1\n");
+        assert_int_equal(subuid_load(subuid), 0);
+        assert_int_equal(subuid_account(subuid, 1), 1);
+        assert_int_equal(subuid_account(subuid, 4), 1);
+        assert_int_equal(subuid_account(subuid, OWNER + 1), OWNER + 1);
+        assert_int_equal(subuid_account(subuid, OWNER + 2), OWNER + 1);
+        assert_int_equal(subuid_account(subuid, 999), 999);
+        /* The kernel does not tell a container's root from root, so neither has privileges. */
+        assert_int_equal(subuid_account(subuid, 0), 1);
+        assert_int_equal(subuid_account(subuid, OWNER), OWNER + 1);
+}
+
 static void skips_lines_that_are_no_ranges(void **state)
 {
         static const char *const bad[] = {
@@ -212,6 +229,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(a_missing_file_has_no_ranges),
                 TEST(a_range_belongs_to_the_user_of_its_line),
+                TEST(a_range_of_root_is_charged_to_its_first_ordinary_user),
                 TEST(skips_lines_that_are_no_ranges),
                 TEST(an_unreadable_file_leaves_the_ranges_as_they_were),
                 TEST(a_container_shares_the_limits_of_its_user),
