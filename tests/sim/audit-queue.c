@@ -100,14 +100,17 @@ uint32_t walk_slots_of(const struct walk *walk, uint32_t uid)
 
 /*
  * A request of the user stood still in its slot when the queue was asked: it was stalled before the
- * plan, and still is without a break.
+ * plan, and still is without a break.  A request that this plan admits was not: it may be stalled
+ * again since, at the same time.
  */
 static bool has_stalled_slot(const struct walk *walk, uint32_t uid)
 {
         each_request(walk->sim, r)
         {
+                const struct walk_spot *spot = walk_spot(walk, r);
+
                 if (r->uid == uid && r->was_stalled && r->core.stalled &&
-                    r->core.stalled_ns == r->was_stalled_ns && walk_spot(walk, r)->in)
+                    r->core.stalled_ns == r->was_stalled_ns && spot->in && !spot->fresh)
                         return true;
         }
         return false;
