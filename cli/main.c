@@ -59,9 +59,13 @@ static int connect_service(struct cli *cli)
 {
         char message[256] = "";
         struct smv_connect options = {
-                SMV_SIZE(smv_connect),   .socket = cli->socket,
-                .message = message,      .message_bytes = sizeof(message),
-                .any_uid = cli->any_uid, .transport = cli->transport,
+                SMV_SIZE(smv_connect),
+                .socket = cli->socket,
+                .message = message,
+                .message_bytes = sizeof(message),
+                .any_uid = cli->any_uid,
+                .transport = cli->transport,
+                .while_stopping = !!(cli->command & (CLI_STATUS | CLI_PS | CLI_CANCEL)),
         };
         int r;
 

@@ -61,6 +61,19 @@ static int refuse_paths(struct smv_client *client, const struct daemon_paths *pa
         return client_fail(client, r, "%s: %s", paths->at[0], strerror(-r));
 }
 
+/* A daemon that stops may have left its socket to the next one, and be at its control socket. */
+static int dial(const struct smv_connect *options, const char *path, uint64_t deadline)
+{
+        char control[DAEMON_PATH_BYTES + sizeof(SMV_CONTROL_SUFFIX)];
+        int fd = -ENOENT;
+
+        if (options->while_stopping) {
+                snprintf(control, sizeof(control), "%s%s", path, SMV_CONTROL_SUFFIX);
+                fd = connection_dial(control, deadline);
+        }
+        return fd >= 0 ? fd : connection_dial(path, deadline);
+}
+
 static int open_connection(struct smv_client *client, const struct smv_connect *options,
                            uint64_t deadline)
 {
@@ -76,7 +89,7 @@ static int open_connection(struct smv_client *client, const struct smv_connect *
         if (!paths.count)
                 return client_fail(client, -ENAMETOOLONG, "the socket's path is too long");
         for (size_t i = 0; i < paths.count; i++) {
-                fd = connection_dial(paths.at[i], deadline);
+                fd = dial(options, paths.at[i], deadline);
                 if (fd >= 0) {
                         connection_init(&client->connection, fd);
                         uid = connection_peer_uid(&client->connection);
@@ -104,6 +117,8 @@ static void put_hello(struct codec_writer *writer, const struct smv_connect *opt
         const char *doorbell = doorbells[options->doorbell];
 
         codec_put_ids(writer, "versions", versions, 2);
+        if (options->while_stopping)
+                codec_put_bool(writer, "while_stopping", true);
         codec_put_text(writer, "transport", transport, strlen(transport));
         if (options->transport == SMV_TRANSPORT_SOCKET)
                 return;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/edge/late.h"
 #include "daemon/edge/peer.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/wire.h"
@@ -65,8 +66,9 @@ static int let_in(struct edge *edge, uint32_t uid, struct wire_problem *ret_prob
 {
         int r;
 
-        if (edge->phase != EDGE_SERVING)
-                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, 0, NULL, "%s", edge->late);
+        /* While the daemon drains, hello says whether the client wants to be let in. */
+        if (edge->phase > EDGE_DRAINING)
+                return late_refuse(edge, 0, ret_problem);
         /* The only client of an own socket was chosen by the process that made the daemon. */
         if (!edge->alone && (uid == edge->overflow_uid || uid == NO_UID))
                 return wire_refuse(ret_problem, SMV_DENIED, 0, NULL,

@@ -116,9 +116,8 @@ struct edge {
         bool alone;              /* a single connection; the daemon ends with it */
         unsigned drains_pending; /* edge_drain() as often, done at the end of the turn */
         int result;
-        /* What late clients are told: that the daemon stops, or how the engine failed. */
-        const char *late;
-        char stopping[80];
+        uint64_t drain_end_ns; /* draining: when the requests that still run are ended */
+        const char *failure;   /* how the engine failed, or NULL */
 };
 
 enum peer_state {

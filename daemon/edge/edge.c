@@ -71,14 +71,17 @@ static void post_stop(struct edge *edge)
 
 static void drain(struct edge *edge)
 {
+        uint64_t drain_ns;
+
         if (edge->phase == EDGE_SERVING) {
                 edge->phase = EDGE_DRAINING;
                 log_info("draining connections=%u requests=%u", edge->peer_count,
                          admission_alive(edge->admission));
                 if (edge->conf.on_drain)
                         edge->conf.on_drain(edge->conf.on_drain_arg);
-                if (loop_timer_set(edge->drain_timer,
-                                   (uint64_t)edge->conf.config->drain_timeout_ms * NS_PER_MS))
+                drain_ns = (uint64_t)edge->conf.config->drain_timeout_ms * NS_PER_MS;
+                edge->drain_end_ns = sys_clock_ns() + drain_ns;
+                if (loop_timer_set(edge->drain_timer, drain_ns))
                         end_streams(edge);
         } else if (edge->phase == EDGE_DRAINING) {
                 end_streams(edge);
@@ -205,13 +208,6 @@ static struct quota_conf quota_conf(const struct edge *edge)
         };
 }
 
-static void set_stopping(struct edge *edge)
-{
-        snprintf(edge->stopping, sizeof(edge->stopping),
-                 "the daemon is stopping (%u s at most; drain_timeout_ms)",
-                 (edge->conf.config->drain_timeout_ms + 999) / 1000);
-}
-
 void edge_reload(struct edge *edge)
 {
         struct quota_conf quota;
@@ -223,7 +219,6 @@ void edge_reload(struct edge *edge)
         if (edge->subuid && quota_remap(edge->quota))
                 log_warn("accounts_unchanged error=%s", strerror(ENOMEM));
         admission_reload(edge->admission, edge->conf.config->max_tokens);
-        set_stopping(edge);
 }
 
 static int begin_quota(struct edge *edge)
@@ -274,8 +269,6 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         edge->uid = (uint64_t)geteuid();
         edge->overflow_uid = sys_overflow_uid();
         edge->loop = conf->loop;
-        set_stopping(edge);
-        edge->late = edge->stopping;
         edge->alone = conf->config->fd >= 0;
         list_init(&edge->peers);
         list_init(&edge->marked);

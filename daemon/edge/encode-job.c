@@ -7,6 +7,7 @@
 
 #include "daemon/edge/admission.h"
 #include "daemon/edge/connection.h"
+#include "daemon/edge/late.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
 #include "daemon/base/error.h"
@@ -160,8 +161,7 @@ int encode_job_decode(struct peer *peer, size_t bytes, int (*work)(struct text_j
          * And all requests that the frame could contain are refused by then.
          */
         if (peer->edge->phase >= EDGE_ENDING)
-                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, wire_peek_id(body, bytes - 4),
-                                   NULL, "%s", peer->edge->late);
+                return late_refuse(peer->edge, wire_peek_id(body, bytes - 4), ret_problem);
         job = make(peer, work);
         if (!job)
                 return error_raise(-ENOMEM);
@@ -238,8 +238,8 @@ static int refuse_cancelled(const struct edge *edge, const struct encode_job *jo
         const char *why = "cancelled before it began";
 
         if (reason == SMV_SHUTTING_DOWN)
-                why = edge->late;
-        else if (reason == SMV_NO_HANDLE)
+                return late_refuse(edge, job->id, ret_problem);
+        if (reason == SMV_NO_HANDLE)
                 why = "the handle was closed in the meantime";
         return wire_refuse(ret_problem, reason, job->id, NULL, "%s", why);
 }
@@ -294,8 +294,7 @@ static void frame_is_decoded(struct edge *edge, struct encode_job *job)
         if (!job->peer)
                 return;
         if (r == -ECANCELED)
-                r = wire_refuse(problem, text_job_cancel_reason(&job->job), job->id, NULL, "%s",
-                                edge->late);
+                r = refuse_cancelled(edge, job, problem);
         job->decoded(job->peer, &job->asked, r, problem);
 }
 

@@ -60,6 +60,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "transport",   WIRE_F_TRANSPORT,   "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_transport,   0 },
         { { "doorbell",    WIRE_F_DOORBELL,    "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_doorbell,    0 },
         { { "ring_bytes",  WIRE_F_RING_BYTES,  "uint",    SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX, 0, 0, HELLO, 0 },            read_ring_bytes,  0 },
+        { { "while_stopping", WIRE_F_WHILE_STOPPING, "bool", 0, 1, 0, 0,                             HELLO, 0 },               read_bool,        AT(while_stopping) },
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               WITH_MODEL, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },

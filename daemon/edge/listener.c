@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <samovar/protocol.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -475,6 +476,14 @@ int listener_start(struct listener *listener, struct edge *edge, char *why, size
 const char *listener_path(const struct listener *listener)
 {
         return listener->path;
+}
+
+bool listener_is_control_of(const struct listener *listener, const struct listener *other)
+{
+        size_t bytes = strlen(other->path);
+
+        return !strncmp(listener->path, other->path, bytes) &&
+               !strcmp(listener->path + bytes, SMV_CONTROL_SUFFIX);
 }
 
 /* Removes the socket at the path if it is still ours. */

@@ -24,6 +24,7 @@
 #ifndef DAEMON_EDGE_LISTENER_H
 #define DAEMON_EDGE_LISTENER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/edge/context.h"
@@ -52,8 +53,15 @@ int listener_start(struct listener *listener, struct edge *edge, char *why, size
 const char *listener_path(const struct listener *listener);
 
 /*
- * The daemon drains.  Its own socket stays, so that new clients are told.  Connections to a passed
- * socket are left there, for the next daemon that the service manager starts.
+ * Whether this is the control socket that belongs to `other`: at its path with SMV_CONTROL_SUFFIX.
+ * The service manager may pass both.  They differ while the daemon drains.
+ */
+bool listener_is_control_of(const struct listener *listener, const struct listener *other);
+
+/*
+ * The daemon drains.  Its own socket stays, so that new clients are told, or let in (late.h).
+ * Connections to a passed socket are left there, for the next daemon that the service manager
+ * starts.  So a passed control socket is not drained: clients that want to be let in come there.
  */
 void listener_drain(struct listener *listener);
 /*

@@ -30,7 +30,7 @@ static void on_failed(struct edge *edge, const struct mail *mail)
                   mail->why ? mail->why : "unknown");
         edge->result = mail->result;
         if (mail->why)
-                edge->late = mail->why;
+                edge->failure = mail->why;
         edge->drains_pending = 2;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/edge/encode-job.h"
+#include "daemon/edge/late.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
 #include "daemon/base/error.h"
@@ -37,8 +38,7 @@ int op_check_new(struct peer *peer, const struct wire_request *asked, enum edge_
                                            asked->id + i);
         while (++i < streams);
         if (edge->phase >= until)
-                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, asked->id, NULL, "%s",
-                                   edge->late);
+                return late_refuse(edge, asked->id, ret_problem);
         *ret_served = find_model(edge, &asked->model);
         if (!*ret_served)
                 return wire_refuse(ret_problem, SMV_NO_MODEL, asked->id, "model",

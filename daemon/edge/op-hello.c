@@ -5,6 +5,7 @@
 
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
+#include "daemon/edge/late.h"
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sys.h"
@@ -162,6 +163,11 @@ int op_hello(struct peer *peer, struct wire_request *asked, struct wire_problem 
                 wire_refuse(ret_problem, SMV_VERSION, asked->id, "versions",
                             "versions are %u to %u; this daemon speaks %u", asked->version_min,
                             asked->version_max, SMV_PROTOCOL_VERSION);
+                ret_problem->fatal = true;
+                return WIRE_E_REFUSED;
+        }
+        if (peer->edge->phase > EDGE_SERVING && !asked->while_stopping) {
+                late_refuse(peer->edge, asked->id, ret_problem);
                 ret_problem->fatal = true;
                 return WIRE_E_REFUSED;
         }

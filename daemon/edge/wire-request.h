@@ -48,6 +48,7 @@ enum wire_field {
         WIRE_F_TRANSPORT,
         WIRE_F_DOORBELL,
         WIRE_F_RING_BYTES,
+        WIRE_F_WHILE_STOPPING,
         WIRE_F_MODEL,
         WIRE_F_PROMPT,
         WIRE_F_TOKENS,
@@ -121,6 +122,7 @@ struct wire_request {
         enum wire_transport transport;
         enum wire_doorbell doorbell;
         uint32_t ring_bytes; /* 0: the daemon chooses */
+        bool while_stopping; /* hello: also if the daemon takes no new work */
         struct wire_text model;
         /* generate, open: the prompt, unless tokens or messages are given */
         struct wire_text prompt;

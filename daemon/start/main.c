@@ -55,6 +55,7 @@ struct daemon {
         struct service_manager manager;
         struct service *service;
         struct listener *listener; /* NULL: it does not listen */
+        struct listener *control;  /* stays while the daemon drains; or NULL */
         struct engine *engine;
         struct waker *waker;
         struct text_worker *text_worker;
@@ -301,6 +302,25 @@ static int open_edge(struct daemon *daemon)
         return error_pass(edge_new(&conf, &daemon->edge));
 }
 
+/* Which of the two sockets that the service manager passed is the control socket? */
+static int sort_sockets(struct daemon *daemon)
+{
+        struct listener *first = daemon->listener, *second = daemon->control;
+
+        if (listener_is_control_of(second, first))
+                return 0;
+        if (listener_is_control_of(first, second)) {
+                daemon->listener = second;
+                daemon->control = first;
+                return 0;
+        }
+        snprintf(daemon->setup.why, sizeof(daemon->setup.why),
+                 "the service manager passes the sockets %s and %s; the second one must be at the "
+                 "path of the first and " SMV_CONTROL_SUFFIX " (ListenStream=)",
+                 listener_path(first), listener_path(second));
+        return -EINVAL;
+}
+
 /*
  * Makes sure that the socket is ours, and waits for another daemon to leave it if that is asked
  * for.  It also leaves its memory then, so this comes before the memory is planned.
@@ -315,7 +335,7 @@ static int claim_socket(struct daemon *daemon)
                 .path = config->socket,
                 .mode = config->socket_mode,
                 .group = config->socket_group,
-                .passed_fd = daemon->manager.passed_fd,
+                .passed_fd = daemon->manager.passed_fds[0],
                 .replace_ms = config->replace ? config->drain_timeout_ms + REPLACE_MS : 0,
         };
         int r = 0;
@@ -331,17 +351,28 @@ static int claim_socket(struct daemon *daemon)
                 return r;
         }
         r = listener_new(&conf, &daemon->listener, why, why_bytes);
+        if (!r && daemon->manager.passed_count > 1) {
+                conf.passed_fd = daemon->manager.passed_fds[1];
+                r = listener_new(&conf, &daemon->control, why, why_bytes);
+                if (!r)
+                        r = sort_sockets(daemon);
+        }
         return r == LISTENER_E_HELD ? -EADDRINUSE : r;
 }
 
 static int start_listening(struct daemon *daemon)
 {
+        char *why = daemon->setup.why;
+        size_t why_bytes = sizeof(daemon->setup.why);
         int r;
 
-        if (daemon->listener)
-                return listener_start(daemon->listener, daemon->edge, daemon->setup.why,
-                                      sizeof(daemon->setup.why));
-        r = accept_check(daemon->config.fd, daemon->setup.why, sizeof(daemon->setup.why));
+        if (daemon->listener) {
+                r = listener_start(daemon->listener, daemon->edge, why, why_bytes);
+                if (!r && daemon->control)
+                        r = listener_start(daemon->control, daemon->edge, why, why_bytes);
+                return r;
+        }
+        r = accept_check(daemon->config.fd, why, why_bytes);
         if (!r)
                 accept_peer(daemon->edge, daemon->config.fd);
         return r;
@@ -456,11 +487,13 @@ static int run(struct daemon *daemon)
         if (daemon->listener)
                 log_info("listening socket=%s pid=%d passed=%s config=%s",
                          listener_path(daemon->listener), (int)getpid(),
-                         daemon->manager.passed_fd >= 0 ? "yes" : "no", daemon->config.file);
+                         daemon->manager.passed_count ? "yes" : "no", daemon->config.file);
         service_is_ready(daemon->service);
         r = edge_run(daemon->edge);
         if (daemon->listener)
                 listener_stop(daemon->listener);
+        if (daemon->control)
+                listener_stop(daemon->control);
         stop_threads(daemon, true);
         if (r && daemon->load_why[0])
                 return model_setup_fail(&daemon->setup, daemon->setup.path, daemon->load_why, r);
@@ -470,6 +503,7 @@ static int run(struct daemon *daemon)
 static void close_daemon(struct daemon *daemon)
 {
         stop_threads(daemon, false);
+        listener_close(daemon->control);
         listener_close(daemon->listener);
         service_free(daemon->service);
         edge_free(daemon->edge);
@@ -584,7 +618,7 @@ int main(int argc, char **argv)
                                  .setup.config = &daemon.config,
                                  .argc = argc,
                                  .argv = argv,
-                                 .manager = { .fd = -1, .passed_fd = -1 } };
+                                 .manager = { .fd = -1, .passed_fds = { -1, -1 } } };
         int status;
 
         ignore_signals_of_io();

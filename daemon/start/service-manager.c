@@ -1,6 +1,7 @@
 #include "daemon/start/service-manager.h"
 
 #include <errno.h>
+#include <samovar/protocol.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ static int refuse(char *why, size_t why_bytes, const char *name)
 static int take_socket(struct service_manager *manager, char *why, size_t why_bytes)
 {
         uint64_t pid, count;
+        int r = 0;
 
         if (!read_number("LISTEN_PID", 0, &pid))
                 return refuse(why, why_bytes, "LISTEN_PID");
@@ -47,14 +49,20 @@ static int take_socket(struct service_manager *manager, char *why, size_t why_by
                 return refuse(why, why_bytes, "LISTEN_FDS");
         if (pid != (uint64_t)getpid() || !count)
                 return 0;
-        if (count > 1) {
+        if (count > SERVICE_SOCKETS_MAX) {
                 snprintf(why, why_bytes,
-                         "the service manager passes %llu sockets; samovard listens on one",
-                         (unsigned long long)count);
+                         "the service manager passes %llu sockets; samovard takes %u at most: its "
+                         "own, and that of the same name and " SMV_CONTROL_SUFFIX,
+                         (unsigned long long)count, SERVICE_SOCKETS_MAX);
                 return error_raise(-EINVAL);
         }
-        manager->passed_fd = FIRST_PASSED_FD;
-        return error_pass(sys_set_close_on_exec(FIRST_PASSED_FD));
+        while (manager->passed_count < count && !r) {
+                int fd = FIRST_PASSED_FD + (int)manager->passed_count;
+
+                r = sys_set_close_on_exec(fd);
+                manager->passed_fds[manager->passed_count++] = fd;
+        }
+        return error_pass(r);
 }
 
 static int take_watchdog(struct service_manager *manager, char *why, size_t why_bytes)
@@ -93,7 +101,7 @@ int service_manager_open(struct service_manager *manager, char *why, size_t why_
                                                  "WATCHDOG_PID", "WATCHDOG_USEC", "NOTIFY_SOCKET" };
         int r;
 
-        *manager = (struct service_manager){ .fd = -1, .passed_fd = -1 };
+        *manager = (struct service_manager){ .fd = -1, .passed_fds = { -1, -1 } };
         r = take_socket(manager, why, why_bytes);
         if (!r)
                 r = take_watchdog(manager, why, why_bytes);

@@ -11,17 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SERVICE_SOCKETS_MAX 2u
+
 struct service_manager {
         char address[112]; /* where it listens; "": nobody does */
         int fd;            /* a datagram socket, or -1 */
-        int passed_fd;     /* the listening socket that it passed, or -1 */
+        /* The listening sockets that it passed; those beyond passed_count are -1. */
+        int passed_fds[SERVICE_SOCKETS_MAX];
+        uint32_t passed_count;
         /* It kills the daemon when it was not told WATCHDOG=1 for so long; 0: it does not. */
         uint64_t watchdog_ns;
 };
 
-/* -EINVAL and *why: it passes more than one socket, or the variables are damaged. */
+/* -EINVAL and *why: it passes more than two sockets, or the variables are damaged. */
 int service_manager_open(struct service_manager *manager, char *why, size_t why_bytes);
-void service_manager_close(struct service_manager *manager); /* not of passed_fd */
+void service_manager_close(struct service_manager *manager); /* not of passed_fds */
 
 /* Lines of NAME=VALUE.  If it does not listen any more, the message is lost. */
 void service_manager_tell(const struct service_manager *manager, const char *format, ...)

@@ -95,6 +95,12 @@ struct smv_connect {
         enum smv_doorbell doorbell;
         size_t ring_bytes; /* 64 KiB to 1 MiB, a power of two; 0: the daemon chooses */
         uint32_t spin_us;  /* smv_next() polls the ring for this long before it sleeps */
+        /*
+         * Nonzero: connect also to a daemon that is stopping.  It refuses new work; smv_status(),
+         * smv_list(), smv_end() and smv_attach() show what it waits for, and end it.  Otherwise
+         * smv_connect() waits for the next daemon, for timeout_ms.
+         */
+        int while_stopping;
 };
 
 /*

@@ -60,6 +60,12 @@
  */
 #define SMV_SOCKET_PATH   "samovar/sock"
 #define SMV_SYSTEM_SOCKET "/run/" SMV_SOCKET_PATH
+/*
+ * A service manager may keep a second socket, at the path of the first one and this.  While the
+ * daemon stops, clients that want to be let in all the same (`while_stopping` in hello) connect
+ * there; those that connect to the first one wait for the next daemon.
+ */
+#define SMV_CONTROL_SUFFIX ".control"
 /* Root names here the other users whose daemons clients may trust: lines `trust = USER`. */
 #define SMV_CLIENT_CONF "/etc/samovar/client.conf"
 

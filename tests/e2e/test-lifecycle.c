@@ -1,5 +1,7 @@
 /* How a daemon starts, what it refuses to start with, and how it ends while clients are served. */
+#include <errno.h>
 #include <fcntl.h>
+#include <samovar/client.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,8 +278,10 @@ static void sigterm_lets_running_streams_finish(void **state)
 static void assert_tells_that_it_stops(const struct daemon_fixture *fixture)
 {
         struct raw_client *late = raw_client_connect(fixture);
+        struct reply *reply = raw_client_hello(late, raw_client_transport());
 
-        assert_int_equal(raw_client_await_reply(late, 0)->code, SMV_SHUTTING_DOWN);
+        assert_int_equal(reply->code, SMV_SHUTTING_DOWN);
+        assert_true(reply_uint(reply, "retry_ms") > 0);
         raw_client_await_hangup(late);
         raw_client_close(late);
 }
@@ -305,6 +309,43 @@ static void a_draining_daemon_refuses_new_requests(void **state)
         raw_client_close(client);
         raw_client_close(other);
         assert_int_equal(fixture_await_exit(fixture), 0);
+}
+
+/* It sees what the daemon waits for, and ends it; it gets no work done. */
+static void a_draining_daemon_lets_in_a_client_that_asks_for_it(void **state)
+{
+        struct smv_connect where = { SMV_SIZE(smv_connect), .while_stopping = 1 };
+        struct smv_generate late = { SMV_SIZE(smv_generate), .prompt = "Once", .max_tokens = 1 };
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct smv_client *admin;
+        const char *json, *at;
+        uint32_t id, stream;
+
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "120000",
+                           "--ring-bytes", "64K");
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        kill(fixture->pid, SIGTERM);
+        while (!fixture_logged(fixture, "draining"))
+                sleep_ms(1);
+        where.socket = fixture->socket;
+        assert_int_equal(smv_connect(&where, &admin), 0);
+        assert_int_equal(smv_status(admin, &json), 0);
+        assert_int_equal(smv_generate(admin, &late, &stream), -EREMOTEIO);
+        smv_error(admin, &problem);
+        assert_int_equal(problem.code, SMV_SHUTTING_DOWN);
+        assert_true(problem.retry_ms > 0);
+        assert_int_equal(smv_list(admin, &json), 0);
+        at = strstr(json, "\"number\":");
+        assert_non_null(at);
+        assert_int_equal(smv_end(admin, strtoull(at + 9, NULL, 10)), 0);
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        smv_close(admin);
+        raw_client_close(client);
 }
 
 /* With no time to drain, and with a second signal, each stream still has its END, though none of
@@ -480,6 +521,7 @@ int main(void)
                 DAEMON_TEST(refuses_an_invalid_model_file_and_names_it),
                 DAEMON_TEST(a_model_is_named_after_its_file),
                 DAEMON_TEST(sigterm_lets_running_streams_finish),
+                DAEMON_TEST(a_draining_daemon_lets_in_a_client_that_asks_for_it),
                 DAEMON_TEST(a_draining_daemon_refuses_new_requests),
                 DAEMON_TEST(a_second_sigterm_or_no_drain_time_ends_every_stream),
                 DAEMON_TEST(sigterm_under_load_ends_every_accepted_stream),

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
+#include <samovar/client.h>
+#include <samovar/protocol.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,8 +204,11 @@ static void the_watchdog_is_not_fed_while_the_engine_hangs(void **state)
 
 /* ---- a passed socket ---- */
 
-/* Starts the daemon with `fd` passed to it, as systemd would. */
-static void start_with_passed(struct daemon_fixture *fixture, int fd, const char *count)
+#define CONTROL_FD 9 /* the shell makes it the second passed descriptor */
+
+/* Starts the daemon with `fd`, and `control` if it is not -1, passed to it, as systemd would. */
+static void start_with_passed(struct daemon_fixture *fixture, int fd, int control,
+                              const char *count)
 {
         char script[160], *real = strdup(env_path("SAMOVARD"));
         FILE *file;
@@ -211,29 +216,40 @@ static void start_with_passed(struct daemon_fixture *fixture, int fd, const char
         snprintf(script, sizeof(script), "%s/activate", fixture->directory);
         file = fopen(script, "w");
         assert_non_null(file);
-        fprintf(file, "#!/bin/sh\nLISTEN_PID=$$ LISTEN_FDS=%s exec %s \"$@\"\n", count, real);
+        fprintf(file, "#!/bin/sh\n%sLISTEN_PID=$$ LISTEN_FDS=%s exec %s \"$@\"\n",
+                control < 0 ? "" : "exec 4<&9 9<&-\n", count, real);
         fclose(file);
         assert_int_equal(chmod(script, 0700), 0);
         setenv("SAMOVARD", script, 1);
+        if (control >= 0)
+                assert_int_equal(dup2(control, CONTROL_FD), CONTROL_FD);
         fixture->pid =
                 fixture_spawn(fixture,
                               (const char *const[]){ "--config", "none", "--threads", "1",
                                                      "--model", make_quick_model(fixture, "2048"),
                                                      "--ring-bytes", "64K", NULL },
                               fd);
+        if (control >= 0)
+                close(CONTROL_FD);
         setenv("SAMOVARD", real, 1);
         free(real);
+}
+
+static int listen_at(const struct daemon_fixture *fixture, const char *name)
+{
+        struct sockaddr_un at = address_in(fixture, name);
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 16));
+        return fd;
 }
 
 static int listen_in(const struct daemon_fixture *fixture)
 {
         struct sockaddr_un at = address_in(fixture, "in");
-        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         assert_int_equal(mkdir(at.sun_path, 0700), 0);
-        at = address_in(fixture, "in/sock");
-        assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 16));
-        return fd;
+        return listen_at(fixture, "in/sock");
 }
 
 /*
@@ -247,7 +263,7 @@ static void connections_to_a_passed_socket_wait_for_the_next_daemon(void **state
         struct raw_client *early = raw_client_connect(fixture), *late;
         uint32_t id;
 
-        start_with_passed(fixture, fd, "1");
+        start_with_passed(fixture, fd, -1, "1");
         assert_true(raw_client_hello(early, raw_client_transport())->ok);
         await_log(fixture, "loaded "); /* before that, draining would not wait for a stream */
         id = raw_client_generate(early, &unread);
@@ -261,7 +277,7 @@ static void connections_to_a_passed_socket_wait_for_the_next_daemon(void **state
         assert_int_equal(access(fixture->socket, F_OK), 0);
         assert_int_equal(late->reply_count, 0);
 
-        start_with_passed(fixture, fd, "1");
+        start_with_passed(fixture, fd, -1, "1");
         assert_true(raw_client_hello(late, raw_client_transport())->ok);
         raw_client_complete(late, &longest);
         raw_client_close(late);
@@ -277,16 +293,73 @@ static void refuses_a_passed_descriptor_that_is_no_listening_socket(void **state
         int pair[2], fd;
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-        start_with_passed(fixture, pair[0], "1");
+        start_with_passed(fixture, pair[0], -1, "1");
         assert_int_equal(fixture_await_exit(fixture), 1);
         assert_true(fixture_logged(fixture, "is not a Unix stream socket that listens"));
         close(pair[0]);
         close(pair[1]);
 
         fd = listen_in(fixture);
-        start_with_passed(fixture, fd, "2");
+        start_with_passed(fixture, fd, -1, "3");
         assert_int_equal(fixture_await_exit(fixture), 1);
-        assert_true(fixture_logged(fixture, "passes 2 sockets"));
+        assert_true(fixture_logged(fixture, "passes 3 sockets"));
+        close(fd);
+}
+
+static struct smv_client *connect_while_stopping(const struct daemon_fixture *fixture)
+{
+        struct smv_connect options = { SMV_SIZE(smv_connect), .socket = fixture->socket,
+                                       .while_stopping = 1 };
+        struct smv_client *client = NULL;
+
+        assert_int_equal(smv_connect(&options, &client), 0);
+        return client;
+}
+
+/* Clients of the first socket wait for the next daemon; this one is at the second, and ends it. */
+static void a_passed_control_socket_answers_while_the_daemon_drains(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int fd = listen_in(fixture), control = listen_at(fixture, "in/sock" SMV_CONTROL_SUFFIX);
+        struct raw_client *busy, *late;
+        struct smv_client *admin;
+        const char *json, *at;
+        uint32_t id;
+
+        start_with_passed(fixture, control, fd, "2"); /* in either order */
+        busy = raw_client_connect(fixture);
+        assert_true(raw_client_hello(busy, raw_client_transport())->ok);
+        await_log(fixture, "loaded ");
+        id = raw_client_generate(busy, &unread);
+        assert_true(raw_client_await_reply(busy, id)->ok);
+        kill(fixture->pid, SIGTERM);
+        await_log(fixture, "draining");
+        late = raw_client_connect(fixture);
+
+        admin = connect_while_stopping(fixture);
+        assert_int_equal(smv_list(admin, &json), 0);
+        at = strstr(json, "\"number\":");
+        assert_non_null(at);
+        assert_int_equal(smv_end(admin, strtoull(at + 9, NULL, 10)), 0);
+        assert_int_equal(raw_client_await_end(busy, id)->end.reason, SMV_END_CANCELLED);
+        assert_int_equal(fixture_await_exit(fixture), 0);
+        assert_int_equal(late->reply_count, 0);
+        smv_close(admin);
+        raw_client_close(busy);
+        raw_client_close(late);
+        close(control);
+        close(fd);
+}
+
+static void refuses_a_second_socket_that_is_not_the_first_ones_control(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int fd = listen_in(fixture), other = listen_at(fixture, "in/other");
+
+        start_with_passed(fixture, fd, other, "2");
+        assert_int_equal(fixture_await_exit(fixture), 1);
+        assert_true(fixture_logged(fixture, "in/other; the second one must be at the path of"));
+        close(other);
         close(fd);
 }
 
@@ -524,6 +597,8 @@ int main(void)
                 DAEMON_TEST(the_service_manager_hears_how_far_the_model_is_loaded),
                 DAEMON_TEST(the_watchdog_is_not_fed_while_the_engine_hangs),
                 DAEMON_TEST(connections_to_a_passed_socket_wait_for_the_next_daemon),
+                DAEMON_TEST(a_passed_control_socket_answers_while_the_daemon_drains),
+                DAEMON_TEST(refuses_a_second_socket_that_is_not_the_first_ones_control),
                 DAEMON_TEST(refuses_a_passed_descriptor_that_is_no_listening_socket),
                 DAEMON_TEST(sighup_reads_the_settings_again),
                 DAEMON_TEST(limits_may_fall_below_what_is_held),
