@@ -168,7 +168,7 @@ static void add_daemon(struct making *m)
         uint32_t model = member(m, 0, "model");
         double loaded = number(m, "loading", "bytes"), total = number(m, "loading", "total");
         char up[32], size[32];
-        bool chat = false;
+        bool chat = false, stopping = false;
 
         json_bool(m->status, member(m, model, "chat"), &chat);
         add_line(m, "samovard   %s, process %.0f, up %s", text(m, 0, "version"),
@@ -180,6 +180,10 @@ static void add_daemon(struct making *m)
         if (loaded < total)
                 add_line(m, "loading    %.0f %% of %s", 100 * loaded / total,
                          bytes_text(total, size));
+        json_bool(m->status, member(m, 0, "stopping"), &stopping);
+        if (stopping)
+                add_line(m, "stopping   streams that still run are ended in %.0f s",
+                         top_number(m, "stops_in_s"));
 }
 
 static void add_times(struct making *m)

@@ -16,4 +16,7 @@
  */
 int late_refuse(const struct edge *edge, uint32_t id, struct wire_problem *ret_problem);
 
+/* While the daemon drains: the seconds after which it ends the streams that still run.  Else 0. */
+uint64_t late_left_s(const struct edge *edge);
+
 #endif

@@ -12,6 +12,7 @@
 #include "daemon/edge/admission.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/handles.h"
+#include "daemon/edge/late.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/model/load-way.h"
@@ -23,7 +24,7 @@
 
 /* All values that are not counters of the engine or numbers of the model, read at once. */
 struct snapshot {
-        uint64_t protocol, pid, uid, uptime_s;
+        uint64_t protocol, pid, uid, uptime_s, stops_in_s;
         uint64_t jobs, log_lost, descriptors, mappings, threads;
         uint64_t requests_open, requests_submitted;
         uint64_t connections_open, connections_max, channels_allocated;
@@ -33,7 +34,7 @@ struct snapshot {
         double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
         uint64_t weight_bytes;
         const char *version, *model, *backend, *quantisation, *load_method;
-        bool has_chat;
+        bool has_chat, stopping;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
 
@@ -72,6 +73,8 @@ static const struct key daemon_keys[] = {
         { "pid",      SNAPSHOT(pid),      "process id of the daemon" },
         { "uid",      SNAPSHOT(uid),      "user that runs the daemon" },
         { "uptime_s", SNAPSHOT(uptime_s), "seconds since the start" },
+        { "stopping", SWITCH(stopping),   "true if the daemon takes no new work and ends" },
+        { "stops_in_s", SNAPSHOT(stops_in_s), "if it is stopping: the seconds after which it ends the streams that still run" },
 };
 
 static const struct key work_keys[] = {
@@ -261,6 +264,8 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .pid = edge->pid,
                 .uid = edge->uid,
                 .uptime_s = (sys_clock_ns() - edge->conf.started_ns) / 1000000000u,
+                .stopping = edge->phase != EDGE_SERVING,
+                .stops_in_s = late_left_s(edge),
                 .jobs = edge->jobs_out,
                 .log_lost = log_lost(),
                 .descriptors = resources->counts.descriptors,

@@ -334,6 +334,7 @@ static void a_draining_daemon_lets_in_a_client_that_asks_for_it(void **state)
         where.socket = fixture->socket;
         assert_int_equal(smv_connect(&where, &admin), 0);
         assert_int_equal(smv_status(admin, &json), 0);
+        assert_non_null(strstr(json, "\"stopping\":true,\"stops_in_s\":"));
         assert_int_equal(smv_generate(admin, &late, &stream), -EREMOTEIO);
         smv_error(admin, &problem);
         assert_int_equal(problem.code, SMV_SHUTTING_DOWN);

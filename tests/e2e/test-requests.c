@@ -263,7 +263,8 @@ static void detokenize_is_the_inverse_of_tokenize(void **state)
 static void status_has_every_documented_count(void **state)
 {
         static const char names[] =
-                "version protocol pid uid uptime_s steps rows tokens_in tokens_out streams_ended "
+                "version protocol pid uid uptime_s stopping stops_in_s steps rows tokens_in "
+                "tokens_out streams_ended "
                 "numeric_faults wakes text_jobs log_lines_lost descriptors mappings threads "
                 "model.name "
                 "model.vocab model.context blocks.total blocks.free blocks.cached blocks.in_use "

@@ -95,6 +95,23 @@ static void shows_how_far_a_model_is_loaded(void **state)
         free(screen);
 }
 
+static void says_when_a_stopping_daemon_ends_its_streams(void **state)
+{
+        char *screen =
+                made("{" DAEMON
+                     "\"stopping\":true,\"stops_in_s\":22," MODEL LOADED POOL QUEUE ONE_USER "}",
+                     23, 80);
+
+        (void)state;
+        expect(screen, "stopping   streams that still run are ended in 22 s\n");
+        free(screen);
+        screen = made("{" DAEMON
+                      "\"stopping\":false,\"stops_in_s\":0," MODEL LOADED POOL QUEUE ONE_USER "}",
+                      23, 80);
+        assert_null(strstr(screen, "stopping"));
+        free(screen);
+}
+
 static void says_that_other_users_see_no_rates(void **state)
 {
         char *screen = made("{" DAEMON MODEL LOADED POOL QUEUE ONE_USER "}", 23, 80);
@@ -154,6 +171,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(shows_rates_times_queue_pool_and_users),
                 cmocka_unit_test(shows_how_far_a_model_is_loaded),
+                cmocka_unit_test(says_when_a_stopping_daemon_ends_its_streams),
                 cmocka_unit_test(says_that_other_users_see_no_rates),
                 cmocka_unit_test(fits_any_screen_however_many_users_there_are),
                 cmocka_unit_test(text_of_the_reply_cannot_control_the_terminal),
