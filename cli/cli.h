@@ -7,8 +7,8 @@
  * and renders templates with a daemon.  conversation.c makes messages, and render-template.c
  * renders them with the template of a file.  status.c shows what the daemon does, models.c what it
  * serves; stats.c prints the cost of a stream, and loading.c shows a bar while the model loads.
- * work.c lists streams and handles and ends them.  screen.c writes, and private-daemon.c runs a
- * private samovard.
+ * work.c lists streams and handles and ends them; reply.c has what these share.  screen.c writes,
+ * and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

@@ -1,13 +1,11 @@
 /* models: lists what the daemon serves, as its status says.  A daemon serves one model. */
-#include "cli/cli.h"
+#include "cli/reply.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "json/reader.h"
 #include "json/writer.h"
-
-#define VALUES_MAX (1u << 20)
 
 struct model {
         const char *name, *quantisation;
@@ -30,28 +28,49 @@ static struct model read_model(const struct json_document *status)
         return model;
 }
 
+static void put_text(struct json_writer *json, const char *name, const char *text)
+{
+        json_write_raw(json, name);
+        json_write_text(json, text, strlen(text));
+}
+
 static void put_number(struct json_writer *json, const char *name, uint64_t value)
 {
         json_write_raw(json, name);
         json_write_uint(json, value);
 }
 
-static int print_json(const struct model *model)
+/* The keys are those of the status. */
+static void put_daemon(struct json_writer *json, const struct json_document *status)
+{
+        struct reply_daemon daemon = reply_daemon(status);
+
+        json_write_raw(json, "{");
+        if (daemon.socket) {
+                put_text(json, "\"socket\":", daemon.socket);
+                json_write_raw(json, ",");
+        }
+        put_number(json, "\"pid\":", daemon.pid);
+        put_number(json, ",\"uid\":", daemon.uid);
+        json_write_raw(json, "}");
+}
+
+static int print_json(const struct json_document *status, const struct model *model)
 {
         struct bytes out = { 0 };
         struct json_writer json = { .to = &out };
         int r;
 
-        json_write_raw(&json, "{\"models\":[{\"name\":");
-        json_write_text(&json, model->name, strlen(model->name));
+        put_text(&json, "{\"models\":[{\"name\":", model->name);
         json_write_raw(&json, ",\"default\":true");
         put_number(&json, ",\"context\":", model->context);
         put_number(&json, ",\"vocab\":", model->vocab);
         json_write_raw(&json, model->chat ? ",\"chat\":true" : ",\"chat\":false");
-        json_write_raw(&json, ",\"quantisation\":");
-        json_write_text(&json, model->quantisation, strlen(model->quantisation));
+        put_text(&json, ",\"quantisation\":", model->quantisation);
         put_number(&json, ",\"bytes\":", model->bytes);
-        json_write_raw(&json, "}]}\n");
+        json_write_raw(&json, "}],\"daemon\":");
+        put_daemon(&json, status);
+        json_write_raw(&json, "}\n");
         r = json_write_end(&json);
         if (r)
                 say("out of memory");
@@ -60,18 +79,20 @@ static int print_json(const struct model *model)
         return r;
 }
 
-static int print_table(const struct model *model)
+static int print_table(const struct json_document *status, const struct model *model)
 {
+        struct reply_daemon daemon = reply_daemon(status);
+        char text[2048], owner[REPLY_OWNER_BYTES];
         struct screen screen;
-        char text[512];
         int r;
 
         snprintf(text, sizeof(text),
-                 "%-24s %-8s %10s %8s %10s  %-4s  %s\n%-24s %-8s %6.1f MiB %8llu %10llu  %-4s  "
-                 "yes\n",
-                 "name", "type", "size", "context", "vocabulary", "chat", "default", model->name,
-                 model->quantisation, (double)model->bytes / 1048576,
-                 (unsigned long long)model->context, (unsigned long long)model->vocab,
+                 "%s%s%s\n%-24s %-8s %10s %8s %10s  %-4s  %s\n"
+                 "%-24s %-8s %6.1f MiB %8" PRIu64 " %10" PRIu64 "  %-4s  yes\n",
+                 daemon.socket ? daemon.socket : "", daemon.socket ? ": " : "",
+                 reply_owner(&daemon, owner), "name", "type", "size", "context", "vocabulary",
+                 "chat", "default", model->name, model->quantisation,
+                 (double)model->bytes / 1048576, model->context, model->vocab,
                  model->chat ? "yes" : "no");
         screen_open(&screen);
         r = screen_text(&screen, text, strlen(text));
@@ -81,20 +102,18 @@ static int print_table(const struct model *model)
 int cli_models(struct cli *cli)
 {
         struct json_document *status;
+        struct bytes json = { 0 };
         struct model model;
-        const char *json;
-        char why[128];
         int r;
 
-        r = smv_status(cli->client, &json);
+        r = reply_status(cli, &json);
+        if (!r)
+                r = reply_parse(json.at, "the status", &status);
+        bytes_deinit(&json);
         if (r)
-                return say_failed(cli, r);
-        if (json_parse(json, strlen(json), VALUES_MAX, &status, why, sizeof(why))) {
-                say("cannot read the status: %s", why);
-                return CLI_FAILED;
-        }
+                return r;
         model = read_model(status);
-        r = cli->json ? print_json(&model) : print_table(&model);
+        r = cli->json ? print_json(status, &model) : print_table(status, &model);
         json_free(status);
         return r;
 }

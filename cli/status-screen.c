@@ -3,9 +3,9 @@
  * get a line that says so.
  */
 #include "cli/status.h"
+#include "cli/reply.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,12 +167,15 @@ static void add_daemon(struct making *m)
 {
         uint32_t model = member(m, 0, "model");
         double loaded = number(m, "loading", "bytes"), total = number(m, "loading", "total");
-        char up[32], size[32];
+        struct reply_daemon daemon = reply_daemon(m->status);
+        char up[32], size[32], owner[REPLY_OWNER_BYTES];
         bool chat = false, stopping = false;
 
         json_bool(m->status, member(m, model, "chat"), &chat);
-        add_line(m, "samovard   %s, process %.0f, up %s", text(m, 0, "version"),
-                 top_number(m, "pid"), uptime_text((uint64_t)top_number(m, "uptime_s"), up));
+        add_line(m, "samovard   %s, %s, up %s", text(m, 0, "version"), reply_owner(&daemon, owner),
+                 uptime_text((uint64_t)top_number(m, "uptime_s"), up));
+        if (daemon.socket)
+                add_line(m, "socket     %s", daemon.socket);
         add_line(m, "model      %s (%s, %s), context %.0f%s", text(m, model, "name"),
                  text(m, model, "quantisation"), bytes_text(number(m, "model", "bytes"), size),
                  number(m, "model", "context"), chat ? ", chat" : "");
@@ -216,21 +219,31 @@ static void add_queue(struct making *m)
                          : quantiles(m, "request_queue_time_seconds", times));
 }
 
+/*
+ * A block is in use, cached or free.  The daemon may count a block twice while it moves between
+ * these; `free` is what remains here, so the three numbers and their shares add up.
+ */
 static void add_pool(struct making *m)
 {
         double total = number(m, "blocks", "total"), used = number(m, "blocks", "in_use"),
-               cached = number(m, "blocks", "cached");
+               cached = number(m, "blocks", "cached"), free;
+        unsigned to_used, to_cached;
         char bar[BAR_CELLS + 1];
 
         total = total > 0 ? total : 1;
+        free = total > used + cached ? total - used - cached : 0;
+        to_used = (unsigned)(100 * used / total + 0.5);
+        to_cached = (unsigned)(100 * (used + cached) / total + 0.5);
         for (unsigned i = 0; i < BAR_CELLS; i++) {
                 double at = (i + 0.5) / BAR_CELLS * total;
 
                 bar[i] = at < used ? '#' : at < used + cached ? '=' : '.';
         }
         bar[BAR_CELLS] = '\0';
-        add_line(m, "pool       [%s] %.0f %% used, %.0f %% cached", bar, 100 * used / total,
-                 100 * cached / total);
+        add_line(m, "pool       [%s] of %.0f blocks", bar, total);
+        add_line(m, "           # %.0f in use (%u %%), = %.0f cached (%u %%), . %.0f free (%u %%)",
+                 used, to_used, cached, to_cached - to_used, free,
+                 to_cached < 100 ? 100 - to_cached : 0);
 }
 
 /* ---- users ---- */
@@ -262,15 +275,11 @@ static int compare_users(const void *a, const void *b)
 
 static void add_user(struct making *m, const struct user *user)
 {
-        const struct passwd *known = getpwuid(user->uid);
-        char name[32];
+        char name[USER_NAME_BYTES];
 
-        if (known)
-                snprintf(name, sizeof(name), "%s", known->pw_name);
-        else
-                snprintf(name, sizeof(name), "%u", user->uid);
-        add_line(m, "           %-14.14s %8.0f %7.0f %7.0f %7.0f %8.0f %8.0f", name, user->requests,
-                 user->blocks, user->cached, user->pinned, user->handles, user->connections);
+        add_line(m, "           %-14.14s %8.0f %7.0f %7.0f %7.0f %8.0f %8.0f",
+                 user_name(user->uid, name), user->requests, user->blocks, user->cached,
+                 user->pinned, user->handles, user->connections);
 }
 
 static void add_users(struct making *m)

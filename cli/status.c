@@ -3,6 +3,7 @@
  * again.
  */
 #include "cli/status.h"
+#include "cli/reply.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,10 +11,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "json/reader.h"
-
-#define VALUES_MAX (1u << 20) /* of a reply: a thousand users have 20 each */
 
 /* The terminal's size, less a line for the prompt of the shell. */
 static struct status_size screen_size(void)
@@ -45,16 +42,16 @@ static int print_screen(const struct cli *cli, const char *json)
         bool draws = cli->watch_s > 0 && isatty(STDOUT_FILENO);
         struct bytes lines = { 0 }, out = { 0 };
         struct json_document *status = NULL;
-        char why[128];
         int r;
 
-        r = json_parse(json, strlen(json), VALUES_MAX, &status, why, sizeof(why));
-        if (!r)
-                r = status_make_screen(status, screen_size(), &lines);
+        r = reply_parse(json, "the status", &status);
+        if (r)
+                return r;
+        r = status_make_screen(status, screen_size(), &lines);
         if (!r && draws)
                 r = redraw(&lines, &out);
         if (r)
-                say("cannot show the status: %s", r == -EINVAL ? why : strerror(-r));
+                say("cannot show the status: %s", strerror(-r));
         r = r       ? CLI_FAILED
             : draws ? screen_raw(out.at, out.count)
                     : screen_raw(lines.at, lines.count);
@@ -64,14 +61,10 @@ static int print_screen(const struct cli *cli, const char *json)
         return r;
 }
 
-static int print_once(struct cli *cli)
+static int print(const struct cli *cli, const char *json)
 {
-        const char *json;
         int r;
 
-        r = smv_status(cli->client, &json);
-        if (r)
-                return say_failed(cli, r);
         if (cli->json) {
                 r = screen_raw(json, strlen(json));
                 return r ? r : screen_raw("\n", 1);
@@ -80,6 +73,18 @@ static int print_once(struct cli *cli)
                 return print_screen(cli, json);
         status_print_all(json);
         return fflush(stdout) ? CLI_FAILED : CLI_GOOD;
+}
+
+static int print_once(struct cli *cli)
+{
+        struct bytes json = { 0 };
+        int r;
+
+        r = reply_status(cli, &json);
+        if (!r)
+                r = print(cli, json.at);
+        bytes_deinit(&json);
+        return r;
 }
 
 int cli_status(struct cli *cli)

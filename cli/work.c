@@ -4,17 +4,13 @@
  * A number has 64 bits, and many readers of JSON keep only 53 of them.  So --json prints numbers
  * that name something as texts.
  */
-#include "cli/cli.h"
+#include "cli/reply.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "json/reader.h"
 #include "json/writer.h"
-
-#define VALUES_MAX (1u << 20)
 
 static uint64_t number_of(const struct json_document *work, uint32_t row, const char *key)
 {
@@ -32,17 +28,6 @@ static const char *word_of(const struct json_document *work, uint32_t row, const
 }
 
 /* ---- tables ---- */
-
-static const char *user_of(uint64_t uid, char to[32])
-{
-        const struct passwd *user = getpwuid((uid_t)uid);
-
-        if (user)
-                snprintf(to, 32, "%.31s", user->pw_name);
-        else
-                snprintf(to, 32, "%" PRIu64, uid);
-        return to;
-}
 
 /* The two largest units: 45s, 3m12s, 2h05m, 4d03h. */
 static const char *age_of(uint64_t ms, char to[16])
@@ -70,11 +55,11 @@ static const char *pid_of(uint64_t pid, char to[16])
 static int print_row(struct screen *screen, const struct json_document *work, uint32_t row,
                      const char *kind, const char *state)
 {
-        char line[256], user[32], age[16], pid[16];
+        char line[256], user[USER_NAME_BYTES], age[16], pid[16];
 
         snprintf(line, sizeof(line), "%-20" PRIu64 " %-9s %-8s %-12s %8s %9" PRIu64 " %7s %s\n",
                  number_of(work, row, "number"), kind, state,
-                 user_of(number_of(work, row, "uid"), user),
+                 user_name(number_of(work, row, "uid"), user),
                  pid_of(number_of(work, row, "pid"), pid), number_of(work, row, "tokens"),
                  age_of(number_of(work, row, "age_ms"), age),
                  number_of(work, row, "keep_ms") ? "kept" : "");
@@ -198,16 +183,14 @@ int cli_ps(struct cli *cli)
 {
         struct json_document *work;
         const char *json;
-        char why[128];
         int r;
 
         r = smv_list(cli->client, &json);
         if (r)
                 return say_failed(cli, r);
-        if (json_parse(json, strlen(json), VALUES_MAX, &work, why, sizeof(why))) {
-                say("cannot read the list: %s", why);
-                return CLI_FAILED;
-        }
+        r = reply_parse(json, "the list", &work);
+        if (r)
+                return r;
         r = cli->json ? print_json(work) : print_tables(work);
         json_free(work);
         return r;

@@ -92,6 +92,7 @@ static int open_connection(struct smv_client *client, const struct smv_connect *
                 fd = dial(options, paths.at[i], deadline);
                 if (fd >= 0) {
                         connection_init(&client->connection, fd);
+                        memcpy(client->socket, paths.at[i], sizeof(client->socket));
                         uid = connection_peer_uid(&client->connection);
                         if (options->any_uid ||
                             (uid >= 0 && daemon_is_trusted(paths.at[i], (uint32_t)uid)))
@@ -369,6 +370,11 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
 enum smv_transport smv_transport_used(const struct smv_client *client)
 {
         return client->ring.segment ? SMV_TRANSPORT_RING : SMV_TRANSPORT_SOCKET;
+}
+
+const char *smv_socket_used(const struct smv_client *client)
+{
+        return *client->socket ? client->socket : NULL;
 }
 
 struct smv_client *smv_close(struct smv_client *client)

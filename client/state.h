@@ -20,6 +20,7 @@
 #include "json/bytes.h"
 #include "client/codec.h"
 #include "client/connection.h"
+#include "client/daemon-address.h"
 #include "client/public.h"
 #include "client/shared-ring.h"
 
@@ -52,7 +53,8 @@ struct client_failure {
 
 struct smv_client {
         struct connection connection;
-        struct shared_ring ring; /* the ring, if there is one */
+        char socket[DAEMON_PATH_BYTES]; /* the path that it has connected to; "": it was given fd */
+        struct shared_ring ring;        /* the ring, if there is one */
         struct codec codec;
         size_t request_max; /* the longest body that the daemon accepts */
         int reply_ms;

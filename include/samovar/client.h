@@ -355,6 +355,12 @@ void smv_wake_after(struct smv_client *client, size_t bytes);
 enum smv_transport smv_transport_used(const struct smv_client *client);
 
 /*
+ * The path of the daemon's socket, valid until smv_close(); NULL if smv_connect() was given `fd`.
+ * It is the same if the daemon stops and answers at its control socket.
+ */
+const char *smv_socket_used(const struct smv_client *client);
+
+/*
  * Asks the daemon to end a stream.  Does not wait for it: the stream still ends with its END.  It
  * is no error if the stream has ended already.
  */

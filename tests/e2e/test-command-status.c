@@ -13,6 +13,19 @@
 
 #define SAMOVAR env_path("SAMOVAR")
 
+/* Replaces %s by the daemon's socket, and %d by its process. */
+static void expand(const struct daemon_fixture *fixture, const char *text, char *to, size_t bytes)
+{
+        const char *at = strchr(text, '%');
+
+        if (!at)
+                snprintf(to, bytes, "%s", text);
+        else if (at[1] == 's')
+                snprintf(to, bytes, "%.*s%s%s", (int)(at - text), text, fixture->socket, at + 2);
+        else
+                snprintf(to, bytes, "%.*s%d%s", (int)(at - text), text, (int)fixture->pid, at + 2);
+}
+
 static void status_is_one_screen(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -29,6 +42,39 @@ static void status_is_one_screen(void **state)
                 assert_true(strchr(at, '\n') - at <= 80);
         assert_true(lines < 24);
         run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
+/* A user who has a daemon and may use the machine's sees here which of them answers. */
+static void status_and_models_say_which_daemon_answers(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char line[512];
+        const struct {
+                const char *command, *flag, *shown;
+        } forms[] = {
+                { "status", NULL, ", process %d of user " },
+                { "status", NULL, "\nsocket     %s\n" },
+                { "status", "--all", "socket  " },
+                { "status", "--all", "  %s\nversion  " },
+                { "status", "--json", "{\"socket\":\"%s\",\"version\":\"" },
+                { "models", NULL, "%s: process " },
+                { "models", NULL, ": process %d of user " },
+                { "models", "--json", "}],\"daemon\":{\"socket\":\"%s\",\"pid\":" },
+                { "models", "--json", ",\"pid\":%d,\"uid\":" },
+        };
+
+        START_DAEMON(fixture, "--threads", "1");
+        for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
+                struct run_result ran =
+                        RUN(fixture, NULL, SAMOVAR, forms[i].command, forms[i].flag);
+
+                assert_int_equal(ran.status, 0);
+                expand(fixture, forms[i].shown, line, sizeof(line));
+                if (!strstr(ran.out, line))
+                        fail_msg("\"%s\" is not in:\n%s", line, ran.out);
+                run_result_free(&ran);
+        }
         fixture_stop(fixture);
 }
 
@@ -206,6 +252,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(status_is_one_screen),
+                DAEMON_TEST(status_and_models_say_which_daemon_answers),
                 DAEMON_TEST(status_all_has_every_count_on_a_line),
                 DAEMON_TEST(times_are_counted_for_each_request_and_token),
                 DAEMON_TEST(watch_prints_again_and_again),

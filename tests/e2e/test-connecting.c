@@ -211,6 +211,7 @@ static void falls_back_to_the_socket_if_no_ring_is_left(void **state)
         for (size_t i = 0; i < 8; i++) {
                 assert_int_equal(connect_for(fixture, SMV_TRANSPORT_AUTO, 0, &clients[i], message),
                                  0);
+                assert_string_equal(smv_socket_used(clients[i]), fixture->socket);
                 assert_int_equal(smv_transport_used(clients[i]),
                                  i ? SMV_TRANSPORT_SOCKET : SMV_TRANSPORT_RING);
         }

@@ -184,6 +184,7 @@ static void accepts_a_ring_only_if_it_asked_for_one(void **state)
                 } else {
                         assert_int_equal(smv_connect(&o, &client), 0);
                         assert_int_equal(smv_transport_used(client), SMV_TRANSPORT_SOCKET);
+                        assert_null(smv_socket_used(client));
                         smv_wake_after(client, 1000); /* means nothing here */
                         smv_close(client);
                 }

@@ -13,7 +13,9 @@
 
 #include "json/reader.h"
 
-#define DAEMON "\"version\":\"1.2.3\",\"pid\":77,\"uptime_s\":7500,"
+#define DAEMON                                                                                     \
+        "\"socket\":\"/run/samovar/sock\",\"version\":\"1.2.3\",\"pid\":77,\"uid\":0,"             \
+        "\"uptime_s\":7500,"
 #define MODEL                                                                                      \
         "\"model\":{\"name\":\"tiny\",\"backend\":\"cpu/avx2\",\"quantisation\":\"Q8_0\","         \
         "\"bytes\":4194304,\"context\":4096,\"chat\":true},"
@@ -64,7 +66,8 @@ static void shows_rates_times_queue_pool_and_users(void **state)
         char *screen = made("{" DAEMON MODEL LOADED POOL QUEUE RATES LATENCY ONE_USER "}", 23, 80);
 
         (void)state;
-        expect(screen, "samovard   1.2.3, process 77, up 2 h 5 min\n");
+        expect(screen, "samovard   1.2.3, process 77 of user root (uid 0), up 2 h 5 min\n"
+                       "socket     /run/samovar/sock\n");
         expect(screen, "model      tiny (Q8_0, 4.0 MiB), context 4096, chat\n");
         expect(screen, "backend    cpu/avx2\n");
         expect(screen, "tokens/s   123.4 now, 98.1 mean; prompts 2000.0 now\n");
@@ -75,12 +78,50 @@ static void shows_rates_times_queue_pool_and_users(void **state)
         expect(screen, "request    p50 1.0 s, p95 1.0 s\n");
         expect(screen,
                "queue      3 waiting, 8 running, 1 stalled; waited p50 10 ms, p95 510 ms\n");
-        expect(screen, "pool       [##########=====.........................] 25 % used, "
-                       "12 % cached\n");
+        expect(screen, "pool       [##########=====.........................] of 400 blocks\n"
+                       "           # 100 in use (25 %), = 50 cached (13 %), . 250 free (62 %)\n");
         expect(screen, "           root                 11     100      50       0        2        "
                        "4\n");
         assert_null(strstr(screen, "loading"));
         free(screen);
+}
+
+/* A user without a name is shown as a number; a client that was given a socket has no path. */
+static void shows_whose_daemon_answers(void **state)
+{
+        char *screen = made("{\"version\":\"1.2.3\",\"pid\":8,\"uid\":4123456789," MODEL LOADED POOL
+                                    QUEUE ONE_USER "}",
+                            23, 80);
+
+        (void)state;
+        expect(screen, "samovard   1.2.3, process 8 of user 4123456789 (uid 4123456789), up 0 s\n"
+                       "model      ");
+        free(screen);
+}
+
+/* The daemon reads its counters one after the other, so they may not add up. */
+static void the_parts_of_the_pool_add_up(void **state)
+{
+        static const struct {
+                const char *blocks, *line;
+        } cases[] = {
+                { "\"total\":3,\"in_use\":1,\"cached\":1",
+                  "# 1 in use (33 %), = 1 cached (34 %), . 1 free (33 %)\n" },
+                { "\"total\":400,\"in_use\":100,\"cached\":50,\"free\":251",
+                  "# 100 in use (25 %), = 50 cached (13 %), . 250 free (62 %)\n" },
+                { "\"total\":4,\"in_use\":3,\"cached\":2",
+                  "# 3 in use (75 %), = 2 cached (50 %), . 0 free (0 %)\n" },
+                { "\"total\":4", "# 0 in use (0 %), = 0 cached (0 %), . 4 free (100 %)\n" },
+        };
+        char json[256], *screen;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                snprintf(json, sizeof(json), "{\"blocks\":{%s}}", cases[i].blocks);
+                screen = made(json, 23, 80);
+                expect(screen, cases[i].line);
+                free(screen);
+        }
 }
 
 static void shows_how_far_a_model_is_loaded(void **state)
@@ -146,10 +187,10 @@ static void fits_any_screen_however_many_users_there_are(void **state)
                 }
                 assert_true(count <= rows);
                 if (rows == 23) {
-                        /* Ten lines are above the users, who come by their requests. */
+                        /* Twelve lines are above the users, who come by their requests. */
                         assert_int_equal(count, 23);
                         expect(screen, "clients\n           3000000999          999 ");
-                        expect(screen, "           and 988 more: samovar status --all\n");
+                        expect(screen, "           and 990 more: samovar status --all\n");
                 }
                 free(screen);
         }
@@ -170,6 +211,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(shows_rates_times_queue_pool_and_users),
+                cmocka_unit_test(shows_whose_daemon_answers),
+                cmocka_unit_test(the_parts_of_the_pool_add_up),
                 cmocka_unit_test(shows_how_far_a_model_is_loaded),
                 cmocka_unit_test(says_when_a_stopping_daemon_ends_its_streams),
                 cmocka_unit_test(says_that_other_users_see_no_rates),
