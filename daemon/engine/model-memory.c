@@ -154,8 +154,8 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
         if (!(kernels->kv_types >> conf->kv & 1))
                 return error_raise(
                         errtext_set(why, why_bytes, -ENOTSUP,
-                                    "backend %s has no keys and values of type %s (--kv)",
-                                    kernels->name, kv_type_name(conf->kv)));
+                                    "kv is %s; backend %s has no keys and values of this type",
+                                    kv_type_name(conf->kv), kernels->name));
         model_measure(checkpoint, traits, conf, ret_bytes);
         r = tensors_find(checkpoint, traits, &tensors, why, why_bytes);
         if (r)

@@ -291,7 +291,7 @@ static int buffers_open(struct building *b)
         if (r)
                 return error_raise(
                         errtext_set(conf->why, conf->why_bytes, r,
-                                    "no memory for its activations and KV pool (--kv-bytes)"));
+                                    "no memory for its activations and KV pool (kv_bytes)"));
         return 0;
 }
 

@@ -242,7 +242,7 @@ static int choose(struct load *load)
         if (r && load->way == LOAD_URING)
                 return error_raise(errtext_set(
                         load->why, load->why_bytes, r,
-                        "its weights cannot be read by io_uring: %s; use --load auto or plain",
+                        "its weights cannot be read by io_uring: %s; use load = auto or plain",
                         strerror(-r)));
         return error_pass(r);
 }

@@ -127,8 +127,8 @@ static int read_splitter(struct trait_reader *rd, const char *given)
                              : 0;
         if (!name)
                 return vocabulary_builder_refuse(&rd->m,
-                                                 "metadata '%s' is missing: name the splitter with "
-                                                 "--tokenizer PATH=SPLITTER",
+                                                 "metadata '%s' is missing: name the splitter "
+                                                 "with tokenizer = PATH=SPLITTER",
                                                  KEY("pre"));
         rd->m.v.splitter = splitter_named(name);
         if (rd->m.v.splitter == SPLITTER_N)

@@ -97,7 +97,7 @@ int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merg
         if (!splitter)
                 return error_raise(errtext_set(why, why_bytes, -EINVAL,
                                                "a vocabulary with merges does not name its "
-                                               "splitter: use --tokenizer PATH=SPLITTER"));
+                                               "splitter: use tokenizer = PATH=SPLITTER"));
         if (splitter_named(splitter) == SPLITTER_N)
                 return error_raise(errtext_set(why, why_bytes, -EINVAL,
                                                "the splitter '%s' is not supported",

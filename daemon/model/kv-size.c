@@ -94,7 +94,7 @@ static int check_space(const struct kv_size_conf *conf, const struct kv_size_mem
                 return refuse(conf, memory, what, blocks, why, why_bytes);
         }
         if (space / memory->block < requested_blocks(conf)) {
-                snprintf(what, sizeof(what), "--kv-bytes: %.1f MiB do",
+                snprintf(what, sizeof(what), "kv_bytes: %.1f MiB do",
                          (double)conf->requested / MIB);
                 return refuse(conf, memory, what, requested_blocks(conf), why, why_bytes);
         }
@@ -145,7 +145,7 @@ int kv_size_plan(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *wh
         if (!blocks)
                 return error_raise(
                         errtext_set(why, why_bytes, -EINVAL,
-                                    "--kv-bytes: one block of 16 positions takes %llu bytes",
+                                    "kv_bytes: one block of 16 positions takes %llu bytes",
                                     (unsigned long long)(conf->host.block + conf->own.block)));
         *ret_blocks = (uint32_t)least(blocks, BLOCKS_MAX);
         return 0;

@@ -88,7 +88,7 @@ static int open_gpu(struct daemon *daemon, struct kernels_conf conf)
         if (!daemon->config.kv_bytes)
                 conf.pages_max = blocks_for(daemon->setup.served.context);
         if (!r && (r = kernels_open("cuda", &conf, &daemon->kernels)))
-                errtext_set(why, why_bytes, r, "--backend cuda: %s",
+                errtext_set(why, why_bytes, r, "backend cuda: %s",
                             *kernels_errtext() ? kernels_errtext() : strerror(-r));
         return r;
 }
@@ -100,7 +100,7 @@ static int open_on_host(struct daemon *daemon, const char *name, const struct ke
         int r = kernels_open(name, conf, ret_kernels);
 
         if (r)
-                snprintf(daemon->setup.why, sizeof(daemon->setup.why), "--backend %s --isa %s: %s",
+                snprintf(daemon->setup.why, sizeof(daemon->setup.why), "backend %s with isa %s: %s",
                          name, daemon->config.isa, strerror(-r));
         return r;
 }
@@ -347,7 +347,7 @@ static int claim_socket(struct daemon *daemon)
                 conf.path = usual;
         }
         if (r) {
-                snprintf(why, why_bytes, "--socket: %s", strerror(-r));
+                snprintf(why, why_bytes, "socket: %s", strerror(-r));
                 return r;
         }
         r = listener_new(&conf, &daemon->listener, why, why_bytes);

@@ -52,7 +52,7 @@ static int choose_context(struct model_setup *setup)
         served->context = setup->config->ctx ? setup->config->ctx : served->traits.context;
         if (served->context > served->traits.context) {
                 snprintf(setup->why, sizeof(setup->why),
-                         "--ctx %u: the model was made for %u positions", served->context,
+                         "ctx is %u; the model was made for %u positions", served->context,
                          served->traits.context);
                 return -EINVAL;
         }

@@ -47,7 +47,7 @@ static int split_model(struct model_setup *setup)
         char *path = setup->path;
 
         if (bytes >= sizeof(setup->path)) {
-                snprintf(setup->why, sizeof(setup->why), "--model: the path is too long");
+                snprintf(setup->why, sizeof(setup->why), "model: the path is too long");
                 return -EINVAL;
         }
         memcpy(path, model, bytes);
@@ -60,8 +60,7 @@ static int split_model(struct model_setup *setup)
         name_bytes = equals ? strlen(name) : name_length(name);
         if (name_bytes == 0 || name_bytes > SMV_NAME_BYTES_MAX || !may_be_shown(name, name_bytes)) {
                 snprintf(setup->why, sizeof(setup->why),
-                         "--model: a name has 1 to %u bytes of printable UTF-8",
-                         SMV_NAME_BYTES_MAX);
+                         "model: a name has 1 to %u bytes of printable UTF-8", SMV_NAME_BYTES_MAX);
                 return -EINVAL;
         }
         memcpy(setup->served.name, name, name_bytes);
@@ -120,7 +119,7 @@ static int check_records(struct model_setup *setup)
         if (record <= SMV_RING_BYTES_MIN / 64)
                 return 0;
         snprintf(setup->why, sizeof(setup->why),
-                 "--model: its longest token has %zu bytes, too many for a record", piece);
+                 "model: its longest token has %zu bytes, too many for a record", piece);
         return -EINVAL;
 }
 
@@ -254,6 +253,7 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         const struct model_bytes *bytes = &setup->bytes, *host = &setup->host;
         const struct served *served = &setup->served;
         uint64_t rings = setup->config->ring_bytes * setup->config->connections;
+        const char *file = setup->config->file;
         double mib = 1 << 20;
         char memory[128] = "", beside[128] = "";
 
@@ -270,8 +270,9 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         if (!setup->config->model)
                 fprintf(to,
                         "samovard: serving %s, the model that comes with samovar (%s); "
-                        "--model serves another\n",
-                        served->name, setup->path);
+                        "%s%s serves another\n",
+                        served->name, setup->path, file ? "model = PATH in " : "--model",
+                        file ? file : "");
         fprintf(to,
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "

@@ -27,7 +27,7 @@ static const struct shipped model = {
         .built = "models",
         .installed = SAMOVAR_MODELS,
         .what = "no model to serve",
-        .instead = "give --model PATH",
+        .instead = "name another with the setting model (--model PATH)",
 };
 
 static const struct shipped library = {
@@ -36,7 +36,7 @@ static const struct shipped library = {
         .built = "kernels",
         .installed = SAMOVAR_LIBRARIES,
         .what = "no backend for a GPU",
-        .instead = "it is built where CUDA's compiler is; --backend cpu does without",
+        .instead = "it is built where CUDA's compiler is; backend = cpu does without",
 };
 
 /* Cuts `path` at its last slash; false: it has none. */

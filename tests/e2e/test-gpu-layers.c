@@ -132,10 +132,9 @@ static void refuses_layers_that_do_not_fit_and_names_the_backend(void **state)
         refuses(fixture, "auto", "2", "0", " MiB are missing");
         refuses(fixture, "auto", "all", "0", "the model and a block of KV do not fit backend cuda");
         set_device_memory(6 * MIB);
-        refuses(fixture, "cuda", "2", "6M", "--kv-bytes: 6.0 MiB do not fit backend cuda: of ");
+        refuses(fixture, "cuda", "2", "6M", "kv_bytes: 6.0 MiB do not fit backend cuda: of ");
         set_device_memory(MUCH);
-        refuses(fixture, "cuda", "1", "4000G",
-                "--kv-bytes: 4096000.0 MiB do not fit in memory: of ");
+        refuses(fixture, "cuda", "1", "4000G", "kv_bytes: 4096000.0 MiB do not fit in memory: of ");
         refuses(fixture, "cpu", "1", "0", "gpu_layers puts layers on a GPU, but backend is ");
 }
 

@@ -121,7 +121,7 @@ static void makes_a_pool_of_the_given_size_or_refuses_it(void **state)
         set_device_memory(9 * MIB);
         sums = plan(fixture, "4M");
         assert_int_equal(sums.blocks, 4 * MIB / sums.block);
-        refuses(fixture, "60M", "--kv-bytes: 60.0 MiB do not fit backend cuda: of 8.");
+        refuses(fixture, "60M", "kv_bytes: 60.0 MiB do not fit backend cuda: of 8.");
 }
 
 static void the_block_size_follows_the_kv_type(void **state)
@@ -138,7 +138,8 @@ static void the_block_size_follows_the_kv_type(void **state)
         assert_true(integers.block > halves.block / 2 && integers.block < halves.block);
         assert_int_equal((integers.block - halves.block / 2) % 128, 0);
         assert_int_equal(integers.blocks, 4 * MIB / integers.block);
-        refuses_of(fixture, "f32", "4M", "backend cuda has no keys and values of type f32 (--kv)");
+        refuses_of(fixture, "f32", "4M",
+                   "kv is f32; backend cuda has no keys and values of this type");
 }
 
 /* The daemon can take everything that was planned, and what a first step takes besides. */

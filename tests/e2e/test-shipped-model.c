@@ -39,6 +39,15 @@ static void serves_the_shipped_model_by_default(void **state)
         assert_non_null(strstr(ran.out, "samovard: model teaspoon, "));
         run_result_free(&ran);
 
+        /* A daemon that has a file of settings is told what to write there. */
+        ran = shell(fixture, "echo ctx = 64 >$1/conf && "
+                             "SAMOVAR_MODELS=$1/models $SAMOVARD --check --config $1/conf");
+        assert_int_equal(ran.status, 0);
+        snprintf(line, sizeof(line), "; model = PATH in %s/conf serves another\n",
+                 fixture->directory);
+        assert_non_null(strstr(ran.out, line));
+        run_result_free(&ran);
+
         ran = shell(fixture, "SAMOVAR_MODELS=$1/models $SAMOVARD --check --model $TOY_MODEL");
         assert_int_equal(ran.status, 0);
         assert_null(strstr(ran.out, "teaspoon"));
@@ -92,7 +101,8 @@ static void reports_a_missing_shipped_model_in_one_line(void **state)
         assert_int_equal(ran.status, 1);
         snprintf(line, sizeof(line),
                  "samovard: there is no model to serve: " FILE_NAME
-                 ", which comes with samovar, is not in %s; give --model PATH\n",
+                 ", which comes with samovar, is not in %s; name another with the setting model "
+                 "(--model PATH)\n",
                  fixture->directory);
         assert_string_equal(ran.err, line);
         assert_string_equal(ran.out, "");

@@ -109,7 +109,7 @@ static void kv_bytes_sets_the_size_of_the_pool_in_host_memory(void **state)
         conf.requested = 16 * GIB;
         assert_int_equal(plan(&conf), 16 * GIB / BLOCK);
         conf.requested = BLOCK - 1;
-        refuses(&conf, "--kv-bytes: one block");
+        refuses(&conf, "kv_bytes: one block");
         conf.requested = UINT64_MAX;
         conf.host.available = UINT64_MAX;
         assert_int_equal(plan(&conf), UINT32_MAX / 2);
@@ -121,12 +121,12 @@ static void refuses_a_pool_that_does_not_fit_host_memory(void **state)
 
         (void)state;
         conf.requested = 16 * GIB + BLOCK;
-        refuses(&conf, "--kv-bytes: 16384.0 MiB do not fit in memory: of 16384.0 MiB available, "
+        refuses(&conf, "kv_bytes: 16384.0 MiB do not fit in memory: of 16384.0 MiB available, "
                        "weights take 0.0 and activations 0.0; 0.0 MiB are missing");
         conf.host.weights = 15 * GIB;
         conf.host.activations = 1000 * MIB;
         conf.requested = 25 * MIB;
-        refuses(&conf, "--kv-bytes: 25.0 MiB do not fit in memory");
+        refuses(&conf, "kv_bytes: 25.0 MiB do not fit in memory");
         conf.requested = 24 * MIB;
         assert_int_equal(plan(&conf), 24 * MIB / BLOCK);
         conf.requested = 0;
@@ -208,10 +208,10 @@ static void refuses_kv_bytes_that_do_not_fit_gpu_memory(void **state)
         conf.requested = 8 * MIB;
         assert_int_equal(plan(&conf), 2);
         conf.requested = 504 * MIB;
-        refuses(&conf, "--kv-bytes: 504.0 MiB do not fit backend gpu: of 1600.0 MiB");
+        refuses(&conf, "kv_bytes: 504.0 MiB do not fit backend gpu: of 1600.0 MiB");
         refuses(&conf, "; 4.0 MiB are missing");
         conf.requested = 4 * MIB - 1;
-        refuses(&conf, "--kv-bytes: one block");
+        refuses(&conf, "kv_bytes: one block");
 }
 
 /* ---- layers in both ---- */
@@ -245,7 +245,7 @@ static void refuses_kv_bytes_that_do_not_fit_gpu_or_host_memory(void **state)
         conf.requested = 6 * 125 * MIB + 5;
         assert_int_equal(plan(&conf), 125);
         conf.requested = 6 * 126 * MIB;
-        refuses(&conf, "--kv-bytes: 756.0 MiB do not fit backend gpu: of 1600.0 MiB that are free");
+        refuses(&conf, "kv_bytes: 756.0 MiB do not fit backend gpu: of 1600.0 MiB that are free");
         refuses(&conf, "; 4.0 MiB are missing");
         conf.own.available = 1000 * GIB;
         assert_int_equal(plan(&conf), 126);
@@ -254,7 +254,7 @@ static void refuses_kv_bytes_that_do_not_fit_gpu_or_host_memory(void **state)
         assert_int_equal(plan(&conf), 3000);
         conf.requested = 6 * 3001 * MIB;
         refuses(&conf,
-                "--kv-bytes: 18006.0 MiB do not fit in memory: of 8000.0 MiB available, weights "
+                "kv_bytes: 18006.0 MiB do not fit in memory: of 8000.0 MiB available, weights "
                 "take 1900.0 and activations 100.0; 2.0 MiB are missing");
         conf.requested = 6 * MIB - 1;
         refuses(&conf, "one block of 16 positions takes 6291456 bytes");
