@@ -89,6 +89,7 @@ const struct setting config_settings[] = {
         { "config",              KIND_TEXT,   AT(file),                NULL,    0, 0, { "FILE" }, FLAG_ONLY, "read settings from FILE; flags override it; none: from no file; default: samovar/samovar.conf in $XDG_CONFIG_HOME, ~/.config or /etc, whichever is there first", "This start" },
         { "replace",             KIND_SWITCH, AT(replace),             "no",    0, 0, { NULL }, FLAG_ONLY, "end the daemon that has the socket, wait until it has drained, and take its place" },
         { "fd",                  KIND_INT,    AT(fd),                  NULL,    0, INT32_MAX, { NULL }, FLAG_ONLY, "serve only this connected socket, and exit when it closes" },
+        { "check_config",        KIND_SWITCH, AT(check_config),        "no",    0, 0, { NULL }, FLAG_ONLY, "read the settings as a start does, say what is wrong with them, exit" },
         { "check",               KIND_SWITCH, AT(check),               "no",    0, 0, { NULL }, FLAG_ONLY, "load the model, print the memory plan, exit" },
         { "inspect",             KIND_SWITCH, AT(inspect),             "no",    0, 0, { NULL }, FLAG_ONLY, "print what the model is and whether this machine can serve it, exit" },
         { "template",            KIND_SWITCH, AT(preview),             "no",    0, 0, { NULL }, FLAG_ONLY, "print the prompt that the chat template of the model, or of a file, makes of --messages, exit" },

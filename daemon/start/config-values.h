@@ -28,6 +28,7 @@ struct config {
         char *isa;
         bool deterministic; /* on a GPU: a stream's bits do not depend on other requests */
         int32_t fd;         /* serve only this connected socket and exit with it; -1: listen */
+        bool check_config;  /* exit as soon as the settings have been read */
         bool check;         /* load, print the memory plan, exit */
         bool inspect;       /* print what the model is and whether it can be served, exit */
         bool preview;       /* render `messages` with its chat template, exit */

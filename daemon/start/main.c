@@ -105,6 +105,37 @@ static int open_on_host(struct daemon *daemon, const char *name, const struct ke
         return r;
 }
 
+/* A file that the sandbox hides is absent as far as the daemon can see, so say what hides it. */
+static int tell_sandbox(struct daemon *daemon, const char *path, int r)
+{
+        char *why = daemon->setup.why;
+        size_t used = strlen(why);
+        const char *folder = r ? service_manager_hides(&daemon->manager, path) : NULL;
+
+        if (folder)
+                snprintf(why + used, sizeof(daemon->setup.why) - used,
+                         "; the unit's ProtectHome= hides %s from the daemon: copy the model to "
+                         "/var/lib/samovar/models, or add BindReadOnlyPaths= to the unit "
+                         "(docs/guide/install.md, Serve another model)",
+                         folder);
+        return r;
+}
+
+static int open_files(struct daemon *daemon)
+{
+        struct model_setup *setup = &daemon->setup;
+        const char *tokenizer = setup->config->tokenizer;
+        int r;
+
+        r = model_setup_checkpoint(setup);
+        if (!r)
+                r = model_setup_traits(setup);
+        if (r)
+                return tell_sandbox(daemon, setup->path, r);
+        r = model_setup_tokenizer(setup);
+        return tell_sandbox(daemon, tokenizer ? tokenizer : setup->path, r);
+}
+
 static void close_kernels(struct kernels **kernels)
 {
         if (*kernels)
@@ -548,6 +579,13 @@ static int start(struct daemon *daemon)
                 printf("samovard %s\n", SAMOVAR_VERSION);
                 return 0;
         }
+        if (daemon->config.check_config) {
+                if (daemon->config.file)
+                        printf("samovard: no fault in %s\n", daemon->config.file);
+                else
+                        printf("samovard: no file of settings is read\n");
+                return 0;
+        }
         log_open(daemon->config.log_level);
         if (daemon->config.inspect)
                 return inspect(&daemon->setup, stdout);
@@ -555,11 +593,7 @@ static int start(struct daemon *daemon)
                 return render_template(&daemon->setup, stdout);
         r = service_manager_open(&daemon->manager, daemon->setup.why, sizeof(daemon->setup.why));
         if (!r)
-                r = model_setup_checkpoint(&daemon->setup);
-        if (!r)
-                r = model_setup_traits(&daemon->setup);
-        if (!r)
-                r = model_setup_tokenizer(&daemon->setup);
+                r = open_files(daemon);
         if (!r)
                 r = claim_socket(daemon);
         if (!r)

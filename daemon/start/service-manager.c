@@ -1,6 +1,7 @@
 #include "daemon/start/service-manager.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <samovar/protocol.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -110,6 +111,37 @@ int service_manager_open(struct service_manager *manager, char *why, size_t why_
         for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
                 unsetenv(variables[i]);
         return error_pass(r);
+}
+
+/* False if that file or folder can be seen, or if something else is wrong with it. */
+static bool is_unseen(const char *path, size_t bytes)
+{
+        char first[512];
+        int fd;
+
+        if (bytes >= sizeof(first))
+                return false;
+        memcpy(first, path, bytes);
+        first[bytes] = '\0';
+        fd = sys_open(first, O_PATH, 0);
+        if (fd >= 0)
+                sys_close(fd);
+        return fd == -ENOENT || fd == -EACCES;
+}
+
+const char *service_manager_hides(const struct service_manager *manager, const char *path)
+{
+        static const char *const folders[] = { "/home", "/root", "/run/user" };
+
+        for (size_t i = 0; manager->fd >= 0 && i < sizeof(folders) / sizeof(*folders); i++) {
+                size_t bytes = strlen(folders[i]);
+
+                if (!strncmp(path, folders[i], bytes) && path[bytes] == '/')
+                        return is_unseen(path, bytes + 1 + strcspn(path + bytes + 1, "/"))
+                                       ? folders[i]
+                                       : NULL;
+        }
+        return NULL;
 }
 
 void service_manager_close(struct service_manager *manager)

@@ -27,6 +27,13 @@ struct service_manager {
 int service_manager_open(struct service_manager *manager, char *why, size_t why_bytes);
 void service_manager_close(struct service_manager *manager); /* not of passed_fds */
 
+/*
+ * The folder that the sandbox of the daemon's unit hides, if `path` is in one: "/home".  NULL: no
+ * service manager has started the daemon, or the path is in none of the folders of ProtectHome=, or
+ * the next folder of the path can be seen.
+ */
+const char *service_manager_hides(const struct service_manager *manager, const char *path);
+
 /* Lines of NAME=VALUE.  If it does not listen any more, the message is lost. */
 void service_manager_tell(const struct service_manager *manager, const char *format, ...)
         __attribute__((format(printf, 2, 3)));

@@ -178,6 +178,68 @@ static void refuses_a_wrong_flag_and_names_it(void **state)
         assert_no_process_left();
 }
 
+static void write_file(const char *path, const char *text)
+{
+        FILE *file = fopen(path, "w");
+
+        assert_non_null(file);
+        fputs(text, file);
+        fclose(file);
+}
+
+/* So a reload can be refused before it is tried.  No model is looked at. */
+static void check_config_says_what_is_wrong_with_the_settings(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char path[128], shown[256];
+        struct run_result ran;
+
+        snprintf(path, sizeof(path), "%s/conf", fixture->directory);
+        write_file(path, "model = /no/such/model\nctx = 64\n");
+        ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--check-config", "--config", path);
+        assert_int_equal(ran.status, 0);
+        snprintf(shown, sizeof(shown), "samovard: no fault in %s\n", path);
+        assert_string_equal(ran.out, shown);
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--check-config", "--config", "none");
+        assert_int_equal(ran.status, 0);
+        assert_string_equal(ran.out, "samovard: no file of settings is read\n");
+        run_result_free(&ran);
+
+        write_file(path, "ctx = 64\nbogus = 1\n");
+        REFUSES(fixture, path, ":2: there is no setting bogus", "--check-config", "--config", path);
+        write_file(path, "step_tokens = 1\n");
+        REFUSES(fixture, "step_tokens is 1", "max_seqs", "--check-config", "--config", path);
+        REFUSES(fixture, "/no/such/file", "No such file", "--check-config", "--config",
+                "/no/such/file");
+}
+
+/* As a unit with ProtectHome= shows it: the folder above the home directory is empty. */
+static void a_model_that_the_sandbox_hides_is_told(void **state)
+{
+        static const char hidden[] = "ProtectHome= hides /home from the daemon";
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+        char place[128];
+
+        snprintf(place, sizeof(place), "%s/notify", fixture->directory);
+        setenv("NOTIFY_SOCKET", place, 1);
+        REFUSES(fixture, "/home/hidden-one/m.gguf: No such file or directory; ", hidden, "--model",
+                "/home/hidden-one/m.gguf", "--config", "none");
+        REFUSES(fixture, "/home/hidden-one/t.json", hidden, "--model", env_path("TOY_MODEL"),
+                "--tokenizer", "/home/hidden-one/t.json", "--config", "none");
+        ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--model", "/no/m.gguf", "--config", "none");
+        assert_int_equal(ran.status, 1);
+        assert_null(strstr(ran.err, "ProtectHome"));
+        run_result_free(&ran);
+        unsetenv("NOTIFY_SOCKET");
+        ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--model", "/home/hidden-one/m.gguf",
+                  "--config", "none");
+        assert_int_equal(ran.status, 1);
+        assert_null(strstr(ran.err, "ProtectHome"));
+        run_result_free(&ran);
+}
+
 static void flags_override_the_config_file(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -517,6 +579,8 @@ int main(void)
                 DAEMON_TEST(a_second_daemon_reports_the_pid_of_the_first_and_ends),
                 DAEMON_TEST(does_not_replace_a_file_at_the_path_of_the_socket),
                 DAEMON_TEST(check_prints_the_plan_and_ends),
+                DAEMON_TEST(check_config_says_what_is_wrong_with_the_settings),
+                DAEMON_TEST(a_model_that_the_sandbox_hides_is_told),
                 DAEMON_TEST(refuses_a_wrong_flag_and_names_it),
                 DAEMON_TEST(flags_override_the_config_file),
                 DAEMON_TEST(refuses_an_invalid_model_file_and_names_it),
