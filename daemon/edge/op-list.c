@@ -25,7 +25,8 @@ struct walk {
         uint32_t streams, handles;  /* counted before they are written */
         uint64_t now_ns;
         uint64_t target; /* end: the number that is looked for ... */
-        bool found;      /* ... and was found */
+        bool found;      /* ... and was found, ... */
+        bool ending;     /* ... or is a stream whose end is decided already */
         struct handle *closing;
 };
 
@@ -120,15 +121,23 @@ static const char *priority_word(enum request_priority priority)
         return words[priority];
 }
 
+/* It was cancelled, or it has ended and its END is not read yet. */
+static bool is_ending(const struct stream *stream)
+{
+        return stream->unwanted || stream->cancel_sent || stream->retired;
+}
+
 /* How far a stream is, from what the engine publishes of it. */
 static const char *state_word(struct stream *stream)
 {
         struct request *request = &stream->request;
 
-        if (!stream->begun_ns)
-                return "encoding";
         if (stream->retired)
                 return "ended";
+        if (is_ending(stream))
+                return "ending";
+        if (!stream->begun_ns)
+                return "encoding";
         if (request_tokens_made(request))
                 return "running";
         return request_has_begun(request) ? "prefill" : "waiting";
@@ -243,7 +252,10 @@ static void end_stream(struct walk *walk, struct stream *stream, uint32_t pid)
         (void)pid;
         if (stream->number != walk->target)
                 return;
-        walk->found = true;
+        walk->ending = is_ending(stream);
+        walk->found = !walk->ending;
+        if (walk->ending)
+                return;
         if (stream->begun_ns)
                 stream_cancel(walk->edge, stream, SMV_END_CANCELLED, SMV_OK);
         else
@@ -256,10 +268,11 @@ static void end_resumable(struct walk *walk, struct resumable *resumable)
 {
         if (resumable->number != walk->target || resumable->dropped)
                 return;
-        walk->found = true;
+        walk->ending = !resumable->ended && (!resumable->stream || is_ending(resumable->stream));
+        walk->found = !walk->ending;
         if (resumable->ended)
                 resumable_drop(resumable);
-        else
+        else if (walk->found)
                 resumable_cancel(resumable);
 }
 
@@ -280,6 +293,9 @@ int op_end(struct peer *peer, struct wire_request *asked, struct wire_problem *r
         walk.resumable = end_resumable;
         walk.handle = find_handle;
         walk_streams(&walk);
+        if (walk.ending)
+                return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "number",
+                                   "stream %" PRIu64 " is ending already", asked->number);
         if (!walk.found)
                 walk_handles(&walk);
         if (walk.closing)

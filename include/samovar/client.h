@@ -533,7 +533,8 @@ int smv_status(struct smv_client *client, const char **ret_json);
 int smv_list(struct smv_client *client, const char **ret_json);
 /*
  * Ends a stream, or closes a handle, whichever connection it belongs to.  A stream still has its
- * END (cancelled).  Root and the user of the daemon may end those of all users.
+ * END (cancelled).  The code is SMV_NO_STREAM if there is none of this number, or if the stream is
+ * ending already.  Root and the user of the daemon may end those of all users.
  */
 int smv_end(struct smv_client *client, uint64_t number);
 

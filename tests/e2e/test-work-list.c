@@ -77,6 +77,46 @@ static void another_connection_lists_and_ends_a_stream(void **state)
         fixture_stop(fixture);
 }
 
+/* All in one turn of the loop, so the stream cannot be gone before the second and the third. */
+static void a_stream_is_ended_only_once(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client, *other;
+        struct bytes_out asks = { 0 };
+        struct reply *reply;
+        uint64_t number;
+        uint32_t id;
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1");
+        client = raw_client_greet(fixture);
+        other = raw_client_greet(fixture);
+        id = raw_client_generate(client, &endless);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        number = reply_uint(list(other), "work.streams.0.number");
+
+        frame_put(&asks, "op=s id=u number=q", "end", 101u, number);
+        frame_put(&asks, "op=s id=u number=q", "end", 102u, number);
+        frame_put(&asks, "op=s id=u", "list", 103u);
+        assert_true(raw_client_send(other, asks.at, asks.count));
+        free(asks.at);
+        assert_true(raw_client_await_reply(other, 101)->ok);
+        reply = raw_client_await_reply(other, 102);
+        assert_int_equal(reply->code, SMV_NO_STREAM);
+        assert_non_null(strstr(reply->message, " is ending already"));
+        assert_word(raw_client_await_reply(other, 103), "work.streams.0.state", "ending");
+        assert_int_equal(raw_client_await_end(client, id)->end.reason, SMV_END_CANCELLED);
+
+        do
+                reply = list(other);
+        while (count_of(reply, "work.streams"));
+        reply = end(other, number);
+        assert_int_equal(reply->code, SMV_NO_STREAM);
+        assert_non_null(strstr(reply->message, "there is no running stream or handle"));
+        raw_client_close(client);
+        raw_client_close(other);
+        fixture_stop(fixture);
+}
+
 static void a_handle_and_a_resumable_stream_are_listed_and_ended(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -218,6 +258,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(another_connection_lists_and_ends_a_stream),
+                DAEMON_TEST(a_stream_is_ended_only_once),
                 DAEMON_TEST(a_handle_and_a_resumable_stream_are_listed_and_ended),
                 DAEMON_TEST(a_user_neither_sees_nor_ends_the_streams_of_others),
                 DAEMON_TEST(the_command_lists_and_ends_them),
