@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/columns.h"
+#include "json/plural.h"
 
 #define BRANCHES     FORK_DEMO_BRANCHES
 #define FORK_AFTER   6u /* tokens of the story */
@@ -259,6 +260,7 @@ static int show_branches(struct demo *demo)
 
 static void print_summary(struct demo *demo)
 {
+        uint64_t copied = copied_blocks(demo->cli) - demo->copied_before;
         uint32_t rows = 0, shared = 0;
         const struct branch *branches = demo->branches;
 
@@ -266,13 +268,14 @@ static void print_summary(struct demo *demo)
                 shared += branches[i].end.cached_tokens;
                 rows += branches[i].end.prompt_tokens - branches[i].end.cached_tokens;
         }
-        printf("\n%u endings in one batch, of %u, %u and %u tokens.\n", BRANCHES,
+        printf("\n%u endings in one batch, of %u, %u and %u token%s.\n", BRANCHES,
                branches[0].end.prompt_tokens + branches[0].end.output_tokens - branches[1].from,
-               branches[1].end.output_tokens, branches[2].end.output_tokens);
-        printf("Forked behind token %u, in %.2f ms: %u tokens shared, %llu blocks copied,\n"
-               "%u rows computed before the forks had tokens of their own.\n",
-               branches[1].from, (double)demo->fork_ns / 1e6, shared,
-               (unsigned long long)(copied_blocks(demo->cli) - demo->copied_before), rows);
+               branches[1].end.output_tokens, branches[2].end.output_tokens,
+               plural(branches[2].end.output_tokens));
+        printf("Forked behind token %u, in %.2f ms: %u token%s shared, %llu block%s copied,\n"
+               "%u row%s computed before the forks had tokens of their own.\n",
+               branches[1].from, (double)demo->fork_ns / 1e6, shared, plural(shared),
+               (unsigned long long)copied, plural(copied), rows, plural(rows));
 }
 
 int cli_fork_demo(struct cli *cli)

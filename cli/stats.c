@@ -10,6 +10,7 @@
 
 #include "json/utf8.h"
 #include "json/writer.h"
+#include "json/plural.h"
 
 enum { NAME_MAX_BYTES = 200 };
 
@@ -57,8 +58,8 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
 
         smv_accepted(cli->client, &accepted);
         if (cli->command != CLI_ATTACH) /* another command waited for that stream */
-                say("queue: %u requests before this one, about %" PRIu64 " ms to the first token",
-                    accepted.queue_position, accepted.wait_ms);
+                say("queue: %u request%s before this one, about %" PRIu64 " ms to the first token",
+                    accepted.queue_position, plural(accepted.queue_position), accepted.wait_ms);
         if (cli->command != CLI_ATTACH)
                 say("sampling: temperature %g, top-k %u, top-p %g, min-p %g, seed %" PRIu64,
                     (double)accepted.temperature, accepted.top_k, (double)accepted.top_p,
@@ -68,10 +69,12 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
         if (end->diverged_at) {
                 name_token(cli, end->diverged_cached_token, cached);
                 name_token(cli, end->diverged_prompt_token, given);
-                say("cache: %u of %u tokens; position %u was %s, now %s", end->cached_tokens,
-                    end->prompt_tokens, end->diverged_at, cached, given);
+                say("cache: %u of %u token%s; position %u was %s, now %s", end->cached_tokens,
+                    end->prompt_tokens, plural(end->prompt_tokens), end->diverged_at, cached,
+                    given);
         } else {
-                say("cache: %u of %u tokens", end->cached_tokens, end->prompt_tokens);
+                say("cache: %u of %u token%s", end->cached_tokens, end->prompt_tokens,
+                    plural(end->prompt_tokens));
         }
         say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
             (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,

@@ -13,6 +13,7 @@
 #include "daemon/base/error.h"
 #include "daemon/base/sys.h"
 #include "daemon/text/tokenizer.h"
+#include "json/plural.h"
 
 struct admission {
         struct admission_conf conf;
@@ -268,13 +269,14 @@ enum smv_code admission_fits(const struct admission *admission, uint32_t count, 
         const struct sched_conf *conf = &admission->conf.sched;
         /* the last token is not computed, so it needs no position */
         uint64_t positions = (uint64_t)count + most - (most > 0);
+        uint64_t blocks = (positions + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS;
         enum smv_code code = sched_fits(conf, count, most);
 
         if (code == SMV_QUOTA)
                 snprintf(to, ADMISSION_WHY_BYTES,
-                         "that takes %" PRIu64 " blocks, and one user may have %u "
+                         "that takes %" PRIu64 " block%s, and one user may have %u "
                          "(uid_blocks_percent)",
-                         (positions + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS, conf->user_blocks);
+                         blocks, plural(blocks), conf->user_blocks);
         else if (code)
                 snprintf(to, ADMISSION_WHY_BYTES, "the KV pool has %" PRIu64 " positions",
                          (uint64_t)conf->blocks * BLOCK_POSITIONS);
@@ -301,14 +303,14 @@ static int measure(const struct admission *admission, const struct stream *strea
 
         if (count >= context && !stream->reads_only)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
-                                   "the prompt has %zu tokens; prompt and answer together may "
+                                   "the prompt has %zu token%s; prompt and answer together may "
                                    "have %u",
-                                   count, context);
+                                   count, plural(count), context);
         if (most > context - count)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, "max_tokens",
-                                   "the prompt has %zu tokens and max_tokens is %" PRIu64
+                                   "the prompt has %zu token%s and max_tokens is %" PRIu64
                                    "; together they may be %u",
-                                   count, most, context);
+                                   count, plural(count), most, context);
         if (!most && !stream->reads_only) {
                 most = admission->conf.max_tokens;
                 if (most > context - count)
@@ -320,8 +322,8 @@ static int measure(const struct admission *admission, const struct stream *strea
         if (code)
                 return wire_refuse(ret_problem, code, request->stream,
                                    request->max_tokens ? "max_tokens" : field,
-                                   "the prompt has %zu tokens and %" PRIu64 " may follow; %s",
-                                   count, most, why);
+                                   "the prompt has %zu token%s and %" PRIu64 " may follow; %s",
+                                   count, plural(count), most, why);
         *ret_max_tokens = (uint32_t)most;
         return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "daemon/edge/admission.h"
 #include "daemon/base/error.h"
+#include "json/plural.h"
 
 /* `like` may be with the engine: the members that are read here do not change. */
 static void inherit(struct stream *stream, const struct stream *from)
@@ -130,14 +131,14 @@ static int measure_fork(const struct admission *admission, const struct request 
         most--;
         if (asked->max_tokens > context - most)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, asked->id, "max_tokens",
-                                   "the stream may have %u tokens by then and max_tokens is %u; "
+                                   "the stream may have %u token%s by then and max_tokens is %u; "
                                    "together they may be %u",
-                                   most, asked->max_tokens, context);
+                                   most, plural(most), asked->max_tokens, context);
         code = admission_fits(admission, most, asked->max_tokens, why);
         if (code)
                 return wire_refuse(ret_problem, code, asked->id, "max_tokens",
-                                   "the stream may have %u tokens by then and %u may follow; %s",
-                                   most, asked->max_tokens, why);
+                                   "the stream may have %u token%s by then and %u may follow; %s",
+                                   most, plural(most), asked->max_tokens, why);
         *ret_tokens_max = most + asked->max_tokens;
         return 0;
 }

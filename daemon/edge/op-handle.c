@@ -11,6 +11,7 @@
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/values.h"
 #include "daemon/base/error.h"
+#include "json/plural.h"
 
 /* ---- length ---- */
 
@@ -26,8 +27,8 @@ static int check_room(struct peer *peer, const struct handle *handle, size_t cou
         if (count <= room_of(peer, handle))
                 return 0;
         return wire_refuse(ret_problem, SMV_TOO_LONG, id, field,
-                           "the handle has %u tokens and %s has %zu; together they may be %u",
-                           handle->count, field, count,
+                           "the handle has %u token%s and %s has %zu; together they may be %u",
+                           handle->count, plural(handle->count), field, count,
                            admission_context(peer->edge->admission, handle->model));
 }
 
@@ -268,8 +269,8 @@ int op_truncate(struct peer *peer, struct wire_request *asked, struct wire_probl
         r = op_find_idle_handle(peer, asked, &handle, ret_problem);
         if (!r && asked->length > handle->count)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "length",
-                                "length is %u; the handle has %u tokens", asked->length,
-                                handle->count);
+                                "length is %u; the handle has %u token%s", asked->length,
+                                handle->count, plural(handle->count));
         if (!r)
                 r = handles_truncate(peer->edge->handles, handle, asked->length);
         if (!r)

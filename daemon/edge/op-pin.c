@@ -9,6 +9,7 @@
 #include "daemon/edge/pins.h"
 #include "daemon/edge/streams.h"
 #include "daemon/base/error.h"
+#include "json/plural.h"
 
 /* The part of the handle's history to read: all of it, or its beginning. */
 static int check_length(const struct handle *handle, struct wire_request *asked,
@@ -18,8 +19,8 @@ static int check_length(const struct handle *handle, struct wire_request *asked,
                 return 0;
         if (!asked->length || asked->length > handle->count)
                 return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "length",
-                                   "length is %u; it may be from 1 to the handle's %u tokens",
-                                   asked->length, handle->count);
+                                   "length is %u; it may be from 1 to the handle's %u token%s",
+                                   asked->length, handle->count, plural(handle->count));
         asked->token_count = asked->length;
         return 0;
 }

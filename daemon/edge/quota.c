@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "daemon/base/error.h"
+#include "json/plural.h"
 
 /* The part of a total that is kept for root and the user that runs the daemon. */
 #define RESERVE_DIVISOR 8u
@@ -25,19 +26,24 @@ struct quota {
 
 static const struct kind {
         const char *name;
-        const char *noun, *setting, *total_setting; /* for messages */
+        const char *one, *many, *setting, *total_setting; /* for messages */
 } kinds[QUOTA_KIND_N] = {
-        [QUOTA_CONNECTIONS] = { "connections", "connections", "uid_connections", "connections" },
-        [QUOTA_REQUESTS] = { "requests", "requests", "uid_requests", "requests" },
-        [QUOTA_PROMPT_BYTES] = { "prompt_bytes", "bytes of prompts and handles", "uid_prompt_bytes",
-                                 NULL },
-        [QUOTA_RING_BYTES] = { "ring_bytes", "bytes of rings", "uid_ring_bytes", NULL },
-        [QUOTA_HANDLES] = { "handles", "handles", "uid_handles", NULL },
-        [QUOTA_PINS] = { "pins", "pinned or published histories", NULL, NULL },
-        [QUOTA_PINNED_BLOCKS] = { "pinned_blocks", "pinned blocks", "uid_pinned_percent", NULL },
-        [QUOTA_RESUMABLE] = { "resumable", "resumable streams", "uid_resumable", "resumable" },
-        [QUOTA_RESUMABLE_BYTES] = { "resumable_bytes", "bytes of resumable streams",
-                                    "uid_resumable_bytes", NULL },
+        [QUOTA_CONNECTIONS] = { "connections", "connection", "connections", "uid_connections",
+                                "connections" },
+        [QUOTA_REQUESTS] = { "requests", "request", "requests", "uid_requests", "requests" },
+        [QUOTA_PROMPT_BYTES] = { "prompt_bytes", "byte of prompts and handles",
+                                 "bytes of prompts and handles", "uid_prompt_bytes", NULL },
+        [QUOTA_RING_BYTES] = { "ring_bytes", "byte of rings", "bytes of rings", "uid_ring_bytes",
+                               NULL },
+        [QUOTA_HANDLES] = { "handles", "handle", "handles", "uid_handles", NULL },
+        [QUOTA_PINS] = { "pins", "pinned or published history", "pinned or published histories",
+                         NULL, NULL },
+        [QUOTA_PINNED_BLOCKS] = { "pinned_blocks", "pinned block", "pinned blocks",
+                                  "uid_pinned_percent", NULL },
+        [QUOTA_RESUMABLE] = { "resumable", "resumable stream", "resumable streams", "uid_resumable",
+                              "resumable" },
+        [QUOTA_RESUMABLE_BYTES] = { "resumable_bytes", "byte of resumable streams",
+                                    "bytes of resumable streams", "uid_resumable_bytes", NULL },
 };
 
 int quota_new(const struct quota_conf *conf, struct quota **ret_quota)
@@ -346,6 +352,11 @@ int quota_remap(struct quota *quota)
 
 /* ---- refusals ---- */
 
+static const char *noun(const struct kind *kind, uint64_t count)
+{
+        return count == 1 ? kind->one : kind->many;
+}
+
 /* "you have 64 connections, the limit (uid_connections)". */
 static int refuse_account(const struct quota_user *account, uint64_t max, enum quota_kind kind,
                           uint64_t amount, uint32_t id, struct wire_problem *ret_problem)
@@ -355,12 +366,12 @@ static int refuse_account(const struct quota_user *account, uint64_t max, enum q
 
         if (amount == 1 || held >= max)
                 return wire_refuse(ret_problem, SMV_QUOTA, id, NULL,
-                                   "you have %" PRIu64 " %s, the limit (%s)", held, words->noun,
-                                   words->setting);
+                                   "you have %" PRIu64 " %s, the limit (%s)", held,
+                                   noun(words, held), words->setting);
         return wire_refuse(ret_problem, SMV_QUOTA, id, NULL,
                            "you have %" PRIu64 " %s; %" PRIu64
                            " more would exceed the limit of %" PRIu64 " (%s)",
-                           held, words->noun, amount, max, words->setting);
+                           held, noun(words, held), amount, max, words->setting);
 }
 
 static int refuse_total(const struct quota *quota, const struct quota_user *account,
@@ -376,12 +387,15 @@ static int refuse_total(const struct quota *quota, const struct quota_user *acco
         if (left)
                 return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
                                    "you have %" PRIu64 " %s, your share: the daemon has %" PRIu64
-                                   " of %" PRIu64 "%s, and %u users share the rest",
-                                   account->all[kind], words->noun, quota_used(quota, kind),
-                                   quota->conf.total[kind], setting, quota->sums[kind].accounts);
+                                   " of %" PRIu64 "%s, and %u user%s share%s the rest",
+                                   account->all[kind], noun(words, account->all[kind]),
+                                   quota_used(quota, kind), quota->conf.total[kind], setting,
+                                   quota->sums[kind].accounts, plural(quota->sums[kind].accounts),
+                                   quota->sums[kind].accounts == 1 ? "s" : "");
         return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
                            "the daemon has %" PRIu64 " %s; the limit is %" PRIu64 "%s%s",
-                           quota_used(quota, kind), words->noun, quota->conf.total[kind], setting,
+                           quota_used(quota, kind), noun(words, quota_used(quota, kind)),
+                           quota->conf.total[kind], setting,
                            privileged ? "" : ", a part of it for root and the daemon's user");
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/base/error.h"
 #include "daemon/base/log.h"
 #include "daemon/base/sys.h"
+#include "json/plural.h"
 
 #define MAILS 64u
 
@@ -157,9 +158,9 @@ static int check_deadline(const struct request *request, uint64_t position, uint
                 return 0;
         return wire_refuse(
                 ret_problem, SMV_TIMEOUT, request->stream, "deadline_ms",
-                "%" PRIu64 " requests are ahead of it, and its first token would come in "
+                "%" PRIu64 " request%s %s ahead of it, and its first token would come in "
                 "about %" PRIu64 " ms; %" PRIu64 " ms are left",
-                position, wait_ms,
+                position, plural(position), position == 1 ? "is" : "are", wait_ms,
                 now_ns < request->deadline_ns ? (request->deadline_ns - now_ns) / 1000000 : 0);
 }
 

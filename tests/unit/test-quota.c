@@ -330,6 +330,11 @@ static void a_refusal_names_the_value_the_limit_and_the_setting(void **state)
 {
         struct quota *quota = *state, *shared = new_shared(TOTAL, TOTAL);
 
+        assert_int_equal(quota_charge(quota, 7, QUOTA_REQUESTS, 1), 0);
+        assert_string_equal(
+                refusal(quota, 7, QUOTA_REQUESTS, 5, SMV_QUOTA),
+                "you have 1 request; 5 more would exceed the limit of 5 (uid_requests)");
+        quota_uncharge(quota, 7, QUOTA_REQUESTS, 1);
         assert_int_equal(quota_charge(quota, 7, QUOTA_CONNECTIONS, 3), 0);
         assert_string_equal(refusal(quota, 7, QUOTA_CONNECTIONS, 1, SMV_QUOTA),
                             "you have 3 connections, the limit (uid_connections)");
