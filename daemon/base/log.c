@@ -43,6 +43,8 @@
 #define LINE_NS       UINT64_C(1000000000)
 #define DEBUG_BURST   1000u
 #define DEBUG_LINE_NS UINT64_C(10000000)
+/* How long lines with a key that was written are only counted. */
+#define REPEAT_NS UINT64_C(60000000000)
 
 enum sink { SINK_POLLED, SINK_PLAIN, SINK_SOCKET };
 
@@ -384,5 +386,45 @@ bool log_may_write(struct log_limit *limit, enum log_level level, const char *fo
         if (suppressed)
                 log_event(level, "suppressed event=%.*s lines=%llu", (int)strcspn(format, " "),
                           format, (unsigned long long)suppressed);
+        return true;
+}
+
+bool log_repeats_pass(struct log_repeats *repeats, uint64_t key, uint64_t now_ns,
+                      uint64_t *ret_repeated)
+{
+        struct log_repeat *found = &repeats->at[0];
+
+        for (size_t i = 0; i < LOG_KEYS; i++) {
+                struct log_repeat *at = &repeats->at[i];
+
+                if (at->until_ns && at->key == key) {
+                        found = at;
+                        break;
+                }
+                if (at->until_ns < found->until_ns)
+                        found = at;
+        }
+        *ret_repeated = 0;
+        if (found->until_ns && found->key == key) {
+                *ret_repeated = found->count;
+                if (now_ns < found->until_ns) {
+                        found->count++;
+                        return false;
+                }
+        }
+        *found = (struct log_repeat){ .key = key, .until_ns = now_ns + REPEAT_NS };
+        return true;
+}
+
+bool log_may_repeat(struct log_repeats *repeats, uint64_t key, enum log_level level,
+                    const char *format)
+{
+        uint64_t repeated;
+
+        if (level > lowest_shown || !log_repeats_pass(repeats, key, sys_clock_ns(), &repeated))
+                return false;
+        if (repeated)
+                log_event(level, "repeated event=%.*s lines=%llu", (int)strcspn(format, " "),
+                          format, (unsigned long long)repeated);
         return true;
 }

@@ -10,8 +10,13 @@
  * A line that a client can cause is written with log_limited(), so that no client can fill the log.
  * Each such place in the code may write a burst of lines, and then a few each second: 10 and 1, at
  * the level debug 1000 and 100.  The lines beyond that are counted.  When the place may write
- * again, a line `suppressed event=peer_refused lines=711990` comes first.
- * Any thread.
+ * again, a line `suppressed event=peer_lost lines=711990` comes first.
+ *
+ * A client that tries again and again causes the same line each time.  log_limited_by() has a key
+ * for what is the same in them.  It writes the first line of a key, and counts the others for a
+ * minute.  Then the next one comes after a line `repeated event=peer_refused lines=41`.
+ *
+ * Any thread, but only one for each place with log_limited_by().
  */
 #ifndef DAEMON_BASE_LOG_H
 #define DAEMON_BASE_LOG_H
@@ -39,12 +44,38 @@ bool log_limit_pass(struct log_limit *limit, enum log_level level, uint64_t now_
 /* The same for a line that would be shown, now; writes the line about those suppressed. */
 bool log_may_write(struct log_limit *limit, enum log_level level, const char *format);
 
+/* One place that writes lines with keys, and the keys that it wrote last.  All zero: none. */
+#define LOG_KEYS 8
+struct log_repeats {
+        struct log_repeat {
+                uint64_t key, until_ns; /* its lines are counted until then */
+                uint64_t count;
+        } at[LOG_KEYS];
+};
+
+/*
+ * May the place write a line with this key at this time?  If so, *ret_repeated lines with it were
+ * counted before.  Of more than LOG_KEYS keys, it forgets the one whose minute began first.
+ */
+bool log_repeats_pass(struct log_repeats *repeats, uint64_t key, uint64_t now_ns,
+                      uint64_t *ret_repeated);
+/* The same for a line that would be shown, now; writes the line about those counted. */
+bool log_may_repeat(struct log_repeats *repeats, uint64_t key, enum log_level level,
+                    const char *format);
+
 #define LOG_FORMAT(format, ...) format
 #define log_limited(level, ...)                                                                    \
         do {                                                                                       \
                 static struct log_limit limit;                                                     \
                 if (log_may_write(&limit, level, LOG_FORMAT(__VA_ARGS__, 0)))                      \
                         log_event(level, __VA_ARGS__);                                             \
+        } while (0)
+
+#define log_limited_by(key, level, ...)                                                            \
+        do {                                                                                       \
+                static struct log_repeats repeats;                                                 \
+                if (log_may_repeat(&repeats, key, level, LOG_FORMAT(__VA_ARGS__, 0)))              \
+                        log_limited(level, __VA_ARGS__);                                           \
         } while (0)
 
 #define log_error(...) log_event(LOG_ERROR, __VA_ARGS__)

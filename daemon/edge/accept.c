@@ -41,8 +41,9 @@ static void refuse(struct edge *edge, int fd, const struct caller *caller,
         struct buffer frame;
 
         counter_add(&edge->conf.stats->connections_refused, 1);
-        log_limited(LOG_INFO, "peer_refused uid=%u pid=%d code=%u why=%s", caller->uid, caller->pid,
-                    (unsigned)problem->code, problem->message);
+        log_limited_by((uint64_t)caller->uid << 32 | (uint32_t)problem->code, LOG_INFO,
+                       "peer_refused uid=%u pid=%d code=%u why=%s", caller->uid, caller->pid,
+                       (unsigned)problem->code, problem->message);
         buffer_init(&frame, REFUSAL_MAX);
         if (!wire_error(&frame, problem))
                 sys_send(fd, frame.bytes + frame.start, buffer_count(&frame));

@@ -433,6 +433,33 @@ static void counts_each_suppressed_line_of_all_threads(void **state)
         assert_int_equal(passed + suppressed + last, FLOODERS * LINES);
 }
 
+static void lines_with_a_key_are_written_once_a_minute(void **state)
+{
+        struct log_repeats repeats = { 0 };
+        uint64_t now = 5 * MS, repeated = 9;
+
+        (void)state;
+        assert_true(log_repeats_pass(&repeats, 0, now, &repeated));
+        assert_int_equal(repeated, 0);
+        for (uint32_t i = 0; i < 40; i++)
+                assert_false(log_repeats_pass(&repeats, 0, now + 59999 * MS, &repeated));
+        assert_true(log_repeats_pass(&repeats, 7, now + 59999 * MS, &repeated));
+        assert_int_equal(repeated, 0);
+        assert_true(log_repeats_pass(&repeats, 0, now + 60000 * MS, &repeated));
+        assert_int_equal(repeated, 40);
+        assert_false(log_repeats_pass(&repeats, 0, now + 60000 * MS, &repeated));
+
+        /* With one key more than there are places, the one that began first is forgotten. */
+        now += 1000000 * MS;
+        for (uint64_t key = 100; key < 100 + LOG_KEYS; key++)
+                assert_true(log_repeats_pass(&repeats, key, now + key, &repeated));
+        assert_false(log_repeats_pass(&repeats, 100, now + 1000, &repeated));
+        assert_true(log_repeats_pass(&repeats, 200, now + 1000, &repeated));
+        assert_true(log_repeats_pass(&repeats, 100, now + 1001, &repeated));
+        assert_int_equal(repeated, 0);
+        assert_false(log_repeats_pass(&repeats, 107, now + 1001, &repeated));
+}
+
 static size_t lines_of(const char *text, const char *words)
 {
         size_t count = 0;
@@ -491,6 +518,7 @@ int main(void)
                 cmocka_unit_test(the_error_trail_is_thread_local),
                 cmocka_unit_test(a_place_writes_a_burst_and_then_a_line_a_second),
                 cmocka_unit_test(a_place_may_write_more_lines_for_debugging),
+                cmocka_unit_test(lines_with_a_key_are_written_once_a_minute),
                 cmocka_unit_test(counts_each_suppressed_line_of_all_threads),
                 cmocka_unit_test(a_line_says_how_many_were_suppressed),
         };
