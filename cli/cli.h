@@ -85,8 +85,8 @@ int cli_flags(struct cli *cli, int argc, char **argv);
 bool cli_takes(const struct cli *cli, const char *flag);
 
 /*
- * Writes the flag that sets this field of a request, and its value if that is a text.  False: the
- * command has no such flag.
+ * Writes the flag that sets this field of a request, and its value if that is a text; or "the
+ * question" if the messages were made of one.  False: the command has no such flag.
  */
 bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t bytes);
 

@@ -194,6 +194,11 @@ static bool sets_field(const struct flag *flag, const char *field)
 
 bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t bytes)
 {
+        if (!strcmp(field, "messages") && cli->command & (CLI_ASK | CLI_TEMPLATE) &&
+            !cli->messages) {
+                snprintf(to, bytes, "%sthe question", cli->system ? "--system and " : "");
+                return true;
+        }
         for (size_t i = 0; i < LENGTH(flags); i++) {
                 const void *value = (const char *)cli + flags[i].offset;
                 const char *text = flags[i].kind == FLAG_TEXT ? *(const char *const *)value : NULL;

@@ -466,6 +466,35 @@ static void the_ask_command_uses_the_chat_template(void **state)
         fixture_stop(fixture);
 }
 
+/* The daemon refuses the field `messages`, whatever the command has made it of. */
+static void a_refusal_names_what_the_user_gave(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char text[40000], file[40100], path[128], named[200];
+        struct run_result ran;
+
+        start(fixture, CHATML);
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", text);
+        assert_int_equal(ran.status, 1);
+        assert_memory_equal(ran.err, "samovar: the question: the prompt has ", 38);
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--system", text, "Tea?");
+        assert_int_equal(ran.status, 1);
+        assert_memory_equal(ran.err, "samovar: --system and the question: the prompt has ", 51);
+        run_result_free(&ran);
+
+        snprintf(file, sizeof(file), "[{\"role\": \"user\", \"content\": \"%s\"}]", text);
+        write_file(fixture, "long.json", file, path);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--messages", path);
+        assert_int_equal(ran.status, 1);
+        snprintf(named, sizeof(named), "samovar: --messages %s: the prompt has ", path);
+        assert_memory_equal(ran.err, named, strlen(named));
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 static void the_command_sends_a_conversation_file_unchanged(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -539,6 +568,7 @@ int main(void)
                 DAEMON_TEST(a_broken_template_is_reported_and_the_model_is_still_served),
                 DAEMON_TEST(refuses_messages_if_the_model_has_no_template),
                 DAEMON_TEST(the_ask_command_uses_the_chat_template),
+                DAEMON_TEST(a_refusal_names_what_the_user_gave),
                 DAEMON_TEST(the_command_sends_a_conversation_file_unchanged),
                 DAEMON_TEST(refuses_an_invalid_conversation_file_and_names_the_byte),
         };
