@@ -34,11 +34,31 @@ CASES = [
     ("samovar ask --socket a-f", {FILES}, set()),
     ("samovar inspect a-f", {FILES}, set()),
     ("samovar ask a-f", set(), {FILES}),
+    ("samovar cancel ", {"4711", "4712", "4713"}, {"number", FILES}),
+    ("samovar cancel 471", {"4711", "4712", "4713"}, set()),
+    ("samovar attach ", {"4712"}, {"4711", "4713", FILES}),
+    ("samovar status --any-uid --w", {"--watch"}, {"--temp"}),
+    ("samovar --socket other cancel ", {"5"}, {"4711"}),
+    ("samovar cancel --socket=other ", {"5"}, {"4711"}),
     ("samovard --back", {"--backend"}, {"--threads"}),
     ("samovard --backend ", {"cpu", "cuda", "auto", "ref"}, set()),
     ("samovard --model a-f", {FILES}, set()),
     ("samovard --socket-mode ", {"0600", "0660", "0666"}, set()),
 ]
+
+
+# The command that the scripts ask for numbers.
+COMMAND = """#!/bin/sh
+[ "$1" = ps ] || exit 1
+echo "number               kind      state    user          process    tokens     age"
+if [ "$2 $3" = "--socket other" ] || [ "$2" = --socket=other ]; then
+        echo "5                    stream    running  root              8        20      1s"
+        exit
+fi
+echo "4711                 stream    running  root              7        20      1s"
+echo "4712                 resumable ended    root              -        20      1s kept"
+echo "4713                 handle    idle     root              7        20      1s"
+"""
 
 
 def offered(lines):
@@ -151,8 +171,12 @@ def main():
         failed += not good
         print(f"{'ok' if good else 'not ok'} {number} - {name}" + (f"\n# {why}" if why else ""), flush=True)
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as programs:
         (Path(place) / FILES).touch()
+        command = Path(programs) / "samovar"
+        command.write_text(COMMAND)
+        command.chmod(0o755)
+        os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
         for shell in ("bash", "zsh", "fish"):
             if shutil.which(shell):
                 check_shell(shell, place, report)
