@@ -8,11 +8,26 @@
 #include <unistd.h>
 
 #include "client/daemon-address.h"
+#include "client/names.h"
 #include "client/request.h"
 
 #define CONNECT_MS 10000
-/* The longest that connecting waits before it tries again, unless the daemon asks for more. */
-#define WAIT_MS_MAX 1000u
+/*
+ * The longest that connecting waits before it tries again, unless the daemon asks for more: if the
+ * daemon refuses the connection, and if there is none that could.
+ */
+#define WAIT_MS_MAX        1000u
+#define WAIT_MS_SOCKET_MAX 100u
+#define WAIT_MS_MIN        10u
+
+/* A smv_connect() that is in progress. */
+struct attempt {
+        struct smv_connect options;
+        struct daemon_paths paths;
+        size_t path; /* the index of the path where a daemon answered */
+        uint64_t deadline;
+        bool stopping; /* the daemon there has said that it stops: another one may follow it */
+};
 
 /* ---- the socket ---- */
 
@@ -50,61 +65,80 @@ static int refuse_access(struct smv_client *client, const char *path)
                            shared ? "; ask root to add you to it" : "");
 }
 
+/* No daemon listens at the path.  With other errors there is one. */
+static bool is_absent(int r)
+{
+        return r == -ENOENT || r == -ECONNREFUSED || r == -ENOTDIR;
+}
+
+/* The daemon at this path could not be reached. */
+static int refuse_path(struct smv_client *client, const char *path, int r)
+{
+        if (r == -EACCES)
+                return refuse_access(client, path);
+        if (r == -EAGAIN)
+                return client_fail(client, r,
+                                   "%s: the daemon takes no connection, and its queue of new ones "
+                                   "is full",
+                                   path);
+        return client_fail(client, r, "%s: %s", path, strerror(-r));
+}
+
 /* No daemon is at any of the paths.  The message names all of them. */
 static int refuse_paths(struct smv_client *client, const struct daemon_paths *paths, int r)
 {
-        if (r == -EACCES)
-                return refuse_access(client, paths->at[paths->count - 1]);
         if (paths->count == 2)
                 return client_fail(client, r, "no daemon is at %s or %s: %s", paths->at[0],
                                    paths->at[1], strerror(-r));
-        return client_fail(client, r, "%s: %s", paths->at[0], strerror(-r));
+        return refuse_path(client, paths->at[0], r);
 }
 
 /* A daemon that stops may have left its socket to the next one, and be at its control socket. */
-static int dial(const struct smv_connect *options, const char *path, uint64_t deadline)
+static int dial(const struct smv_connect *options, const char *path)
 {
         char control[DAEMON_PATH_BYTES + sizeof(SMV_CONTROL_SUFFIX)];
         int fd = -ENOENT;
 
         if (options->while_stopping) {
                 snprintf(control, sizeof(control), "%s%s", path, SMV_CONTROL_SUFFIX);
-                fd = connection_dial(control, deadline);
+                fd = connection_dial(control);
         }
-        return fd >= 0 ? fd : connection_dial(path, deadline);
+        return fd >= 0 ? fd : connection_dial(path);
 }
 
-static int open_connection(struct smv_client *client, const struct smv_connect *options,
-                           uint64_t deadline)
+static int check_uid(struct smv_client *client, const struct attempt *attempt)
 {
-        struct daemon_paths paths;
-        int64_t uid;
+        const char *path = attempt->paths.at[attempt->path];
+        int64_t uid = connection_peer_uid(&client->connection);
+
+        if (attempt->options.any_uid || (uid >= 0 && daemon_is_trusted(path, (uint32_t)uid)))
+                return 0;
+        return refuse_uid(client, path, uid);
+}
+
+static int open_connection(struct smv_client *client, struct attempt *attempt)
+{
+        struct daemon_paths *paths = &attempt->paths;
         int fd = -ENAMETOOLONG;
 
-        if (options->use_fd) {
-                connection_init(&client->connection, options->fd);
+        if (attempt->options.use_fd) {
+                connection_init(&client->connection, attempt->options.fd);
                 return 0;
         }
-        daemon_paths_find(options->socket, &paths);
-        if (!paths.count)
-                return client_fail(client, -ENAMETOOLONG, "the socket's path is too long");
-        for (size_t i = 0; i < paths.count; i++) {
-                fd = dial(options, paths.at[i], deadline);
+        if (!paths->count)
+                return client_refuse(client, fd, "socket", "the socket's path is too long");
+        for (size_t i = 0; i < paths->count; i++) {
+                fd = dial(&attempt->options, paths->at[i]);
                 if (fd >= 0) {
                         connection_init(&client->connection, fd);
-                        memcpy(client->socket, paths.at[i], sizeof(client->socket));
-                        uid = connection_peer_uid(&client->connection);
-                        if (options->any_uid ||
-                            (uid >= 0 && daemon_is_trusted(paths.at[i], (uint32_t)uid)))
-                                return 0;
-                        return refuse_uid(client, paths.at[i], uid);
+                        memcpy(client->socket, paths->at[i], sizeof(client->socket));
+                        attempt->path = i;
+                        return check_uid(client, attempt);
                 }
-                if (fd != -ENOENT && fd != -ECONNREFUSED && fd != -ENOTDIR) {
-                        paths.count = 1;
-                        memmove(paths.at[0], paths.at[i], sizeof(paths.at[i]));
-                }
+                if (!is_absent(fd))
+                        return refuse_path(client, paths->at[i], fd);
         }
-        return refuse_paths(client, &paths, fd);
+        return refuse_paths(client, paths, fd);
 }
 
 /* ---- hello ---- */
@@ -240,7 +274,10 @@ static int take_models(struct smv_client *client, const struct codec_frame *fram
         return 0;
 }
 
-/* Sends hello on the new connection, waits for the reply, and maps the ring if it brought one. */
+/*
+ * Sends hello on the new connection, waits for the reply, and maps the ring if it brought one.  A
+ * daemon that refuses the connection itself answers without the id of hello, and hangs up.
+ */
 static int say_hello(struct smv_client *client, const struct smv_connect *options,
                      uint64_t deadline)
 {
@@ -254,6 +291,8 @@ static int say_hello(struct smv_client *client, const struct smv_connect *option
         if (options->transport != SMV_TRANSPORT_SOCKET)
                 connection_accept_fds(&client->connection);
         r = client_request_call_until(client, &writer, id, deadline, &frame);
+        if (r == -ENOTCONN && client->connection_refused)
+                r = -EREMOTEIO;
         if (!r)
                 r = take_limits(client, &frame);
         if (!r)
@@ -267,17 +306,20 @@ static int say_hello(struct smv_client *client, const struct smv_connect *option
 /* ---- connecting ---- */
 
 /* One connection, from the socket to hello's reply. */
-static int connect_once(struct smv_client *client, const struct smv_connect *options,
-                        uint64_t deadline)
+static int connect_once(struct smv_client *client, struct attempt *attempt)
 {
+        const struct smv_connect *options = &attempt->options;
         int r;
 
-        r = open_connection(client, options, deadline);
-        if (!r &&
-            (options->transport > SMV_TRANSPORT_SOCKET || options->doorbell > SMV_DOORBELL_NONE))
-                r = client_fail(client, -EINVAL,
-                                "struct smv_connect has an unknown transport or doorbell");
-        return r ? r : say_hello(client, options, deadline);
+        r = open_connection(client, attempt);
+        if (!r && options->transport > SMV_TRANSPORT_SOCKET)
+                r = client_refuse(client, -EINVAL, "transport",
+                                  "transport is %u; it may be 0 to %u", options->transport,
+                                  SMV_TRANSPORT_SOCKET);
+        if (!r && options->doorbell > SMV_DOORBELL_NONE)
+                r = client_refuse(client, -EINVAL, "doorbell", "doorbell is %u; it may be 0 to %u",
+                                  options->doorbell, SMV_DOORBELL_NONE);
+        return r ? r : say_hello(client, options, attempt->deadline);
 }
 
 /* The client is as it was before it connected. */
@@ -291,75 +333,154 @@ static void undo_connection(struct smv_client *client)
 }
 
 /* If the ring cannot be used, connects again, and asks for records through the socket. */
-static int connect_with_fallback(struct smv_client *client, struct smv_connect *options,
-                                 uint64_t deadline)
+static int connect_with_fallback(struct smv_client *client, struct attempt *attempt)
 {
+        struct smv_connect *options = &attempt->options;
         int r;
 
-        r = connect_once(client, options, deadline);
+        r = connect_once(client, attempt);
         if (!client->ring_failed || options->transport != SMV_TRANSPORT_AUTO || options->use_fd)
                 return r;
 
         undo_connection(client);
         options->transport = SMV_TRANSPORT_SOCKET;
-        return connect_once(client, options, deadline);
+        return connect_once(client, attempt);
 }
 
 /*
- * If the daemon refuses the connection only for now, waits for as long as the daemon says, and each
- * time at least twice as long as before, and connects again.
+ * A daemon that stops is often followed by another one, at the same path.  Until that one listens,
+ * the path may have no socket, or one that nobody listens at; and a connection that the old daemon
+ * has not accepted is lost with it.
  */
-static int connect_patiently(struct smv_client *client, struct smv_connect *options,
-                             uint64_t deadline)
+static void note_stopping(const struct smv_client *client, struct attempt *attempt)
 {
+        if (client->failure.code != SMV_SHUTTING_DOWN || !client->failure.retry_ms ||
+            attempt->stopping)
+                return;
+        memmove(attempt->paths.at[0], attempt->paths.at[attempt->path],
+                sizeof(attempt->paths.at[0]));
+        attempt->paths.count = 1;
+        attempt->path = 0;
+        attempt->stopping = true;
+}
+
+/*
+ * How long to wait after this failure: as long as the daemon says, and each time at least twice as
+ * long as before.  0: trying again would not help.
+ */
+static uint32_t choose_wait(const struct smv_client *client, const struct attempt *attempt, int r,
+                            uint32_t last_ms)
+{
+        uint32_t least = client->failure.retry_ms, most = WAIT_MS_MAX;
+
+        if (!r || attempt->options.use_fd)
+                return 0;
+        if (!least) {
+                if (r != -EAGAIN && !(attempt->stopping && (is_absent(r) || r == -ENOTCONN)))
+                        return 0;
+                least = WAIT_MS_MIN;
+                most = WAIT_MS_SOCKET_MAX;
+        }
+        if (2 * last_ms < most)
+                most = 2 * last_ms;
+        return most < least ? least : most;
+}
+
+/* Tries until it has a connection, another try would not help, or the deadline would pass. */
+static int connect_patiently(struct smv_client *client, struct attempt *attempt)
+{
+        const struct smv_connect *options = &attempt->options;
+        struct smv_problem why = { SMV_SIZE(smv_problem) };
         uint32_t wait_ms = 0;
         int r;
 
         for (;;) {
-                r = connect_with_fallback(client, options, deadline);
-                if (!r || !client->failure.retry_ms || options->use_fd)
-                        return r;
-                wait_ms = 2 * wait_ms < WAIT_MS_MAX ? 2 * wait_ms : WAIT_MS_MAX;
-                if (wait_ms < client->failure.retry_ms)
-                        wait_ms = client->failure.retry_ms;
-                if (!sleep_before(wait_ms, deadline))
-                        return r;
+                r = connect_with_fallback(client, attempt);
+                note_stopping(client, attempt);
+                wait_ms = choose_wait(client, attempt, r, wait_ms);
+                if (!wait_ms || !is_before(wait_ms, attempt->deadline))
+                        return r == -EAGAIN ? -ETIMEDOUT : r;
+                if (options->on_wait) {
+                        smv_error(client, &why);
+                        options->on_wait(options->on_wait_arg, &why, wait_ms);
+                }
+                sleep_for(wait_ms);
                 undo_connection(client);
         }
 }
 
+/* The same text, as one that is never freed; "" for a name that is not a field of hello. */
+static const char *constant_field(const char *field)
+{
+        static const char *const fields[] = { "size",     "socket",     "transport",
+                                              "doorbell", "ring_bytes", "versions" };
+
+        for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+                if (!strcmp(field, fields[i]))
+                        return fields[i];
+        return "";
+}
+
+/* Says why smv_connect() failed, in memory that stays when the client is gone. */
+static void describe(const struct smv_connect *options, const struct client_failure *failure, int r)
+{
+        bool writes = options->message && options->message_bytes;
+        struct smv_problem problem = {
+                .code = failure->code,
+                .name = failure->code ? smv_code_name(failure->code) : client_errno_name(r),
+                .field = constant_field(failure->field),
+                .message = writes ? options->message : "",
+                .retry_ms = failure->retry_ms,
+        };
+
+        if (writes)
+                snprintf(options->message, options->message_bytes, "%s",
+                         *failure->message ? failure->message : strerror(-r));
+        if (options->problem)
+                client_copy_out(options->problem, &problem, sizeof(problem));
+}
+
+/* Makes a client that is not connected.  On failure closes the descriptor that the caller gave. */
+static int make_client(const struct smv_connect *options, struct smv_client **ret_client)
+{
+        struct smv_client *client = calloc(1, sizeof(*client));
+
+        if (client && !codec_init(&client->codec)) {
+                connection_init(&client->connection, -1);
+                client->request_max = SMV_FRAME_BYTES_MAX;
+                client->reply_ms =
+                        options->reply_timeout_ms ? options->reply_timeout_ms : CLIENT_REPLY_MS;
+                client->spin_ns = (uint64_t)options->spin_us * 1000u;
+                *ret_client = client;
+                return 0;
+        }
+        free(client);
+        if (options->use_fd)
+                close(options->fd);
+        describe(options, &(struct client_failure){ 0 }, -ENOMEM);
+        return -ENOMEM;
+}
+
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client)
 {
-        struct smv_connect o = { 0 };
+        struct attempt attempt = { 0 };
         struct smv_client *client;
-        uint64_t deadline;
-        int r;
+        int timeout_ms, r;
 
-        r = options ? client_copy_in(&o, sizeof(o), options) : 0;
+        r = options ? client_copy_in(&attempt.options, sizeof(attempt.options), options) : 0;
+        if (!r)
+                r = make_client(&attempt.options, &client);
         if (r)
                 return r;
-        deadline = deadline_after(o.timeout_ms ? o.timeout_ms : CONNECT_MS);
+        timeout_ms = attempt.options.timeout_ms ? attempt.options.timeout_ms : CONNECT_MS;
+        attempt.deadline = deadline_after(timeout_ms);
+        daemon_paths_find(attempt.options.socket, &attempt.paths);
 
-        client = calloc(1, sizeof(*client));
-        if (!client) {
-                if (o.use_fd)
-                        close(o.fd);
-                return -ENOMEM;
-        }
-        connection_init(&client->connection, -1);
-        client->request_max = SMV_FRAME_BYTES_MAX;
-        client->reply_ms = CLIENT_REPLY_MS;
-        client->spin_ns = (uint64_t)o.spin_us * 1000u;
-
-        r = codec_init(&client->codec);
-        if (r && o.use_fd)
-                close(o.fd);
-        if (!r)
-                r = connect_patiently(client, &o, deadline);
+        r = connect_patiently(client, &attempt);
+        if (r == -ETIMEDOUT && client->connection.lost)
+                client_timed_out(client, timeout_ms, "timeout_ms");
         if (r) {
-                if (o.message && o.message_bytes)
-                        snprintf(o.message, o.message_bytes, "%s",
-                                 *client->failure.message ? client->failure.message : strerror(-r));
+                describe(&attempt.options, &client->failure, r);
                 smv_close(client);
                 return r;
         }

@@ -42,16 +42,18 @@ static int remaining_ms(uint64_t deadline)
         return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-bool sleep_before(uint32_t ms, uint64_t deadline)
+bool is_before(uint32_t ms, uint64_t deadline)
+{
+        return monotonic_ns() + ms * UINT64_C(1000000) < deadline;
+}
+
+void sleep_for(uint32_t ms)
 {
         uint64_t end = monotonic_ns() + ms * UINT64_C(1000000);
         int left;
 
-        if (end >= deadline)
-                return false;
         while ((left = remaining_ms(end)))
                 poll(NULL, 0, left);
-        return true;
 }
 
 void connection_init(struct connection *connection, int fd)
@@ -69,10 +71,10 @@ void connection_deinit(struct connection *connection)
         bytes_deinit(&connection->out);
 }
 
-int connection_dial(const char *path, uint64_t deadline)
+int connection_dial(const char *path)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
-        int fd, left, r;
+        int fd, r;
 
         if (strlen(path) >= sizeof(address.sun_path))
                 return -ENAMETOOLONG;
@@ -82,21 +84,11 @@ int connection_dial(const char *path, uint64_t deadline)
         if (fd < 0)
                 return -errno;
 
-        /*
-         * EAGAIN: the daemon's backlog is full.  poll() cannot wait for free space, so try again.
-         */
-        for (;;) {
-                if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
-                        return fd;
-                r = -errno;
-                left = remaining_ms(deadline);
-                if (r == -EAGAIN && left)
-                        poll(NULL, 0, left < 0 || left > 10 ? 10 : left);
-                else if (r == -EAGAIN)
-                        r = -ETIMEDOUT;
-                if (r != -EAGAIN && r != -EINTR)
-                        break;
-        }
+        do
+                r = connect(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+        while (r == -EINTR);
+        if (!r)
+                return fd;
         close(fd);
         return r;
 }

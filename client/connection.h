@@ -51,11 +51,14 @@ uint64_t deadline_after(int timeout_ms); /* -1: DEADLINE_NEVER */
 void connection_init(struct connection *connection, int fd);
 void connection_deinit(struct connection *connection);
 
-/* A connected socket, or a negative errno. */
-int connection_dial(const char *path, uint64_t deadline);
+/*
+ * A connected socket, or a negative errno.  -EAGAIN: the daemon's queue of new connections is full.
+ */
+int connection_dial(const char *path);
 
-/* Sleeps for `ms`.  False, and at once, if the deadline would pass meanwhile. */
-bool sleep_before(uint32_t ms, uint64_t deadline);
+/* True if `ms` from now are over before the deadline. */
+bool is_before(uint32_t ms, uint64_t deadline);
+void sleep_for(uint32_t ms);
 
 /* The uid at the other end, or a negative errno. */
 int64_t connection_peer_uid(const struct connection *connection);

@@ -1,5 +1,31 @@
 /* Names and descriptions of the protocol's numbers; the version of the library. */
+#include "client/names.h"
+
+#include <errno.h>
+
 #include "client/public.h"
+
+/* The errnos that calls of the library return. */
+#define CLIENT_ERRNOS(X)                                                                           \
+        X(E2BIG)                                                                                   \
+        X(EACCES)                                                                                  \
+        X(EAGAIN)                                                                                  \
+        X(EBUSY)                                                                                   \
+        X(ECONNREFUSED)                                                                            \
+        X(EINVAL)                                                                                  \
+        X(EIO)                                                                                     \
+        X(EMFILE)                                                                                  \
+        X(EMSGSIZE)                                                                                \
+        X(ENAMETOOLONG)                                                                            \
+        X(ENFILE)                                                                                  \
+        X(ENODATA)                                                                                 \
+        X(ENOENT)                                                                                  \
+        X(ENOMEM)                                                                                  \
+        X(ENOTCONN)                                                                                \
+        X(ENOTDIR)                                                                                 \
+        X(EPERM)                                                                                   \
+        X(EPROTO)                                                                                  \
+        X(ETIMEDOUT)
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -32,6 +58,19 @@ const char *smv_code_text(enum smv_code code)
 const char *smv_reason_name(enum smv_reason reason)
 {
         return (unsigned)reason < LENGTH(reasons) && reasons[reason] ? reasons[reason] : "unknown";
+}
+
+const char *client_errno_name(int error)
+{
+        switch (-error) {
+#define X(name)                                                                                    \
+        case name:                                                                                 \
+                return #name;
+                CLIENT_ERRNOS(X)
+#undef X
+        default:
+                return "";
+        }
 }
 
 const char *smv_version(void)

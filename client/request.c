@@ -84,7 +84,6 @@ static int wait_for_reply(struct smv_client *client, uint32_t id, uint64_t deadl
                          */
                         connection_set_lost(&client->connection, -ETIMEDOUT,
                                             client->connection.scan);
-                        client_lost(client);
                         return -ETIMEDOUT;
                 }
         }
@@ -145,8 +144,11 @@ int client_request_call_until(struct smv_client *client, struct codec_writer *wr
 int client_request_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
                         struct codec_frame *ret_frame)
 {
-        return client_request_call_until(client, writer, id, deadline_after(client->reply_ms),
-                                         ret_frame);
+        int r;
+
+        r = client_request_call_until(client, writer, id, deadline_after(client->reply_ms),
+                                      ret_frame);
+        return r == -ETIMEDOUT ? client_timed_out(client, client->reply_ms, "reply_timeout_ms") : r;
 }
 
 int client_bad_reply(struct smv_client *client, int error, const char *field)

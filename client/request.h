@@ -12,7 +12,11 @@
 void client_request_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
                           uint32_t *ret_id);
 
-/* 0: *ret_frame is the reply, which is ok.  -EREMOTEIO: the daemon refused.  Or another error. */
+/*
+ * 0: *ret_frame is the reply, which is ok.  -EREMOTEIO: the daemon refused.  Or another error.  If
+ * no reply comes in time, the connection is given up: -ETIMEDOUT, and client_request_call_until()
+ * leaves it to its caller to call client_timed_out().
+ */
 int client_request_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
                         struct codec_frame *ret_frame);
 int client_request_call_until(struct smv_client *client, struct codec_writer *writer, uint32_t id,

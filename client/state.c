@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/names.h"
+
 int client_copy_in(void *ours, size_t our_bytes, const void *theirs)
 {
         size_t size;
@@ -39,17 +41,45 @@ void client_copy_out(void *theirs, void *ours, size_t our_bytes)
                 memset((char *)theirs + our_bytes, 0, size - our_bytes);
 }
 
+static int fail(struct smv_client *client, int error, const char *member, const char *format,
+                va_list args)
+{
+        struct client_failure *failure = &client->failure;
+
+        vsnprintf(failure->message, sizeof(failure->message), format, args);
+        snprintf(failure->name, sizeof(failure->name), "%s", client_errno_name(error));
+        snprintf(failure->field, sizeof(failure->field), "%s", member);
+        failure->code = SMV_OK;
+        failure->retry_ms = 0;
+        return error;
+}
+
 int client_fail(struct smv_client *client, int error, const char *format, ...)
 {
         va_list args;
 
         va_start(args, format);
-        vsnprintf(client->failure.message, sizeof(client->failure.message), format, args);
+        fail(client, error, "", format, args);
         va_end(args);
-        client->failure.name[0] = client->failure.field[0] = '\0';
-        client->failure.code = SMV_OK;
-        client->failure.retry_ms = 0;
         return error;
+}
+
+int client_refuse(struct smv_client *client, int error, const char *member, const char *format, ...)
+{
+        va_list args;
+
+        va_start(args, format);
+        fail(client, error, member, format, args);
+        va_end(args);
+        return error;
+}
+
+int client_refuse_struct(struct smv_client *client, int error, const char *what)
+{
+        if (error == -EINVAL)
+                return client_refuse(client, error, "size", "struct %s has no size", what);
+        return client_fail(client, error, "struct %s has fields that this library does not know",
+                           what);
 }
 
 static void copy_text(char *to, size_t size, const struct codec_frame *frame, const char *name,
@@ -84,6 +114,19 @@ void client_unexpected_reply(struct smv_client *client, const struct codec_frame
         client->connection_refused = true;
 }
 
+static void set_lost(struct smv_client *client)
+{
+        client->failure.code = SMV_LOST;
+        snprintf(client->failure.name, sizeof(client->failure.name), "%s", smv_code_name(SMV_LOST));
+}
+
+int client_timed_out(struct smv_client *client, int ms, const char *setting)
+{
+        client_fail(client, -ETIMEDOUT, "the daemon did not answer within %d ms (%s)", ms, setting);
+        set_lost(client);
+        return -ETIMEDOUT;
+}
+
 int client_lost(struct smv_client *client)
 {
         const char *why = "the daemon closed the connection";
@@ -94,12 +137,8 @@ int client_lost(struct smv_client *client)
                         why = "the daemon sent bytes that are not a frame of the protocol";
                 else if (client->connection.lost == -ENOBUFS)
                         why = "the daemon sent too much before its reply";
-                else if (client->connection.lost == -ETIMEDOUT)
-                        why = "the daemon did not answer in time";
-                client_fail(client, 0, "%s", why);
-                client->failure.code = SMV_LOST;
-                snprintf(client->failure.name, sizeof(client->failure.name), "%s",
-                         smv_code_name(SMV_LOST));
+                client_fail(client, -ENOTCONN, "%s", why);
+                set_lost(client);
         }
         return -ENOTCONN;
 }

@@ -46,8 +46,8 @@ struct client_model {
 
 /* A failure, as smv_error() reports it. */
 struct client_failure {
-        enum smv_code code;
-        uint32_t retry_ms; /* 0: the daemon did not say when to try again */
+        enum smv_code code; /* OK: `name` is that of an errno */
+        uint32_t retry_ms;  /* 0: the daemon did not say when to try again */
         char name[32], field[32], message[256];
 };
 
@@ -101,9 +101,19 @@ int client_begin(struct smv_client *client);
 /* Records a failure that is not a refusal by the daemon.  Returns `error`. */
 int client_fail(struct smv_client *client, int error, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
+/* The same for an argument, or a member of a struct, that the library refuses. */
+int client_refuse(struct smv_client *client, int error, const char *member, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+/* A struct that client_copy_in() refused: `what` is its name. */
+int client_refuse_struct(struct smv_client *client, int error, const char *what);
 
 /* Records why the connection was lost.  Returns -ENOTCONN. */
 int client_lost(struct smv_client *client);
+/*
+ * The connection was given up because no reply came within `ms`, which `setting` of struct
+ * smv_connect sets.  Returns -ETIMEDOUT.
+ */
+int client_timed_out(struct smv_client *client, int ms, const char *setting);
 
 /* Records the failure that an error reply reports. */
 void client_refused(struct smv_client *client, const struct codec_frame *frame);

@@ -15,16 +15,18 @@
  * A client is one connection.  It makes no threads, installs no signal handler,
  * allocates nothing per token and may be used from one thread at a time.  If the
  * daemon dies, the program loses only its streams.  Each of them still ends with
- * one END event (reason ERROR, code SMV_LOST), and no call hangs.  A call that
- * sends a request waits for the answer as long as the daemon lives.
+ * one END event (reason ERROR, code SMV_LOST), and no call hangs.  If no answer to
+ * a request comes within reply_timeout_ms of struct smv_connect, the call returns
+ * -ETIMEDOUT, and the connection is lost: the daemon was stopped, or has failed.
  *
  * Functions return 0 or a positive count on success.  They return -EREMOTEIO if
  * the daemon refused the request: smv_error() then has its code, field and
- * message.  They return another negative errno for any other failure.  Structs
- * begin with their size, so that a program compiled against an older header keeps
- * working; fill the size with SMV_SIZE.  All memory that an event or an answer
- * points at is valid until the next call on the client.  A call that fails leaves
- * what its ret_ arguments point at as it was.
+ * message; for smv_connect(), its member `problem` has them.  They return another
+ * negative errno for any other failure.  Structs begin with
+ * their size, so that a program compiled against an older header keeps working;
+ * fill the size with SMV_SIZE.  All memory that an event or an answer points at is
+ * valid until the next call on the client.  A call that fails leaves what its ret_
+ * arguments point at as it was.
  *
  * What you give is read during the call, and may be freed afterwards.  A pointer
  * may be NULL only where this file says so.  A client may move from one thread to
@@ -53,6 +55,7 @@ extern "C" {
 #endif
 
 struct smv_client;
+struct smv_problem;
 
 /* How records reach the client: through a ring in shared memory, or in frames on the socket. */
 enum smv_transport {
@@ -82,8 +85,9 @@ struct smv_connect {
          */
         int fd;
         int use_fd;
-        int timeout_ms; /* for connecting, waiting for a connection, and hello; 0: 10 s */
-        char *message;  /* where to write the reason of a failure, or NULL */
+        /* For connecting, waiting for a connection, and hello; 0: 10 s; -1: without limit. */
+        int timeout_ms;
+        char *message; /* where to write the reason of a failure, or NULL */
         size_t message_bytes;
         /*
          * Nonzero: accept a daemon that runs as any user.  0: the daemon must run as our user, as
@@ -101,6 +105,20 @@ struct smv_connect {
          * smv_connect() waits for the next daemon, for timeout_ms.
          */
         int while_stopping;
+        /*
+         * NULL, or a struct with its size set, which is filled if the call fails, as smv_error()
+         * does for other calls.  Its texts stay valid, although there is no client: name and field
+         * are constants, and message is the buffer above; without one it is "".
+         */
+        struct smv_problem *problem;
+        /*
+         * NULL, or called before each wait for a connection; it says why smv_connect() waits, and
+         * how long until it tries again.  `why` is valid during the call.
+         */
+        void (*on_wait)(void *arg, const struct smv_problem *why, uint32_t wait_ms);
+        void *on_wait_arg;
+        /* For the answer to each request on this connection; 0: 60 s; -1: without limit. */
+        int reply_timeout_ms;
 };
 
 /*
@@ -282,17 +300,29 @@ struct smv_event {
 struct smv_problem {
         size_t size;        /* set by the caller */
         enum smv_code code; /* LOST: the daemon is gone; OK: the library refused the call */
-        const char *name;   /* "too_long"; "" if there is no code */
-        const char *field;  /* the field that the refusal is about; "" if there is none */
+        const char *name;   /* of the code: "too_long"; without a code, of the errno: "EINVAL" */
+        /*
+         * The field of the request, or the member or argument of the call, that the refusal is
+         * about; "" if there is none.
+         */
+        const char *field;
         const char *message;
         /* The daemon expects that the same call can succeed then; 0: it did not say. */
         uint32_t retry_ms;
 };
 
 /*
- * Connects to the daemon.  `options` may be NULL: all defaults.  If the daemon has no connection
- * free, or lets this user connect only later, the call waits and tries again until its timeout.
- * If the daemon refuses the connection, the call returns -ENOTCONN, and `message` has the reason.
+ * Connects to the daemon.  `options` may be NULL: all defaults.  Returns -EREMOTEIO if the daemon
+ * refuses the connection, and -ENOENT or -ECONNREFUSED at once if no daemon is at the socket.
+ *
+ * In these cases the call waits and tries again, until its timeout, and then returns the last
+ * failure (-ETIMEDOUT in the second case):
+ *
+ *      the daemon refuses the connection for now: the refusal has retry_ms
+ *      the daemon's queue of new connections is full
+ *      the daemon was stopping, and now no daemon is there: another one may follow it
+ *
+ * It does not try again if the caller gave `fd`.
  */
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
 
@@ -518,7 +548,10 @@ struct smv_beam_result {
         int ended; /* 1: by an end token of the model; 0: max_tokens was reached */
 };
 
-/* Runs a beam search, and returns its results. */
+/*
+ * Runs a beam search, and returns its results.  It takes as long as it needs; it ends with
+ * -ETIMEDOUT only if the daemon does not answer (reply_timeout_ms).
+ */
 int smv_beam(struct smv_client *client, const struct smv_beam *options,
              const struct smv_beam_result **ret_results, size_t *ret_count);
 

@@ -145,7 +145,7 @@ static void a_client_that_waited_in_vain_reports_the_refusal(void **state)
         first = raw_client_greet(fixture);
         second = raw_client_greet(fixture);
         assert_int_equal(connect_for(fixture, SMV_TRANSPORT_AUTO, 200, &client, message),
-                         -ENOTCONN);
+                         -EREMOTEIO);
         assert_string_equal(message, "you have 2 connections, the limit (uid_connections)");
         assert_true(raw_client_status(first, "connections.refused") >= 2); /* it tried again */
 
@@ -448,7 +448,7 @@ static int be_denied(const struct daemon_fixture *fixture, uint32_t uid)
 
         if (!become(uid))
                 return NOT_BECOME;
-        if (connect_for(fixture, SMV_TRANSPORT_AUTO, 0, &client, message) != -ENOTCONN)
+        if (connect_for(fixture, SMV_TRANSPORT_AUTO, 0, &client, message) != -EREMOTEIO)
                 return NOT_REFUSED;
         return strstr(message, "overflowuid") ? ALL_WELL : NOT_SERVED;
 }

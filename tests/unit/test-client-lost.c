@@ -332,6 +332,8 @@ static void times_out_if_the_daemon_never_replies(void **state)
         generate(w.client);
         w.client->reply_ms = 30;
         assert_int_equal(smv_generate(w.client, &g, &stream), -ETIMEDOUT);
+        assert_string_equal(problem(w.client).message,
+                            "the daemon did not answer within 30 ms (reply_timeout_ms)");
         expect_lost(w.client, 1);
         close_wire(&w);
 
@@ -341,7 +343,7 @@ static void times_out_if_the_daemon_never_replies(void **state)
         o.message_bytes = sizeof(why);
         assert_int_equal(smv_connect(&o, &client), -ETIMEDOUT);
         assert_null(client);
-        assert_string_equal(why, "the daemon did not answer in time");
+        assert_string_equal(why, "the daemon did not answer within 30 ms (timeout_ms)");
         close(pair[0]);
 }
 
