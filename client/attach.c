@@ -52,8 +52,8 @@ int smv_detach(struct smv_client *client, uint32_t stream)
         if (!known)
                 return 0;
         if (!known->resume_id)
-                return client_fail(client, -EINVAL,
-                                   "the stream is not resumable: begin it with keep_ms");
+                return client_refuse(client, -EINVAL, "stream",
+                                     "the stream is not resumable: begin it with keep_ms");
         client_request_begin(client, &writer, "detach", &id);
         codec_put_uint(&writer, "stream", stream);
         r = client_request_call(client, &writer, id, &frame);

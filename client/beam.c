@@ -123,6 +123,22 @@ static int by_sum(const void *a, const void *b)
                                   : (x->token > y->token) - (x->token < y->token);
 }
 
+/*
+ * As smv_next() without a timeout.  The streams may wait long for their turn.  So if no event comes
+ * in the time that a reply may take, asks the daemon for one: then a daemon that was stopped, or
+ * has failed, ends the search.
+ */
+static int next_event(struct search *s, struct smv_event *ret_event)
+{
+        const char *json;
+        int r;
+
+        do
+                r = smv_next(s->client, ret_event, s->client->reply_ms);
+        while (!r && !(r = smv_status(s->client, &json)));
+        return r;
+}
+
 /* Reads events until all streams have ended; sorts the next tokens, the likeliest first. */
 static int read_candidates(struct search *s, const uint32_t *streams)
 {
@@ -132,7 +148,7 @@ static int read_candidates(struct search *s, const uint32_t *streams)
         s->candidate_count = 0;
         while (ended < s->beam_count) {
                 size_t beam = 0;
-                int r = smv_next(s->client, &event, -1);
+                int r = next_event(s, &event);
 
                 if (r < 0)
                         return r;
@@ -373,21 +389,24 @@ static const struct client_model *find_model(const struct smv_client *client, co
 static int prepare(struct search *s, const struct smv_beam *o, struct smv_generate *start)
 {
         struct smv_client *client = s->client;
-        int r = client_begin_generate(client, o->start, start);
+        int r;
 
+        if (!o->start)
+                return client_refuse(client, -EINVAL, "start", "start is NULL");
+        r = client_begin_generate(client, o->start, start);
         if (r)
                 return r;
         if (client->stream_count)
                 return client_fail(client, -EBUSY, "other streams of this client are alive");
         s->model = find_model(client, start->model);
         if (!s->model)
-                return client_fail(client, -ENOENT, "the daemon serves no such model");
+                return client_refuse(client, -ENOENT, "model", "the daemon serves no such model");
         s->width = o->width ? o->width : 4;
         s->candidate_max = s->width * (1 + s->model->end_count);
         if (s->width > SMV_BEAM_WIDTH_MAX || s->candidate_max > SMV_LOGPROBS_MAX)
-                return client_fail(client, -EINVAL,
-                                   "the width is %zu; with this model it may be up to %u", s->width,
-                                   SMV_LOGPROBS_MAX / (1 + s->model->end_count));
+                return client_refuse(client, -EINVAL, "width",
+                                     "width is %zu; with this model it may be up to %u", s->width,
+                                     SMV_LOGPROBS_MAX / (1 + s->model->end_count));
         s->max_tokens = start->max_tokens ? start->max_tokens : TOKENS_MAX;
         if (s->max_tokens > s->model->context)
                 s->max_tokens = s->model->context;
@@ -427,9 +446,7 @@ int smv_beam(struct smv_client *client, const struct smv_beam *options,
         int r = client_copy_in(&o, sizeof(o), options);
 
         if (r)
-                return client_fail(client, r, "struct smv_beam has %s",
-                                   r == -EINVAL ? "no size"
-                                                : "fields that this library does not know");
+                return client_refuse_struct(client, r, "smv_beam");
         r = prepare(&s, &o, &start);
         if (!r)
                 r = open_first_beam(&s, &start);

@@ -490,11 +490,14 @@ void codec_put_messages(struct codec_writer *writer, const char *name,
         }
 }
 
+bool codec_is_value(const struct smv_packed *packed)
+{
+        return !scan_value(packed->bytes, packed->count, SMV_NESTING_MAX - 1);
+}
+
 void codec_put_packed(struct codec_writer *writer, const char *name,
                       const struct smv_packed *packed)
 {
-        if (scan_value(packed->bytes, packed->count, SMV_NESTING_MAX - 1) && !writer->result)
-                writer->result = -EPROTO;
         put_name(writer, name);
         write_bytes(writer, packed->bytes, packed->count);
 }

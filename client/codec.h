@@ -72,8 +72,7 @@ int codec_get_json(const struct codec_frame *frame, const char *name, struct byt
 /*
  * Writes a request: call begin, any number of puts, then end.  The request is appended
  * to `to`.  The first failure is remembered; codec_end() returns it and removes the
- * frame again: -ENOMEM; -EMSGSIZE if the frame's body would be longer than `limit`;
- * or -EPROTO.
+ * frame again: -ENOMEM; or -EMSGSIZE if the frame's body would be longer than `limit`.
  */
 struct codec_writer {
         struct bytes *to;
@@ -97,7 +96,9 @@ void codec_put_float(struct codec_writer *writer, const char *name, double value
 void codec_put_bool(struct codec_writer *writer, const char *name, bool value);
 void codec_put_messages(struct codec_writer *writer, const char *name,
                         const struct smv_message *messages, size_t count);
-/* One value, copied as it is.  If it is not exactly one value, codec_end() returns -EPROTO. */
+/* True if the bytes are exactly one value, within the limits of a frame. */
+bool codec_is_value(const struct smv_packed *packed);
+/* One value, copied as it is. */
 void codec_put_packed(struct codec_writer *writer, const char *name,
                       const struct smv_packed *packed);
 int codec_end(struct codec_writer *writer);

@@ -346,7 +346,7 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
 
         /* Check this before taking an event, so that no event is lost. */
         if (ret_event->size < sizeof(ret_event->size))
-                return client_fail(client, -EINVAL, "struct smv_event has no size");
+                return client_refuse_struct(client, -EINVAL, "smv_event");
         client_clear_failure(client);
 
         r = wait_event(client, &event, deadline_after(timeout_ms), timeout_ms != 0);

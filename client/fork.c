@@ -37,12 +37,11 @@ static int take_fork(struct smv_client *client, const struct smv_fork *options,
                 return r;
         r = client_copy_in(ret_options, sizeof(*ret_options), options);
         if (r)
-                return client_fail(client, r, "struct smv_fork has %s",
-                                   r == -EINVAL ? "no size"
-                                                : "fields that this library does not know");
+                return client_refuse_struct(client, r, "smv_fork");
         if (!ret_options->count || ret_options->count > SMV_FORKS_MAX)
-                return client_fail(client, -EINVAL, "count is %u; it may be from 1 to %u",
-                                   ret_options->count, SMV_FORKS_MAX);
+                return client_refuse(client, -EINVAL, "count",
+                                     "count is %u; it may be from 1 to %u", ret_options->count,
+                                     SMV_FORKS_MAX);
         r = client_check_priority(client, ret_options->priority);
         return r ? r : client_check_set(client, ret_options->set);
 }

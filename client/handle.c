@@ -108,8 +108,12 @@ int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
         int r;
 
         r = client_begin_generate(client, options, &o);
-        if (!r)
-                r = begin(client, &writer, "append", handle, &id);
+        if (r)
+                return r;
+        if (!o.messages && !o.packed_messages.bytes)
+                return client_refuse(client, -EINVAL, "messages",
+                                     "there are no messages to append");
+        r = begin(client, &writer, "append", handle, &id);
         if (r)
                 return r;
         client_put_conversation(&writer, &o);

@@ -14,8 +14,8 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 {
         if ((unsigned)priority <= SMV_PRIORITY_BACKGROUND)
                 return 0;
-        return client_fail(client, -EINVAL, "priority is %u; it may be 0 to %u", (unsigned)priority,
-                           (unsigned)SMV_PRIORITY_BACKGROUND);
+        return client_refuse(client, -EINVAL, "priority", "priority is %u; it may be 0 to %u",
+                             (unsigned)priority, (unsigned)SMV_PRIORITY_BACKGROUND);
 }
 
 int client_check_set(struct smv_client *client, unsigned set)
@@ -24,21 +24,54 @@ int client_check_set(struct smv_client *client, unsigned set)
 
         if (!(set & ~known))
                 return 0;
-        return client_fail(client, -EINVAL, "set has the bits 0x%x, which this library has not",
-                           set & ~known);
+        return client_refuse(client, -EINVAL, "set",
+                             "set has the bits 0x%x, which this library has not", set & ~known);
 }
 
-/* NULL, or why the texts cannot be sent. */
-static const char *check_texts(const struct smv_generate *o)
+static int check_messages(struct smv_client *client, const struct smv_generate *o)
 {
         if (o->messages && o->packed_messages.bytes)
-                return "messages are given twice, once packed";
-        if (o->stop_count && !o->stops)
-                return "stop_count is given without stops";
+                return client_refuse(client, -EINVAL, "packed_messages",
+                                     "messages are given twice, once packed");
+        if (o->message_count && !o->messages)
+                return client_refuse(client, -EINVAL, "messages",
+                                     "message_count is %zu, but messages is NULL",
+                                     o->message_count);
         for (size_t i = 0; i < o->message_count; i++)
-                if (!o->messages || !o->messages[i].role || !o->messages[i].content)
-                        return "a message lacks its role or its content";
-        return NULL;
+                if (!o->messages[i].role || !o->messages[i].content)
+                        return client_refuse(client, -EINVAL, "messages",
+                                             "the %s of message %zu is NULL",
+                                             o->messages[i].role ? "content" : "role", i);
+        return 0;
+}
+
+static int check_packed(struct smv_client *client, const char *member,
+                        const struct smv_packed *packed)
+{
+        if (!packed->bytes || codec_is_value(packed))
+                return 0;
+        return client_refuse(client, -EINVAL, member, "%s is not exactly one msgpack value",
+                             member);
+}
+
+/* An array must be there if its count is not 0. */
+static int check_arrays(struct smv_client *client, const struct smv_generate *o)
+{
+        if (o->token_count && !o->tokens)
+                return client_refuse(client, -EINVAL, "tokens",
+                                     "token_count is %zu, but tokens is NULL", o->token_count);
+        if (o->stop_token_count && !o->stop_tokens)
+                return client_refuse(client, -EINVAL, "stop_tokens",
+                                     "stop_token_count is %zu, but stop_tokens is NULL",
+                                     o->stop_token_count);
+        if (o->stop_count && !o->stops)
+                return client_refuse(client, -EINVAL, "stops",
+                                     "stop_count is %zu, but stops is NULL", o->stop_count);
+        for (size_t i = 0; i < o->stop_count; i++)
+                if (!o->stops[i])
+                        return client_refuse(client, -EINVAL, "stops", "stop string %zu is NULL",
+                                             i);
+        return 0;
 }
 
 void client_put_conversation(struct codec_writer *writer, const struct smv_generate *o)
@@ -94,19 +127,23 @@ void client_put_start(struct codec_writer *writer, const struct smv_generate *o)
 int client_begin_generate(struct smv_client *client, const struct smv_generate *options,
                           struct smv_generate *ret_options)
 {
-        const char *wrong;
         int r = client_begin(client);
 
         if (r)
                 return r;
         r = client_copy_in(ret_options, sizeof(*ret_options), options);
         if (r)
-                return client_fail(client, r, "struct smv_generate has %s",
-                                   r == -EINVAL ? "no size"
-                                                : "fields that this library does not know");
-        wrong = check_texts(ret_options);
-        if (wrong)
-                return client_fail(client, -EINVAL, "%s", wrong);
-        r = client_check_priority(client, ret_options->priority);
+                return client_refuse_struct(client, r, "smv_generate");
+        r = check_messages(client, ret_options);
+        if (!r)
+                r = check_packed(client, "packed_messages", &ret_options->packed_messages);
+        if (!r)
+                r = check_packed(client, "packed_tools", &ret_options->packed_tools);
+        if (!r)
+                r = check_packed(client, "packed_vars", &ret_options->packed_vars);
+        if (!r)
+                r = check_arrays(client, ret_options);
+        if (!r)
+                r = client_check_priority(client, ret_options->priority);
         return r ? r : client_check_set(client, ret_options->set);
 }

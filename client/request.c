@@ -100,9 +100,6 @@ static int end_request(struct smv_client *client, struct codec_writer *writer)
 {
         int r = codec_end(writer);
 
-        if (r == -EPROTO)
-                return client_fail(client, -EINVAL,
-                                   "a packed field is not exactly one msgpack value");
         if (r == -EMSGSIZE)
                 return client_fail(
                         client, r,

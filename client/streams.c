@@ -10,20 +10,8 @@
 #include "client/options.h"
 #include "client/request.h"
 
-static int put_stops(struct codec_writer *writer, const struct smv_generate *o)
-{
-        for (size_t i = 0; i < o->stop_count; i++)
-                if (!o->stops[i])
-                        return -EINVAL;
-        if (o->stop_count)
-                codec_put_texts(writer, "stop", o->stops, o->stop_count);
-        if (o->stop_token_count)
-                codec_put_ids(writer, "stop_tokens", o->stop_tokens, o->stop_token_count);
-        return 0;
-}
-
 /* Only fields that are set are sent: the daemon has the defaults. */
-static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
+static void put_generate(struct codec_writer *writer, const struct smv_generate *o)
 {
         client_put_start(writer, o);
         if (o->handle)
@@ -43,7 +31,10 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
                 codec_put_uint(writer, "keep_ms", o->keep_ms);
         if (o->deadline_ms)
                 codec_put_uint(writer, "deadline_ms", o->deadline_ms);
-        return put_stops(writer, o);
+        if (o->stop_count)
+                codec_put_texts(writer, "stop", o->stops, o->stop_count);
+        if (o->stop_token_count)
+                codec_put_ids(writer, "stop_tokens", o->stop_tokens, o->stop_token_count);
 }
 
 /* The stream has begun, so this must not fail: a field that the reply lacks becomes 0. */
@@ -113,17 +104,13 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         if (r)
                 return r;
         if (o.n > SMV_SAMPLES_MAX)
-                return client_fail(client, -EINVAL, "n is %u; it may be up to %u", o.n,
-                                   SMV_SAMPLES_MAX);
+                return client_refuse(client, -EINVAL, "n", "n is %u; it may be up to %u", o.n,
+                                     SMV_SAMPLES_MAX);
         count = o.n ? o.n : 1;
         r = client_streams_begin(client, &writer, "generate", count, &id);
         if (r)
                 return r;
-        r = put_generate(&writer, &o);
-        if (r) {
-                client->connection.out.count = writer.frame;
-                return client_fail(client, r, "a stop string is NULL");
-        }
+        put_generate(&writer, &o);
         r = client_streams_call(client, &writer, id, count, &frame);
         if (r)
                 return r;

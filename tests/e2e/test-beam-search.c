@@ -195,7 +195,8 @@ static void beam_search_refuses_invalid_options_and_a_busy_client(void **state)
         client = connect_library(fixture);
         assert_int_equal(smv_beam(client, &beam, &found, &count), -EINVAL);
         smv_error(client, &problem);
-        assert_non_null(strstr(problem.message, "the width is 17"));
+        assert_non_null(strstr(problem.message, "width is 17"));
+        assert_string_equal(problem.field, "width");
         beam.width = 2;
         start.model = "nobody";
         assert_int_equal(smv_beam(client, &beam, &found, &count), -ENOENT);

@@ -87,6 +87,26 @@ static inline void hello(struct script *s)
         frame_end(s);
 }
 
+/* The same, from a daemon that serves one model without end tokens. */
+static inline void hello_with_model(struct script *s)
+{
+        ok_begin(s, 1, 3);
+        text(s, "version");
+        number(s, 0);
+        text(s, "frame_bytes");
+        number(s, 8u << 20);
+        text(s, "models");
+        byte(s, 0x91);
+        byte(s, 0x83);
+        text(s, "name");
+        text(s, "toy");
+        text(s, "default");
+        byte(s, 0xc3);
+        text(s, "context");
+        number(s, 4096);
+        frame_end(s);
+}
+
 static inline void refusal(struct script *s, uint32_t id, const char *error, uint32_t code,
                            const char *field, const char *message)
 {

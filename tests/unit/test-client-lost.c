@@ -347,6 +347,33 @@ static void times_out_if_the_daemon_never_replies(void **state)
         close(pair[0]);
 }
 
+/* A beam search waits for streams, which have no timeout; so it also asks for a reply. */
+static void beam_search_times_out_if_the_daemon_goes_silent(void **state)
+{
+        const struct smv_generate start = { SMV_SIZE(smv_generate), .prompt = "Once" };
+        const struct smv_beam o = { SMV_SIZE(smv_beam), .start = &start, .width = 1 };
+        const struct smv_beam_result *results;
+        struct wire w;
+        size_t count;
+
+        (void)state;
+        script.count = 0;
+        hello_with_model(&script);
+        ok_begin(&script, 2, 2);
+        text(&script, "handle");
+        number(&script, 7);
+        text(&script, "length");
+        number(&script, 1);
+        frame_end(&script);
+        ok(&script, 3); /* the stream begins, and has no event */
+        open_wire(&w);
+        w.client->reply_ms = 30;
+        assert_int_equal(smv_beam(w.client, &o, &results, &count), -ETIMEDOUT);
+        assert_int_equal(w.client->last_id, 4); /* that of its question */
+        expect_lost(w.client, 1);
+        close_wire(&w);
+}
+
 static void a_reply_without_its_field_fails_only_that_call(void **state)
 {
         const uint32_t *ids;
@@ -518,6 +545,7 @@ int main(void)
                 cmocka_unit_test(client_and_daemon_may_send_large_data_at_the_same_time),
                 cmocka_unit_test(cancel_does_not_block_if_the_daemon_does_not_read),
                 cmocka_unit_test(times_out_if_the_daemon_never_replies),
+                cmocka_unit_test(beam_search_times_out_if_the_daemon_goes_silent),
                 cmocka_unit_test(a_reply_without_its_field_fails_only_that_call),
                 cmocka_unit_test(ends_every_stream_once_for_any_received_bytes),
                 cmocka_unit_test(refuses_a_daemon_of_another_user_unless_allowed),

@@ -85,7 +85,7 @@ static void refuses_options_that_it_does_not_know(void **state)
         open_quietly(&w);
         g.stop_count = 1;
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
-        assert_string_equal(problem(w.client).message, "stop_count is given without stops");
+        assert_string_equal(problem(w.client).message, "stop_count is 1, but stops is NULL");
         g.stop_count = 0;
         g.priority = (enum smv_priority)(SMV_PRIORITY_BACKGROUND + 1);
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
@@ -98,6 +98,84 @@ static void refuses_options_that_it_does_not_know(void **state)
         assert_int_equal(smv_fork(w.client, 0, &f, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message,
                             "set has the bits 0x80, which this library has not");
+        assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
+        close_wire(&w);
+}
+
+static void expect_member(struct smv_client *client, int r, const char *name, const char *member)
+{
+        assert_true(r < 0);
+        assert_int_equal(problem(client).code, SMV_OK);
+        assert_string_equal(problem(client).name, name);
+        assert_string_equal(problem(client).field, member);
+        assert_true(strlen(problem(client).message) > 0);
+}
+
+static void expect_generate(struct smv_client *client, struct smv_generate options,
+                            const char *member)
+{
+        uint32_t stream;
+
+        options.size = sizeof(options);
+        expect_member(client, smv_generate(client, &options, &stream), "EINVAL", member);
+}
+
+static void names_the_member_that_it_refuses(void **state)
+{
+        static const char *const stops[] = { "a", NULL };
+        const struct smv_message none = { "user", NULL };
+        struct smv_generate empty = { SMV_SIZE(smv_generate) };
+        struct smv_beam beam = { SMV_SIZE(smv_beam) };
+        struct smv_fork fork = { SMV_SIZE(smv_fork) };
+        const struct smv_beam_result *results;
+        struct smv_event event = { 0 };
+        uint8_t sent[64];
+        uint32_t stream;
+        struct wire w;
+        size_t count;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_wire(&w);
+        generate(w.client);
+        sent_so_far(&w, (uint8_t[4096]){ 0 }, 4096);
+
+        expect_generate(w.client, (struct smv_generate){ .token_count = 1 }, "tokens");
+        expect_generate(w.client, (struct smv_generate){ .stop_count = 1 }, "stops");
+        expect_generate(w.client, (struct smv_generate){ .stops = stops, .stop_count = 2 },
+                        "stops");
+        expect_generate(w.client, (struct smv_generate){ .stop_token_count = 1 }, "stop_tokens");
+        expect_generate(w.client, (struct smv_generate){ .message_count = 1 }, "messages");
+        expect_generate(w.client, (struct smv_generate){ .messages = &none, .message_count = 1 },
+                        "messages");
+        expect_generate(
+                w.client,
+                (struct smv_generate){ .messages = &none, .packed_messages = PACKED("\x90") },
+                "packed_messages");
+        expect_generate(w.client, (struct smv_generate){ .packed_tools = PACKED("\x91") },
+                        "packed_tools");
+        expect_generate(w.client, (struct smv_generate){ .packed_vars = PACKED("\x81") },
+                        "packed_vars");
+        expect_generate(w.client, (struct smv_generate){ .priority = (enum smv_priority)7 },
+                        "priority");
+        expect_generate(w.client, (struct smv_generate){ .set = 1u << 20 }, "set");
+        expect_generate(w.client, (struct smv_generate){ .n = 65 }, "n");
+
+        expect_member(w.client, smv_handle_append_messages(w.client, 1, &empty, NULL), "EINVAL",
+                      "messages");
+        expect_member(w.client, smv_handle_pin(w.client, 1, 1, (enum smv_priority)7, &stream),
+                      "EINVAL", "priority");
+        expect_member(w.client, smv_fork(w.client, 2, &fork, &stream), "EINVAL", "count");
+        fork.size = 0;
+        expect_member(w.client, smv_fork(w.client, 2, &fork, &stream), "EINVAL", "size");
+        expect_member(w.client, smv_detach(w.client, 2), "EINVAL", "stream");
+        expect_member(w.client, smv_next(w.client, &event, 0), "EINVAL", "size");
+        expect_member(w.client, smv_beam(w.client, &beam, &results, &count), "EINVAL", "start");
+        beam.start = &empty;
+        expect_member(w.client, smv_beam(w.client, &beam, &results, &count), "EBUSY", "");
+        beam.size = 0;
+        expect_member(w.client, smv_beam(w.client, &beam, &results, &count), "EINVAL", "size");
         assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
         close_wire(&w);
 }
@@ -127,7 +205,7 @@ static void does_not_send_an_invalid_packed_value(void **state)
                 g.packed_messages = bad[i];
                 assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
                 assert_string_equal(problem(w.client).message,
-                                    "a packed field is not exactly one msgpack value");
+                                    "packed_messages is not exactly one msgpack value");
         }
         g.messages = &message;
         g.message_count = 1;
@@ -136,7 +214,7 @@ static void does_not_send_an_invalid_packed_value(void **state)
         g.packed_messages.bytes = NULL;
         g.messages = &(struct smv_message){ "user", NULL };
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
-        assert_string_equal(problem(w.client).message, "a message lacks its role or its content");
+        assert_string_equal(problem(w.client).message, "the content of message 0 is NULL");
         assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
         close_wire(&w);
 }
@@ -188,6 +266,7 @@ int main(void)
                 cmocka_unit_test(sends_messages_instead_of_a_prompt),
                 cmocka_unit_test(sends_packed_values_unchanged),
                 cmocka_unit_test(refuses_options_that_it_does_not_know),
+                cmocka_unit_test(names_the_member_that_it_refuses),
                 cmocka_unit_test(does_not_send_an_invalid_packed_value),
                 cmocka_unit_test(smv_template_returns_text_and_on_request_ids),
         };
