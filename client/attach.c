@@ -32,7 +32,7 @@ int smv_attach(struct smv_client *client, uint64_t resume_id, uint32_t from, uin
                 return r;
         stream = client_stream(client, id);
         stream->sequence = from;
-        stream->resume_id = resume_id;
+        client_stream_keep(stream, resume_id);
         *ret_stream = id;
         return 0;
 }

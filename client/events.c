@@ -67,6 +67,8 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 r = record_tokens(record, &client->ids, ret_event);
                 if (!r)
                         r = add_logprobs(&client->logprobs[framed], ret_event);
+                if (!r)
+                        stream->tokens += (uint32_t)ret_event->token_count;
                 break;
         case SMV_RECORD_LOGPROBS:
                 r = record_logprobs(record, &client->logprobs[framed].at,
@@ -257,6 +259,7 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
                 .stream = client->streams[0].id,
                 .reason = SMV_END_ERROR,
                 .code = SMV_LOST,
+                .output_tokens = client->streams[0].tokens,
                 .sequence = client->streams[0].sequence,
         };
         client_remove_stream(client, &client->streams[0]);

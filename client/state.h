@@ -31,6 +31,8 @@
 struct client_stream {
         uint32_t id;
         uint32_t sequence;  /* of its next record */
+        uint32_t tokens;    /* that have been read */
+        uint64_t number;    /* for smv_end(); 0: the daemon did not say */
         uint64_t resume_id; /* 0: the stream ends with the connection */
         bool detached;      /* records that have come meanwhile are skipped */
 };

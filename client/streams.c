@@ -79,16 +79,34 @@ int client_streams_begin(struct smv_client *client, struct codec_writer *writer,
         return 0;
 }
 
+/* Adds the streams to the table.  The reply of a daemon that knows no numbers has none. */
+static void add_streams(struct smv_client *client, uint32_t id, uint32_t count,
+                        const struct codec_frame *frame)
+{
+        uint64_t numbers[SMV_FORKS_MAX];
+        bool numbered = !codec_get_uints(frame, "numbers", numbers, count);
+
+        for (uint32_t i = 0; i < count; i++)
+                client->streams[client->stream_count++] =
+                        (struct client_stream){ .id = id + i, .number = numbered ? numbers[i] : 0 };
+}
+
+/* The number of a stream that survives its connection is its resume id. */
+void client_stream_keep(struct client_stream *stream, uint64_t resume_id)
+{
+        stream->number = stream->resume_id = resume_id;
+}
+
 int client_streams_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
                         uint32_t count, struct codec_frame *ret_frame)
 {
         int r = client_request_call(client, writer, id, ret_frame);
 
-        for (uint32_t i = 0; !r && i < count; i++)
-                client->streams[client->stream_count++] = (struct client_stream){ .id = id + i };
-        if (!r)
-                client->accepted = take_accepted(ret_frame);
-        return r;
+        if (r)
+                return r;
+        add_streams(client, id, count, ret_frame);
+        client->accepted = take_accepted(ret_frame);
+        return 0;
 }
 
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
@@ -97,6 +115,7 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         struct codec_writer writer;
         struct codec_frame frame;
         struct smv_generate o;
+        uint64_t resume_id;
         uint32_t id, count;
         int r;
 
@@ -117,8 +136,11 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         *ret_stream = id;
         if (!o.keep_ms)
                 return 0;
-        r = codec_get_uint(&frame, "resume_id", &client_stream(client, id)->resume_id);
-        return r ? client_bad_reply(client, r, "resume_id") : 0;
+        r = codec_get_uint(&frame, "resume_id", &resume_id);
+        if (r)
+                return client_bad_reply(client, r, "resume_id");
+        client_stream_keep(client_stream(client, id), resume_id);
+        return 0;
 }
 
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted)
@@ -126,6 +148,14 @@ void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_acce
         struct smv_accepted accepted = client->accepted;
 
         client_copy_out(ret_accepted, &accepted, sizeof(accepted));
+}
+
+uint64_t smv_stream_number(const struct smv_client *client, uint32_t stream)
+{
+        for (size_t i = 0; i < client->stream_count; i++)
+                if (client->streams[i].id == stream)
+                        return client->streams[i].number;
+        return 0;
 }
 
 int smv_cancel(struct smv_client *client, uint32_t stream)

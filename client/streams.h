@@ -1,7 +1,7 @@
 /*
  * A request that begins `count` streams, as request.h does others.  client_streams_begin() reserves
  * memory for them; *ret_id is the first of their consecutive ids.  After an ok reply the streams
- * are alive.
+ * are alive.  client_stream_keep() makes one resumable.
  */
 #ifndef CLIENT_STREAMS_H
 #define CLIENT_STREAMS_H
@@ -12,5 +12,6 @@ int client_streams_begin(struct smv_client *client, struct codec_writer *writer,
                          uint32_t count, uint32_t *ret_id);
 int client_streams_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
                         uint32_t count, struct codec_frame *ret_frame);
+void client_stream_keep(struct client_stream *stream, uint64_t resume_id);
 
 #endif

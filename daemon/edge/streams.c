@@ -90,11 +90,24 @@ static void put_sampling(struct wire_writer *writer, const struct sampling *samp
         wire_put_uint(writer, sampling->seed);
 }
 
+/* What list shows and end takes, for each stream of the request, in the order of their ids. */
+static void put_numbers(struct wire_writer *writer, const struct stream *first)
+{
+        uint32_t count = 0;
+
+        for (const struct stream *at = first; at; at = stream_sibling(at))
+                count++;
+        wire_put_text(writer, "numbers");
+        wire_put_array(writer, count);
+        for (const struct stream *at = first; at; at = stream_sibling(at))
+                wire_put_uint(writer, at->number);
+}
+
 static void reply_begun(struct peer *peer, const struct stream *stream,
                         const struct resumable *resumable, uint64_t position, uint64_t wait_ms)
 {
         const struct request *request = &stream->request;
-        uint32_t pairs = (resumable ? 5 : request->parent ? 3 : 4) + (stream->reads_only ? 0 : 5);
+        uint32_t pairs = (request->parent ? 4 : 5) + (stream->reads_only ? 0 : 5);
         struct wire_writer writer;
 
         if (!connection_reply(peer, &writer))
@@ -103,6 +116,8 @@ static void reply_begun(struct peer *peer, const struct stream *stream,
         if (resumable) {
                 wire_put_text(&writer, "resume_id");
                 wire_put_uint(&writer, resumable->number);
+        } else {
+                put_numbers(&writer, stream);
         }
         wire_put_text(&writer, "queue_position");
         wire_put_uint(&writer, position);

@@ -274,7 +274,8 @@ struct smv_event {
         /* END */
         enum smv_reason reason;
         enum smv_code code;
-        uint32_t prompt_tokens, cached_tokens, output_tokens;
+        uint32_t prompt_tokens, cached_tokens;
+        uint32_t output_tokens; /* with the code LOST: those of the events on this connection */
         uint64_t queued_ns, prefill_ns, decode_ns;
         /*
          * Why no more of the prompt was cached.  At this position of the prompt, the longest match
@@ -570,6 +571,11 @@ int smv_list(struct smv_client *client, const char **ret_json);
  * ending already.  Root and the user of the daemon may end those of all users.
  */
 int smv_end(struct smv_client *client, uint64_t number);
+/*
+ * The number of a living stream, by which smv_list() and `samovar ps` show it and smv_end() ends
+ * it, for a log.  0: the stream has had its END, or the daemon is older than the library.
+ */
+uint64_t smv_stream_number(const struct smv_client *client, uint32_t stream);
 
 /* Describes the last failed call on this client. */
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem);

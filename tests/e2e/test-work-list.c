@@ -161,6 +161,43 @@ static void a_handle_and_a_resumable_stream_are_listed_and_ended(void **state)
         fixture_stop(fixture);
 }
 
+/* The number of each of many streams, and of a fork, names that one alone. */
+static void a_program_learns_the_numbers_of_its_streams(void **state)
+{
+        const struct smv_generate options = { SMV_SIZE(smv_generate), .prompt = "Once",
+                                              .max_tokens = ENDLESS, .ignore_eos = 1, .n = 3 };
+        const struct smv_fork two = { SMV_SIZE(smv_fork), .count = 2 };
+        struct daemon_fixture *fixture = *state;
+        const struct smv_connect where = { SMV_SIZE(smv_connect), .socket = fixture->socket };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct smv_client *client, *other;
+        uint32_t first, forks[2], ending[3];
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1");
+        assert_int_equal(smv_connect(&where, &client), 0);
+        assert_int_equal(smv_connect(&where, &other), 0);
+        assert_int_equal(smv_generate(client, &options, &first), 0);
+        assert_int_equal(smv_fork(client, first, &two, forks), 0);
+        ending[0] = first + 2;
+        ending[1] = forks[1];
+        ending[2] = first;
+        for (size_t i = 0; i < 3; i++) {
+                uint64_t number = smv_stream_number(client, ending[i]);
+
+                assert_true(number != 0);
+                assert_int_equal(smv_end(other, number), 0);
+                do
+                        assert_int_equal(smv_next(client, &event, TIMEOUT_MS), 1);
+                while (event.kind != SMV_EVENT_END);
+                assert_int_equal(event.stream, ending[i]);
+                assert_int_equal(event.reason, SMV_END_CANCELLED);
+                assert_int_equal(smv_stream_number(client, ending[i]), 0);
+        }
+        smv_close(client);
+        smv_close(other);
+        fixture_stop(fixture);
+}
+
 /* Another user, in a process of its own; its exit status is the line that failed, or 0. */
 #define DEMAND(condition)                                                                          \
         do                                                                                         \
@@ -260,6 +297,7 @@ int main(void)
                 DAEMON_TEST(another_connection_lists_and_ends_a_stream),
                 DAEMON_TEST(a_stream_is_ended_only_once),
                 DAEMON_TEST(a_handle_and_a_resumable_stream_are_listed_and_ended),
+                DAEMON_TEST(a_program_learns_the_numbers_of_its_streams),
                 DAEMON_TEST(a_user_neither_sees_nor_ends_the_streams_of_others),
                 DAEMON_TEST(the_command_lists_and_ends_them),
         };

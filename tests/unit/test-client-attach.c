@@ -31,6 +31,7 @@ static uint32_t attach(struct smv_client *client, uint32_t from)
 
         assert_int_equal(smv_attach(client, NUMBER, from, &stream), 0);
         assert_int_equal(smv_resume_id(client, stream), NUMBER);
+        assert_int_equal(smv_stream_number(client, stream), NUMBER);
         return stream;
 }
 

@@ -56,6 +56,31 @@ static void keeps_received_tokens_if_the_daemon_dies_before_its_reply(void **sta
         close_wire(&w);
 }
 
+static void the_END_of_a_lost_stream_counts_the_tokens_that_came(void **state)
+{
+        struct smv_event e;
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        ok(&script, 3);
+        tokens_frame(&script, 2, 0, 0, 3, "abc");
+        tokens_frame(&script, 2, 1, 3, 2, "de");
+        open_wire(&w);
+        generate(w.client);
+        generate(w.client);
+        hang_up(&w);
+        expect_tokens(w.client, 2, 0, 3, "abc");
+        expect_tokens(w.client, 2, 3, 2, "de");
+        for (int i = 0; i < 2; i++) {
+                e = next(w.client);
+                assert_int_equal(e.code, SMV_LOST);
+                assert_int_equal(e.output_tokens, e.stream == 2 ? 5 : 0);
+        }
+        close_wire(&w);
+}
+
 static void keeps_the_error_that_the_daemon_sent_before_hanging_up(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "x" };
@@ -536,6 +561,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_daemon_that_hangs_up_ends_each_stream_once),
                 cmocka_unit_test(keeps_received_tokens_if_the_daemon_dies_before_its_reply),
+                cmocka_unit_test(the_END_of_a_lost_stream_counts_the_tokens_that_came),
                 cmocka_unit_test(keeps_the_error_that_the_daemon_sent_before_hanging_up),
                 cmocka_unit_test(killing_the_daemon_wakes_a_client_that_waits_without_timeout),
                 cmocka_unit_test(a_malformed_frame_ends_the_connection),

@@ -321,6 +321,35 @@ static void generate_sends_exactly_the_fields_that_were_set(void **state)
         close_wire(&w);
 }
 
+static void smv_stream_number_is_what_the_reply_says_of_each_stream(void **state)
+{
+        struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "Once", .n = 2 };
+        struct wire w;
+        uint32_t stream;
+
+        (void)state;
+        begin();
+        ok_begin(&script, 2, 1);
+        text(&script, "numbers");
+        byte(&script, 0x92);
+        number(&script, 1001);
+        number(&script, 1003);
+        frame_end(&script);
+        ok(&script, 4); /* of a daemon that knows no numbers */
+        end_frame(&script, 2, 0, SMV_END_EOS);
+        open_wire(&w);
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0);
+        assert_int_equal(smv_stream_number(w.client, stream), 1001);
+        assert_int_equal(smv_stream_number(w.client, stream + 1), 1003);
+        assert_int_equal(smv_stream_number(w.client, stream + 2), 0);
+        assert_int_equal(generate(w.client), 4);
+        assert_int_equal(smv_stream_number(w.client, 4), 0);
+        expect_end(w.client, 2, SMV_END_EOS, SMV_OK);
+        assert_int_equal(smv_stream_number(w.client, 2), 0);
+        assert_int_equal(smv_stream_number(w.client, 3), 1003);
+        close_wire(&w);
+}
+
 static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
 {
         /* 1500, as its last field */
@@ -670,6 +699,7 @@ int main(void)
                 cmocka_unit_test(accepts_the_longer_and_shorter_END_of_other_versions),
                 cmocka_unit_test(cancel_of_an_ended_stream_succeeds),
                 cmocka_unit_test(generate_sends_exactly_the_fields_that_were_set),
+                cmocka_unit_test(smv_stream_number_is_what_the_reply_says_of_each_stream),
                 cmocka_unit_test(smv_accepted_reports_the_reply_of_the_last_stream),
                 cmocka_unit_test(logprobs_arrive_with_their_tokens),
                 cmocka_unit_test(inconsistent_logprobs_end_the_connection),
