@@ -52,7 +52,9 @@ struct cli {
         const char *socket;
         const char *model; /* a model's name, or a file for a private daemon */
         bool json, any_uid, stats, ignore_eos, all;
-        double watch_s; /* status: seconds until it is shown again; 0: it is shown once */
+        uint32_t timeout_s; /* as given; 0: not given */
+        uint32_t wait_s;    /* the longest wait for a connection to the service */
+        double watch_s;     /* status: seconds until it is shown again; 0: it is shown once */
         enum smv_transport transport;
         struct smv_generate generate;
         struct smv_beam beam; /* width 0: no beam search */

@@ -20,6 +20,10 @@
 #define WORK         (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
 #define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | WORK)
 
+#define TIMEOUT_S_MAX 86400
+#define SHORT_S       10 /* to ask the daemon what it does */
+#define LONG_S        60 /* to ask it for work: a daemon that is restarted drains for 30 s */
+
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* clang-format off */
@@ -59,6 +63,7 @@ static const char *const priorities[] = {
 static const struct flag flags[] = {
         { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
+        { "--timeout",   "SECONDS", ALL,   FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
 
         { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
@@ -332,13 +337,14 @@ static int read_template_file(struct cli *cli)
         cli->argument_count--;
         memmove(cli->arguments, cli->arguments + 1,
                 (size_t)cli->argument_count * sizeof(*cli->arguments));
-        if (!cli->model && !cli->socket && !cli->any_uid)
+        if (!cli->model && !cli->socket && !cli->any_uid && !cli->timeout_s)
                 return 0;
         say("the template of the file %s is rendered without a running daemon: leave out %s",
             cli->file,
-            cli->model    ? "--model"
-            : cli->socket ? "--socket"
-                          : "--any-uid");
+            cli->model     ? "--model"
+            : cli->socket  ? "--socket"
+            : cli->any_uid ? "--any-uid"
+                           : "--timeout");
         return CLI_USAGE;
 }
 
@@ -441,6 +447,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 say("%s takes no argument, but %.40s is one", cli->name, cli->arguments[0]);
                 r = CLI_USAGE;
         }
+        cli->wait_s = cli->timeout_s ? cli->timeout_s : cli->command & WORK ? SHORT_S : LONG_S;
         /* Commands with one short answer need no shared memory. */
         if (!(cli->command & SAMPLING))
                 cli->transport = SMV_TRANSPORT_SOCKET;

@@ -6,10 +6,13 @@
 #include <string.h>
 
 /*
- * A private daemon answers when it has checked its model and allocated its memory.  Wait until
- * then; if it dies, the wait ends.
+ * A private daemon answers when it has checked its model and allocated its memory.  Unless the user
+ * gives another timeout, wait until then; if it dies, the wait ends.
  */
 #define PRIVATE_TIMEOUT_MS INT_MAX
+
+/* A wait for the service that is shorter than this is not worth a word. */
+#define SILENT_MS 1000u
 
 /*
  * The sequences that this command runs at once, for which its daemon needs memory.  A beam and its
@@ -33,7 +36,7 @@ static int connect_private(struct cli *cli)
         struct smv_connect options = {
                 SMV_SIZE(smv_connect),
                 .use_fd = 1,
-                .timeout_ms = PRIVATE_TIMEOUT_MS,
+                .timeout_ms = cli->timeout_s ? (int)cli->timeout_s * 1000 : PRIVATE_TIMEOUT_MS,
                 .message = message,
                 .message_bytes = sizeof(message),
                 .transport = cli->transport,
@@ -55,17 +58,39 @@ static int connect_private(struct cli *cli)
         return CLI_NO_DAEMON;
 }
 
+/* A wait for the service: who waits for longer than a moment is told why, once for each reason. */
+struct waiting {
+        uint32_t limit_s, waited_ms;
+        uint64_t said; /* a bit for each code */
+};
+
+static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
+{
+        struct waiting *waiting = arg;
+        uint64_t reason = (unsigned)why->code < 64 ? UINT64_C(1) << why->code : 1;
+
+        waiting->waited_ms += wait_ms;
+        if (waiting->waited_ms < SILENT_MS || waiting->said & reason)
+                return;
+        waiting->said |= reason;
+        say("waiting up to %u s (--timeout): %s", waiting->limit_s, why->message);
+}
+
 static int connect_service(struct cli *cli)
 {
         char message[256] = "";
+        struct waiting waiting = { .limit_s = cli->wait_s };
         struct smv_connect options = {
                 SMV_SIZE(smv_connect),
                 .socket = cli->socket,
+                .timeout_ms = (int)cli->wait_s * 1000,
                 .message = message,
                 .message_bytes = sizeof(message),
                 .any_uid = cli->any_uid,
                 .transport = cli->transport,
                 .while_stopping = !!(cli->command & (CLI_STATUS | CLI_PS | CLI_CANCEL)),
+                .on_wait = on_wait,
+                .on_wait_arg = &waiting,
         };
         int r;
 
@@ -73,6 +98,8 @@ static int connect_service(struct cli *cli)
         if (!r)
                 return 0;
         say("%s", *message ? message : strerror(-r));
+        if (r == -ETIMEDOUT)
+                say("it may be stopped or overloaded; --timeout waits longer");
         if (r != -ENOENT && r != -ECONNREFUSED)
                 return CLI_FAILED;
         say("no daemon is there: start one with  samovard%s",

@@ -48,6 +48,7 @@ static void flags_may_stand_before_the_command(void **state)
         EXPECT_REFUSED(fixture, "samovar has no flag --sokcet; is --socket meant?", "--sokcet", "x",
                        "status");
         EXPECT_REFUSED(fixture, "no command is given; samovar --help lists them", "--json");
+        EXPECT_REFUSED(fixture, "--timeout is 0; it may be 1 to 86400", "status", "--timeout", "0");
         fixture_stop(fixture);
 }
 
