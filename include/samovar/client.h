@@ -476,7 +476,9 @@ int smv_handle_append_text(struct smv_client *client, uint64_t handle, const cha
  * and packed_vars are used.  The messages are those that follow the model's last answer.  The
  * model's chat template renders them alone, with the end of that answer before them and the
  * beginning of the next one behind them, so the history is neither sent nor rendered again.  To
- * begin a conversation, give smv_handle_open() its first messages.
+ * begin a conversation, give smv_handle_open() its first messages.  If the model has not answered
+ * them yet, the turn follows an empty answer.  The template decides which roles there may be, as
+ * for a whole conversation: it refuses a role, or shows it, or skips the message.
  */
 int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
                                const struct smv_generate *options, size_t *ret_length);

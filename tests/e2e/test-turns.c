@@ -115,6 +115,71 @@ static void a_turn_continues_an_answer_that_was_cut(void **state)
         fixture_stop(fixture);
 }
 
+/*
+ * Opens a handle with the first message, reads an answer to it if `answers`, and appends the third
+ * message.  The history must be what the template makes of all of them; the second one gets the
+ * answer.
+ */
+static void expect_as_a_whole(struct smv_client *client, struct smv_message messages[3],
+                              bool answers)
+{
+        struct smv_generate opening = { SMV_SIZE(smv_generate), .messages = messages,
+                                        .message_count = 1 };
+        const struct smv_generate turn = { SMV_SIZE(smv_generate), .messages = &messages[2],
+                                           .message_count = 1 };
+        struct answer first, next, whole;
+        uint64_t handle;
+        size_t length;
+
+        assert_int_equal(smv_handle_open(client, &opening, &handle, NULL), 0);
+        messages[1] = (struct smv_message){ .role = "assistant", .content = "" };
+        if (answers) {
+                ask(client, NULL, 0, handle, 40, &first);
+                messages[1].content = first.text;
+                messages[1].content_bytes = first.bytes;
+        }
+        assert_int_equal(smv_handle_append_messages(client, handle, &turn, &length), 0);
+        ask(client, NULL, 0, handle, 40, &next);
+        ask(client, messages, 3, 0, 40, &whole);
+        assert_int_equal(whole.end.prompt_tokens, length);
+        assert_int_equal(whole.end.cached_tokens, length - 1);
+        assert_int_equal(whole.bytes, next.bytes);
+        assert_memory_equal(whole.text, next.text, whole.bytes);
+        assert_int_equal(smv_handle_close(client, handle), 0);
+}
+
+static void a_turn_may_have_every_role_that_the_template_takes(void **state)
+{
+        static const char *const roles[] = { "user", "system", "assistant", "tool", "bogus" };
+        struct daemon_fixture *fixture = *state;
+        struct smv_client *client = start(fixture);
+
+        for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
+                struct smv_message messages[3] = {
+                        [0] = { .role = "user", .content = "Hello" },
+                        [2] = { .role = roles[i], .content = "What can I cook with rice?" },
+                };
+
+                expect_as_a_whole(client, messages, true);
+        }
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
+static void a_turn_before_any_answer_follows_an_empty_one(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct smv_client *client = start(fixture);
+        struct smv_message messages[3] = {
+                [0] = { .role = "user", .content = "Hello" },
+                [2] = { .role = "user", .content = "What can I cook with rice?" },
+        };
+
+        expect_as_a_whole(client, messages, false);
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 static void a_stream_with_keep_ms_needs_a_handle_with_keep_ms(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -155,6 +220,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(a_turn_continues_an_answer_that_the_model_ended),
                 DAEMON_TEST(a_turn_continues_an_answer_that_was_cut),
+                DAEMON_TEST(a_turn_may_have_every_role_that_the_template_takes),
+                DAEMON_TEST(a_turn_before_any_answer_follows_an_empty_one),
                 DAEMON_TEST(a_stream_with_keep_ms_needs_a_handle_with_keep_ms),
         };
 
