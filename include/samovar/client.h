@@ -47,9 +47,22 @@
 extern "C" {
 #endif
 
-/* `size` is the first member of each struct.  Below C++20 a member cannot be named here. */
+/*
+ * The first member, which is `size`: `struct smv_event event = { SMV_SIZE(smv_event) };`.  Other
+ * members may follow it by their names.  Below C++20 members cannot be named; there this is a whole
+ * struct, in which only `size` is not 0, so that no compiler warns of missing members.
+ */
 #if defined(__cplusplus) && __cplusplus < 202002L
-#define SMV_SIZE(type) sizeof(struct type)
+extern "C++" {
+template <typename type> inline type smv_sized()
+{
+        type sized = type();
+
+        sized.size = sizeof(type);
+        return sized;
+}
+}
+#define SMV_SIZE(type) smv_sized<struct type>()
 #else
 #define SMV_SIZE(type) .size = sizeof(struct type)
 #endif
