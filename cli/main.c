@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /*
  * A private daemon answers when it has checked its model and allocated its memory.  Unless the user
@@ -58,19 +59,26 @@ static int connect_private(struct cli *cli)
         return CLI_NO_DAEMON;
 }
 
-/* A wait for the service: who waits for longer than a moment is told why, once for each reason. */
+/* A wait for the service.  If it lasts, the user is told why, once for each reason. */
 struct waiting {
-        uint32_t limit_s, waited_ms;
-        uint64_t said; /* a bit for each code */
+        uint32_t limit_s;
+        uint64_t begin_ms, said; /* said: a bit for each code */
 };
+
+static uint64_t clock_ms(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
 {
         struct waiting *waiting = arg;
         uint64_t reason = (unsigned)why->code < 64 ? UINT64_C(1) << why->code : 1;
 
-        waiting->waited_ms += wait_ms;
-        if (waiting->waited_ms < SILENT_MS || waiting->said & reason)
+        if (clock_ms() - waiting->begin_ms + wait_ms < SILENT_MS || waiting->said & reason)
                 return;
         waiting->said |= reason;
         say("waiting up to %u s (--timeout): %s", waiting->limit_s, why->message);
@@ -79,7 +87,7 @@ static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
 static int connect_service(struct cli *cli)
 {
         char message[256] = "";
-        struct waiting waiting = { .limit_s = cli->wait_s };
+        struct waiting waiting = { .limit_s = cli->wait_s, .begin_ms = clock_ms() };
         struct smv_connect options = {
                 SMV_SIZE(smv_connect),
                 .socket = cli->socket,

@@ -19,6 +19,8 @@
 #define WAIT_MS_MAX        1000u
 #define WAIT_MS_SOCKET_MAX 100u
 #define WAIT_MS_MIN        10u
+/* If hello has no reply after this time, the caller is told. */
+#define SILENCE_MS 1000
 
 /* A smv_connect() that is in progress. */
 struct attempt {
@@ -274,6 +276,41 @@ static int take_models(struct smv_client *client, const struct codec_frame *fram
         return 0;
 }
 
+static void tell_wait(const struct smv_client *client, const struct smv_connect *options,
+                      uint32_t wait_ms)
+{
+        struct smv_problem why = { SMV_SIZE(smv_problem) };
+
+        if (!options->on_wait)
+                return;
+        smv_error(client, &why);
+        options->on_wait(options->on_wait_arg, &why, wait_ms);
+}
+
+/*
+ * A socket that a service manager keeps open takes connections while no daemon is there, and a
+ * stopped daemon does not answer.  So waits a moment for the first bytes, and tells of a longer
+ * wait.
+ */
+static int await_first_bytes(struct smv_client *client, const struct smv_connect *options,
+                             uint64_t deadline)
+{
+        uint64_t now, left_ms;
+        int r;
+
+        if (!options->on_wait || !is_before(SILENCE_MS, deadline))
+                return 0;
+        r = connection_poll(&client->connection, deadline_after(SILENCE_MS));
+        if (r)
+                return r < 0 ? client_fail(client, r, "out of memory") : 0;
+        now = monotonic_ns();
+        left_ms = now < deadline ? (deadline - now) / 1000000 : 0;
+        client_fail(client, -EAGAIN, "the daemon does not answer yet");
+        tell_wait(client, options, left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX);
+        client_clear_failure(client);
+        return 0;
+}
+
 /*
  * Sends hello on the new connection, waits for the reply, and maps the ring if it brought one.  A
  * daemon that refuses the connection itself answers without the id of hello, and hangs up.
@@ -290,7 +327,11 @@ static int say_hello(struct smv_client *client, const struct smv_connect *option
         put_hello(&writer, options);
         if (options->transport != SMV_TRANSPORT_SOCKET)
                 connection_accept_fds(&client->connection);
-        r = client_request_call_until(client, &writer, id, deadline, &frame);
+        r = client_request_send(client, &writer);
+        if (!r)
+                r = await_first_bytes(client, options, deadline);
+        if (!r)
+                r = client_request_await(client, id, deadline, &frame);
         if (r == -ENOTCONN && client->connection_refused)
                 r = -EREMOTEIO;
         if (!r)
@@ -389,8 +430,6 @@ static uint32_t choose_wait(const struct smv_client *client, const struct attemp
 /* Tries until it has a connection, another try would not help, or the deadline would pass. */
 static int connect_patiently(struct smv_client *client, struct attempt *attempt)
 {
-        const struct smv_connect *options = &attempt->options;
-        struct smv_problem why = { SMV_SIZE(smv_problem) };
         uint32_t wait_ms = 0;
         int r;
 
@@ -400,10 +439,7 @@ static int connect_patiently(struct smv_client *client, struct attempt *attempt)
                 wait_ms = choose_wait(client, attempt, r, wait_ms);
                 if (!wait_ms || !is_before(wait_ms, attempt->deadline))
                         return r == -EAGAIN ? -ETIMEDOUT : r;
-                if (options->on_wait) {
-                        smv_error(client, &why);
-                        options->on_wait(options->on_wait_arg, &why, wait_ms);
-                }
+                tell_wait(client, &attempt->options, wait_ms);
                 sleep_for(wait_ms);
                 undo_connection(client);
         }

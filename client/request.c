@@ -119,15 +119,13 @@ int client_request_send(struct smv_client *client, struct codec_writer *writer)
         return r;
 }
 
-int client_request_call_until(struct smv_client *client, struct codec_writer *writer, uint32_t id,
-                              uint64_t deadline, struct codec_frame *ret_frame)
+int client_request_await(struct smv_client *client, uint32_t id, uint64_t deadline,
+                         struct codec_frame *ret_frame)
 {
         struct codec_frame frame;
         int r;
 
-        r = end_request(client, writer);
-        if (!r)
-                r = wait_for_reply(client, id, deadline, &frame);
+        r = wait_for_reply(client, id, deadline, &frame);
         if (r)
                 return r;
         if (!frame.ok) {
@@ -143,8 +141,9 @@ int client_request_call(struct smv_client *client, struct codec_writer *writer, 
 {
         int r;
 
-        r = client_request_call_until(client, writer, id, deadline_after(client->reply_ms),
-                                      ret_frame);
+        r = end_request(client, writer);
+        if (!r)
+                r = client_request_await(client, id, deadline_after(client->reply_ms), ret_frame);
         return r == -ETIMEDOUT ? client_timed_out(client, client->reply_ms, "reply_timeout_ms") : r;
 }
 

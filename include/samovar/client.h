@@ -125,8 +125,9 @@ struct smv_connect {
          */
         struct smv_problem *problem;
         /*
-         * NULL, or called before each wait for a connection; it says why smv_connect() waits, and
-         * how long until it tries again.  `why` is valid during the call.
+         * NULL, or called before each wait for a connection, and if the daemon has not answered
+         * hello for a second.  It says why smv_connect() waits, and for how long at most until it
+         * tries again or fails.  `why` is valid during the call.
          */
         void (*on_wait)(void *arg, const struct smv_problem *why, uint32_t wait_ms);
         void *on_wait_arg;

@@ -204,12 +204,13 @@ static void the_command_gives_up_after_its_timeout(void **state)
 
         START_DAEMON(fixture, "--threads", "1");
         assert_int_equal(kill(fixture->pid, SIGSTOP), 0);
-        ran = RUN(fixture, NULL, SAMOVAR, "models", "--timeout", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "models", "--timeout", "3");
         assert_int_equal(kill(fixture->pid, SIGCONT), 0);
         assert_int_equal(ran.status, 1);
-        assert_string_equal(ran.err,
-                            "samovar: the daemon did not answer within 1000 ms (timeout_ms)\n"
-                            "samovar: it may be stopped or overloaded; --timeout waits longer\n");
+        assert_string_equal(
+                ran.err, "samovar: waiting up to 3 s (--timeout): the daemon does not answer yet\n"
+                         "samovar: the daemon did not answer within 3000 ms (timeout_ms)\n"
+                         "samovar: it may be stopped or overloaded; --timeout waits longer\n");
         run_result_free(&ran);
         fixture_stop(fixture);
 }

@@ -381,6 +381,24 @@ static void waits_while_the_queue_of_new_connections_is_full(void **state)
         remove_place(&daemon);
 }
 
+/* The listener has a queue, but nobody accepts, as at the socket of a service manager. */
+static void tells_of_a_daemon_that_does_not_answer(void **state)
+{
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        struct waits waits = { 0 };
+        struct smv_client *client;
+        struct stand_in daemon;
+
+        (void)state;
+        make_place(&daemon);
+        listen_there(&daemon, 8);
+        assert_int_equal(connect_at(&daemon, &waits, 1100, &problem, &client), -ETIMEDOUT);
+        assert_int_equal(waits.count, 1);
+        assert_string_equal(waits.names[0], "EAGAIN");
+        assert_int_equal(problem.code, SMV_LOST);
+        remove_place(&daemon);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -392,6 +410,7 @@ int main(void)
                 cmocka_unit_test(does_not_wait_for_a_daemon_that_was_never_there),
                 cmocka_unit_test(follows_a_daemon_that_stops_to_the_next_one),
                 cmocka_unit_test(reports_that_no_daemon_followed_the_one_that_stopped),
+                cmocka_unit_test(tells_of_a_daemon_that_does_not_answer),
                 cmocka_unit_test(waits_while_the_queue_of_new_connections_is_full),
         };
 
