@@ -10,6 +10,11 @@
 
 #define LENGTH_MAX 10000000u
 
+/* Of trace_make(). */
+#define ARRIVALS_PER_SECOND 5.53
+#define PROMPT_MEAN         1155
+#define OUTPUT_MEAN         211
+
 /* Seconds since 1970; false if the line is not a line of a trace. */
 static int read_line(const char *line, double *ret_at, struct trace_request *ret_request)
 {
@@ -141,6 +146,31 @@ static uint64_t draw(uint64_t *state)
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
         return z ^ (z >> 31);
+}
+
+/* An exponential number with mean 1: 53 bits give a number above 0 and at most 1. */
+static double draw_exponential(uint64_t *state)
+{
+        return -log(((double)(draw(state) >> 11) + 1) / 0x1p53);
+}
+
+int trace_make(uint64_t seed, uint32_t count, struct trace *ret_trace)
+{
+        struct trace trace = { .requests = calloc(count, sizeof(*trace.requests)), .count = count };
+        double at = 0;
+
+        if (!trace.requests)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < count; i++) {
+                struct trace_request *request = &trace.requests[i];
+
+                request->at = at;
+                request->prompt = 1 + (uint32_t)(PROMPT_MEAN * draw_exponential(&seed));
+                request->output = 1 + (uint32_t)(OUTPUT_MEAN * draw_exponential(&seed));
+                at += draw_exponential(&seed) / ARRIVALS_PER_SECOND;
+        }
+        *ret_trace = trace;
+        return 0;
 }
 
 void trace_prompt(uint64_t seed, uint32_t request, uint32_t vocab, uint32_t *ids, uint32_t count)

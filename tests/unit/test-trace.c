@@ -133,6 +133,35 @@ static void prompts_are_reproducible_and_begin_differently(void **state)
         assert_memory_not_equal(ids, again, sizeof(ids));
 }
 
+static void a_made_up_trace_is_reproducible_and_has_the_means_it_promises(void **state)
+{
+        enum { COUNT = 20000 };
+        double prompts = 0, outputs = 0;
+        struct trace trace, again;
+
+        (void)state;
+        assert_int_equal(trace_make(3, COUNT, &trace), 0);
+        assert_int_equal(trace_make(3, COUNT, &again), 0);
+        assert_true(trace.requests[0].at == 0);
+        for (uint32_t i = 0; i < COUNT; i++) {
+                const struct trace_request *request = &trace.requests[i];
+
+                assert_true(i == 0 || request->at >= trace.requests[i - 1].at);
+                assert_true(request->at == again.requests[i].at);
+                assert_int_equal(request->prompt, again.requests[i].prompt);
+                assert_int_equal(request->output, again.requests[i].output);
+                assert_true(request->prompt > 0 && request->output > 0);
+                prompts += request->prompt;
+                outputs += request->output;
+        }
+        /* An exponential mean of 20,000 is within 4 % but for one in ten million. */
+        assert_true(fabs(prompts / COUNT / 1155 - 1) < 0.04);
+        assert_true(fabs(outputs / COUNT / 211 - 1) < 0.04);
+        assert_true(fabs(COUNT / trace.requests[COUNT - 1].at / 5.53 - 1) < 0.04);
+        trace_deinit(&trace);
+        trace_deinit(&again);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -140,6 +169,7 @@ int main(void)
                 cmocka_unit_test(refuses_a_malformed_trace_with_its_line),
                 cmocka_unit_test(scales_lengths_to_fit_the_context_and_to_at_least_1),
                 cmocka_unit_test(stretching_a_trace_gives_it_the_requested_rate),
+                cmocka_unit_test(a_made_up_trace_is_reproducible_and_has_the_means_it_promises),
                 cmocka_unit_test(prompts_are_reproducible_and_begin_differently),
         };
 
