@@ -4,7 +4,8 @@
  *      end requests past their deadline -> release the slots of preempted requests ->
  *      insert the blocks that earlier plans compute into the index -> rows for stalled requests ->
  *      end requests that stalled too long -> send ENDs -> retire requests without rows in flight ->
- *      slots for waiting requests (slots.c) -> rows for decodes, then prompts
+ *      blocks for requests that grow (growth.c) -> slots for waiting requests (slots.c) ->
+ *      rows for decodes, then prompts
  *
  * Inserting comes before the rows: only later plans can read the blocks that this plan computes.
  *
@@ -108,6 +109,8 @@ static void retire(struct sched *sched, struct request *request)
                 sched_free_slot(sched, request);
         }
         fair_share_remove_request(&sched->fair_share, request->uid);
+        if (!sched->conf.batch_size && sched->conf.learned[request->priority])
+                forecast_note(&sched->forecast, request->blocks_lost);
         request_move(request, REQUEST_RETIRED);
 }
 
@@ -297,6 +300,8 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
         bool wants, fits = true;
 
         if (!due || !left)
+                return 0;
+        if (sched_lacks_block(sched, request))
                 return 0;
         if (pages > sched->pages_left) {
                 if (has_space(sched, request)) /* it waits for pages, not for free bytes */
@@ -539,6 +544,8 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         end_stalled(sched, now_ns);
         deliver_ends(sched, plan);
         if (may_run) {
+                if (sched_grow(sched))
+                        add_stalled(sched, plan);
                 sched_fill_slots(sched, plan);
                 add_decodes(sched, plan);
                 add_prompts(sched, plan);

@@ -115,9 +115,13 @@ struct request {
         uint32_t granted;  /* ... and the class that it counted as then */
         uint64_t skipped_in_pass; /* the last pass over the queue that skipped it */
         uint32_t preemptions;     /* how often it was preempted */
-        bool stalled;             /* its channel has no space for its next record */
-        uint64_t stalled_ns;      /* when `stalled` changed last */
-        bool pinned;              /* its pin is set.  The loop may read it once RETIRED has come */
+        uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
+        uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
+        bool held_back;      /* the forecast says that the pool would not hold it */
+        bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */
+        bool stalled;        /* its channel has no space for its next record */
+        uint64_t stalled_ns; /* when `stalled` changed last */
+        bool pinned;         /* its pin is set.  The loop may read it once RETIRED has come */
 
         /*
          * How far it is, for people: written by the engine, read by the loop at any time.  Nothing

@@ -104,7 +104,9 @@ static void check_slot(const struct slot *slot)
         else
                 assert(slot->block_count == slot->cached / BLOCK_POSITIONS);
         assert(slot->inserted <= slot->block_count);
-        assert(slot->block_count + slot->reserved == blocks_for(request_positions(request)));
+        assert(slot->block_count + slot->reserved == request->promised);
+        assert(request->promised <= request_worst(request));
+        assert(request->promised >= blocks_for(slot->planned));
         assert(request->state != REQUEST_PREFILL ||
                (slot->planned < request->sequence.token_count && !slot->wanted));
         assert(request->state != REQUEST_DECODE ||

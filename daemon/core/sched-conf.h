@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "daemon/core/prefix.h"
+#include "daemon/core/request.h"
 
 struct sched_conf {
         uint32_t blocks;       /* blocks of the pool */
@@ -20,7 +21,13 @@ struct sched_conf {
         uint64_t stall_timeout_ns; /* a request that is stalled this long ends */
         uint64_t stall_preempt_ns; /* one stalled this long may be preempted for a waiting one */
         uint32_t preemptions_max;  /* how often one request may be preempted; 0: never */
-        uint64_t lead_ns;          /* users that were served less than this more are nearly equal */
+        /*
+         * The classes whose requests begin when what they need now is there, and the forecast says
+         * that the rest will be.  Others begin when all that they may need can be promised.
+         */
+        bool learned[REQUEST_PRIORITY_N];
+        uint32_t preempt_target; /* learned: requests to be preempted of 1,000, at most */
+        uint64_t lead_ns;        /* users that were served less than this more are nearly equal */
         uint64_t promote_ns; /* requests that wait this long count as one class better; 0: never */
         uint64_t token_gap_ns;    /* how long prompts may delay decodes; 0: no limit */
         uint32_t batch_size;      /* 0: new requests join at once; else the maximum of a batch */

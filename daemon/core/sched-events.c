@@ -81,6 +81,8 @@ static bool allocate(struct sched *sched)
                sched->victims && sched->victim_refs && sched->endings && sched->flights &&
                sched->parts && sched->sources && sched->channels && counts->ref_counts &&
                counts->pending_bytes && counts->plans && counts->wanted &&
+               !forecast_init(&sched->forecast, conf->slots + 1,
+                              conf->preempt_target * (FORECAST_ONE / 1000)) &&
                !fair_share_init(&sched->fair_share, conf->requests_max, conf->slots, conf->blocks,
                                 conf->user_blocks, conf->lead_ns) &&
                !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
@@ -125,6 +127,7 @@ struct sched *sched_free(struct sched *sched)
                 return NULL;
         prefix_deinit(&sched->prefix);
         fair_share_deinit(&sched->fair_share);
+        forecast_deinit(&sched->forecast);
         free(sched->slots);
         free(sched->tables);
         free(sched->probe.blocks);
@@ -206,7 +209,8 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->arrival = sched->arrivals++;
         request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
-        request->preemptions = 0;
+        request->preemptions = request->blocks_lost = request->promised = 0;
+        request->held_back = request->lacks_block = false;
         request->stalled = request->pinned = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
@@ -249,6 +253,14 @@ static struct request *request_of_result(struct sched *sched, uint64_t number, u
         }
 }
 
+/* Its length says something about other answers. */
+static void end_by_itself(struct sched *sched, struct request *request, enum smv_reason reason)
+{
+        forecast_learn(&sched->forecast, request->uid, request->priority,
+                       request->sequence.token_count - request->prompt_count);
+        sched_end(sched, request, reason, SMV_OK);
+}
+
 static void on_result(struct sched *sched, const struct sched_event *event)
 {
         struct request *request = request_of_result(sched, event->plan, event->row);
@@ -288,11 +300,11 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         assert(sequence->token_count < most);
         sequence->tokens[sequence->token_count++] = event->token;
         if (event->verdict == SCHED_EOS)
-                sched_end(sched, request, SMV_END_EOS, SMV_OK);
+                end_by_itself(sched, request, SMV_END_EOS);
         else if (event->verdict == SCHED_STOP)
-                sched_end(sched, request, SMV_END_STOP, SMV_OK);
+                end_by_itself(sched, request, SMV_END_STOP);
         else if (sequence->token_count == most)
-                sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
+                end_by_itself(sched, request, SMV_END_LENGTH);
 }
 
 static void on_done(struct sched *sched, uint64_t number)
@@ -384,6 +396,7 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .ending = sched->ending_count,
                 .passed_over = sched->passed_over,
                 .preemptions = sched->preemptions,
+                .blocks_lost = sched->blocks_lost,
                 .prompt_row_ns = sched->prefill_budget.row_ns,
                 .prompt_far_ns = sched->prefill_budget.far_ns,
                 .plans_in_flight = sched_in_flight(sched),

@@ -34,6 +34,7 @@
 #include "daemon/core/prefill-budget.h"
 #include "daemon/core/prefix.h"
 #include "daemon/core/fair-share.h"
+#include "daemon/core/forecast.h"
 
 struct request_list {
         struct request **at;
@@ -44,7 +45,7 @@ struct slot {
         struct request *request; /* NULL: the slot is free */
         block_t *blocks;         /* the page table */
         uint32_t block_count;
-        uint32_t reserved;    /* blocks that it may still take */
+        uint32_t reserved;    /* blocks that it may still take: promised to it */
         uint32_t cached;      /* positions that were found */
         block_t tail;         /* block with the last of those, to be copied; or BLOCK_NONE */
         uint32_t inserted;    /* blocks from the front that are in the index */
@@ -124,8 +125,10 @@ struct sched {
         struct channel_space *channels;
         struct fair_share fair_share;
         struct prefill_budget prefill_budget;
+        struct forecast forecast;
         uint32_t passed_over; /* requests passed over for their user's share, last time */
         uint64_t preemptions, copies;
+        uint64_t blocks_lost; /* preemptions because blocks ran out */
 
         /* Memory in which sched_check() counts again. */
         struct check_counts {
@@ -163,6 +166,31 @@ static inline uint32_t request_positions(const struct request *request)
         return request->prompt_count + request->max_tokens - (request->max_tokens > 0);
 }
 
+/* The worst case of a request, in blocks. */
+static inline uint32_t request_worst(const struct request *request)
+{
+        return blocks_for(request_positions(request));
+}
+
+/*
+ * Does this request begin only when its worst case can be promised?  So does one that was preempted
+ * as often as it may be.
+ */
+static inline bool sched_is_reserved(const struct sched *sched, const struct request *request)
+{
+        return !sched->conf.learned[request->priority] || sched->conf.batch_size ||
+               request->preemptions >= sched->conf.preemptions_max;
+}
+
+/* The blocks that it is promised with its slot: at least those of its tokens and of 16 more. */
+static inline uint32_t sched_promise(const struct sched *sched, const struct request *request)
+{
+        uint32_t worst = request_worst(request);
+        uint32_t now = blocks_for(request->sequence.token_count + BLOCK_POSITIONS);
+
+        return sched_is_reserved(sched, request) || worst < now ? worst : now;
+}
+
 /* The sum of both, or UINT64_MAX (never) if it would overflow. */
 static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns)
 {
@@ -187,9 +215,23 @@ uint32_t sched_held_class(const struct sched *sched, const struct request *reque
 /* The time at which a request that waits will count as one class better, or UINT64_MAX. */
 uint64_t sched_promotion_time(const struct sched *sched, const struct request *request);
 
+/* growth.c: the blocks of requests that grow beyond what they were promised. */
+
+/*
+ * Promises the next block to each decode that needs one, and preempts others if none is left.
+ * Returns true if a stalled request was promised one.
+ */
+bool sched_grow(struct sched *sched);
+/* The blocks that would be too many, some day, with what this slot has and needs reserved. */
+uint32_t sched_excess(struct sched *sched, const struct slot *slot);
+/* Is the request without the block that its next row needs? */
+bool sched_lacks_block(const struct sched *sched, const struct request *request);
+
 /* slots.c: gives slots to waiting requests, and preempts running ones. */
 
 void sched_fill_slots(struct sched *sched, struct plan *plan);
+/* The request waits again once none of its rows is in flight: maybe at once. */
+void sched_preempt(struct sched *sched, struct request *request);
 /* Preempted requests whose rows have all come back wait again. */
 void sched_finish_preempting(struct sched *sched);
 /* Frees the slot of a request and everything that the slot has. */

@@ -17,13 +17,35 @@
  * the best class, and of these the one that arrived first.  Users whose accounts differ by less
  * than conf.lead_ns are nearly equal, and then class decides between them, too.  For each
  * conf.promote_ns in which no request of a user and class got a slot, those that wait count as one
- * class better.  The next request gets the slot once the blocks of its worst case can be reserved,
- * so a running request never lacks a block.
+ * class better.  The next request gets the slot once its blocks can be promised to it (below).
+ *
+ * Promises.  A request with a slot was promised a number of blocks (request.promised): those that
+ * it has, and those that it may still take.  All promises together fit the pool.  How many it is
+ * promised first depends on its class.
+ *
+ *      Reserved: its worst case, so it never lacks a block.
+ *      conf.learned[class]: the blocks of the tokens that it has and of 16 more, or its worst case
+ *      if that is less.  It gets the slot only if the forecast (forecast.h) says that the pool will
+ *      hold what it and the running requests will need; else it is held back (request.held_back),
+ *      and all requests behind it wait, too.  No request is held back while none is running.
+ *      A request that was preempted conf.preemptions_max times, and every request in a batch, is
+ *      reserved whatever its class.
+ *
+ * In each plan, after ends and before slots are given, each decode whose next row needs a block
+ * beyond its promise is promised one more, in the order in which they got their slots.  If none is
+ * left that nobody was promised, or its user has several slots and conf.user_blocks, another
+ * request is preempted (request.blocks_lost counts that): in the latter case one of the same user.
+ * No reserved request is.  Of the others it is one whose preemption makes a block free, if there is
+ * such a request; of these, one of the user that uses most of the pool (of equals the one with the
+ * largest uid); of that user's, one of the last class as asked for; of these, the one that arrived
+ * last.  It may be the request itself.  No second one is chosen while a preempted request still has
+ * rows in flight.  Until it is promised its block, the decode has no row (request.lacks_block).
  *
  * While another user waits, no user gets more than half of the slots or blocks, unless it has to
  * catch up, and never more than conf.user_blocks.  Shared blocks are charged in parts
  * (fair-share.h, usage.c).  A running request may be preempted for one of a better class of its
- * user, or for a user that was served less, or when it has been stalled for conf.stall_preempt_ns.
+ * user, or for a user that was served less, or when it has been stalled for conf.stall_preempt_ns,
+ * or when blocks run out.
  * Then it is WAITING again, keeps its tokens, and continues later with the same result.  A request
  * is preempted at most conf.preemptions_max times, and more often only for a user that has no
  * slot, by one that has several.
@@ -62,7 +84,7 @@
  * flight has a row of it: cancelled in one step, free by the next.
  *
  * Invariants:
- *      reserved + blocks in page tables == worst case of all requests with a slot
+ *      reserved + blocks in page tables == what was promised to all requests with a slot
  *      reserved <= free + cached
  *      plans noted done + plans in flight == plans made
  * sched_check() proves these and the pool's.  Engine thread only.
@@ -117,6 +139,7 @@ struct sched_counts {
         uint32_t passed_over; /* waiting because their user has its share */
         uint32_t plans_in_flight;
         uint64_t preemptions;   /* preemptions so far */
+        uint64_t blocks_lost;   /* ... of these, those because blocks ran out */
         uint64_t prompt_row_ns; /* time of a prompt row; 0: not known yet */
         uint64_t prompt_far_ns; /* time added for each PREFILL_FAR positions before that row */
         uint64_t evictions;     /* blocks evicted so far */

@@ -1,10 +1,13 @@
 /*
- * Admission to slots: a waiting request gets a slot, and the blocks of its worst case reserved.
+ * Admission to slots: a waiting request gets a slot, and blocks are promised to it: those of its
+ * worst case, or those that it needs now (sched_promise()).  In the latter case it also waits if
+ * the forecast says that the pool would not hold what it and the running requests will need
+ * (sched_excess()).
  *
  * The next request is the one with the lowest rank (rank.c), of equals the one that arrived first.
  * So the user that was served least comes first, and class orders the requests of a user.
  *
- * The next request waits until its blocks can be reserved, and all requests behind it wait too,
+ * The next request waits until its blocks can be promised, and all requests behind it wait too,
  * even one that would fit.  Otherwise a stream of small requests could pass a large one for ever.
  * Every request with a slot ends sooner or later, and each step brings the users before this one
  * closer to it; so every request gets a slot.  Skipped for now are
@@ -139,21 +142,26 @@ static bool exceeds_share(const struct sched *sched, const struct slot *slot)
 
 /*
  * References the blocks that are in the pool and sets how many have to be reserved.  Returns how
- * many blocks are missing for that.  A tail is referenced in addition to the block that it will be
+ * many blocks are missing, for that or later.  A tail is referenced in addition to the block that it will be
  * copied to.  If that is one block too many, in the pool or for the user, the tail is not used.
  */
 static uint32_t prepare(struct sched *sched, struct slot *slot, struct request *request)
 {
+        uint32_t now, later;
+
         clear(slot, request);
         ref_cached(sched, slot);
-        slot->reserved = blocks_for(request_positions(request)) - slot->block_count;
+        slot->reserved = sched_promise(sched, request) - slot->block_count;
         if (slot->tail != BLOCK_NONE &&
             (missing(sched, slot->reserved) || exceeds_share(sched, slot))) {
                 prefix_unref(&sched->prefix, slot->tail);
                 slot->tail = BLOCK_NONE;
                 slot->cached = slot->block_count * BLOCK_POSITIONS;
         }
-        return missing(sched, slot->reserved);
+        now = missing(sched, slot->reserved);
+        later = sched_excess(sched, slot);
+        request->held_back = !now && later;
+        return now > later ? now : later;
 }
 
 static void unprepare(struct sched *sched, struct slot *slot)
@@ -163,10 +171,9 @@ static void unprepare(struct sched *sched, struct slot *slot)
 }
 
 /* The blocks that it needs in addition if all of its tokens are found. */
-static uint32_t least_blocks(const struct request *request)
+static uint32_t least_blocks(const struct sched *sched, const struct request *request)
 {
-        return blocks_for(request_positions(request)) -
-               request->sequence.token_count / BLOCK_POSITIONS;
+        return sched_promise(sched, request) - request->sequence.token_count / BLOCK_POSITIONS;
 }
 
 /*
@@ -178,7 +185,7 @@ static bool admit(struct sched *sched, struct request *request)
         uint32_t last = request->sequence.token_count - 1, number;
         struct slot *slot;
 
-        if (!sched->free_slots.count || missing(sched, least_blocks(request)))
+        if (!sched->free_slots.count || missing(sched, least_blocks(sched, request)))
                 return false; /* even if all of its tokens are found */
         number = free_numbers_next(&sched->free_slots);
         slot = &sched->slots[number];
@@ -188,6 +195,7 @@ static bool admit(struct sched *sched, struct request *request)
                 return false;
         }
         sched->reserved += slot->reserved;
+        request->promised = slot->block_count + slot->reserved;
         fair_share_reserve(&sched->fair_share, request->uid, slot->reserved);
         slot->inserted = slot->block_count;
         slot->planned = slot->cached < last ? slot->cached : last;
@@ -229,6 +237,7 @@ static void requeue(struct sched *sched, struct request *request)
         request_list_remove(&sched->running, request);
         fair_share_requeue(&sched->fair_share, request->uid);
         request_move(request, REQUEST_WAITING);
+        request->lacks_block = false;
         request->since_ns = sched->now_ns;
         request_list_add(waiting, request);
         for (at = waiting->count - 1; at && waiting->at[at - 1]->arrival > request->arrival; at--)
@@ -236,7 +245,7 @@ static void requeue(struct sched *sched, struct request *request)
         waiting->at[at] = request;
 }
 
-static void preempt(struct sched *sched, struct request *request)
+void sched_preempt(struct sched *sched, struct request *request)
 {
         request_move(request, REQUEST_PREEMPTING);
         request->preemptions++;
@@ -380,7 +389,7 @@ static bool preempt_for(struct sched *sched, struct request *to)
                 count = choose_victims(sched, to, within, blocks);
         unprepare(sched, probe);
         for (uint32_t i = 0; i < count; i++)
-                preempt(sched, sched->victims[i].request);
+                sched_preempt(sched, sched->victims[i].request);
         return over || count;
 }
 
@@ -467,7 +476,8 @@ static bool holds_stalled(const struct sched *sched, uint32_t uid)
 /* Returns false if no request behind this one gets a slot, either. */
 static bool try_admit(struct sched *sched, struct request *request)
 {
-        uint64_t parts = sched_usage(sched, request->uid) + least_blocks(request) * BLOCK_PARTS;
+        uint64_t parts =
+                sched_usage(sched, request->uid) + least_blocks(sched, request) * BLOCK_PARTS;
 
         fair_share_note_stalled_slots(&sched->fair_share, request->uid,
                                       holds_stalled(sched, request->uid));
