@@ -155,6 +155,7 @@ static const struct key requests_keys[] = {
         { "ends_unsent", STATS(ends_unsent),          "END records that wait until their client reads" },
         { "throttled",   STATS(passed_over),           "requests that wait because their user has its share" },
         { "preemptions", STATS(preemptions),                 "requests that gave up their slot for others, since the start" },
+        { "blocks_lost", STATS(blocks_lost),                 "of these, requests that did so because the pool was full" },
         { "received",    STATS(requests_received),         "times that clients asked for a generate or a fork of a stream, since the start" },
         { "refused",     STATS(requests_refused),      "requests for a stream that were refused, since the start" },
 };

@@ -37,7 +37,8 @@ struct stats {
         counter steps, rows, tokens_in, tokens_out, streams_ended, numeric_faults;
         counter blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
         counter blocks_evicted, blocks_copied; /* since the start */
-        counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions;
+        counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions,
+                blocks_lost;
         counter channels_open;
         /* running average of the time that a request has its slot */
         counter slot_ns;

@@ -7,11 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/core/request.h"
+
 /* Values of number settings that may also be one of these words. */
 #define CONFIG_AUTO UINT32_MAX
 #define CONFIG_ALL  (UINT32_MAX - 1)
 
 enum config_affinity { CONFIG_AFFINITY_AUTO, CONFIG_AFFINITY_OFF };
+
+/* When a request begins: sched.h, promises. */
+enum config_admission { CONFIG_ADMISSION_LEARNED, CONFIG_ADMISSION_RESERVE };
 
 enum batching { BATCHING_CONTINUOUS, BATCHING_DYNAMIC, BATCHING_STATIC };
 
@@ -50,6 +55,8 @@ struct config {
         uint32_t pipeline_depth; /* plans in flight */
         uint32_t gap_ms;         /* how long prefill may delay decodes; 0: no limit */
         uint32_t max_preemptions;
+        uint32_t admission[REQUEST_PRIORITY_N]; /* enum config_admission, for each class */
+        uint32_t preempt_target;                /* percent of requests */
         uint32_t promote_ms;      /* requests that wait this long count as of the next priority */
         uint32_t batching;        /* enum batching */
         uint32_t batch_size;      /* 0: max_seqs */

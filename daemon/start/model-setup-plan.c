@@ -210,6 +210,7 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                 .stall_timeout_ns = config->stall_timeout_ms * MS,
                 .stall_preempt_ns = config->stall_preempt_ms * MS,
                 .preemptions_max = config->max_preemptions,
+                .preempt_target = config->preempt_target * 10,
                 .lead_ns = LEAD_MS * MS,
                 .promote_ns = config->promote_ms * MS,
                 .token_gap_ns = config->gap_ms * MS,
@@ -219,5 +220,7 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                             .cached_max = share_of(blocks, config->uid_cached_percent),
                             .pins = config->requests }
         };
+        for (int i = 0; i < REQUEST_PRIORITY_N; i++)
+                setup->sched.learned[i] = config->admission[i] == CONFIG_ADMISSION_LEARNED;
         return error_pass(sys_random(setup->sched.prefix.key, sizeof(setup->sched.prefix.key)));
 }
