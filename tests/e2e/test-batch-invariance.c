@@ -156,7 +156,8 @@ static void tell(struct daemon_fixture *fixture, struct raw_client **clients)
                 raw_client_close(clients[i]);
 }
 
-static void mixes(struct daemon_fixture *fixture, bool crowded)
+/* `crowded`: the count of status that must not be 0 at the end, or NULL. */
+static void mixes(struct daemon_fixture *fixture, const char *crowded)
 {
         struct stream *alone[WANTS];
         struct raw_client *clients[CONNECTIONS];
@@ -173,7 +174,7 @@ static void mixes(struct daemon_fixture *fixture, bool crowded)
         for (uint32_t i = 0; i < mixes_of(fixture); i++)
                 mix(clients, alone);
         if (crowded)
-                assert_true(fixture_status(fixture, "requests.preemptions") > 0);
+                assert_true(fixture_status(fixture, crowded) > 0);
         tell(fixture, clients);
         fixture_stop(fixture);
 }
@@ -181,38 +182,53 @@ static void mixes(struct daemon_fixture *fixture, bool crowded)
 static void batched_streams_are_as_when_alone(void **state)
 {
         START_DAEMON(*state, "--log-level", "warn");
-        mixes(*state, false);
+        mixes(*state, NULL);
 }
 
 static void batched_streams_are_as_when_alone_with_two_plans_in_flight(void **state)
 {
         START_DAEMON(*state, "--pipeline-depth", "2");
-        mixes(*state, false);
+        mixes(*state, NULL);
 }
 
 static void batched_streams_are_as_when_alone_in_small_steps_on_one_thread(void **state)
 {
         START_DAEMON(*state, "--step-tokens", "16", "--max-seqs", "4", "--threads", "1");
-        mixes(*state, false);
+        mixes(*state, NULL);
 }
 
 static void batched_streams_are_as_when_alone_in_small_steps_with_two_plans(void **state)
 {
         START_DAEMON(*state, "--step-tokens", "7", "--max-seqs", "7", "--threads", "2",
                      "--pipeline-depth", "2");
-        mixes(*state, false);
+        mixes(*state, NULL);
 }
 
 static void batched_streams_are_as_when_alone_with_preemption(void **state)
 {
         START_DAEMON(*state, "--max-seqs", "1", "--step-tokens", "16");
-        mixes(*state, true);
+        mixes(*state, "requests.preemptions");
 }
 
 static void batched_streams_are_as_when_alone_with_preemption_and_two_plans(void **state)
 {
         START_DAEMON(*state, "--max-seqs", "1", "--step-tokens", "16", "--pipeline-depth", "2");
-        mixes(*state, true);
+        mixes(*state, "requests.preemptions");
+}
+
+/* The pool has 25 blocks, and the longest requests need 22; so most mixes do not fit. */
+#define SMALL_POOL "--kv-bytes", "409600", "--preempt-target", "50"
+
+static void batched_streams_are_as_when_alone_in_a_pool_that_runs_full(void **state)
+{
+        START_DAEMON(*state, SMALL_POOL, "--threads", "1");
+        mixes(*state, "requests.blocks_lost");
+}
+
+static void batched_streams_are_as_when_alone_in_a_full_pool_with_two_plans(void **state)
+{
+        START_DAEMON(*state, SMALL_POOL, "--threads", "1", "--pipeline-depth", "2");
+        mixes(*state, "requests.blocks_lost");
 }
 
 static int forget(void **state)
@@ -232,6 +248,8 @@ int main(void)
                 DAEMON_TEST(batched_streams_are_as_when_alone_in_small_steps_with_two_plans),
                 DAEMON_TEST(batched_streams_are_as_when_alone_with_preemption),
                 DAEMON_TEST(batched_streams_are_as_when_alone_with_preemption_and_two_plans),
+                DAEMON_TEST(batched_streams_are_as_when_alone_in_a_pool_that_runs_full),
+                DAEMON_TEST(batched_streams_are_as_when_alone_in_a_full_pool_with_two_plans),
         };
 
         require_env_paths((const char *const[]){ "SAMOVARD", "TOY_MODEL", NULL });

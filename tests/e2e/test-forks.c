@@ -431,6 +431,14 @@ static void forks_match_a_replay_with_three_slots_and_two_plans_in_flight(void *
         run_random_forks(*state, scaled(10, 2000));
 }
 
+/* The pool has 40 blocks, and a stream may need 20. */
+static void forks_match_a_replay_in_a_pool_that_runs_full(void **state)
+{
+        START_DAEMON(*state, "--uid-requests", "512", "--ctx", "512", "--kv-bytes", "655360",
+                     "--preempt-target", "50", "--threads", "1");
+        run_random_forks(*state, scaled(10, 2000));
+}
+
 static void forks_match_a_replay_with_an_int8_cache(void **state)
 {
         START_DAEMON(*state, "--uid-requests", "512", "--kv", "int8", "--max-seqs", "3",
@@ -445,6 +453,7 @@ int main(void)
                 DAEMON_TEST(forks_match_a_replay_with_two_plans_in_flight),
                 DAEMON_TEST(forks_match_a_replay_with_two_slots),
                 DAEMON_TEST(forks_match_a_replay_with_three_slots_and_two_plans_in_flight),
+                DAEMON_TEST(forks_match_a_replay_in_a_pool_that_runs_full),
                 DAEMON_TEST(forks_match_a_replay_with_an_int8_cache),
         };
 
