@@ -202,7 +202,7 @@ uint64_t forecast_most(struct forecast *forecast, uint64_t in_use)
                 uint64_t then = in_use + growth(left, spare, stream->rest);
 
                 most = then > most ? then : most;
-                /* What it took since is not part of `in_use`, and is not counted any more. */
+                /* It has ended: its growth is no longer counted, and its own blocks are free. */
                 in_use = in_use > stream->own ? in_use - stream->own : 0;
                 left--;
                 spare -= stream->spare;

@@ -142,8 +142,9 @@ static bool exceeds_share(const struct sched *sched, const struct slot *slot)
 
 /*
  * References the blocks that are in the pool and sets how many have to be reserved.  Returns how
- * many blocks are missing, for that or later.  A tail is referenced in addition to the block that it will be
- * copied to.  If that is one block too many, in the pool or for the user, the tail is not used.
+ * many blocks are missing, for that or later.  A tail is referenced in addition to the block that
+ * it will be copied to.  If that is one block too many, in the pool or for the user, the tail is
+ * not used.
  */
 static uint32_t prepare(struct sched *sched, struct slot *slot, struct request *request)
 {

@@ -25,7 +25,7 @@ static void start(struct daemon_fixture *fixture, const char *admission)
                      "--admission-normal", admission);
 }
 
-/* Nobody reads, so streams that run make some tokens and then stand still. */
+/* The client does not read, so its streams make some tokens and then stall. */
 static struct raw_client *ask_for_much(const struct daemon_fixture *fixture)
 {
         struct raw_client *client = raw_client_greet(fixture);
@@ -85,7 +85,7 @@ static void streams_that_outgrow_the_pool_are_preempted_and_lose_no_token(void *
                 alone[i] = stream_copy(raw_client_complete(client, &want));
                 assert_int_equal(alone[i]->token_count, want.max_tokens);
         }
-        /* What is known of lengths must not help: these are a class of their own. */
+        /* Another class, so the daemon knows no lengths of it. */
         want.priority = "background";
         for (uint32_t i = 0; i < STREAMS; i++) {
                 want.seed = i;

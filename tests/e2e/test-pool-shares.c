@@ -79,7 +79,7 @@ static void blocks_are_charged_only_while_a_request_runs(void **state)
         struct raw_client *witness;
         uint64_t cached;
 
-        START_DAEMON(fixture, SMALL, "--ring-bytes", "64K");
+        START_DAEMON(fixture, SMALL, "--ring-bytes", "64K", "--admission-normal", "reserve");
         witness = raw_client_greet(fixture);
         assert_int_equal(raw_client_status(witness, "users.0.blocks"), 0);
         cached = raw_client_status(witness, "users.0.cached_blocks");
@@ -104,7 +104,7 @@ static void streams_with_a_common_prompt_are_charged_once_for_it(void **state)
         struct daemon_fixture *fixture = *state;
         struct raw_client *witness;
 
-        START_DAEMON(fixture, SMALL, "--ring-bytes", "64K");
+        START_DAEMON(fixture, SMALL, "--ring-bytes", "64K", "--admission-normal", "reserve");
         witness = raw_client_greet(fixture);
         assert_in_range(raw_client_status(witness, "blocks.total"), 40 + 8 * 10, 8 * 50 - 1);
         expect_while_it_runs(fixture, witness, 640, 161, 8, 40 + 8 * 10);
