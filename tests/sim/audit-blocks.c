@@ -144,8 +144,8 @@ void audit_pages(struct sim *sim)
                          "a page for slot %u, which nobody has", page->slot);
                 owner = sim->slot_owner[page->slot];
                 sim_must(sim, page->block < sim->conf.blocks, "there is no block %u", page->block);
-                sim_must(sim, page->index < owner->worst, "page %u of %s, which needs %u",
-                         page->index, owner->name, owner->worst);
+                sim_must(sim, page->index < owner->promised, "page %u of %s, which was promised %u",
+                         page->index, owner->name, owner->promised);
                 if (audit_page_is_found(sim, page))
                         audit_found_page(sim, owner, page);
                 else
@@ -205,7 +205,7 @@ void audit_copies(struct sim *sim)
  */
 void audit_blocks(struct sim *sim, const struct sched_counts *counts)
 {
-        uint32_t held = 0, worst = 0, listed = 0, hidden = 0;
+        uint32_t held = 0, promised = 0, listed = 0, hidden = 0;
 
         for (block_t block = 0; block < sim->conf.blocks; block++)
                 held += sim->block_table_count[block] > 0;
@@ -216,7 +216,7 @@ void audit_blocks(struct sim *sim, const struct sched_counts *counts)
         {
                 if (!r->admitted)
                         continue;
-                worst += r->worst;
+                promised += r->promised;
                 listed += r->block_count;
                 if (!r->moved && (sim->shares || r->preemptions))
                         hidden += blocks_for(r->known);
@@ -229,9 +229,9 @@ void audit_blocks(struct sim *sim, const struct sched_counts *counts)
         sim_must(sim, counts->blocks_in_use >= held && counts->blocks_in_use <= held + hidden,
                  "%u blocks are held, it says %u", held, counts->blocks_in_use);
         sim_must(sim,
-                 counts->blocks_reserved <= worst - listed &&
-                         counts->blocks_reserved + hidden >= worst - listed,
-                 "%u are promised, it says %u", worst - listed, counts->blocks_reserved);
+                 counts->blocks_reserved <= promised - listed &&
+                         counts->blocks_reserved + hidden >= promised - listed,
+                 "%u are promised, it says %u", promised - listed, counts->blocks_reserved);
         sim_must(sim, counts->blocks_reserved <= counts->blocks_free + counts->blocks_cached,
                  "%u are promised, and not so many are there", counts->blocks_reserved);
 }

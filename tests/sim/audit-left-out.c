@@ -37,7 +37,7 @@ bool audit_no_page_left(const struct sim *sim, const struct sim_request *request
         return !request->moved && told + blocks_for(request->known) > sched_table_max(&sim->conf);
 }
 
-enum omission { RAN, OUT_OF_WORK, OUT_OF_BUDGET, OUT_OF_ROOM, EITHER };
+enum omission { RAN, OUT_OF_WORK, OUT_OF_BUDGET, OUT_OF_ROOM, OUT_OF_BLOCKS, EITHER };
 
 bool audit_reads(const struct sim_request *request)
 {
@@ -75,6 +75,8 @@ static enum omission audit_omission(struct sim *sim, const struct sim_request *r
                         return RAN;
                 if (request->planned == sim_positions(request))
                         return OUT_OF_WORK;
+                if (request->lacks_block)
+                        return no_room ? EITHER : OUT_OF_BLOCKS;
                 sim_must(sim, no_room, "%s could decode, and is left out", request->name);
                 return OUT_OF_ROOM;
         }
@@ -118,7 +120,14 @@ static void earlier(uint64_t *wake_ns, uint64_t since_ns, uint64_t stall_timeout
 static void audit_stall(struct sim *sim, struct sim_request *request, enum omission why,
                         struct sim_stalls *stalls)
 {
-        if (why == OUT_OF_ROOM || why == EITHER) {
+        if (why == OUT_OF_BLOCKS) { /* it may have been stalled before, and stay so */
+                sim_must(sim, !request->core.stalled || request->was_stalled,
+                         "%s has space, and is stalled", request->name);
+                request->stalled_surely = SIM_NEVER;
+                if (!request->core.stalled)
+                        request->stalled_first = SIM_NEVER;
+                stalls->maybe += request->core.stalled;
+        } else if (why == OUT_OF_ROOM || why == EITHER) {
                 if (request->stalled_first == SIM_NEVER)
                         request->stalled_first = sim->now_ns;
         } else {

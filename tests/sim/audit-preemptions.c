@@ -74,7 +74,7 @@ static uint32_t count_least(const struct walk *walk, struct sim_request *const *
                                            : r->core.sequence.token_count / BLOCK_POSITIONS;
 
                 if (spot->in && !is_victim(r, victims, count))
-                        blocks += r->worst - (has < r->worst ? has : r->worst);
+                        blocks += spot->promised - (has < spot->promised ? has : spot->promised);
         }
         return blocks;
 }
@@ -84,20 +84,21 @@ enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *re
 {
         struct sim *sim = walk->sim;
         uint64_t most = 0, found = request->core.sequence.token_count / BLOCK_POSITIONS;
+        uint32_t promise = walk_promise(walk, request);
 
         if (!walk_free_slots(walk) && !count)
                 return WALK_NO;
         each_request(sim, r)
         {
                 if (walk_spot(walk, r)->in && !is_victim(r, victims, count))
-                        most += r->worst;
+                        most += walk_spot(walk, r)->promised;
         }
-        if (most + request->worst + count_tails(walk) <= sim->conf.blocks)
+        if (most + promise + count_tails(walk) <= sim->conf.blocks)
                 return WALK_YES;
         if (!sim->shares)
-                return most + request->worst <= sim->conf.blocks ? WALK_PERHAPS : WALK_NO;
+                return most + promise <= sim->conf.blocks ? WALK_PERHAPS : WALK_NO;
         found += count_swaps(sim); /* ... or came free before the queue */
-        return count_least(walk, victims, count) + request->worst <= sim->conf.blocks + found
+        return count_least(walk, victims, count) + promise <= sim->conf.blocks + found
                        ? WALK_PERHAPS
                        : WALK_NO;
 }

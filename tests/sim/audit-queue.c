@@ -66,6 +66,33 @@ uint64_t walk_held_rank(const struct walk *walk, const struct sim_request *reque
                walk_held_class(walk, request) * walk->sim->conf.lead_ns;
 }
 
+bool walk_is_reserved(const struct walk *walk, const struct sim_request *request)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+
+        return !conf->learned[request->priority] || conf->batch_size ||
+               walk_spot(walk, request)->preemptions >= conf->preemptions_max;
+}
+
+uint32_t walk_promise(const struct walk *walk, const struct sim_request *request)
+{
+        uint32_t now = blocks_for(request->core.sequence.token_count + BLOCK_POSITIONS);
+
+        return walk_is_reserved(walk, request) || now > request->worst ? request->worst : now;
+}
+
+bool walk_is_held_back(const struct walk *walk, const struct sim_request *request)
+{
+        if (!request->core.held_back || walk_is_reserved(walk, request))
+                return false;
+        each_request(walk->sim, r)
+        {
+                if (walk_spot(walk, r)->in && !r->decided)
+                        return true;
+        }
+        return false;
+}
+
 bool walk_waits(const struct walk *walk, const struct sim_request *request)
 {
         return request->alive && !request->decided && !walk_spot(walk, request)->in;
@@ -167,8 +194,9 @@ enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *r
 enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request *request)
 {
         struct walk_charge has = walk_charge(walk, request->uid, NULL);
-        uint64_t least = request->worst - request->core.sequence.token_count / BLOCK_POSITIONS;
-        uint64_t most = has.most + request->worst * WALK_PARTS;
+        uint32_t promise = walk_promise(walk, request);
+        uint64_t least = promise - request->core.sequence.token_count / BLOCK_POSITIONS;
+        uint64_t most = has.most + promise * WALK_PARTS;
 
         if (is_over(walk_ground(walk, request, has.least + least * WALK_PARTS)))
                 return WALK_YES;

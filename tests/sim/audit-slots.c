@@ -96,6 +96,7 @@ static void admit(struct walk *walk, struct sim_request *request)
         };
         walk->grounds[walk_ground(walk, request, walk_charge(walk, request->uid, request).least)]++;
         spot->granted = granted;
+        spot->promised = walk_promise(walk, request);
         spot->in = spot->fresh = true;
         spot->moved = false;
         spot->turn = walk->turns++;
@@ -283,7 +284,7 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         if (walk_may_preempt(before))
                 count = walk_victims(before, next, own_only, before->sim->now_ns, victims);
         walk.blocked = next;
-        if (walk_fits(before, next, victims, 0) == WALK_YES)
+        if (walk_fits(before, next, victims, 0) == WALK_YES && !walk_is_held_back(before, next))
                 return blame(before, "%s may have a slot, and waits", next->name);
         while (n < count && walk_gave_way(before, victims[n])) {
                 in_flight |= walk_is_in_flight(victims[n]);
@@ -292,7 +293,7 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         if (n && walk_in_vain(before, next, victims, n, ret_walk))
                 return true;
         if (!n) {
-                for (uint32_t i = 1; i <= count; i++)
+                for (uint32_t i = 1; i <= count && !walk_is_held_back(before, next); i++)
                         if (walk_fits(before, next, victims, i) == WALK_YES)
                                 return blame(before, "%s waits, and %s could give way", next->name,
                                              victims[i - 1]->name);
@@ -372,14 +373,15 @@ static uint32_t batch_of(struct sim *sim)
         return over || waiting >= sim->conf.batch_size ? sim->conf.batch_size : 0;
 }
 
-static void release(struct sim *sim, struct sim_request *request)
+void audit_release(struct sim *sim, struct sim_request *request)
 {
         for (uint32_t i = 0; i < request->block_count; i++)
                 sim->block_table_count[request->blocks[i]]--;
         if (request->slot != SEQUENCE_NO_SLOT)
                 sim->slot_owner[request->slot] = NULL;
         request->admitted = request->moved = request->preempting = false;
-        request->block_count = request->planned = 0;
+        request->block_count = request->planned = request->promised = 0;
+        request->lacks_block = false;
         request->idle_ns = sim->now_ns;
         request->slot = SEQUENCE_NO_SLOT;
 }
@@ -398,6 +400,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
                         request->idle_ns = request->slot_ns = sim->now_ns;
                         request->granted = walk_spot(walk, request)->granted;
                         audit_account(sim, request)->turn_ns[request->priority] = sim->now_ns;
+                        request->promised = walk_spot(walk, request)->promised;
                         request->known = request->core.sequence.token_count;
                         request->planned = 0;
                         request->slot = SEQUENCE_NO_SLOT;
@@ -413,7 +416,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
                         if (walk_spot(walk, request)->preempting)
                                 request->preempting = true;
                         else
-                                release(sim, request);
+                                audit_release(sim, request);
                 }
         }
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -441,6 +444,7 @@ void walk_begin(struct walk *walk, struct sim *sim)
                         .preempting = r->preempting,
                         .moved = r->moved,
                         .preemptions = r->preemptions,
+                        .promised = r->promised,
                         .turn = r->turn,
                 };
         }
@@ -469,9 +473,11 @@ void audit_slots(struct sim *sim)
         each_request(sim, r)
         {
                 if (r->preempting && !r->in_flight && !r->decided)
-                        release(sim, r);
+                        audit_release(sim, r);
         }
+        audit_growth(sim);
         audit_line(sim);
+        audit_promises(sim);
         each_request(sim, r)
         {
                 if (!r->admitted && !r->decided)

@@ -102,7 +102,7 @@ static block_t is_now(const struct walk *walk, const struct sim_request *request
         const struct plan *plan = &walk->sim->plan;
         block_t block = index < request->block_count ? request->blocks[index] : BLOCK_NONE;
 
-        if (!was_asked_first(walk, request))
+        if (!was_asked_first(walk, request) || index >= walk_spot(walk, request)->promised)
                 return block;
         for (uint32_t i = 0; i < plan->page_count; i++)
                 if (plan->pages[i].slot == request->core.sequence.slot &&
@@ -204,22 +204,22 @@ struct walk_charge walk_charge(const struct walk *walk, uint32_t uid,
         ref_sources(walk);
         each_request(sim, r)
         {
-                uint32_t worst = r->worst, count;
-                bool his = r->uid == uid, tail;
+                bool in = walk_spot(walk, r)->in, his = r->uid == uid, tail;
+                uint32_t promised = in ? walk_spot(walk, r)->promised : walk_promise(walk, r), count;
 
-                if (!walk_spot(walk, r)->in && r != with)
+                if (!in && r != with)
                         continue;
                 charge.slots += his;
                 if (is_seen(walk, r)) {
                         count = hold_table(walk, r, his);
-                        sim_must(sim, count <= worst, "%s has more blocks than it needs", r->name);
-                        charge.least += his ? (worst - count) * WALK_PARTS : 0;
-                        charge.most += his ? (worst - count) * WALK_PARTS : 0;
+                        sim_must(sim, count <= promised, "%s has more blocks than promised", r->name);
+                        charge.least += his ? (promised - count) * WALK_PARTS : 0;
+                        charge.most += his ? (promised - count) * WALK_PARTS : 0;
                         continue;
                 }
                 count = most_found(walk, r, true, &tail);
-                charge.least += his ? (worst - count) * WALK_PARTS : 0;
-                charge.most += his ? (worst + tail) * WALK_PARTS : 0;
+                charge.least += his ? (promised - count) * WALK_PARTS : 0;
+                charge.most += his ? (promised + tail) * WALK_PARTS : 0;
                 charge.hidden += his ? count + tail : 0;
                 unseen += tail || count;
         }
@@ -245,10 +245,76 @@ struct walk_charge walk_then(const struct walk *walk, const struct sim_request *
         bool tail;
         uint32_t found = most_found(walk, request, false, &tail);
 
-        charge.least += (request->worst - found) * WALK_PARTS;
-        charge.most += (request->worst + tail) * WALK_PARTS;
+        charge.least += (walk_promise(walk, request) - found) * WALK_PARTS;
+        charge.most += (walk_promise(walk, request) + tail) * WALK_PARTS;
         charge.slots++;
         return charge;
+}
+
+/* What of the promises of unseen requests is found in blocks that others hold cannot be known. */
+struct walk_range walk_available(const struct walk *walk)
+{
+        struct sim *sim = walk->sim;
+        int64_t taken = 0, unseen_least = 0, unseen_most = 0;
+
+        memset(sim->block_refs, 0, sim->conf.blocks * sizeof(*sim->block_refs));
+        ref_sources(walk);
+        each_request(sim, r)
+        {
+                uint32_t promised = walk_spot(walk, r)->promised, found;
+                bool tail;
+
+                if (!walk_spot(walk, r)->in)
+                        continue;
+                if (is_seen(walk, r)) {
+                        taken += promised - hold_table(walk, r, false);
+                        continue;
+                }
+                found = most_found(walk, r, true, &tail);
+                unseen_least += promised - found;
+                unseen_most += promised + tail;
+        }
+        for (block_t block = 0; block < sim->conf.blocks; block++)
+                taken += sim->block_refs[block] > 0;
+        return (struct walk_range){ .least = (int64_t)sim->conf.blocks - taken - unseen_most,
+                                    .most = (int64_t)sim->conf.blocks - taken - unseen_least };
+}
+
+/*
+ * sched.h leaves open whether a block that was promised and not taken comes free, and one that is
+ * still to be copied from.
+ */
+enum walk_answer walk_frees(const struct walk *walk, const struct sim_request *request)
+{
+        struct sim *sim = walk->sim;
+        uint32_t promised = walk_spot(walk, request)->promised, count;
+        bool unseen = !is_seen(walk, request), others = false, perhaps = false;
+
+        if (unseen)
+                return WALK_PERHAPS;
+        memset(sim->block_refs, 0, sim->conf.blocks * sizeof(*sim->block_refs));
+        memset(sim->user_refs, 0, sim->conf.blocks * sizeof(*sim->user_refs));
+        each_request(sim, r)
+        {
+                if (!walk_spot(walk, r)->in || r == request)
+                        continue;
+                if (is_seen(walk, r))
+                        hold_table(walk, r, false);
+                else
+                        others |= walk_may_share(walk, r);
+        }
+        memcpy(sim->user_refs, sim->block_refs, sim->conf.blocks * sizeof(*sim->user_refs));
+        ref_sources(walk);
+        for (count = 0; count < promised; count++) {
+                block_t block = is_now(walk, request, count);
+
+                if (block == BLOCK_NONE)
+                        break;
+                if (!sim->block_refs[block] && !others)
+                        return WALK_YES;
+                perhaps |= !sim->user_refs[block];
+        }
+        return perhaps || count < promised ? WALK_PERHAPS : WALK_NO;
 }
 
 /* ---- reports about users ---- */

@@ -23,6 +23,7 @@ struct walk_spot {       /* of a request */
          */
         bool left, sure;
         uint32_t preemptions;
+        uint32_t promised; /* blocks that it has or may take */
         uint32_t granted; /* fresh: the class that it was admitted as */
         uint64_t turn;
 };
@@ -57,6 +58,11 @@ struct walk {
 /* audit-slots.c: begins with the books as they are. */
 void walk_begin(struct walk *walk, struct sim *sim);
 
+/* Whether it never lacks a block; and how many it is promised when it gets a slot. */
+bool walk_is_reserved(const struct walk *walk, const struct sim_request *request);
+uint32_t walk_promise(const struct walk *walk, const struct sim_request *request);
+/* Whether it may wait because of the forecast, as it says it does. */
+bool walk_is_held_back(const struct walk *walk, const struct sim_request *request);
 bool walk_waits(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_free_slots(const struct walk *walk);
 bool walk_is_passed(const struct walk *walk, uint32_t uid);
@@ -72,6 +78,15 @@ struct walk_charge {
 };
 
 void walk_domains(const struct walk *walk);
+/*
+ * Blocks that nobody has and nobody was promised, at least and at most.
+ */
+struct walk_range {
+        int64_t least, most;
+};
+struct walk_range walk_available(const struct walk *walk);
+/* Whether a block comes free if this request, which has a slot, gives it up. */
+enum walk_answer walk_frees(const struct walk *walk, const struct sim_request *request);
 bool walk_may_share(const struct walk *walk, const struct sim_request *request);
 /* ... including the blocks of this request, which this plan admits; or NULL. */
 struct walk_charge walk_charge(const struct walk *walk, uint32_t uid,

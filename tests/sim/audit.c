@@ -8,6 +8,7 @@
  * reason.
  *
  *      audit-service   the time that users are charged for
+ *      audit-growth    which running requests are promised more, and which give way to them
  *      audit-slots     which requests are admitted; audit-queue: which is next;
  *                      audit-preemptions: which give way
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
@@ -308,6 +309,9 @@ static void audit_counts(struct sim *sim)
         sim_must(sim, counts.ending == ending, "%u end, it says %u", ending, counts.ending);
         sim_must(sim, counts.preemptions == sim->preempted, "%u were preempted, it says %u",
                  (unsigned)sim->preempted, (unsigned)counts.preemptions);
+        sim_must(sim, counts.blocks_lost == sim->blocks_lost,
+                 "%u were preempted for lack of blocks, it says %u", (unsigned)sim->blocks_lost,
+                 (unsigned)counts.blocks_lost);
         sim_must(sim, counts.plans_in_flight == sim->flight_count + (sim->plan.row_count > 0),
                  "it says that %u plans are in flight", counts.plans_in_flight);
 }

@@ -93,6 +93,9 @@ struct sim_request {
         /* ... as counted when it was first admitted, which is also the number that it reports */
         uint32_t cached;
         uint32_t preemptions; /* how often it was preempted */
+        uint32_t blocks_lost; /* ... of these, how often because blocks ran out */
+        uint32_t promised;    /* blocks that it has or may take, while it has a slot */
+        bool lacks_block;     /* its next row needs one more, and there was none for it */
         bool preempting;      /* ... and it will be again, once its rows in flight are back */
         /* it had a row, so the device knows about the blocks that were found */
         bool moved;
@@ -225,6 +228,8 @@ struct sim {
         /* requests that were passed over when the last plan was made */
         uint32_t passed_over;
         uint64_t preempted, resumed, late; /* counts */
+        uint64_t grown, blocks_lost;       /* blocks promised later; and preemptions for lack */
+        uint64_t lacked, held_back;        /* ... of requests, times plans */
         uint64_t worn; /* ... of requests that were preempted more often than the maximum */
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
@@ -367,6 +372,15 @@ uint32_t audit_promoted(const struct sim *sim, uint32_t class, uint64_t since_ns
 
 /* audit-slots.c: which requests are admitted, and which are preempted for them. */
 void audit_slots(struct sim *sim);
+/* It has given up its slot, and everything with it. */
+void audit_release(struct sim *sim, struct sim_request *request);
+/*
+ * audit-growth.c: which running requests are promised more, and which are preempted for them.  It
+ * comes before slots are given.
+ */
+void audit_growth(struct sim *sim);
+/* ... and what requests say about it, once slots are given. */
+void audit_promises(struct sim *sim);
 /*
  * audit-rows.c, audit-left-out.c, audit-order.c, audit-sleep.c: which requests get rows, in which
  * order, and until when the engine sleeps.
