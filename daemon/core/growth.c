@@ -121,8 +121,10 @@ bool sched_grow(struct sched *sched)
 
                 request->lacks_block = false;
                 if (sched_lacks_block(sched, request)) {
-                        request->lacks_block = !grow(sched, request);
-                        stalled |= !request->lacks_block && request->stalled;
+                        bool grown = grow(sched, request);
+
+                        request->lacks_block = !grown && request->state == REQUEST_DECODE;
+                        stalled |= grown && request->stalled;
                 }
                 if (i < sched->running.count && sched->running.at[i] == request)
                         i++;
