@@ -153,18 +153,27 @@ static void add_stream(struct sched *sched, const struct slot *slot)
                      });
 }
 
-uint32_t sched_excess(struct sched *sched, const struct slot *slot)
+static bool is_victim(const struct sched *sched, const struct request *request, uint32_t count)
 {
-        uint64_t most;
+        for (uint32_t i = 0; i < count; i++)
+                if (sched->victims[i].request == request)
+                        return true;
+        return false;
+}
 
-        if (!sched->running.count || sched->conf.batch_size)
-                return 0;
+bool sched_excess(struct sched *sched, const struct slot *slot, uint32_t victim_count,
+                  uint32_t freed)
+{
+        uint64_t in_use = (uint64_t)kvpool_in_use(&sched->prefix.pool) + sched->reserved;
+
+        if (sched->running.count == victim_count || sched->conf.batch_size)
+                return false;
         forecast_clear(&sched->forecast);
         for (uint32_t i = 0; i < sched->running.count; i++)
-                if (sched->running.at[i]->state != REQUEST_PREEMPTING)
+                if (sched->running.at[i]->state != REQUEST_PREEMPTING &&
+                    !is_victim(sched, sched->running.at[i], victim_count))
                         add_stream(sched, sched_slot(sched, sched->running.at[i]));
         add_stream(sched, slot);
-        most = forecast_most(&sched->forecast, (uint64_t)kvpool_in_use(&sched->prefix.pool) +
-                                                       sched->reserved + slot->reserved);
-        return most > sched->conf.blocks ? (uint32_t)(most - sched->conf.blocks) : 0;
+        return forecast_most(&sched->forecast, in_use + slot->reserved - freed) >
+               sched->conf.blocks;
 }

@@ -222,8 +222,12 @@ uint64_t sched_promotion_time(const struct sched *sched, const struct request *r
  * Returns true if a stalled request was promised one.
  */
 bool sched_grow(struct sched *sched);
-/* The blocks that would be too many, some day, with what this slot has and needs reserved. */
-uint32_t sched_excess(struct sched *sched, const struct slot *slot);
+/*
+ * Would the pool become too small, some day, with what this slot has and needs reserved?  The first
+ * of sched.victims have given up their slots, and `freed` blocks with them.
+ */
+bool sched_excess(struct sched *sched, const struct slot *slot, uint32_t victim_count,
+                  uint32_t freed);
 /* Is the request without the block that its next row needs? */
 bool sched_lacks_block(const struct sched *sched, const struct request *request);
 

@@ -140,29 +140,33 @@ static bool exceeds_share(const struct sched *sched, const struct slot *slot)
                                          sched_usage_with(sched, slot));
 }
 
+/* Does the forecast say that the pool will not hold it, once these have been preempted for it? */
+static bool is_too_much(struct sched *sched, const struct slot *slot, uint32_t victim_count,
+                        uint32_t freed)
+{
+        return !sched_is_reserved(sched, slot->request) &&
+               sched_excess(sched, slot, victim_count, freed);
+}
+
 /*
  * References the blocks that are in the pool and sets how many have to be reserved.  Returns how
- * many blocks are missing, for that or later.  A tail is referenced in addition to the block that
- * it will be copied to.  If that is one block too many, in the pool or for the user, the tail is
- * not used.
+ * many blocks are missing for that.  A tail is referenced in addition to the block that it will be
+ * copied to.  If that is one block too many, in the pool, now or some day, or for the user, the tail
+ * is not used.
  */
 static uint32_t prepare(struct sched *sched, struct slot *slot, struct request *request)
 {
-        uint32_t now, later;
-
         clear(slot, request);
         ref_cached(sched, slot);
         slot->reserved = sched_promise(sched, request) - slot->block_count;
         if (slot->tail != BLOCK_NONE &&
-            (missing(sched, slot->reserved) || exceeds_share(sched, slot))) {
+            (missing(sched, slot->reserved) || exceeds_share(sched, slot) ||
+             is_too_much(sched, slot, 0, 0))) {
                 prefix_unref(&sched->prefix, slot->tail);
                 slot->tail = BLOCK_NONE;
                 slot->cached = slot->block_count * BLOCK_POSITIONS;
         }
-        now = missing(sched, slot->reserved);
-        later = sched_excess(sched, slot);
-        request->held_back = !now && later;
-        return now > later ? now : later;
+        return missing(sched, slot->reserved);
 }
 
 static void unprepare(struct sched *sched, struct slot *slot)
@@ -191,7 +195,8 @@ static bool admit(struct sched *sched, struct request *request)
         number = free_numbers_next(&sched->free_slots);
         slot = &sched->slots[number];
         assert(!slot->request);
-        if (prepare(sched, slot, request) || exceeds_share(sched, slot)) {
+        if (prepare(sched, slot, request) || exceeds_share(sched, slot) ||
+            (request->held_back = is_too_much(sched, slot, 0, 0))) {
                 unprepare(sched, slot);
                 return false;
         }
@@ -353,21 +358,23 @@ static uint32_t list_victims(struct sched *sched, const struct request *to, bool
 }
 
 /*
- * Writes the requests to preempt for a slot and `blocks` blocks to the front of `victims`.  Returns
- * how many, or 0 if even all of them together would not be enough.
+ * Writes the requests to preempt to the front of `victims`, so that this slot can begin, for which
+ * `blocks` blocks are missing.  Returns how many, or 0 if even all of them together would not be
+ * enough.
  */
-static uint32_t choose_victims(struct sched *sched, const struct request *to, bool within,
+static uint32_t choose_victims(struct sched *sched, const struct slot *slot, bool within,
                                uint32_t blocks)
 {
-        uint32_t listed = list_victims(sched, to, within), count = 0, got = 0;
+        uint32_t listed = list_victims(sched, slot->request, within), count = 0, got = 0;
 
         memset(sched->victim_refs, 0, sched->conf.blocks * sizeof(*sched->victim_refs));
-        while (count < listed && ((!sched->free_slots.count && !count) || got < blocks)) {
-                const struct request *request = sched->victims[count++].request;
-
-                got += freed_blocks(sched, sched_slot(sched, request));
+        while ((!sched->free_slots.count && !count) || got < blocks ||
+               is_too_much(sched, slot, count, got)) {
+                if (count == listed)
+                        return 0;
+                got += freed_blocks(sched, sched_slot(sched, sched->victims[count++].request));
         }
-        return (sched->free_slots.count || count) && got >= blocks ? count : 0;
+        return count;
 }
 
 /*
@@ -387,7 +394,7 @@ static bool preempt_for(struct sched *sched, struct request *to)
         if (over)
                 fair_share_pass_over(&sched->fair_share, to->uid, parts);
         else if (!sched->conf.batch_size && sched->conf.preemptions_max)
-                count = choose_victims(sched, to, within, blocks);
+                count = choose_victims(sched, probe, within, blocks);
         unprepare(sched, probe);
         for (uint32_t i = 0; i < count; i++)
                 sched_preempt(sched, sched->victims[i].request);
@@ -515,6 +522,8 @@ void sched_fill_slots(struct sched *sched, struct plan *plan)
         fair_share_begin_pass(&sched->fair_share);
         sched->last_admitted = NULL;
         sched->passed_over = 0;
+        for (uint32_t i = 0; i < sched->waiting.count; i++)
+                sched->waiting.at[i]->held_back = false;
         if (sched->conf.batch_size && !batch_may_begin(sched, plan))
                 return;
         while (!is_batch_full(sched) && (request = next_waiting(sched)))
