@@ -36,6 +36,16 @@ static bool is_told_lost(const struct sim_request *request)
         return request->core.blocks_lost > request->blocks_lost;
 }
 
+static bool is_anybody_told_lost(struct sim *sim)
+{
+        each_request(sim, r)
+        {
+                if (is_told_lost(r))
+                        return true;
+        }
+        return false;
+}
+
 static bool is_beyond(const struct sim_request *request, uint32_t position)
 {
         return position < sim_positions(request) && position / BLOCK_POSITIONS >= request->promised;
@@ -249,7 +259,13 @@ static void grow(struct walk *walk, struct sim_request *request)
                         promise_more(walk, request);
                         return;
                 }
-                if (told && limited != WALK_YES && none != WALK_YES) {
+                victim = walk_is_preempting(walk) ? NULL : choose(walk, request, limited, none);
+                if (victim) {
+                        lose(walk, victim);
+                        continue;
+                }
+                /* There was one left, as it seems; it may have given way to a waiting one since. */
+                if ((told || has_left(walk, request)) && limited != WALK_YES && none != WALK_YES) {
                         promise_more(walk, request);
                         return;
                 }
@@ -260,14 +276,7 @@ static void grow(struct walk *walk, struct sim_request *request)
                         sim->lacked++;
                         return;
                 }
-                victim = choose(walk, request, limited, none);
-                if (!victim && has_left(walk, request) && limited != WALK_YES && none != WALK_YES) {
-                        promise_more(walk, request); /* and then it gave way to one that waits */
-                        return;
-                }
-                if (!victim)
-                        tell_wrong_victim(walk, request);
-                lose(walk, victim);
+                tell_wrong_victim(walk, request);
         }
 }
 
@@ -281,18 +290,17 @@ void audit_growth(struct sim *sim)
         count = sim->held || sim->flight_count == sim->conf.depth ? 0 : list(&walk, requests);
         for (uint32_t i = 0; i < count; i++) {
                 if (needs(&walk, requests[i]) == WALK_YES || is_told_more(&walk, requests[i]) ||
-                    requests[i]->core.lacks_block)
+                    requests[i]->core.lacks_block || is_anybody_told_lost(sim))
                         grow(&walk, requests[i]);
         }
-        each_request(sim, r)
-                sim_must(sim, r->core.blocks_lost == r->blocks_lost,
-                         "%s is preempted, and nobody lacks a block", r->name);
+        each_request(sim, r) sim_must(sim, r->core.blocks_lost == r->blocks_lost,
+                                      "%s is preempted, and nobody lacks a block", r->name);
 }
 
 /* Its own word is that of the books. */
 void audit_promises(struct sim *sim)
 {
-        bool runs = false;
+        bool idle = sim->held || sim->flight_count == sim->conf.depth, runs = false;
 
         each_request(sim, r) runs |= r->admitted && !r->decided;
         each_request(sim, r)
@@ -301,16 +309,16 @@ void audit_promises(struct sim *sim)
                         sim_must(sim, r->core.promised == r->promised,
                                  "%s was promised %u blocks, it says %u", r->name, r->promised,
                                  r->core.promised);
-                if (r->admitted && !r->decided && !r->preempting)
+                if (!r->decided && !r->preempting)
                         sim_must(sim, r->core.lacks_block == r->lacks_block,
                                  "%s %s a block, and says otherwise", r->name,
                                  r->lacks_block ? "lacks" : "does not lack");
                 sim_must(sim, r->blocks_lost <= sim->conf.preemptions_max,
                          "%s lost its blocks %u times", r->name, r->blocks_lost);
-                if (r->decided || !r->core.held_back)
+                if (idle || r->decided || !r->core.held_back)
                         continue;
                 sim->held_back++;
-                sim_must(sim, !r->admitted && runs && r == sim->blocked,
-                         "%s is held back, and has no reason to be", r->name);
+                sim_must(sim, !r->admitted && runs, "%s is held back, and has no reason to be",
+                         r->name);
         }
 }

@@ -81,16 +81,13 @@ uint32_t walk_promise(const struct walk *walk, const struct sim_request *request
         return walk_is_reserved(walk, request) || now > request->worst ? request->worst : now;
 }
 
-bool walk_is_held_back(const struct walk *walk, const struct sim_request *request)
+bool walk_may_be_held_back(const struct walk *walk, const struct sim_request *request,
+                           uint32_t victim_count)
 {
-        if (!request->core.held_back || walk_is_reserved(walk, request))
-                return false;
-        each_request(walk->sim, r)
-        {
-                if (walk_spot(walk, r)->in && !r->decided)
-                        return true;
-        }
-        return false;
+        uint32_t running = 0;
+
+        each_request(walk->sim, r) running += walk_spot(walk, r)->in && !r->decided;
+        return running > victim_count && !walk_is_reserved(walk, request);
 }
 
 bool walk_waits(const struct walk *walk, const struct sim_request *request)

@@ -58,7 +58,8 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
                                      walk_is_above_half(&walk, sim->blocked) != WALK_NO, then,
                                      victims);
                 for (uint32_t n = 1; n <= count; n++)
-                        if (walk_fits(&walk, sim->blocked, victims, n) == WALK_YES)
+                        if (walk_fits(&walk, sim->blocked, victims, n) == WALK_YES &&
+                            !walk_may_be_held_back(&walk, sim->blocked, n))
                                 bring_forward(&stalls->wake_surely, then);
         }
 }

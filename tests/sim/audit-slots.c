@@ -120,7 +120,8 @@ static bool is_needed(const struct walk *walk, const struct sim_request *request
                 return true;
         if (count > 1 && walk_is_stalled_victim(walk, victims[count - 1], walk->sim->now_ns))
                 return true; /* in which order is not known */
-        return walk_fits(walk, request, victims, count - 1) != WALK_YES;
+        return walk_fits(walk, request, victims, count - 1) != WALK_YES ||
+               walk_may_be_held_back(walk, request, count - 1);
 }
 
 static bool walk_on(const struct walk *before, struct walk *ret_walk);
@@ -279,12 +280,13 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         struct sim_request *victims[SIM_REQUESTS];
         uint32_t count = 0, n = 0;
         struct walk walk = *before;
+        bool is_held_back = next->core.held_back && walk_may_be_held_back(before, next, 0);
         bool in_flight = false;
 
         if (walk_may_preempt(before))
                 count = walk_victims(before, next, own_only, before->sim->now_ns, victims);
         walk.blocked = next;
-        if (walk_fits(before, next, victims, 0) == WALK_YES && !walk_is_held_back(before, next))
+        if (walk_fits(before, next, victims, 0) == WALK_YES && !is_held_back)
                 return blame(before, "%s may have a slot, and waits", next->name);
         while (n < count && walk_gave_way(before, victims[n])) {
                 in_flight |= walk_is_in_flight(victims[n]);
@@ -293,8 +295,9 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         if (n && walk_in_vain(before, next, victims, n, ret_walk))
                 return true;
         if (!n) {
-                for (uint32_t i = 1; i <= count && !walk_is_held_back(before, next); i++)
-                        if (walk_fits(before, next, victims, i) == WALK_YES)
+                for (uint32_t i = 1; i <= count; i++)
+                        if (walk_fits(before, next, victims, i) == WALK_YES &&
+                            !walk_may_be_held_back(before, next, i))
                                 return blame(before, "%s waits, and %s could give way", next->name,
                                              victims[i - 1]->name);
         } else if (!in_flight) {

@@ -205,14 +205,16 @@ struct walk_charge walk_charge(const struct walk *walk, uint32_t uid,
         each_request(sim, r)
         {
                 bool in = walk_spot(walk, r)->in, his = r->uid == uid, tail;
-                uint32_t promised = in ? walk_spot(walk, r)->promised : walk_promise(walk, r), count;
+                uint32_t promised = in ? walk_spot(walk, r)->promised : walk_promise(walk, r),
+                         count;
 
                 if (!in && r != with)
                         continue;
                 charge.slots += his;
                 if (is_seen(walk, r)) {
                         count = hold_table(walk, r, his);
-                        sim_must(sim, count <= promised, "%s has more blocks than promised", r->name);
+                        sim_must(sim, count <= promised, "%s has more blocks than promised",
+                                 r->name);
                         charge.least += his ? (promised - count) * WALK_PARTS : 0;
                         charge.most += his ? (promised - count) * WALK_PARTS : 0;
                         continue;

@@ -24,7 +24,7 @@ struct walk_spot {       /* of a request */
         bool left, sure;
         uint32_t preemptions;
         uint32_t promised; /* blocks that it has or may take */
-        uint32_t granted; /* fresh: the class that it was admitted as */
+        uint32_t granted;  /* fresh: the class that it was admitted as */
         uint64_t turn;
 };
 
@@ -61,8 +61,9 @@ void walk_begin(struct walk *walk, struct sim *sim);
 /* Whether it never lacks a block; and how many it is promised when it gets a slot. */
 bool walk_is_reserved(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_promise(const struct walk *walk, const struct sim_request *request);
-/* Whether it may wait because of the forecast, as it says it does. */
-bool walk_is_held_back(const struct walk *walk, const struct sim_request *request);
+/* Whether it may wait because of the forecast, even if so many running requests gave way. */
+bool walk_may_be_held_back(const struct walk *walk, const struct sim_request *request,
+                           uint32_t victim_count);
 bool walk_waits(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_free_slots(const struct walk *walk);
 bool walk_is_passed(const struct walk *walk, uint32_t uid);

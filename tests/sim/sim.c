@@ -87,6 +87,8 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .stall_timeout_ns = conf->stall_timeout_ns ? conf->stall_timeout_ns : 50 * SIM_MS,
                 .stall_preempt_ns = conf->stall_preempt_ns,
                 .preemptions_max = conf->preemptions_max,
+                .learned = { conf->learned[0], conf->learned[1], conf->learned[2] },
+                .preempt_target = conf->preempt_target,
                 .lead_ns = conf->lead_ns ? conf->lead_ns : 1000 * SIM_MS,
                 .promote_ns = conf->promote_ns,
                 .token_gap_ns = conf->token_gap_ns,

@@ -26,6 +26,15 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How long answers become, where classes are learned; the first is as drawn otherwise. */
+enum lengths {
+        ANY_LENGTH,
+        SAME_LENGTH,     /* all end at the same token, and ask for as many as fit */
+        FULL_LENGTH,     /* all make as many as they ask for, and ask for as many as fit */
+        OPPOSITE_LENGTH, /* those of the first user full, those of others short */
+        LENGTHS_N,
+};
+
 static struct moods {
         uint32_t submit, cancel, reader, hang_up, jump, meet, early; /* of 1000 */
         uint32_t prompt_max, most_max, record_max;
@@ -40,6 +49,8 @@ static struct moods {
         uint32_t deadlines; /* of 100 requests, those that have a deadline */
         uint32_t held;      /* steps before there is a model */
         bool split;         /* plans are asked for between the results of another */
+        enum lengths lengths;
+        uint32_t length; /* SAME_LENGTH: of all answers */
 } moods;
 
 /* The first asks most; uids are numbers like others, the first and the last of all included. */
@@ -117,6 +128,31 @@ static void pin(struct sim *sim, struct sim_ask *ask)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 
+/* Answers that the forecast may not expect. */
+static void stretch(struct sim *sim, struct sim_ask *ask)
+{
+        const struct sched_conf *conf = &sim->conf;
+        uint32_t blocks = conf->user_blocks ? conf->user_blocks : conf->blocks;
+        uint32_t most =
+                conf->context < blocks * BLOCK_POSITIONS ? conf->context : blocks * BLOCK_POSITIONS;
+        bool full = moods.lengths == FULL_LENGTH || ask->uid == uids[0];
+
+        if (moods.lengths == ANY_LENGTH || !ask->most)
+                return;
+        if (ask->prompt >= most)
+                ask->prompt = 1 + sim_below(sim, most);
+        ask->most = most - ask->prompt + (ask->prompt == most);
+        if (ask->shared > ask->prompt)
+                ask->shared = ask->prompt;
+        ask->end_at = 0;
+        if (moods.lengths == SAME_LENGTH)
+                ask->end_at = moods.length;
+        else if (!full)
+                ask->end_at = 1 + sim_below(sim, 4);
+        if (ask->end_at)
+                ask->verdict = SCHED_EOS;
+}
+
 /* The last request that came; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_priority priority)
 {
@@ -142,6 +178,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_pr
                 ask.most = 0;
                 pin(sim, &ask);
         }
+        stretch(sim, &ask);
         ask.sees_public = moods.publishes && uid % 3;
         ask.group = uid % 2 ? GROUP : 0;
         total = ask.prompt + ask.most;
@@ -155,7 +192,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_pr
                  "%u and %u: code %u", ask.prompt, ask.most, code);
         if (code)
                 return NULL;
-        if (sim_below(sim, 100) < moods.verdicts) {
+        if (sim_below(sim, 100) < moods.verdicts && (!moods.lengths || !ask.most)) {
                 ask.end_at = 1 + (ask.most ? sim_below(sim, ask.most) : 0);
                 ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 3));
         }
@@ -266,6 +303,32 @@ static void pass_time(struct sim *sim)
                 sim->now_ns += sim_below(sim, 5000) * (SIM_MS / 1000);
 }
 
+/* Some classes are learned, in pools that are too small for what their requests may become. */
+static void learn(struct sched_conf *conf)
+{
+        uint32_t classes = 1 + sim_below(&dice, (1u << REQUEST_PRIORITY_N) - 1);
+
+        for (int class = 0; class < REQUEST_PRIORITY_N; class ++)
+                conf->learned[class] = classes >> class & 1;
+        if (sim_below(&dice, 3))
+                conf->preempt_target = sim_below(&dice, 51);
+        if (!conf->preemptions_max && sim_below(&dice, 4)) {
+                conf->preemptions_max = 1 + sim_below(&dice, 4);
+                conf->stall_preempt_ns = sim_below(&dice, 100) * SIM_MS;
+        }
+        moods.lengths = (enum lengths)sim_below(&dice, LENGTHS_N);
+        moods.length = 1 + sim_below(&dice, conf->context);
+        if (moods.lengths && sim_below(&dice, 2)) { /* half of the requests are preempted */
+                conf->slots += sim_below(&dice, 8);
+                conf->rows += 8;
+                conf->context = 48 + sim_below(&dice, 112);
+                conf->blocks = blocks_for(conf->context) + sim_below(&dice, 8);
+                if (conf->user_blocks > conf->blocks)
+                        conf->user_blocks = conf->blocks;
+                moods.prompt_max = 1 + sim_below(&dice, 40);
+        }
+}
+
 static void open_world(uint64_t seed, uint32_t depth, bool trace)
 {
         const struct sched_conf none = {
@@ -344,6 +407,9 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         conf.lead_ns = (1 + sim_below(&dice, sim_below(&dice, 2) ? 20 : 300)) * SIM_MS;
         if (sim_below(&dice, 2))
                 conf.promote_ns = (1 + sim_below(&dice, 500)) * SIM_MS;
+        moods.lengths = ANY_LENGTH;
+        if (sim_below(&dice, 4)) /* else all of them are reserved */
+                learn(&conf);
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
@@ -563,7 +629,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
-                found_public, parts, late_over, worn;
+                found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -582,6 +648,10 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->resumed += sim->resumed;
         sum->late += sim->late;
         sum->worn += sim->worn;
+        sum->grown += sim->grown;
+        sum->blocks_lost += sim->blocks_lost;
+        sum->lacked += sim->lacked;
+        sum->held_back += sim->held_back;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -607,6 +677,9 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       "; more often than the maximum: %" PRIu64 "; late: %" PRIu64
                       "; for one who was passed over then: %" PRIu64 "\n",
                       sum->preempted, sum->resumed, sum->worn, sum->late, sum->late_over);
+        print_message("        promised later: %" PRIu64 "; preempted for lack: %" PRIu64
+                      "; lacked a block: %" PRIu64 ", held back: %" PRIu64 " times\n",
+                      sum->grown, sum->blocks_lost, sum->lacked, sum->held_back);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -645,6 +718,8 @@ static void lives(uint32_t depth)
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
         assert_true(sum.divergences && sum.preempted && sum.resumed && sum.worn && sum.late &&
                     sum.found_public);
+        assert_true(sum.grown && sum.blocks_lost && sum.held_back);
+        assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
