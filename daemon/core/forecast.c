@@ -185,27 +185,28 @@ static void order_streams(struct forecast *forecast)
 }
 
 /* The blocks that these streams take beyond those that they have until each has made `rest`. */
-static uint64_t growth(uint64_t streams, uint64_t spare, uint64_t rest)
+static uint64_t growth(const struct forecast_stream *streams, uint32_t count, uint32_t rest)
 {
-        return streams * rest > spare ? (streams * rest - spare) / BLOCK_POSITIONS : 0;
+        uint64_t blocks = 0;
+
+        for (uint32_t i = 0; i < count; i++)
+                if (rest > streams[i].spare)
+                        blocks += blocks_for(rest - streams[i].spare);
+        return blocks;
 }
 
 uint64_t forecast_most(struct forecast *forecast, uint64_t in_use)
 {
-        uint64_t most = in_use, left = forecast->stream_count, spare = 0;
+        uint64_t most = in_use;
 
         order_streams(forecast);
-        for (uint32_t i = 0; i < forecast->stream_count; i++)
-                spare += forecast->streams[i].spare;
         for (uint32_t i = 0; i < forecast->stream_count; i++) {
                 const struct forecast_stream *stream = &forecast->streams[i];
-                uint64_t then = in_use + growth(left, spare, stream->rest);
+                uint64_t then = in_use + growth(stream, forecast->stream_count - i, stream->rest);
 
                 most = then > most ? then : most;
                 /* It has ended: its growth is no longer counted, and its own blocks are free. */
                 in_use = in_use > stream->own ? in_use - stream->own : 0;
-                left--;
-                spare -= stream->spare;
         }
         return most;
 }
