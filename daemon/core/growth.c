@@ -148,7 +148,7 @@ static void add_stream(struct sched *sched, const struct slot *slot)
                      &(struct forecast_stream){
                              .rest = forecast_rest(&sched->forecast, request->uid,
                                                    request->priority, made, request->max_tokens),
-                             .spare = room > known ? room - known : 0,
+                             .spare = room - (known - 1), /* the last token has no position yet */
                              .own = blocks - (found < blocks ? found : blocks),
                      });
 }
