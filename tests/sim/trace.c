@@ -156,6 +156,22 @@ static void trace_preemptions(struct sim *sim)
         }
 }
 
+/* Requests that are short of blocks, now or some day. */
+static void trace_want(struct sim *sim)
+{
+        uint32_t lack = 0, held_back = 0;
+
+        each_request(sim, r)
+        {
+                lack += !r->decided && r->core.lacks_block;
+                held_back += !r->decided && r->core.held_back;
+        }
+        if (lack)
+                print(sim, "; lack %u", lack);
+        if (held_back)
+                print(sim, "; hold back %u", held_back);
+}
+
 /* Pages of blocks that hold something already. */
 static uint32_t count_found(struct sim *sim)
 {
@@ -191,6 +207,7 @@ void sim_trace(struct sim *sim, uint32_t passed_over)
                 print(sim, "; pass over %u", passed_over);
         if (plan->stalled)
                 print(sim, "; stalled %u", plan->stalled);
+        trace_want(sim);
         for (uint32_t i = 0; i < plan->end_count; i++)
                 print(sim, "; end %s %s", sim_of(sim, plan->ends[i].request)->name,
                       reason_name(&plan->ends[i]));
