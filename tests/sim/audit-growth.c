@@ -215,6 +215,8 @@ static struct sim_request *choose(const struct walk *walk, const struct sim_requ
 
         if (limited != WALK_NO)
                 victim = find_victim(walk, request);
+        if (victim)
+                walk->sim->limited++;
         if (!victim && limited != WALK_YES && none_left != WALK_NO)
                 victim = find_victim(walk, NULL);
         return victim;

@@ -81,15 +81,6 @@ uint32_t walk_promise(const struct walk *walk, const struct sim_request *request
         return walk_is_reserved(walk, request) || now > request->worst ? request->worst : now;
 }
 
-bool walk_may_be_held_back(const struct walk *walk, const struct sim_request *request,
-                           uint32_t victim_count)
-{
-        uint32_t running = 0;
-
-        each_request(walk->sim, r) running += walk_spot(walk, r)->in && !r->decided;
-        return running > victim_count && !walk_is_reserved(walk, request);
-}
-
 bool walk_waits(const struct walk *walk, const struct sim_request *request)
 {
         return request->alive && !request->decided && !walk_spot(walk, request)->in;

@@ -59,7 +59,7 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
                                      victims);
                 for (uint32_t n = 1; n <= count; n++)
                         if (walk_fits(&walk, sim->blocked, victims, n) == WALK_YES &&
-                            !walk_may_be_held_back(&walk, sim->blocked, n))
+                            walk_is_held_back(&walk, sim->blocked, victims, n) == WALK_NO)
                                 bring_forward(&stalls->wake_surely, then);
         }
 }

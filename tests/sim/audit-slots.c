@@ -121,7 +121,7 @@ static bool is_needed(const struct walk *walk, const struct sim_request *request
         if (count > 1 && walk_is_stalled_victim(walk, victims[count - 1], walk->sim->now_ns))
                 return true; /* in which order is not known */
         return walk_fits(walk, request, victims, count - 1) != WALK_YES ||
-               walk_may_be_held_back(walk, request, count - 1);
+               walk_is_held_back(walk, request, victims, count - 1) != WALK_NO;
 }
 
 static bool walk_on(const struct walk *before, struct walk *ret_walk);
@@ -153,6 +153,8 @@ static bool walk_admit(const struct walk *before, struct sim_request *next, stru
                 return blame(before, "%s is admitted, and its user has too much", next->name);
         if (!walk_free_slots(before)) /* the victims still have rows in flight */
                 return blame(before, "%s is admitted, and there is no slot for it", next->name);
+        if (walk_is_held_back(before, next, NULL, 0) == WALK_YES)
+                return blame(before, "%s is admitted, and the pool will not hold it", next->name);
         admit(&walk, next);
         return walk_on(&walk, ret_walk);
 }
@@ -280,7 +282,8 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         struct sim_request *victims[SIM_REQUESTS];
         uint32_t count = 0, n = 0;
         struct walk walk = *before;
-        bool is_held_back = next->core.held_back && walk_may_be_held_back(before, next, 0);
+        bool is_held_back =
+                next->core.held_back && walk_is_held_back(before, next, NULL, 0) != WALK_NO;
         bool in_flight = false;
 
         if (walk_may_preempt(before))
@@ -297,7 +300,7 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         if (!n) {
                 for (uint32_t i = 1; i <= count; i++)
                         if (walk_fits(before, next, victims, i) == WALK_YES &&
-                            !walk_may_be_held_back(before, next, i))
+                            walk_is_held_back(before, next, victims, i) == WALK_NO)
                                 return blame(before, "%s waits, and %s could give way", next->name,
                                              victims[i - 1]->name);
         } else if (!in_flight) {

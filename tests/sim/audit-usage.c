@@ -192,6 +192,13 @@ static uint32_t most_found(const struct walk *walk, const struct sim_request *re
         return cached / BLOCK_POSITIONS;
 }
 
+uint32_t walk_most_found(const struct walk *walk, const struct sim_request *request)
+{
+        bool tail;
+
+        return most_found(walk, request, true, &tail);
+}
+
 struct walk_charge walk_charge(const struct walk *walk, uint32_t uid,
                                const struct sim_request *with)
 {

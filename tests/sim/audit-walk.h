@@ -61,9 +61,12 @@ void walk_begin(struct walk *walk, struct sim *sim);
 /* Whether it never lacks a block; and how many it is promised when it gets a slot. */
 bool walk_is_reserved(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_promise(const struct walk *walk, const struct sim_request *request);
-/* Whether it may wait because of the forecast, even if so many running requests gave way. */
-bool walk_may_be_held_back(const struct walk *walk, const struct sim_request *request,
-                           uint32_t victim_count);
+/*
+ * audit-forecast.c: whether it must wait because of the forecast, even if the first `count` victims
+ * give up their slots.
+ */
+enum walk_answer walk_is_held_back(const struct walk *walk, const struct sim_request *request,
+                                   struct sim_request *const *victims, uint32_t count);
 bool walk_waits(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_free_slots(const struct walk *walk);
 bool walk_is_passed(const struct walk *walk, uint32_t uid);
@@ -86,6 +89,8 @@ struct walk_range {
         int64_t least, most;
 };
 struct walk_range walk_available(const struct walk *walk);
+/* The most whole blocks that may have been found for a request with a slot. */
+uint32_t walk_most_found(const struct walk *walk, const struct sim_request *request);
 /* Whether a block comes free if this request, which has a slot, gives it up. */
 enum walk_answer walk_frees(const struct walk *walk, const struct sim_request *request);
 bool walk_may_share(const struct walk *walk, const struct sim_request *request);

@@ -9,6 +9,7 @@
  *
  *      audit-service   the time that users are charged for
  *      audit-growth    which running requests are promised more, and which give way to them
+ *      audit-forecast  which requests the pool will not hold
  *      audit-slots     which requests are admitted; audit-queue: which is next;
  *                      audit-preemptions: which give way
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
@@ -62,6 +63,12 @@ static void audit_read(struct sim *sim, struct sim_request *request)
         audit_published(sim, request);
 }
 
+static void audit_own_length(struct sim *sim, struct sim_request *request, enum smv_reason reason)
+{
+        audit_decide(sim, request, reason, SMV_OK);
+        audit_learn(sim, request);
+}
+
 void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict)
 {
@@ -78,11 +85,11 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                 else if (!makes)
                         audit_read(sim, request);
                 else if (verdict == SCHED_EOS)
-                        audit_decide(sim, request, SMV_END_EOS, SMV_OK);
+                        audit_own_length(sim, request, SMV_END_EOS);
                 else if (verdict == SCHED_STOP)
-                        audit_decide(sim, request, SMV_END_STOP, SMV_OK);
+                        audit_own_length(sim, request, SMV_END_STOP);
                 else if (request->made == request->core.max_tokens)
-                        audit_decide(sim, request, SMV_END_LENGTH, SMV_OK);
+                        audit_own_length(sim, request, SMV_END_LENGTH);
                 else
                         sim_must(sim,
                                  request->core.state == (request->preempting ? REQUEST_PREEMPTING
@@ -274,6 +281,7 @@ static void audit_retired(struct sim *sim)
                 sim_must(sim, request->core.state == REQUEST_RETIRED, "%s retires, and is %s",
                          request->name, request_state_name(request->core.state));
                 request->alive = false;
+                audit_note(sim, request);
                 for (uint32_t b = 0; b < request->block_count; b++)
                         sim->block_table_count[request->blocks[b]]--;
                 if (request->admitted)

@@ -29,6 +29,9 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         assert_int_equal(sched_new(conf, &sim->sched), 0);
         assert_true(alloc_count > allocs); /* otherwise the counter does not work */
         assert_int_equal(plan_init(&sim->plan, conf), 0);
+        assert_int_equal(forecast_init(&sim->forecast, conf->slots + 1,
+                                       conf->preempt_target * (FORECAST_ONE / 1000)),
+                         0);
 
         sim->step_ns = 10 * SIM_MS;
         sim->table_blocks = blocks_for(conf->context);
@@ -151,6 +154,7 @@ void sim_free(struct sim *sim)
         free(sim->slot_owner);
         free(sim->trace);
         plan_deinit(&sim->plan);
+        forecast_deinit(&sim->forecast);
         sim->sched = sched_free(sim->sched);
 }
 

@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/core/forecast.h"
 #include "daemon/core/sched.h"
 
 #define SIM_NEVER    UINT64_MAX
@@ -200,6 +201,7 @@ struct sim {
         uint64_t *cells; /* [blocks][BLOCK_POSITIONS] */
 
         /* The auditor's books. */
+        struct forecast forecast;
         struct sim_request **slot_owner;
         struct sim_account accounts[SIM_REQUESTS];
         /* the request that is next and could not be admitted */
@@ -229,7 +231,8 @@ struct sim {
         uint32_t passed_over;
         uint64_t preempted, resumed, late; /* counts */
         uint64_t grown, blocks_lost;       /* blocks promised later; and preemptions for lack */
-        uint64_t lacked, held_back;        /* ... of requests, times plans */
+        uint64_t limited;                  /* ... of these, for the limit of a user */
+        uint64_t lacked, held_back;        /* of requests, times plans */
         uint64_t worn; /* ... of requests that were preempted more often than the maximum */
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
@@ -369,6 +372,10 @@ struct sim_account *audit_account(struct sim *sim, const struct sim_request *req
 uint32_t audit_held_class(const struct sim *sim, const struct sim_request *request);
 uint64_t audit_prompt_rank(const struct sim *sim, const struct sim_request *request);
 uint32_t audit_promoted(const struct sim *sim, uint32_t class, uint64_t since_ns);
+
+/* audit-forecast.c: a request has ended by itself; it has retired. */
+void audit_learn(struct sim *sim, const struct sim_request *request);
+void audit_note(struct sim *sim, const struct sim_request *request);
 
 /* audit-slots.c: which requests are admitted, and which are preempted for them. */
 void audit_slots(struct sim *sim);

@@ -5,7 +5,8 @@
  * to five users, of whom the first ask most.  Requests come in crowds, singly or twice at once.
  * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
  * jump.  Some worlds have deadlines, or classes of which the better ones preempt the others, or
- * batches, or prompts that must not hold up decodes, or at first no model.
+ * batches, or prompts that must not hold up decodes, or at first no model.  In most of them some
+ * classes are learned, and answers become as long as they ask for, or all end at once.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
  * goes on asking for all it can, in any class.  A request of a user that has nothing, of any class,
@@ -32,6 +33,8 @@ enum lengths {
         SAME_LENGTH,     /* all end at the same token, and ask for as many as fit */
         FULL_LENGTH,     /* all make as many as they ask for, and ask for as many as fit */
         OPPOSITE_LENGTH, /* those of the first user full, those of others short */
+        RARELY_LONG,     /* one of five is full, the others are short */
+        SUDDENLY_LONG,   /* all are short for a time, then all are full */
         LENGTHS_N,
 };
 
@@ -128,6 +131,20 @@ static void pin(struct sim *sim, struct sim_ask *ask)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 
+static bool is_full(struct sim *sim, const struct sim_ask *ask)
+{
+        switch (moods.lengths) {
+        case OPPOSITE_LENGTH:
+                return ask->uid == uids[0];
+        case RARELY_LONG:
+                return !sim_below(sim, 5);
+        case SUDDENLY_LONG:
+                return sim->step_count / 200 % 2;
+        default:
+                return true;
+        }
+}
+
 /* Answers that the forecast may not expect. */
 static void stretch(struct sim *sim, struct sim_ask *ask)
 {
@@ -135,8 +152,6 @@ static void stretch(struct sim *sim, struct sim_ask *ask)
         uint32_t blocks = conf->user_blocks ? conf->user_blocks : conf->blocks;
         uint32_t most =
                 conf->context < blocks * BLOCK_POSITIONS ? conf->context : blocks * BLOCK_POSITIONS;
-        bool full = moods.lengths == FULL_LENGTH || ask->uid == uids[0];
-
         if (moods.lengths == ANY_LENGTH || !ask->most)
                 return;
         if (ask->prompt >= most)
@@ -147,7 +162,7 @@ static void stretch(struct sim *sim, struct sim_ask *ask)
         ask->end_at = 0;
         if (moods.lengths == SAME_LENGTH)
                 ask->end_at = moods.length;
-        else if (!full)
+        else if (!is_full(sim, ask))
                 ask->end_at = 1 + sim_below(sim, 4);
         if (ask->end_at)
                 ask->verdict = SCHED_EOS;
@@ -303,6 +318,32 @@ static void pass_time(struct sim *sim)
                 sim->now_ns += sim_below(sim, 5000) * (SIM_MS / 1000);
 }
 
+/* A pool so small that many requests are preempted because their answers become long. */
+static void starve(struct sched_conf *conf)
+{
+        conf->slots += 2 + sim_below(&dice, 8);
+        conf->rows = conf->slots + 20;
+        conf->context = 64 + sim_below(&dice, 96);
+        conf->blocks = blocks_for(conf->context) + sim_below(&dice, 2 * conf->slots);
+        conf->requests_max += 10;
+        conf->preemptions_max = 1 + sim_below(&dice, 6);
+        if (conf->user_blocks > conf->blocks)
+                conf->user_blocks = conf->blocks;
+        if (!sim_below(&dice, 3)) { /* of which no user may have most */
+                conf->user_blocks = blocks_for(conf->context) + sim_below(&dice, 3);
+                conf->blocks += conf->user_blocks;
+        }
+        conf->learned[REQUEST_INTERACTIVE] = true; /* most are of this class */
+        if (sim_below(&dice, 2))
+                moods.lengths = sim_below(&dice, 2) ? RARELY_LONG : SUDDENLY_LONG;
+        moods.prompt_max = 1 + sim_below(&dice, 40);
+        if (sim_below(&dice, 2)) { /* nothing disturbs them */
+                conf->batch_size = 0;
+                moods.submit = 200;
+                moods.cancel = moods.hang_up = moods.deadlines = moods.reader = 0;
+        }
+}
+
 /* Some classes are learned, in pools that are too small for what their requests may become. */
 static void learn(struct sched_conf *conf)
 {
@@ -318,15 +359,8 @@ static void learn(struct sched_conf *conf)
         }
         moods.lengths = (enum lengths)sim_below(&dice, LENGTHS_N);
         moods.length = 1 + sim_below(&dice, conf->context);
-        if (moods.lengths && sim_below(&dice, 2)) { /* half of the requests are preempted */
-                conf->slots += sim_below(&dice, 8);
-                conf->rows += 8;
-                conf->context = 48 + sim_below(&dice, 112);
-                conf->blocks = blocks_for(conf->context) + sim_below(&dice, 8);
-                if (conf->user_blocks > conf->blocks)
-                        conf->user_blocks = conf->blocks;
-                moods.prompt_max = 1 + sim_below(&dice, 40);
-        }
+        if (moods.lengths && sim_below(&dice, 3))
+                starve(conf);
 }
 
 static void open_world(uint64_t seed, uint32_t depth, bool trace)
@@ -629,7 +663,8 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
-                found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back;
+                found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
+                limited;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -652,6 +687,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->blocks_lost += sim->blocks_lost;
         sum->lacked += sim->lacked;
         sum->held_back += sim->held_back;
+        sum->limited += sim->limited;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -678,8 +714,9 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       "; for one who was passed over then: %" PRIu64 "\n",
                       sum->preempted, sum->resumed, sum->worn, sum->late, sum->late_over);
         print_message("        promised later: %" PRIu64 "; preempted for lack: %" PRIu64
+                      " (%" PRIu64 " for the limit of a user)"
                       "; lacked a block: %" PRIu64 ", held back: %" PRIu64 " times\n",
-                      sum->grown, sum->blocks_lost, sum->lacked, sum->held_back);
+                      sum->grown, sum->blocks_lost, sum->limited, sum->lacked, sum->held_back);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -718,7 +755,7 @@ static void lives(uint32_t depth)
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
         assert_true(sum.divergences && sum.preempted && sum.resumed && sum.worn && sum.late &&
                     sum.found_public);
-        assert_true(sum.grown && sum.blocks_lost && sum.held_back);
+        assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
