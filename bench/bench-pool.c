@@ -26,13 +26,14 @@
 #define PROMOTE_NS UINT64_C(30000000000)
 
 enum pool_policy {
-        POLICY_RESERVE, /* the scheduler; requests ask for many tokens */
+        POLICY_RESERVE, /* the scheduler; requests ask for many tokens, and all are promised */
+        POLICY_LEARNED, /* the scheduler; requests ask the same, and begin by need */
         POLICY_ORACLE,  /* the scheduler; each request asks for as many as it will have */
         POLICY_VLLM,
         POLICY_N,
 };
 
-static const char *const policy_names[POLICY_N] = { "reserve", "oracle", "vllm" };
+static const char *const policy_names[POLICY_N] = { "reserve", "learned", "oracle", "vllm" };
 
 struct bench {
         /* From the command line. */
@@ -78,6 +79,7 @@ static struct sched_conf default_conf(const struct bench *bench, uint32_t blocks
                                     .stall_timeout_ns = NEVER_NS,
                                     .stall_preempt_ns = NEVER_NS,
                                     .preemptions_max = 8,
+                                    .preempt_target = 10,
                                     .lead_ns = LEAD_NS,
                                     .promote_ns = PROMOTE_NS,
                                     .token_gap_ns = bench->gap_ms * UINT64_C(1000000) };
@@ -103,6 +105,8 @@ static void set_up(const struct bench *bench, enum pool_policy policy, uint32_t 
                                           .max_tokens = bench->asks,
                                           .users = bench->users,
                                           .seed = bench->seed };
+        for (int class = 0; class < REQUEST_PRIORITY_N; class ++)
+                ret_setup->conf.learned[class] = policy == POLICY_LEARNED;
         for (uint32_t i = 0; i < bench->trace.count; i++) {
                 const struct trace_request *request = &bench->trace.requests[i];
 

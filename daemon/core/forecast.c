@@ -163,7 +163,7 @@ void forecast_clear(struct forecast *forecast)
 
 void forecast_add(struct forecast *forecast, const struct forecast_stream *stream)
 {
-        assert(forecast->stream_count < forecast->stream_max);
+        assert(forecast->stream_count < forecast->stream_max && stream->spare <= FORECAST_SPARE);
         forecast->streams[forecast->stream_count++] = *stream;
 }
 
@@ -184,29 +184,35 @@ static void order_streams(struct forecast *forecast)
         }
 }
 
-/* The blocks that these streams take beyond those that they have until each has made `rest`. */
-static uint64_t growth(const struct forecast_stream *streams, uint32_t count, uint32_t rest)
+/*
+ * The blocks that streams take beyond those that they have until each has made `rest`.  There are
+ * many streams, and few values of `spare`.
+ */
+static uint64_t growth(const uint32_t *by_spare, uint32_t rest)
 {
         uint64_t blocks = 0;
 
-        for (uint32_t i = 0; i < count; i++)
-                if (rest > streams[i].spare)
-                        blocks += blocks_for(rest - streams[i].spare);
+        for (uint32_t spare = 0; spare <= FORECAST_SPARE && spare < rest; spare++)
+                blocks += (uint64_t)by_spare[spare] * blocks_for(rest - spare);
         return blocks;
 }
 
 uint64_t forecast_most(struct forecast *forecast, uint64_t in_use)
 {
+        uint32_t by_spare[FORECAST_SPARE + 1] = { 0 }; /* streams that have not ended */
         uint64_t most = in_use;
 
         order_streams(forecast);
+        for (uint32_t i = 0; i < forecast->stream_count; i++)
+                by_spare[forecast->streams[i].spare]++;
         for (uint32_t i = 0; i < forecast->stream_count; i++) {
                 const struct forecast_stream *stream = &forecast->streams[i];
-                uint64_t then = in_use + growth(stream, forecast->stream_count - i, stream->rest);
+                uint64_t then = in_use + growth(by_spare, stream->rest);
 
                 most = then > most ? then : most;
                 /* It has ended: its growth is no longer counted, and its own blocks are free. */
                 in_use = in_use > stream->own ? in_use - stream->own : 0;
+                by_spare[stream->spare]--;
         }
         return most;
 }

@@ -26,6 +26,7 @@
 #define FORECAST_GUESS   256u /* tokens */
 #define FORECAST_USERS   64u /* users whose lengths are known; the one used last longest ago goes */
 #define FORECAST_BUCKETS 96u
+#define FORECAST_SPARE   63u
 /* How many answers must be known before they count. */
 #define FORECAST_ENOUGH 16u
 
@@ -44,7 +45,7 @@ struct forecast_user {
 /* A stream that runs, or is to run. */
 struct forecast_stream {
         uint32_t rest;  /* tokens that it will still make */
-        uint32_t spare; /* positions for which it has blocks already */
+        uint32_t spare; /* positions for which it has blocks already, FORECAST_SPARE at most */
         uint32_t own;   /* blocks that come free at its end */
 };
 

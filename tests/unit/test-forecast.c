@@ -210,7 +210,7 @@ static void one_stream_needs_what_it_makes(void **state)
         assert_int_equal(foreseen(&stream, 1, 5), 5 + 3 + 10);
         stream.spare = 32;
         assert_int_equal(foreseen(&stream, 1, 5), 5 + 3 + 8);
-        stream.spare = 1000;
+        stream.spare = stream.rest = FORECAST_SPARE;
         assert_int_equal(foreseen(&stream, 1, 5), 5 + 3);
         assert_int_equal(foreseen(&stream, 0, 5), 5);
 }
@@ -249,7 +249,7 @@ static void peaks_are_those_of_a_simulation_token_by_token(void **state)
 
                 for (uint32_t i = 0; i < count; i++)
                         streams[i] = (struct stream){ .rest = below(800),
-                                                      .spare = below(100),
+                                                      .spare = below(FORECAST_SPARE + 1),
                                                       .own = below(40) };
                 assert_int_equal(foreseen(streams, count, others), peak(streams, count, others));
         }
