@@ -151,7 +151,7 @@ static bool is_too_much(struct sched *sched, const struct slot *slot, uint32_t v
 /*
  * References the blocks that are in the pool and sets how many have to be reserved.  Returns how
  * many blocks are missing for that.  A tail is referenced in addition to the block that it will be
- * copied to.  If that is one block too many, in the pool, now or some day, or for the user, the tail
+ * copied to.  If that is one block too many, for the user, or in the pool now or some day, the tail
  * is not used.
  */
 static uint32_t prepare(struct sched *sched, struct slot *slot, struct request *request)

@@ -1,10 +1,10 @@
 /*
  * The auditor of the forecast: which requests must wait because the pool will not hold them?
  *
- * It keeps a forecast of its own, which it teaches from its own books, and asks it about the streams
- * as the books have them.  tests/unit/test-forecast.c checks the arithmetic, which is not done twice
- * here.  What was found for a request cannot be seen before its first row.  So there are a hopeful
- * and a careful reading, and the answer is known if they agree.
+ * It keeps a forecast of its own.  It teaches it from its own books, and asks it about the streams
+ * as the books have them.  tests/unit/test-forecast.c checks the arithmetic, which is not done
+ * twice here.  The blocks that were found for a request cannot be seen before its first row.  So
+ * there are a hopeful and a careful reading, and the answer is known if they agree.
  */
 #include "tests/sim/audit-walk.h"
 

@@ -260,7 +260,7 @@ struct walk_charge walk_then(const struct walk *walk, const struct sim_request *
         return charge;
 }
 
-/* What of the promises of unseen requests is found in blocks that others hold cannot be known. */
+/* Requests whose tables cannot be seen may have found blocks that others hold as well. */
 struct walk_range walk_available(const struct walk *walk)
 {
         struct sim *sim = walk->sim;

@@ -246,8 +246,8 @@ static void a_request_lacks_a_block_while_the_preempted_one_is_in_flight(void **
 }
 
 /*
- * b was preempted for a, and comes back with all blocks that it may need.  Then c lacks a block, and
- * b would be next by its usage.
+ * b was preempted for a, and comes back with all blocks that it may need.  Then c lacks a block.
+ * By its usage b would be the next to be preempted.
  */
 static void a_request_preempted_as_often_as_allowed_comes_back_reserved(void **state)
 {
