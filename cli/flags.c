@@ -70,6 +70,7 @@ static const struct flag flags[] = {
         { "--messages",  "FILE", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with or without tools, instead of a question" },
 
         { "--max-tokens", "N",   SAMPLING, FLAG_COUNT, offsetof(struct cli, generate.max_tokens),  0, "maximum number of tokens", "Tokens" },
+        { "--clamp",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
         { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
         { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
@@ -455,6 +456,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
         cli->generate.ignore_eos = cli->ignore_eos;
+        cli->generate.clamp = cli->clamp;
         cli->generate.keep_ms = cli->keep_s * 1000;
         return r;
 }

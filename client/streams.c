@@ -23,6 +23,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_uint(writer, "n", o->n);
         if (o->ignore_eos)
                 codec_put_bool(writer, "ignore_eos", true);
+        if (o->clamp)
+                codec_put_bool(writer, "clamp", true);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))

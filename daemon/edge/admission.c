@@ -256,6 +256,7 @@ static void fill(const struct admission *admission, struct stream *stream,
                 request->deadline_ns = admission_deadline(asked);
         request->max_tokens = asked->max_tokens;
         stream->keep_ms = asked->keep_ms;
+        stream->clamp = asked->clamp;
         stream->reads_only = asked->op == WIRE_PIN || asked->op == WIRE_PUBLISH;
         if (stream->reads_only)
                 request->end_bytes_max = admission->conf.end_bytes_max(0);
@@ -306,13 +307,14 @@ static int measure(const struct admission *admission, const struct stream *strea
                                    "the prompt has %zu token%s; prompt and answer together may "
                                    "have %u",
                                    count, plural(count), context);
-        if (most > context - count)
+        if (most > context - count && !stream->clamp)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, "max_tokens",
                                    "the prompt has %zu token%s and max_tokens is %" PRIu64
-                                   "; together they may be %u",
+                                   "; together they may be %u (clamp lowers max_tokens)",
                                    count, plural(count), most, context);
-        if (!most && !stream->reads_only) {
-                most = admission->conf.max_tokens;
+        if (!stream->reads_only && (!most || stream->clamp)) {
+                if (!most)
+                        most = admission->conf.max_tokens ? admission->conf.max_tokens : context;
                 if (most > context - count)
                         most = context - count;
                 if (count < room && most > room - count)

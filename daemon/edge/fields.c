@@ -65,6 +65,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
         { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(max_tokens) },
+        { { "clamp",       WIRE_F_CLAMP,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(clamp) },
         { { "temperature", WIRE_F_TEMPERATURE, "float",   0, SMV_TEMPERATURE_MAX, 0, 0,              SAMPLED, 0 },               read_float,       AT(temperature) },
         { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    SAMPLED, 0 },               read_uint32,      AT(top_k) },
         { { "top_p",       WIRE_F_TOP_P,       "float",   0, 1, 1, 0,                                SAMPLED, 0 },               read_float,       AT(top_p) },

@@ -53,6 +53,7 @@ enum wire_field {
         WIRE_F_PROMPT,
         WIRE_F_TOKENS,
         WIRE_F_MAX_TOKENS,
+        WIRE_F_CLAMP,
         WIRE_F_TEMPERATURE,
         WIRE_F_TOP_K,
         WIRE_F_TOP_P,
@@ -140,6 +141,7 @@ struct wire_request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         uint32_t stop_token_count;
         bool ignore_eos;
+        bool clamp; /* generate: a max_tokens that does not fit is lowered */
         enum wire_priority priority;
         uint32_t deadline_ms;  /* 0: none */
         uint32_t stream;       /* cancel, fork, detach: the stream */

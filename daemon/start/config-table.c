@@ -63,7 +63,7 @@ const struct setting config_settings[] = {
         { "connections",         KIND_COUNT,  AT(connections),         "256",   1, 65536, { NULL }, AT_START, "connections of all users, an eighth of them for root and the user of the daemon", "Limits of all users together" },
         { "requests",            KIND_COUNT,  AT(requests),            "1024",  1, 65536, { NULL }, AT_START, "requests of all users, running and waiting, an eighth of them for root and the user of the daemon" },
         { "resumable",           KIND_COUNT,  AT(resumable),           "256",   0, 4096, { NULL }, AT_START, "resumable streams of all users, an eighth of them for root and the user of the daemon" },
-        { "max_tokens",          KIND_COUNT,  AT(max_tokens),          "512",   1, UINT32_MAX, { NULL }, LIVE, "limit of tokens for a request that names none" },
+        { "max_tokens",          KIND_COUNT,  AT(max_tokens),          "512",   0, UINT32_MAX, { NULL }, LIVE, "limit of tokens for a request that names none; 0: the rest of the context" },
         { "stall_timeout_ms",    KIND_COUNT,  AT(stall_timeout_ms),    "60000", 1, 86400000, { NULL }, AT_START, "a stream whose client does not read ends after this time" },
         { "stall_preempt_ms",    KIND_COUNT,  AT(stall_preempt_ms),    "2000",  0, 86400000, { NULL }, AT_START, "a stream whose client does not read gives up its slot after this time, if others wait" },
         { "drain_timeout_ms",    KIND_COUNT,  AT(drain_timeout_ms),    "30000", 0, 86400000, { NULL }, LIVE, "how long running requests may continue after SIGTERM" },

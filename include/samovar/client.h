@@ -226,6 +226,11 @@ struct smv_generate {
          * handle was opened with it, too: otherwise its history would close with the connection.
          */
         uint32_t keep_ms;
+        /*
+         * Nonzero: if prompt and max_tokens together do not fit the context or the pool, max_tokens
+         * is lowered.  smv_accepted() tells by how much.  0: the request is refused.
+         */
+        int clamp;
 };
 
 /* The daemon's report about a stream that it has accepted. */

@@ -334,6 +334,34 @@ static void cuts_the_default_max_tokens_to_context_and_pool(void **state)
         forget(world, request);
 }
 
+static void lowers_max_tokens_to_context_and_pool_if_it_may(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(POOL - 5);
+        struct request *request;
+
+        asked.clamp = true;
+        asked.max_tokens = UINT32_MAX;
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->max_tokens, 5);
+        forget(world, request);
+        asked.max_tokens = 3; /* it fits */
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->max_tokens, 3);
+        forget(world, request);
+        world->served.context = 50;
+        asked = with_ids(40);
+        asked.clamp = true;
+        asked.max_tokens = 11;
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->max_tokens, 10);
+        forget(world, request);
+        asked = with_ids(50); /* a prompt is never cut */
+        asked.clamp = true;
+        asked.max_tokens = 1;
+        expect_refused(world, &asked, SMV_TOO_LONG, "tokens", "50 tokens");
+}
+
 /* Of the pool's five. */
 static void let_one_have(struct world *world, uint32_t blocks)
 {
@@ -666,6 +694,7 @@ int main(void)
                 TEST(an_empty_prompt_needs_a_bos_token),
                 TEST(refuses_a_request_longer_than_the_context),
                 TEST(refuses_a_request_larger_than_the_pool),
+                TEST(lowers_max_tokens_to_context_and_pool_if_it_may),
                 TEST(cuts_the_default_max_tokens_to_context_and_pool),
                 TEST(refuses_a_request_over_the_block_limit_of_a_user_with_both_numbers),
                 TEST(applies_the_block_limit_of_a_user_to_pins),

@@ -663,8 +663,10 @@ static void finds_the_default_socket_through_the_environment(void **state)
 
         o.message = why;
         o.message_bytes = sizeof(why);
-        assert_int_equal(smv_connect(&o, &client), -ENOENT);
-        assert_non_null(strstr(why, address.sun_path));
+        if (access(SMV_SYSTEM_SOCKET, F_OK)) { /* else the machine's own daemon would answer */
+                assert_int_equal(smv_connect(&o, &client), -ENOENT);
+                assert_non_null(strstr(why, address.sun_path));
+        }
 
         listener = socket(AF_UNIX, SOCK_STREAM, 0);
         assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
