@@ -116,6 +116,7 @@ struct request {
         uint64_t skipped_in_pass; /* the last pass over the queue that skipped it */
         uint32_t preemptions;     /* how often it was preempted */
         uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
+        uint32_t computed;        /* positions that had rows before it was preempted */
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */

@@ -209,7 +209,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->arrival = sched->arrivals++;
         request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
-        request->preemptions = request->blocks_lost = request->promised = 0;
+        request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
         request->held_back = request->lacks_block = false;
         request->stalled = request->pinned = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
@@ -397,6 +397,8 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .passed_over = sched->passed_over,
                 .preemptions = sched->preemptions,
                 .blocks_lost = sched->blocks_lost,
+                .recomputed = sched->recomputed,
+                .trust = (uint32_t)(UINT64_C(100) * sched->forecast.trust / FORECAST_ONE),
                 .prompt_row_ns = sched->prefill_budget.row_ns,
                 .prompt_far_ns = sched->prefill_budget.far_ns,
                 .plans_in_flight = sched_in_flight(sched),

@@ -129,6 +129,7 @@ struct sched {
         uint32_t passed_over; /* requests passed over for their user's share, last time */
         uint64_t preemptions, copies;
         uint64_t blocks_lost; /* preemptions because blocks ran out */
+        uint64_t recomputed;  /* positions of preempted requests that are computed again */
 
         /* Memory in which sched_check() counts again. */
         struct check_counts {

@@ -207,6 +207,8 @@ static bool admit(struct sched *sched, struct request *request)
         slot->planned = slot->cached < last ? slot->cached : last;
         if (!request->preemptions)
                 request->sequence.cached_count = slot->planned;
+        else if (request->computed > slot->planned)
+                sched->recomputed += request->computed - slot->planned;
         sched->last_admitted = slot;
         free_numbers_take(&sched->free_slots);
         request->granted = sched_class(sched, request);
@@ -239,6 +241,7 @@ static void requeue(struct sched *sched, struct request *request)
         uint32_t at;
 
         sched->last_admitted = NULL; /* its blocks may have been inserted just now */
+        request->computed = sched_slot(sched, request)->planned;
         sched_free_slot(sched, request);
         request_list_remove(&sched->running, request);
         fair_share_requeue(&sched->fair_share, request->uid);

@@ -144,6 +144,8 @@ static void update_stats(struct engine *engine)
         counter_set(&stats->passed_over, counts.passed_over);
         counter_set(&stats->preemptions, counts.preemptions);
         counter_set(&stats->blocks_lost, counts.blocks_lost);
+        counter_set(&stats->recomputed, counts.recomputed);
+        counter_set(&stats->trust, counts.trust);
         counter_set(&stats->prompt_row_ns, counts.prompt_row_ns);
         counter_set(&stats->prompt_far_ns, counts.prompt_far_ns);
         counter_set(&stats->ending, counts.ending);

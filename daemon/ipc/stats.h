@@ -38,7 +38,7 @@ struct stats {
         counter blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
         counter blocks_evicted, blocks_copied; /* since the start */
         counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions,
-                blocks_lost;
+                blocks_lost, recomputed, trust;
         counter channels_open;
         /* running average of the time that a request has its slot */
         counter slot_ns;
