@@ -42,16 +42,25 @@ static uint32_t found(const struct walk *walk, const struct sim_request *request
         return most ? walk_most_found(walk, request) : 0;
 }
 
+/* A tail that it would copy counts as a block while victims are chosen. */
+static int64_t taken_with(const struct walk *walk, const struct sim_request *request, bool careful)
+{
+        struct walk_range left = walk_available(walk);
+        bool shares = walk_may_share(walk, request);
+        int64_t shared = shares ? request->core.sequence.token_count / BLOCK_POSITIONS : 0;
+        int64_t taken = (int64_t)walk->sim->conf.blocks + walk_promise(walk, request);
+
+        return careful ? taken - left.least + shares : taken - left.most - shared;
+}
+
 static bool is_too_much(const struct walk *walk, const struct sim_request *request, bool careful)
 {
         struct sim *sim = walk->sim;
-        struct walk_range left = walk_available(walk);
         uint32_t promise = walk_promise(walk, request);
         uint32_t shared = walk_may_share(walk, request)
                                   ? request->core.sequence.token_count / BLOCK_POSITIONS
                                   : 0;
-        int64_t taken = sim->conf.blocks - (careful ? left.least : left.most) + promise -
-                        (careful ? 0 : shared);
+        int64_t taken = taken_with(walk, request, careful);
 
         forecast_clear(&sim->forecast);
         each_request(sim, r)
