@@ -176,17 +176,20 @@ static struct sim_request *better_victim(const struct walk *walk, const struct s
 
 /*
  * One of those that were preempted because blocks ran out: of the same user, if `of_user` is not
- * NULL.  Returns NULL if none was, or none in its turn.
+ * NULL.  If several may have been first, one with rows in flight was last: after it no other one is
+ * chosen.  Returns NULL if none was, or none in its turn.
  */
 static struct sim_request *find_victim(const struct walk *walk, const struct sim_request *of_user)
 {
+        struct sim_request *victim = NULL;
+
         each_request(walk->sim, r)
         {
                 if (is_told_lost(r) && may_be_victim(walk, r, of_user) &&
-                    !better_victim(walk, r, of_user))
-                        return r;
+                    !better_victim(walk, r, of_user) && (!victim || walk_is_in_flight(victim)))
+                        victim = r;
         }
-        return NULL;
+        return victim;
 }
 
 static void lose(struct walk *walk, struct sim_request *victim)
