@@ -177,7 +177,8 @@ static struct sim_request *better_victim(const struct walk *walk, const struct s
 /*
  * One of those that were preempted because blocks ran out: of the same user, if `of_user` is not
  * NULL.  If several may have been first, one with rows in flight was last: after it no other one is
- * chosen.  Returns NULL if none was, or none in its turn.
+ * chosen.  One that was promised a block in this plan was preempted after that.  Returns NULL if
+ * none was, or none in its turn.
  */
 static struct sim_request *find_victim(const struct walk *walk, const struct sim_request *of_user)
 {
@@ -185,7 +186,7 @@ static struct sim_request *find_victim(const struct walk *walk, const struct sim
 
         each_request(walk->sim, r)
         {
-                if (is_told_lost(r) && may_be_victim(walk, r, of_user) &&
+                if (is_told_lost(r) && !is_told_more(walk, r) && may_be_victim(walk, r, of_user) &&
                     !better_victim(walk, r, of_user) && (!victim || walk_is_in_flight(victim)))
                         victim = r;
         }
