@@ -52,17 +52,39 @@ static const char *pid_of(uint64_t pid, char to[16])
         return pid ? to : "-";
 }
 
+/* "": it does not wait; handles never do. */
+static const char *wait_of(const struct json_document *work, uint32_t row, char to[64])
+{
+        static const char *const why[][2] = {
+                { "turn", " behind others" },
+                { "slot", " waits for a slot" },
+                { "forecast", " waits until the pool will hold it" },
+                { "share", " others come first: its user has its share" },
+                { "prefix", " waits for a common beginning" },
+                { "reader", " its client does not read" },
+        };
+        const char *word = word_of(work, row, "waits_for");
+
+        snprintf(to, 64, "%s", "");
+        if (!strcmp(word, "blocks"))
+                snprintf(to, 64, " needs %" PRIu64 " blocks", number_of(work, row, "needs"));
+        for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++)
+                if (!strcmp(word, why[i][0]))
+                        snprintf(to, 64, "%s", why[i][1]);
+        return to;
+}
+
 static int print_row(struct screen *screen, const struct json_document *work, uint32_t row,
                      const char *kind, const char *state)
 {
-        char line[256], user[USER_NAME_BYTES], age[16], pid[16];
+        char line[256], user[USER_NAME_BYTES], age[16], pid[16], wait[64];
 
-        snprintf(line, sizeof(line), "%-20" PRIu64 " %-9s %-8s %-12s %8s %9" PRIu64 " %7s %s\n",
+        snprintf(line, sizeof(line), "%-20" PRIu64 " %-9s %-8s %-12s %8s %9" PRIu64 " %7s %s%s\n",
                  number_of(work, row, "number"), kind, state,
                  user_name(number_of(work, row, "uid"), user),
                  pid_of(number_of(work, row, "pid"), pid), number_of(work, row, "tokens"),
                  age_of(number_of(work, row, "age_ms"), age),
-                 number_of(work, row, "keep_ms") ? "kept" : "");
+                 number_of(work, row, "keep_ms") ? "kept" : "", wait_of(work, row, wait));
         return screen_text(screen, line, strlen(line));
 }
 

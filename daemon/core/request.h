@@ -43,6 +43,19 @@ enum request_priority {
         REQUEST_PRIORITY_N,
 };
 
+/* The reason why a request has no slot. */
+enum request_wait {
+        REQUEST_WAITS_FOR_NOTHING, /* it has a slot, or is over */
+        REQUEST_WAITS_FOR_TURN,    /* others come before it, and wait themselves */
+        REQUEST_WAITS_FOR_SLOT,
+        REQUEST_WAITS_FOR_BLOCKS,   /* the pool has too few that nobody was promised */
+        REQUEST_WAITS_FOR_FORECAST, /* the pool will have too few before it is over */
+        REQUEST_WAITS_FOR_SHARE,    /* its user has its share, and others wait */
+        REQUEST_WAITS_FOR_PREFIX,   /* its beginning is being computed for another request */
+        REQUEST_WAITS_FOR_READER,   /* its client does not read */
+        REQUEST_WAIT_N,
+};
+
 struct sampling {
         float temperature, top_p, min_p;
         uint32_t top_k;
@@ -126,8 +139,9 @@ struct request {
 
         /*
          * How far it is, for people: written by the engine, read by the loop at any time.  Nothing
-         * else depends on these.
+         * else depends on these.  `needs`: the blocks that it waits for, if it waits for blocks.
          */
+        _Atomic uint32_t waits_for, needs; /* enum request_wait */
         _Atomic uint32_t tokens_made;
         _Atomic bool has_begun; /* a step had a row of it */
 
@@ -139,6 +153,23 @@ struct request {
 static inline uint32_t request_tokens_made(const struct request *request)
 {
         return atomic_load_explicit(&request->tokens_made, memory_order_relaxed);
+}
+
+static inline enum request_wait request_waits_for(const struct request *request)
+{
+        return (enum request_wait)atomic_load_explicit(&request->waits_for, memory_order_relaxed);
+}
+
+static inline uint32_t request_needs(const struct request *request)
+{
+        return atomic_load_explicit(&request->needs, memory_order_relaxed);
+}
+
+static inline void request_tell_wait(struct request *request, enum request_wait wait,
+                                     uint32_t needs)
+{
+        atomic_store_explicit(&request->waits_for, wait, memory_order_relaxed);
+        atomic_store_explicit(&request->needs, needs, memory_order_relaxed);
 }
 
 static inline bool request_has_begun(const struct request *request)

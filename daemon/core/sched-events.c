@@ -186,6 +186,7 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
 
+        request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING, 0);
         request_move(request, REQUEST_ENDING);
         sched->endings[sched->ending_count++] = (struct plan_end){
                 .request = request,
@@ -217,6 +218,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         if (request->deadline_ns &&
             (!sched->deadline_ns || request->deadline_ns < sched->deadline_ns))
                 sched->deadline_ns = request->deadline_ns;
+        request_tell_wait(request, REQUEST_WAITS_FOR_TURN, 0);
         request_list_add(&sched->waiting, request);
         fair_share_add_request(&sched->fair_share, request->uid);
 }

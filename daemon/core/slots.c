@@ -215,6 +215,7 @@ static bool admit(struct sched *sched, struct request *request)
         request->since_ns = request->slot_ns = sched->now_ns;
         fair_share_take_slot(&sched->fair_share, request->uid, request->priority, sched->now_ns);
         request->sequence.slot = number;
+        request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING, 0);
         request_move(request, REQUEST_PREFILL);
         request_list_remove(&sched->waiting, request);
         request_list_add(&sched->running, request);
@@ -380,6 +381,22 @@ static uint32_t choose_victims(struct sched *sched, const struct slot *slot, boo
         return count;
 }
 
+/* Says why this request does not get its slot now. */
+static void tell_wait(const struct sched *sched, const struct slot *probe, bool over,
+                      uint32_t blocks)
+{
+        enum request_wait wait = REQUEST_WAITS_FOR_FORECAST;
+
+        if (over)
+                wait = REQUEST_WAITS_FOR_SHARE;
+        else if (!sched->free_slots.count)
+                wait = REQUEST_WAITS_FOR_SLOT;
+        else if (blocks)
+                wait = REQUEST_WAITS_FOR_BLOCKS;
+        request_tell_wait(probe->request, wait,
+                          wait == REQUEST_WAITS_FOR_BLOCKS ? probe->reserved : 0);
+}
+
 /*
  * Preempts as few requests as are needed for `to`.  Or it passes the user of `to` over, if that
  * user would exceed its share with the blocks that the request finds.  Those blocks are referenced
@@ -394,6 +411,7 @@ static bool preempt_for(struct sched *sched, struct request *to)
         uint64_t parts = sched_usage_with(sched, probe);
         bool within = fair_share_is_within_half(&sched->fair_share, to->uid, parts);
 
+        tell_wait(sched, probe, over, blocks);
         if (over)
                 fair_share_pass_over(&sched->fair_share, to->uid, parts);
         else if (!sched->conf.batch_size && sched->conf.preemptions_max)
@@ -495,10 +513,12 @@ static bool try_admit(struct sched *sched, struct request *request)
 
         if (!sched->conf.batch_size && is_being_prefilled(sched, request)) {
                 request->skipped_in_pass = sched->fair_share.pass;
+                request_tell_wait(request, REQUEST_WAITS_FOR_PREFIX, 0);
                 return true;
         }
         if (!fair_share_may_take_slot(&sched->fair_share, request->uid, parts)) {
                 fair_share_pass_over(&sched->fair_share, request->uid, parts);
+                request_tell_wait(request, REQUEST_WAITS_FOR_SHARE, 0);
                 return true;
         }
         if (!admit(sched, request))
@@ -518,6 +538,19 @@ static uint32_t count_passed_over(const struct sched *sched)
         return count;
 }
 
+/* The reasons that the last plan gave are over. */
+static void forget_waits(struct sched *sched)
+{
+        for (uint32_t i = 0; i < sched->waiting.count; i++) {
+                struct request *request = sched->waiting.at[i];
+
+                request->held_back = false;
+                request_tell_wait(
+                        request,
+                        request->stalled ? REQUEST_WAITS_FOR_READER : REQUEST_WAITS_FOR_TURN, 0);
+        }
+}
+
 void sched_fill_slots(struct sched *sched, struct plan *plan)
 {
         struct request *request;
@@ -525,8 +558,7 @@ void sched_fill_slots(struct sched *sched, struct plan *plan)
         fair_share_begin_pass(&sched->fair_share);
         sched->last_admitted = NULL;
         sched->passed_over = 0;
-        for (uint32_t i = 0; i < sched->waiting.count; i++)
-                sched->waiting.at[i]->held_back = false;
+        forget_waits(sched);
         if (sched->conf.batch_size && !batch_may_begin(sched, plan))
                 return;
         while (!is_batch_full(sched) && (request = next_waiting(sched)))

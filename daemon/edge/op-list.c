@@ -138,16 +138,31 @@ static const char *state_word(struct stream *stream)
                 return "ending";
         if (!stream->begun_ns)
                 return "encoding";
-        if (request_tokens_made(request))
-                return "running";
-        return request_has_begun(request) ? "prefill" : "waiting";
+        if (request_waits_for(request) != REQUEST_WAITS_FOR_NOTHING)
+                return request_has_begun(request) ? "paused" : "waiting";
+        return request_tokens_made(request) ? "running" : "prefill";
+}
+
+/* Why it has no slot, for a stream that is still to run. */
+static void put_wait(struct walk *walk, const struct stream *stream)
+{
+        static const char *const words[REQUEST_WAIT_N] = {
+                [REQUEST_WAITS_FOR_NOTHING] = "",          [REQUEST_WAITS_FOR_TURN] = "turn",
+                [REQUEST_WAITS_FOR_SLOT] = "slot",         [REQUEST_WAITS_FOR_BLOCKS] = "blocks",
+                [REQUEST_WAITS_FOR_FORECAST] = "forecast", [REQUEST_WAITS_FOR_SHARE] = "share",
+                [REQUEST_WAITS_FOR_PREFIX] = "prefix",     [REQUEST_WAITS_FOR_READER] = "reader",
+        };
+
+        put_word(walk->writer, "waits_for",
+                 stream ? words[request_waits_for(&stream->request)] : "");
+        put_number(walk->writer, "needs", stream ? request_needs(&stream->request) : 0);
 }
 
 static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
 {
         struct wire_writer *writer = walk->writer;
 
-        wire_put_map(writer, 10);
+        wire_put_map(writer, 12);
         put_number(writer, "number", stream->number);
         put_word(writer, "kind", stream->reads_only ? "pin" : "stream");
         put_word(writer, "state", state_word(stream));
@@ -158,6 +173,7 @@ static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
         put_number(writer, "tokens", request_tokens_made(&stream->request));
         put_number(writer, "handle", stream->handle);
         put_number(writer, "keep_ms", 0);
+        put_wait(walk, stream);
 }
 
 static void put_resumable(struct walk *walk, struct resumable *resumable)
@@ -165,7 +181,7 @@ static void put_resumable(struct walk *walk, struct resumable *resumable)
         struct wire_writer *writer = walk->writer;
         struct stream *stream = resumable->stream;
 
-        wire_put_map(writer, 10);
+        wire_put_map(writer, 12);
         put_number(writer, "number", resumable->number);
         put_word(writer, "kind", "resumable");
         put_word(writer, "state", stream ? state_word(stream) : "ended");
@@ -177,6 +193,7 @@ static void put_resumable(struct walk *walk, struct resumable *resumable)
                    stream ? request_tokens_made(&stream->request) : resumable->tokens_made);
         put_number(writer, "handle", stream ? stream->handle : 0);
         put_number(writer, "keep_ms", resumable->keep_ms);
+        put_wait(walk, stream);
 }
 
 static void put_handle(struct walk *walk, struct handle *handle, uint32_t pid)

@@ -53,6 +53,31 @@ static void requests_that_ask_for_much_and_need_little_run_at_once(void **state)
         fixture_stop(fixture);
 }
 
+/* How many streams wait for this, by `list`. */
+static uint32_t waiting_for(const struct daemon_fixture *fixture, const char *what, uint64_t needs)
+{
+        struct raw_client *client = raw_client_greet_over(fixture, RAW_CLIENT_SOCKET);
+        struct reply *reply = raw_client_call(client, "op=s", "list");
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < STREAMS; i++) {
+                const msgpack_object *word;
+                char path[64];
+
+                snprintf(path, sizeof(path), "work.streams.%u.waits_for", i);
+                word = reply_at(reply, path);
+                assert_non_null(word);
+                if (word->via.str.size != strlen(what) ||
+                    memcmp(word->via.str.ptr, what, word->via.str.size))
+                        continue;
+                snprintf(path, sizeof(path), "work.streams.%u.needs", i);
+                assert_int_equal(reply_uint(reply, path), needs);
+                count++;
+        }
+        raw_client_close(client);
+        return count;
+}
+
 static void requests_that_reserve_run_as_far_as_their_worst_cases_fit(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -63,6 +88,9 @@ static void requests_that_reserve_run_as_far_as_their_worst_cases_fit(void **sta
         fixture_await_status(fixture, "requests.stalled", 2);
         fixture_await_status(fixture, "requests.waiting", STREAMS - 2);
         assert_int_equal(fixture_status(fixture, "requests.running"), 2);
+        assert_int_equal(waiting_for(fixture, "", 0), 2);
+        assert_int_equal(waiting_for(fixture, "blocks", (12 + ASK_MOST - 1 + 15) / 16), 1);
+        assert_int_equal(waiting_for(fixture, "turn", 0), STREAMS - 3);
         raw_client_close(client);
         fixture_stop(fixture);
 }
