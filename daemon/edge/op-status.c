@@ -82,6 +82,8 @@ static const struct key work_keys[] = {
         { "rows",           STATS(rows),           "rows of all steps; a row is one token of one sequence" },
         { "tokens_in",      STATS(tokens_in),      "tokens of prompts that were computed" },
         { "tokens_out",     STATS(tokens_out),     "tokens that were generated" },
+        { "tokens_recomputed", STATS(recomputed),  "tokens of preempted requests that were computed again; others were found in the cache" },
+        { "trust",          STATS(trust),          "the share of earlier answers, in percent, that are at most as long as the forecast takes an answer to be; `preempt_target` sets it" },
         { "streams_ended",  STATS(streams_ended),           "streams that ended, for any reason" },
         { "numeric_faults", STATS(numeric_faults), "streams that ended because the model's output was not finite" },
         { "wakes",          STATS(wakes),          "times that the waker thread handled news of a connection" },
@@ -156,8 +158,6 @@ static const struct key requests_keys[] = {
         { "throttled",   STATS(passed_over),           "requests that wait because their user has its share" },
         { "preemptions", STATS(preemptions),                 "requests that gave up their slot for others, since the start" },
         { "blocks_lost", STATS(blocks_lost),                 "of these, requests that did so because the pool was full" },
-        { "recomputed",  STATS(recomputed),                  "tokens of preempted requests that were computed again, since the start; others were found in the cache" },
-        { "trust",       STATS(trust),                       "the share of earlier answers, in percent, that are at most as long as the forecast takes an answer to be; `preempt_target` sets it" },
         { "received",    STATS(requests_received),         "times that clients asked for a generate or a fork of a stream, since the start" },
         { "refused",     STATS(requests_refused),      "requests for a stream that were refused, since the start" },
 };

@@ -264,13 +264,13 @@ static void status_has_every_documented_count(void **state)
 {
         static const char names[] =
                 "version protocol pid uid uptime_s stopping stops_in_s steps rows tokens_in "
-                "tokens_out streams_ended "
+                "tokens_out tokens_recomputed trust streams_ended "
                 "numeric_faults wakes text_jobs log_lines_lost descriptors mappings threads "
                 "model.name "
                 "model.vocab model.context blocks.total blocks.free blocks.cached blocks.in_use "
                 "blocks.reserved blocks.evicted blocks.copied requests.open requests.waiting "
                 "requests.running "
-                "requests.stalled requests.blocks_lost requests.recomputed requests.trust "
+                "requests.stalled requests.blocks_lost "
                 "requests.ending requests.received requests.refused "
                 "connections.open connections.received connections.refused connections.max "
                 "channels.active users.0.uid users.0.connections users.0.requests "
