@@ -521,9 +521,10 @@ static void prints_the_refusal_of_the_daemon_and_exits_with_1(void **state)
         START_DAEMON(fixture, "--threads", "1");
         ran = RUN(fixture, NULL, SAMOVAR, "complete", "x", "--max-tokens", "100000");
         assert_int_equal(ran.status, 1);
-        assert_string_equal(ran.err,
-                            "samovar: --max-tokens: the prompt has 2 tokens and max_tokens is "
-                            "100000; together they may be 2048 (too_long)\n");
+        assert_string_equal(
+                ran.err,
+                "samovar: --max-tokens: the prompt has 2 tokens and max_tokens is "
+                "100000; together they may be 2048 (clamp lowers max_tokens) (too_long)\n");
         assert_string_equal(ran.out, "");
         run_result_free(&ran);
         ran = RUN(fixture, NULL, SAMOVAR, "complete", "x", "--model", "nope");
