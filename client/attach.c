@@ -6,7 +6,7 @@
 
 uint64_t smv_resume_id(const struct smv_client *client, uint32_t stream)
 {
-        for (size_t i = 0; i < client->stream_count; i++)
+        for (size_t i = 0; client && i < client->stream_count; i++)
                 if (client->streams[i].id == stream)
                         return client->streams[i].resume_id;
         return 0;

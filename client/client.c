@@ -503,6 +503,7 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
         struct smv_client *client;
         int timeout_ms, r;
 
+        *ret_client = NULL;
         r = options ? client_copy_in(&attempt.options, sizeof(attempt.options), options) : 0;
         if (!r)
                 r = make_client(&attempt.options, &client);
@@ -526,12 +527,12 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
 
 enum smv_transport smv_transport_used(const struct smv_client *client)
 {
-        return client->ring.segment ? SMV_TRANSPORT_RING : SMV_TRANSPORT_SOCKET;
+        return client && client->ring.segment ? SMV_TRANSPORT_RING : SMV_TRANSPORT_SOCKET;
 }
 
 const char *smv_socket_used(const struct smv_client *client)
 {
-        return *client->socket ? client->socket : NULL;
+        return client && *client->socket ? client->socket : NULL;
 }
 
 struct smv_client *smv_close(struct smv_client *client)

@@ -350,6 +350,8 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
         /* Check this before taking an event, so that no event is lost. */
         if (ret_event->size < sizeof(ret_event->size))
                 return client_refuse_struct(client, -EINVAL, "smv_event");
+        if (!client)
+                return -EINVAL;
         client_clear_failure(client);
 
         r = wait_event(client, &event, deadline_after(timeout_ms), timeout_ms != 0);
@@ -364,13 +366,16 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
 
 int smv_fd(const struct smv_client *client)
 {
-        return client->connection.fd;
+        return client ? client->connection.fd : -EINVAL;
 }
 
 void smv_wake_after(struct smv_client *client, size_t bytes)
 {
-        struct shared_ring *ring = &client->ring;
+        struct shared_ring *ring;
 
+        if (!client)
+                return;
+        ring = &client->ring;
         /* More bytes than the ring's size can never wait in it. */
         ring->wake_bytes = bytes < ring->reader.data_bytes ? bytes : ring->reader.data_bytes;
 }

@@ -27,7 +27,7 @@ static int ask_length(struct smv_client *client, struct codec_writer *writer, ui
         return 0;
 }
 
-/* Begins a request about this handle: 0, or -ENOTCONN. */
+/* Begins a request about this handle: 0, or what client_begin() returns. */
 static int begin(struct smv_client *client, struct codec_writer *writer, const char *op,
                  uint64_t handle, uint32_t *ret_id)
 {

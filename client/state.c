@@ -44,8 +44,11 @@ void client_copy_out(void *theirs, void *ours, size_t our_bytes)
 static int fail(struct smv_client *client, int error, const char *member, const char *format,
                 va_list args)
 {
-        struct client_failure *failure = &client->failure;
+        struct client_failure *failure;
 
+        if (!client)
+                return error;
+        failure = &client->failure;
         vsnprintf(failure->message, sizeof(failure->message), format, args);
         snprintf(failure->name, sizeof(failure->name), "%s", client_errno_name(error));
         snprintf(failure->field, sizeof(failure->field), "%s", member);
@@ -151,6 +154,8 @@ void client_clear_failure(struct smv_client *client)
 
 int client_begin(struct smv_client *client)
 {
+        if (!client)
+                return -EINVAL;
         if (client->connection.lost)
                 return client_lost(client);
 
@@ -251,12 +256,18 @@ int client_release_ring(struct smv_client *client, bool all)
 
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
 {
+        static const struct client_failure no_client = {
+                .name = "EINVAL",
+                .field = "client",
+                .message = "there is no client: smv_connect() has failed, or was not called",
+        };
+        const struct client_failure *failure = client ? &client->failure : &no_client;
         struct smv_problem problem = {
-                .code = client->failure.code,
-                .name = client->failure.name,
-                .field = client->failure.field,
-                .message = client->failure.message,
-                .retry_ms = client->failure.retry_ms,
+                .code = failure->code,
+                .name = failure->name,
+                .field = failure->field,
+                .message = failure->message,
+                .retry_ms = failure->retry_ms,
         };
 
         client_copy_out(ret_problem, &problem, sizeof(problem));

@@ -95,12 +95,12 @@ struct smv_client {
 void client_clear_failure(struct smv_client *client);
 
 /*
- * Every call begins with it: forgets the failure and the reply of an earlier call.  0 or
- * -ENOTCONN.
+ * Every call begins with it: forgets the failure and the reply of an earlier call.  0, -ENOTCONN,
+ * or -EINVAL: the client is NULL.
  */
 int client_begin(struct smv_client *client);
 
-/* Records a failure that is not a refusal by the daemon.  Returns `error`. */
+/* Records a failure that is no refusal by the daemon.  Returns `error`.  The client may be NULL. */
 int client_fail(struct smv_client *client, int error, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 /* The same for an argument, or a member of a struct, that the library refuses. */

@@ -147,14 +147,16 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
 
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted)
 {
-        struct smv_accepted accepted = client->accepted;
+        struct smv_accepted accepted = { 0 };
 
+        if (client)
+                accepted = client->accepted;
         client_copy_out(ret_accepted, &accepted, sizeof(accepted));
 }
 
 uint64_t smv_stream_number(const struct smv_client *client, uint32_t stream)
 {
-        for (size_t i = 0; i < client->stream_count; i++)
+        for (size_t i = 0; client && i < client->stream_count; i++)
                 if (client->streams[i].id == stream)
                         return client->streams[i].number;
         return 0;

@@ -5,7 +5,8 @@
  *      struct smv_event e = { SMV_SIZE(smv_event) };
  *      uint32_t stream;
  *
- *      smv_connect(NULL, &c);
+ *      if (smv_connect(NULL, &c) < 0)
+ *              return 1;
  *      smv_generate(c, &(struct smv_generate){ SMV_SIZE(smv_generate), .prompt = "Once" },
  *                   &stream);
  *      while (smv_next(c, &e, -1) > 0 && e.kind != SMV_EVENT_END)
@@ -26,7 +27,9 @@
  * their size, so that a program compiled against an older header keeps working;
  * fill the size with SMV_SIZE.  All memory that an event or an answer points at is
  * valid until the next call on the client.  A call that fails leaves what its ret_
- * arguments point at as it was.
+ * arguments point at as it was; only smv_connect() sets *ret_client to NULL.  Without
+ * a client, functions do nothing: they return -EINVAL, and those that return no error
+ * return 0 or NULL.  smv_error() then says that there is none.
  *
  * What you give is read during the call, and may be freed afterwards.  A pointer
  * may be NULL only where this file says so.  A client may move from one thread to
@@ -342,7 +345,7 @@ struct smv_problem {
  *      the daemon's queue of new connections is full
  *      the daemon was stopping, and now no daemon is there: another one may follow it
  *
- * It does not try again if the caller gave `fd`.
+ * It does not try again if the caller gave `fd`.  On failure *ret_client is NULL.
  */
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
 

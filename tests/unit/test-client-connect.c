@@ -243,6 +243,96 @@ static void a_daemon_that_hangs_up_without_a_reason_is_lost(void **state)
         assert_string_equal(problem.name, "lost");
 }
 
+/* ---- without a client ---- */
+
+static void a_connection_that_fails_leaves_no_client(void **state)
+{
+        struct smv_client *client = (struct smv_client *)(void *)&client;
+        const struct smv_connect no_size = { 0 },
+                                 nowhere = { SMV_SIZE(smv_connect), .socket = "/nowhere/sock" };
+
+        (void)state;
+        assert_int_equal(smv_connect(&nowhere, &client), -ENOENT);
+        assert_null(client);
+        client = (struct smv_client *)(void *)&client;
+        assert_int_equal(smv_connect(&no_size, &client), -EINVAL);
+        assert_null(client);
+}
+
+static void calls_about_streams_are_refused_without_a_client(void **state)
+{
+        const struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once" };
+        const struct smv_fork fork = { SMV_SIZE(smv_fork), .count = 1 };
+        const struct smv_beam beam = { SMV_SIZE(smv_beam), .start = &ask };
+        const struct smv_beam_result *results;
+        struct smv_accepted accepted = { SMV_SIZE(smv_accepted), .prompt_tokens = 1 };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        uint32_t stream = 7;
+        size_t count;
+
+        (void)state;
+        assert_int_equal(smv_generate(NULL, &ask, &stream), -EINVAL);
+        assert_int_equal(smv_fork(NULL, 1, &fork, &stream), -EINVAL);
+        assert_int_equal(smv_beam(NULL, &beam, &results, &count), -EINVAL);
+        assert_int_equal(smv_next(NULL, &event, -1), -EINVAL);
+        assert_int_equal(smv_next(NULL, &(struct smv_event){ 0 }, -1), -EINVAL);
+        assert_int_equal(smv_cancel(NULL, 1), -EINVAL);
+        assert_int_equal(smv_attach(NULL, 1, 0, &stream), -EINVAL);
+        assert_int_equal(smv_detach(NULL, 1), -EINVAL);
+        assert_int_equal(smv_drop(NULL, 1), -EINVAL);
+        assert_int_equal(stream, 7);
+        smv_accepted(NULL, &accepted);
+        assert_int_equal(accepted.prompt_tokens, 0);
+        assert_int_equal(smv_resume_id(NULL, 1), 0);
+        assert_int_equal(smv_stream_number(NULL, 1), 0);
+}
+
+static void calls_with_one_answer_are_refused_without_a_client(void **state)
+{
+        const struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once" };
+        const uint32_t *tokens;
+        const char *text;
+        uint64_t handle;
+        uint32_t stream;
+        size_t count;
+
+        (void)state;
+        assert_int_equal(smv_tokenize(NULL, NULL, "a", 0, &tokens, &count), -EINVAL);
+        assert_int_equal(smv_detokenize(NULL, NULL, NULL, 0, &text, &count), -EINVAL);
+        assert_int_equal(smv_template(NULL, &ask, &text, &count, NULL, NULL), -EINVAL);
+        assert_int_equal(smv_status(NULL, &text), -EINVAL);
+        assert_int_equal(smv_list(NULL, &text), -EINVAL);
+        assert_int_equal(smv_end(NULL, 1), -EINVAL);
+        assert_int_equal(smv_handle_open(NULL, &ask, &handle, NULL), -EINVAL);
+        assert_int_equal(smv_handle_append(NULL, 1, NULL, 0, NULL), -EINVAL);
+        assert_int_equal(smv_handle_append_text(NULL, 1, "a", 0, NULL), -EINVAL);
+        assert_int_equal(smv_handle_append_messages(NULL, 1, &ask, NULL), -EINVAL);
+        assert_int_equal(smv_handle_truncate(NULL, 1, 0), -EINVAL);
+        assert_int_equal(smv_handle_fork(NULL, 1, 1, &handle), -EINVAL);
+        assert_int_equal(smv_handle_pin(NULL, 1, 1, SMV_PRIORITY_NORMAL, &stream), -EINVAL);
+        assert_int_equal(smv_handle_pin(NULL, 1, 1, (enum smv_priority)9, &stream), -EINVAL);
+        assert_int_equal(smv_handle_publish(NULL, 1, 0, NULL, &stream), -EINVAL);
+        assert_int_equal(smv_handle_revoke(NULL, 1), -EINVAL);
+        assert_int_equal(smv_handle_close(NULL, 1), -EINVAL);
+}
+
+static void says_that_there_is_no_client(void **state)
+{
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+
+        (void)state;
+        smv_error(NULL, &problem);
+        assert_int_equal(problem.code, SMV_OK);
+        assert_string_equal(problem.name, "EINVAL");
+        assert_string_equal(problem.field, "client");
+        assert_non_null(strstr(problem.message, "smv_connect() has failed"));
+        assert_int_equal(smv_fd(NULL), -EINVAL);
+        assert_null(smv_socket_used(NULL));
+        assert_int_equal(smv_transport_used(NULL), SMV_TRANSPORT_SOCKET);
+        smv_wake_after(NULL, 1);
+        assert_null(smv_close(NULL));
+}
+
 /* ---- waiting ---- */
 
 static void let_in_at_the_third_wait(struct stand_in *daemon, unsigned number)
@@ -406,6 +496,10 @@ int main(void)
                 cmocka_unit_test(names_the_field_of_hello_that_is_refused),
                 cmocka_unit_test(names_the_member_that_the_library_refuses),
                 cmocka_unit_test(a_daemon_that_hangs_up_without_a_reason_is_lost),
+                cmocka_unit_test(a_connection_that_fails_leaves_no_client),
+                cmocka_unit_test(calls_about_streams_are_refused_without_a_client),
+                cmocka_unit_test(calls_with_one_answer_are_refused_without_a_client),
+                cmocka_unit_test(says_that_there_is_no_client),
                 cmocka_unit_test(tells_of_each_wait_for_a_daemon_that_refuses),
                 cmocka_unit_test(does_not_wait_for_a_daemon_that_was_never_there),
                 cmocka_unit_test(follows_a_daemon_that_stops_to_the_next_one),
