@@ -12,6 +12,9 @@
  */
 #define PRIVATE_TIMEOUT_MS INT_MAX
 
+/* A daemon that is stopping serves these commands, too. */
+#define LOOKS (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
+
 /* A wait for the service that is shorter than this is not worth a word. */
 #define SILENT_MS 1000u
 
@@ -73,10 +76,15 @@ static uint64_t clock_ms(void)
         return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static uint64_t bit_of(enum smv_code code)
+{
+        return (unsigned)code < 64 ? UINT64_C(1) << code : 1;
+}
+
 static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
 {
         struct waiting *waiting = arg;
-        uint64_t reason = (unsigned)why->code < 64 ? UINT64_C(1) << why->code : 1;
+        uint64_t reason = bit_of(why->code);
 
         if (clock_ms() - waiting->begin_ms + wait_ms < SILENT_MS || waiting->said & reason)
                 return;
@@ -96,7 +104,7 @@ static int connect_service(struct cli *cli)
                 .message_bytes = sizeof(message),
                 .any_uid = cli->any_uid,
                 .transport = cli->transport,
-                .while_stopping = !!(cli->command & (CLI_STATUS | CLI_PS | CLI_CANCEL)),
+                .while_stopping = !!(cli->command & LOOKS),
                 .on_wait = on_wait,
                 .on_wait_arg = &waiting,
         };
@@ -107,7 +115,9 @@ static int connect_service(struct cli *cli)
                 return 0;
         say("%s", *message ? message : strerror(-r));
         if (r == -ETIMEDOUT)
-                say("it may be stopped or overloaded; --timeout waits longer");
+                say("%s--timeout waits longer", waiting.said & bit_of(SMV_SHUTTING_DOWN)
+                                                        ? ""
+                                                        : "it may be stopped or overloaded; ");
         if (r != -ENOENT && r != -ECONNREFUSED)
                 return CLI_FAILED;
         say("no daemon is there: start one with  samovard%s",

@@ -19,8 +19,10 @@
 #define WAIT_MS_MAX        1000u
 #define WAIT_MS_SOCKET_MAX 100u
 #define WAIT_MS_MIN        10u
-/* If hello has no reply after this time, the caller is told. */
+/* If hello has no reply after this time, the caller is told why. */
 #define SILENCE_MS 1000
+/* The control socket of a daemon that stops answers sooner. */
+#define CONTROL_MS 500
 
 /* A smv_connect() that is in progress. */
 struct attempt {
@@ -95,16 +97,19 @@ static int refuse_paths(struct smv_client *client, const struct daemon_paths *pa
         return refuse_path(client, paths->at[0], r);
 }
 
+static int dial_control(const char *path)
+{
+        char control[DAEMON_PATH_BYTES + sizeof(SMV_CONTROL_SUFFIX)];
+
+        snprintf(control, sizeof(control), "%s%s", path, SMV_CONTROL_SUFFIX);
+        return connection_dial(control);
+}
+
 /* A daemon that stops may have left its socket to the next one, and be at its control socket. */
 static int dial(const struct smv_connect *options, const char *path)
 {
-        char control[DAEMON_PATH_BYTES + sizeof(SMV_CONTROL_SUFFIX)];
-        int fd = -ENOENT;
+        int fd = options->while_stopping ? dial_control(path) : -ENOENT;
 
-        if (options->while_stopping) {
-                snprintf(control, sizeof(control), "%s%s", path, SMV_CONTROL_SUFFIX);
-                fd = connection_dial(control);
-        }
         return fd >= 0 ? fd : connection_dial(path);
 }
 
@@ -276,6 +281,111 @@ static int take_models(struct smv_client *client, const struct codec_frame *fram
         return 0;
 }
 
+/* *ret_id: the reply will have it. */
+static int send_hello(struct smv_client *client, const struct smv_connect *options,
+                      uint32_t *ret_id)
+{
+        struct codec_writer writer;
+
+        client_request_begin(client, &writer, "hello", ret_id);
+        put_hello(&writer, options);
+        if (options->transport != SMV_TRANSPORT_SOCKET)
+                connection_accept_fds(&client->connection);
+        return client_request_send(client, &writer);
+}
+
+/*
+ * Waits for the reply to hello, and maps the ring if it brought one.  A daemon that refuses the
+ * connection itself answers without the id of hello, and hangs up.
+ */
+static int take_reply(struct smv_client *client, const struct smv_connect *options, uint32_t id,
+                      uint64_t deadline)
+{
+        struct codec_frame frame;
+        int r;
+
+        r = client_request_await(client, id, deadline, &frame);
+        if (r == -ENOTCONN && client->connection_refused)
+                r = -EREMOTEIO;
+        if (!r)
+                r = take_limits(client, &frame);
+        if (!r)
+                r = take_models(client, &frame);
+        return r ? r : take_transport(client, &frame, options);
+}
+
+/* ---- a daemon that stops ---- */
+
+/* A client that is not connected, or NULL: out of memory. */
+static struct smv_client *make_client(const struct smv_connect *options)
+{
+        struct smv_client *client = calloc(1, sizeof(*client));
+
+        if (!client || codec_init(&client->codec)) {
+                free(client);
+                return NULL;
+        }
+        connection_init(&client->connection, -1);
+        client->request_max = SMV_FRAME_BYTES_MAX;
+        client->reply_ms = options->reply_timeout_ms ? options->reply_timeout_ms : CLIENT_REPLY_MS;
+        client->spin_ns = (uint64_t)options->spin_us * 1000u;
+        return client;
+}
+
+/*
+ * A daemon that stops is often followed by another one, at the same path.  Until that one listens,
+ * the path may have no socket, or one that nobody listens at; and a connection that the old daemon
+ * has not accepted is lost with it.
+ */
+static void note_stopping(const struct smv_client *client, struct attempt *attempt)
+{
+        if (client->failure.code != SMV_SHUTTING_DOWN || !client->failure.retry_ms ||
+            attempt->stopping)
+                return;
+        memmove(attempt->paths.at[0], attempt->paths.at[attempt->path],
+                sizeof(attempt->paths.at[0]));
+        attempt->paths.count = 1;
+        attempt->path = 0;
+        attempt->stopping = true;
+}
+
+/*
+ * A daemon that stops does not take connections from a socket that it leaves to the next one, but
+ * it answers at its control socket.  If it refuses hello there because it stops, `client` has that
+ * refusal as its failure: true.  A daemon that does not stop is not told from one that is silent.
+ */
+static bool hear_of_stopping(struct smv_client *client, const struct attempt *attempt)
+{
+        const struct smv_connect options = { .transport = SMV_TRANSPORT_SOCKET };
+        struct client_failure *failure = &client->failure;
+        struct smv_client *asks;
+        uint32_t id;
+        bool stops;
+        int fd;
+
+        if (attempt->options.use_fd || attempt->options.while_stopping)
+                return false;
+        fd = dial_control(attempt->paths.at[attempt->path]);
+        if (fd < 0)
+                return false;
+        asks = make_client(&options);
+        if (!asks) {
+                close(fd);
+                return false;
+        }
+        connection_init(&asks->connection, fd);
+        stops = !check_uid(asks, attempt) && !send_hello(asks, &options, &id) &&
+                take_reply(asks, &options, id, deadline_after(CONTROL_MS)) == -EREMOTEIO &&
+                asks->failure.code == SMV_SHUTTING_DOWN;
+        if (stops) {
+                *failure = asks->failure;
+                snprintf(failure->message, sizeof(failure->message),
+                         "%.200s; the next daemon will answer", asks->failure.message);
+        }
+        smv_close(asks);
+        return stops;
+}
+
 static void tell_wait(const struct smv_client *client, const struct smv_connect *options,
                       uint32_t wait_ms)
 {
@@ -287,59 +397,49 @@ static void tell_wait(const struct smv_client *client, const struct smv_connect 
         options->on_wait(options->on_wait_arg, &why, wait_ms);
 }
 
+/* The longest that a wait until the deadline takes, in ms. */
+static uint32_t left_until(uint64_t deadline)
+{
+        uint64_t now = monotonic_ns();
+        uint64_t left_ms = now < deadline ? (deadline - now) / 1000000 : 0;
+
+        return left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+}
+
 /*
  * A socket that a service manager keeps open takes connections while no daemon is there, and a
  * stopped daemon does not answer.  So waits a moment for the first bytes, and tells of a longer
  * wait.
  */
-static int await_first_bytes(struct smv_client *client, const struct smv_connect *options,
-                             uint64_t deadline)
+static int await_first_bytes(struct smv_client *client, struct attempt *attempt)
 {
-        uint64_t now, left_ms;
         int r;
 
-        if (!options->on_wait || !is_before(SILENCE_MS, deadline))
+        if (!is_before(SILENCE_MS, attempt->deadline))
                 return 0;
         r = connection_poll(&client->connection, deadline_after(SILENCE_MS));
         if (r)
                 return r < 0 ? client_fail(client, r, "out of memory") : 0;
-        now = monotonic_ns();
-        left_ms = now < deadline ? (deadline - now) / 1000000 : 0;
         client_fail(client, -EAGAIN, "the daemon does not answer yet");
-        tell_wait(client, options, left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX);
+        if (hear_of_stopping(client, attempt))
+                note_stopping(client, attempt);
+        tell_wait(client, &attempt->options, left_until(attempt->deadline));
         client_clear_failure(client);
         return 0;
 }
 
-/*
- * Sends hello on the new connection, waits for the reply, and maps the ring if it brought one.  A
- * daemon that refuses the connection itself answers without the id of hello, and hangs up.
- */
-static int say_hello(struct smv_client *client, const struct smv_connect *options,
-                     uint64_t deadline)
+/* Sends hello on the new connection, and takes the reply, however long it takes. */
+static int say_hello(struct smv_client *client, struct attempt *attempt)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
+        const struct smv_connect *options = &attempt->options;
         uint32_t id;
         int r;
 
-        client_request_begin(client, &writer, "hello", &id);
-        put_hello(&writer, options);
-        if (options->transport != SMV_TRANSPORT_SOCKET)
-                connection_accept_fds(&client->connection);
-        r = client_request_send(client, &writer);
+        r = send_hello(client, options, &id);
         if (!r)
-                r = await_first_bytes(client, options, deadline);
+                r = await_first_bytes(client, attempt);
         if (!r)
-                r = client_request_await(client, id, deadline, &frame);
-        if (r == -ENOTCONN && client->connection_refused)
-                r = -EREMOTEIO;
-        if (!r)
-                r = take_limits(client, &frame);
-        if (!r)
-                r = take_models(client, &frame);
-        if (!r)
-                r = take_transport(client, &frame, options);
+                r = take_reply(client, options, id, attempt->deadline);
         connection_close_fds(&client->connection);
         return r;
 }
@@ -360,7 +460,7 @@ static int connect_once(struct smv_client *client, struct attempt *attempt)
         if (!r && options->doorbell > SMV_DOORBELL_NONE)
                 r = client_refuse(client, -EINVAL, "doorbell", "doorbell is %u; it may be 0 to %u",
                                   options->doorbell, SMV_DOORBELL_NONE);
-        return r ? r : say_hello(client, options, attempt->deadline);
+        return r ? r : say_hello(client, attempt);
 }
 
 /* The client is as it was before it connected. */
@@ -386,23 +486,6 @@ static int connect_with_fallback(struct smv_client *client, struct attempt *atte
         undo_connection(client);
         options->transport = SMV_TRANSPORT_SOCKET;
         return connect_once(client, attempt);
-}
-
-/*
- * A daemon that stops is often followed by another one, at the same path.  Until that one listens,
- * the path may have no socket, or one that nobody listens at; and a connection that the old daemon
- * has not accepted is lost with it.
- */
-static void note_stopping(const struct smv_client *client, struct attempt *attempt)
-{
-        if (client->failure.code != SMV_SHUTTING_DOWN || !client->failure.retry_ms ||
-            attempt->stopping)
-                return;
-        memmove(attempt->paths.at[0], attempt->paths.at[attempt->path],
-                sizeof(attempt->paths.at[0]));
-        attempt->paths.count = 1;
-        attempt->path = 0;
-        attempt->stopping = true;
 }
 
 /*
@@ -476,25 +559,25 @@ static void describe(const struct smv_connect *options, const struct client_fail
                 client_copy_out(options->problem, &problem, sizeof(problem));
 }
 
-/* Makes a client that is not connected.  On failure closes the descriptor that the caller gave. */
-static int make_client(const struct smv_connect *options, struct smv_client **ret_client)
+/* On failure closes the descriptor that the caller gave. */
+static int out_of_memory(const struct smv_connect *options)
 {
-        struct smv_client *client = calloc(1, sizeof(*client));
-
-        if (client && !codec_init(&client->codec)) {
-                connection_init(&client->connection, -1);
-                client->request_max = SMV_FRAME_BYTES_MAX;
-                client->reply_ms =
-                        options->reply_timeout_ms ? options->reply_timeout_ms : CLIENT_REPLY_MS;
-                client->spin_ns = (uint64_t)options->spin_us * 1000u;
-                *ret_client = client;
-                return 0;
-        }
-        free(client);
         if (options->use_fd)
                 close(options->fd);
         describe(options, &(struct client_failure){ 0 }, -ENOMEM);
         return -ENOMEM;
+}
+
+/* The daemon has not answered hello. */
+static void describe_silence(struct smv_client *client, const struct attempt *attempt,
+                             int timeout_ms)
+{
+        client_timed_out(client, timeout_ms, "timeout_ms");
+        if (attempt->stopping)
+                snprintf(client->failure.message, sizeof(client->failure.message),
+                         "the daemon is stopping, and no other one answered within %d ms "
+                         "(timeout_ms)",
+                         timeout_ms);
 }
 
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client)
@@ -505,17 +588,18 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
 
         *ret_client = NULL;
         r = options ? client_copy_in(&attempt.options, sizeof(attempt.options), options) : 0;
-        if (!r)
-                r = make_client(&attempt.options, &client);
         if (r)
                 return r;
+        client = make_client(&attempt.options);
+        if (!client)
+                return out_of_memory(&attempt.options);
         timeout_ms = attempt.options.timeout_ms ? attempt.options.timeout_ms : CONNECT_MS;
         attempt.deadline = deadline_after(timeout_ms);
         daemon_paths_find(attempt.options.socket, &attempt.paths);
 
         r = connect_patiently(client, &attempt);
         if (r == -ETIMEDOUT && client->connection.lost)
-                client_timed_out(client, timeout_ms, "timeout_ms");
+                describe_silence(client, &attempt, timeout_ms);
         if (r) {
                 describe(&attempt.options, &client->failure, r);
                 smv_close(client);

@@ -130,7 +130,9 @@ struct smv_connect {
         /*
          * NULL, or called before each wait for a connection, and if the daemon has not answered
          * hello for a second.  It says why smv_connect() waits, and for how long at most until it
-         * tries again or fails.  `why` is valid during the call.
+         * tries again or fails.  If a daemon that is stopping leaves the socket to the next one,
+         * its control socket says so, and `why` has the code SMV_SHUTTING_DOWN.  `why` is valid
+         * during the call.
          */
         void (*on_wait)(void *arg, const struct smv_problem *why, uint32_t wait_ms);
         void *on_wait_arg;

@@ -489,6 +489,62 @@ static void tells_of_a_daemon_that_does_not_answer(void **state)
         remove_place(&daemon);
 }
 
+/* Refuses each connection at the control socket until it is shut down. */
+static void *refuse_all(void *arg)
+{
+        struct stand_in *control = arg;
+        int fd;
+
+        while ((fd = accept(control->listener, NULL, NULL)) >= 0) {
+                send_all(fd, script.at, script.count);
+                close(fd);
+        }
+        return NULL;
+}
+
+/*
+ * Nobody accepts at the socket, but the control socket refuses.  A slow machine may hide that, so
+ * connects until it is seen.
+ */
+static void hears_at_the_control_socket_that_the_daemon_is_stopping(void **state)
+{
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        char why[128] = "";
+        struct smv_client *client;
+        struct stand_in daemon, control;
+        struct waits waits = { 0 };
+        const struct smv_connect options = {
+                SMV_SIZE(smv_connect),        .socket = daemon.address.sun_path,
+                .timeout_ms = 1600,           .message = why,
+                .message_bytes = sizeof(why), .problem = &problem,
+                .on_wait = on_wait,           .on_wait_arg = &waits
+        };
+
+        (void)state;
+        make_place(&daemon);
+        listen_there(&daemon, 64);
+        control = daemon;
+        strcat(control.address.sun_path, SMV_CONTROL_SUFFIX);
+        listen_there(&control, 8);
+        refuse_connection("shutting_down", SMV_SHUTTING_DOWN, "the daemon is stopping", 250);
+        assert_int_equal(pthread_create(&control.thread, NULL, refuse_all, &control), 0);
+        do {
+                waits.count = 0;
+                assert_int_equal(smv_connect(&options, &client), -ETIMEDOUT);
+                assert_int_equal(waits.count, 1);
+        } while (waits.codes[0] != SMV_SHUTTING_DOWN);
+        assert_string_equal(waits.names[0], "shutting_down");
+        assert_int_equal(problem.code, SMV_LOST);
+        assert_string_equal(why, "the daemon is stopping, and no other one answered within 1600 ms "
+                                 "(timeout_ms)");
+
+        shutdown(control.listener, SHUT_RDWR);
+        assert_int_equal(pthread_join(control.thread, NULL), 0);
+        close(control.listener);
+        unlink(control.address.sun_path);
+        remove_place(&daemon);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -505,6 +561,7 @@ int main(void)
                 cmocka_unit_test(follows_a_daemon_that_stops_to_the_next_one),
                 cmocka_unit_test(reports_that_no_daemon_followed_the_one_that_stopped),
                 cmocka_unit_test(tells_of_a_daemon_that_does_not_answer),
+                cmocka_unit_test(hears_at_the_control_socket_that_the_daemon_is_stopping),
                 cmocka_unit_test(waits_while_the_queue_of_new_connections_is_full),
         };
 
