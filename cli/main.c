@@ -4,7 +4,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /*
  * A private daemon answers when it has checked its model and allocated its memory.  Unless the user
@@ -92,6 +94,36 @@ static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
         say("waiting up to %u s (--timeout): %s", waiting->limit_s, why->message);
 }
 
+/* Whether the machine is meant to have a daemon: there is its socket's folder, or its unit. */
+static bool machine_has_daemon(void)
+{
+        static const char *const signs[] = { "/run/samovar",
+                                             "/usr/lib/systemd/system/samovar.socket",
+                                             "/lib/systemd/system/samovar.socket" };
+
+        for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
+                if (!access(signs[i], F_OK))
+                        return true;
+        return false;
+}
+
+/* No daemon is at the socket.  If --socket names no socket, the path is probably wrong. */
+static void advise_start(const struct cli *cli)
+{
+        const char *variable = getenv("SAMOVAR_SOCKET");
+        const char *named = cli->socket ? cli->socket : variable && *variable ? variable : NULL;
+        struct stat file;
+
+        if (named ? !strcmp(named, SMV_SYSTEM_SOCKET) : machine_has_daemon())
+                say("the machine's daemon is not running; root can see why: systemctl status "
+                    "samovar");
+        else if (!cli->socket)
+                say("no daemon is there: start one with  samovard%s",
+                    cli_takes(cli, "--model") ? "  or give --model FILE here" : "");
+        else if (!stat(cli->socket, &file) && S_ISSOCK(file.st_mode))
+                say("no daemon is there: start one with  samovard --socket %s", cli->socket);
+}
+
 static int connect_service(struct cli *cli)
 {
         char message[256] = "";
@@ -120,8 +152,7 @@ static int connect_service(struct cli *cli)
                                                         : "it may be stopped or overloaded; ");
         if (r != -ENOENT && r != -ECONNREFUSED)
                 return CLI_FAILED;
-        say("no daemon is there: start one with  samovard%s",
-            cli_takes(cli, "--model") ? "  or give --model FILE here" : "");
+        advise_start(cli);
         return CLI_NO_DAEMON;
 }
 

@@ -1,5 +1,7 @@
 /* Makes and closes a client: finds the socket, connects, and sends hello. */
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <samovar/protocol.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #define WAIT_MS_MAX        1000u
 #define WAIT_MS_SOCKET_MAX 100u
 #define WAIT_MS_MIN        10u
+#define ENTRY_BYTES        16384u /* for an entry of the databases of users and groups */
 /* If hello has no reply after this time, the caller is told why. */
 #define SILENCE_MS 1000
 /* The control socket of a daemon that stops answers sooner. */
@@ -48,11 +51,35 @@ static int refuse_uid(struct smv_client *client, const char *path, int64_t uid)
                            path, (long long)uid, (long long)geteuid());
 }
 
-/* The group's number helps the user to find out which group to join. */
+/* The name of the group, or its number if it has none.  True: it has one. */
+static bool name_group(gid_t gid, char *to, size_t bytes)
+{
+        struct group entry, *found = NULL;
+        char members[ENTRY_BYTES];
+
+        if (getgrgid_r(gid, &entry, members, sizeof(members), &found) || !found) {
+                snprintf(to, bytes, "%u", (unsigned)gid);
+                return false;
+        }
+        snprintf(to, bytes, "%s", found->gr_name);
+        return true;
+}
+
+/* How root lets us in, if both our user and the group have a name. */
+static void advise_group(const char *group, bool named, char *to, size_t bytes)
+{
+        struct passwd entry, *found = NULL;
+        char user[ENTRY_BYTES];
+        bool knows = named && !getpwuid_r(geteuid(), &entry, user, sizeof(user), &found) && found;
+
+        snprintf(to, bytes, "; ask root to add you to it%s%s%s%s", knows ? ": usermod -aG " : "",
+                 knows ? group : "", knows ? " " : "", knows ? found->pw_name : "");
+}
+
 static int refuse_access(struct smv_client *client, const char *path)
 {
         struct stat file;
-        char owner[32] = "", group[48] = "";
+        char owner[32] = "", group[64] = "", name[33], advice[112] = "";
         bool shared;
 
         if (stat(path, &file))
@@ -61,12 +88,13 @@ static int refuse_access(struct smv_client *client, const char *path)
         if (file.st_uid)
                 snprintf(owner, sizeof(owner), "%s user %u", shared ? "," : " and",
                          (unsigned)file.st_uid);
-        if (shared)
-                snprintf(group, sizeof(group), " and members of the group %u",
-                         (unsigned)file.st_gid);
+        if (shared) {
+                advise_group(name, name_group(file.st_gid, name, sizeof(name)), advice,
+                             sizeof(advice));
+                snprintf(group, sizeof(group), " and members of the group %s", name);
+        }
         return client_fail(client, -EACCES, "%s: %s: only root%s%s may connect%s", path,
-                           strerror(EACCES), owner, group,
-                           shared ? "; ask root to add you to it" : "");
+                           strerror(EACCES), owner, group, advice);
 }
 
 /* No daemon listens at the path.  With other errors there is one. */
@@ -78,6 +106,8 @@ static bool is_absent(int r)
 /* The daemon at this path could not be reached. */
 static int refuse_path(struct smv_client *client, const char *path, int r)
 {
+        struct stat file;
+
         if (r == -EACCES)
                 return refuse_access(client, path);
         if (r == -EAGAIN)
@@ -85,6 +115,8 @@ static int refuse_path(struct smv_client *client, const char *path, int r)
                                    "%s: the daemon takes no connection, and its queue of new ones "
                                    "is full",
                                    path);
+        if (r == -ECONNREFUSED && !stat(path, &file) && !S_ISSOCK(file.st_mode))
+                return client_fail(client, r, "%s: it is not a socket", path);
         return client_fail(client, r, "%s: %s", path, strerror(-r));
 }
 

@@ -479,6 +479,36 @@ static void without_a_daemon_the_command_says_how_to_start_it(void **state)
         run_result_free(&ran);
 }
 
+static void a_path_that_is_no_socket_is_named_and_nothing_else_is_advised(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        ran = RUN(fixture, NULL, SAMOVAR, "status", "--socket", "/etc/passwd");
+        assert_int_equal(ran.status, 3);
+        assert_string_equal(ran.err, "samovar: /etc/passwd: it is not a socket\n");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--socket", "/nowhere/sock", "Hi");
+        assert_int_equal(ran.status, 3);
+        assert_string_equal(ran.err, "samovar: /nowhere/sock: No such file or directory\n");
+        run_result_free(&ran);
+}
+
+static void without_the_machines_daemon_the_command_says_where_to_look(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        if (!access(SMV_SYSTEM_SOCKET, F_OK))
+                skip(); /* the machine's own daemon may answer */
+        ran = RUN(fixture, NULL, SAMOVAR, "status", "--socket", SMV_SYSTEM_SOCKET);
+        assert_int_equal(ran.status, 3);
+        assert_non_null(strstr(ran.err, "the machine's daemon is not running; root can see why: "
+                                        "systemctl status samovar\n"));
+        assert_null(strstr(ran.err, "start one"));
+        run_result_free(&ran);
+}
+
 static void refuses_wrong_arguments_with_status_2(void **state)
 {
         static const char *const cases[][5] = {
@@ -616,6 +646,8 @@ int main(void)
                 DAEMON_TEST(a_private_daemon_ends_with_its_command),
                 DAEMON_TEST(a_private_daemon_is_sized_by_the_request),
                 DAEMON_TEST(without_a_daemon_the_command_says_how_to_start_it),
+                DAEMON_TEST(a_path_that_is_no_socket_is_named_and_nothing_else_is_advised),
+                DAEMON_TEST(without_the_machines_daemon_the_command_says_where_to_look),
                 DAEMON_TEST(refuses_wrong_arguments_with_status_2),
                 DAEMON_TEST(prints_the_refusal_of_the_daemon_and_exits_with_1),
                 DAEMON_TEST(an_interrupt_cancels_the_stream),

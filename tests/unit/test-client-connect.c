@@ -503,8 +503,8 @@ static void *refuse_all(void *arg)
 }
 
 /*
- * Nobody accepts at the socket, but the control socket refuses.  A slow machine may hide that, so
- * connects until it is seen.
+ * No thread accepts at the socket, but one refuses at the control socket.  A slow machine may hide
+ * that, so this connects until it is seen.
  */
 static void hears_at_the_control_socket_that_the_daemon_is_stopping(void **state)
 {

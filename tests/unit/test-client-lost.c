@@ -4,6 +4,8 @@
  */
 #include "tests/unit/client-rig.h"
 
+#include <grp.h>
+#include <pwd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -499,7 +501,7 @@ static void refuses_a_daemon_of_another_user_unless_allowed(void **state)
         rmdir(dir);
 }
 
-static void expect_access_refused(const struct smv_connect *options, const char *why,
+static void expect_access_refused(const struct smv_connect *options, uid_t uid, const char *why,
                                   const char *words)
 {
         struct smv_client *client;
@@ -507,7 +509,7 @@ static void expect_access_refused(const struct smv_connect *options, const char 
         int status;
 
         if (!pid) {
-                if (setgid(65533) || setuid(65533))
+                if (setgid(65533) || setuid(uid))
                         _exit(2);
                 _exit(smv_connect(options, &client) != -EACCES || !strstr(why, words));
         }
@@ -531,7 +533,7 @@ static void says_which_users_may_connect(void **state)
                 { 0660, 1234, ": only root, user 1234 and members of the group 4321 may connect;" },
         };
         struct sockaddr_un address = { .sun_family = AF_UNIX };
-        char dir[] = "/tmp/samovar-test-XXXXXX", why[256] = "";
+        char dir[] = "/tmp/samovar-test-XXXXXX", why[256] = "", words[192];
         const struct smv_connect o = { SMV_SIZE(smv_connect), .socket = address.sun_path,
                                        .message = why, .message_bytes = sizeof(why) };
         int listener = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -549,7 +551,15 @@ static void says_which_users_may_connect(void **state)
         for (size_t i = 0; i < sizeof(sockets) / sizeof(*sockets); i++) {
                 assert_int_equal(chown(address.sun_path, sockets[i].owner, 4321), 0);
                 assert_int_equal(chmod(address.sun_path, sockets[i].mode), 0);
-                expect_access_refused(&o, why, sockets[i].words);
+                expect_access_refused(&o, 65533, why, sockets[i].words);
+        }
+        if (getgrgid(1) && getpwuid(65534)) {
+                snprintf(words, sizeof(words),
+                         "members of the group %s may connect; ask root to add you to it: usermod "
+                         "-aG %s %s",
+                         getgrgid(1)->gr_name, getgrgid(1)->gr_name, getpwuid(65534)->pw_name);
+                assert_int_equal(chown(address.sun_path, 0, 1), 0);
+                expect_access_refused(&o, 65534, why, words);
         }
         close(listener);
         unlink(address.sun_path);
