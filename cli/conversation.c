@@ -18,6 +18,7 @@
 
 #define DEPTH_MAX  (SMV_NESTING_MAX - 1) /* the frame itself is one more level, a map */
 #define NUMBER_MAX 64u
+#define ENDS       "ends too early"
 
 struct level {
         size_t head; /* the offset of its count, which is set at the end */
@@ -71,7 +72,7 @@ static char peek(struct reader *rd)
 static bool expect(struct reader *rd, char wanted, const char *wrong)
 {
         if (peek(rd) != wanted)
-                return fail(rd, wrong);
+                return fail(rd, rd->at == rd->end ? ENDS : wrong);
         rd->at++;
         return true;
 }
@@ -178,6 +179,8 @@ static bool read_number(struct reader *rd)
         while (bytes < left && bytes < NUMBER_MAX && strchr("+-.0123456789eE", rd->at[bytes]) &&
                rd->at[bytes])
                 bytes++;
+        if (!left)
+                return fail(rd, ENDS);
         memcpy(text, rd->at, bytes);
         text[bytes] = '\0';
         rd->at += bytes;

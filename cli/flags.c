@@ -226,6 +226,8 @@ static int refuse_flag(const struct cli *cli, const char *given, size_t bytes)
 
         if (distance_is_hint(given, bytes, "--help", &best))
                 meant = "--help"; /* all take it, and it is no row */
+        if (!cli->name && distance_is_hint(given, bytes, "--version", &best))
+                meant = "--version"; /* stands only before a command */
         for (size_t i = 0; i < LENGTH(flags); i++) {
                 if (!(flags[i].commands & takers))
                         continue;
@@ -296,6 +298,35 @@ static bool is_help(const char *given)
         return !strcmp(given, "--help") || !strcmp(given, "-h");
 }
 
+static bool read_command(struct cli *cli, const char *given)
+{
+        for (size_t i = 0; i < LENGTH(commands); i++) {
+                if (!strcmp(given, commands[i].name)) {
+                        cli->name = commands[i].name;
+                        cli->command = commands[i].command;
+                        return true;
+                }
+        }
+        return false;
+}
+
+static int print_version(void)
+{
+        printf("samovar %s\n", smv_version());
+        return -1;
+}
+
+/* `help`, `help COMMAND` and `version` are what many type instead of the flags. */
+static int answer_word(struct cli *cli, const char *word, const char *next)
+{
+        if (!strcmp(word, "version"))
+                return print_version();
+        if (strcmp(word, "help") || (next && !read_command(cli, next)))
+                return refuse_command(next && !strcmp(word, "help") ? next : word);
+        help(cli);
+        return -1;
+}
+
 /* Finds the command behind the flags that stand before it; *ret_at is its place. */
 static int find_command(struct cli *cli, int argc, char **argv, int *ret_at)
 {
@@ -306,10 +337,8 @@ static int find_command(struct cli *cli, int argc, char **argv, int *ret_at)
                         help(cli);
                         return -1;
                 }
-                if (!strcmp(argv[at], "--version")) {
-                        printf("samovar %s\n", smv_version());
-                        return -1;
-                }
+                if (!strcmp(argv[at], "--version"))
+                        return print_version();
                 r = read_flag(cli, argc, argv, &at);
                 if (r)
                         return r;
@@ -318,15 +347,8 @@ static int find_command(struct cli *cli, int argc, char **argv, int *ret_at)
                 say("no command is given; samovar --help lists them");
                 return CLI_USAGE;
         }
-        for (size_t i = 0; i < LENGTH(commands); i++) {
-                if (!strcmp(argv[at], commands[i].name)) {
-                        cli->name = commands[i].name;
-                        cli->command = commands[i].command;
-                        *ret_at = at;
-                        return 0;
-                }
-        }
-        return refuse_command(argv[at]);
+        *ret_at = at;
+        return read_command(cli, argv[at]) ? 0 : answer_word(cli, argv[at], argv[at + 1]);
 }
 
 /* The first argument of `template` may be a file; the prompt follows it. */

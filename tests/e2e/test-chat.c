@@ -524,9 +524,12 @@ static void refuses_an_invalid_conversation_file_and_names_the_byte(void **state
         static const struct {
                 const char *text, *reason;
         } cases[] = {
-                { "", "it has something that is not a JSON value, at byte 0" },
+                { "", "it ends too early, at byte 0" },
+                { "[{\n", "it ends too early, at byte 3" },
+                { "{\"messages\"", "it ends too early, at byte 11" },
+                { "[x]", "it has something that is not a JSON value, at byte 1" },
                 { "{}", "it has something else where a text must be, at byte 1" },
-                { "[{\"role\":\"user\"", "it lacks a comma, or a bracket, at byte 15" },
+                { "[{\"role\":\"user\"", "it ends too early, at byte 15" },
                 { "[1 2]", "it lacks a comma, or a bracket, at byte 3" },
                 { "[\"a", "it ends within a text, at byte 3" },
                 { "[\"\\ud800\"]", "it has half of a surrogate pair, at byte 8" },

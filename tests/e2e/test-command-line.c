@@ -52,6 +52,31 @@ static void flags_may_stand_before_the_command(void **state)
         fixture_stop(fixture);
 }
 
+static void expect_same(struct daemon_fixture *fixture, struct run_result ran,
+                        const char *const flags[])
+{
+        const char *argv[4] = { SAMOVAR, flags[0], flags[1] };
+        struct run_result wanted = run(fixture, NULL, argv);
+
+        assert_int_equal(ran.status, 0);
+        assert_int_equal(wanted.status, 0);
+        assert_string_equal(ran.out, wanted.out);
+        run_result_free(&wanted);
+        run_result_free(&ran);
+}
+
+static void help_and_version_are_words_too(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_same(fixture, RUN(fixture, NULL, SAMOVAR, "help"),
+                    (const char *const[]){ "--help", NULL });
+        expect_same(fixture, RUN(fixture, NULL, SAMOVAR, "help", "ask"),
+                    (const char *const[]){ "ask", "--help" });
+        expect_same(fixture, RUN(fixture, NULL, SAMOVAR, "version"),
+                    (const char *const[]){ "--version", NULL });
+}
+
 static void a_mistyped_word_gets_a_hint(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -64,6 +89,8 @@ static void a_mistyped_word_gets_a_hint(void **state)
         EXPECT_REFUSED(fixture, "ask has no flag --max; is --max-tokens meant?", "ask", "--max");
         EXPECT_REFUSED(fixture, "ask has no flag --frobnicate; see samovar ask --help", "ask",
                        "--frobnicate");
+        EXPECT_REFUSED(fixture, "samovar has no flag --versoin; is --version meant?", "--versoin");
+        EXPECT_REFUSED(fixture, "there is no command stauts; is status meant?", "help", "stauts");
         ran = RUN(fixture, NULL, SAMOVAR, "frobnicate");
         assert_int_equal(ran.status, 2);
         assert_non_null(strstr(ran.err, "there is no command frobnicate; the commands are ask, "));
@@ -130,6 +157,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(flags_may_stand_before_the_command),
+                DAEMON_TEST(help_and_version_are_words_too),
                 DAEMON_TEST(a_mistyped_word_gets_a_hint),
                 DAEMON_TEST(refuses_values_out_of_range_without_a_daemon),
                 DAEMON_TEST(ignore_eos_goes_on_after_the_end_token),
