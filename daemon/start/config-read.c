@@ -25,15 +25,19 @@
 /*
  * In a file, each setting may be given once.  On the command line a later flag overrides an earlier
  * one, for wrappers.  A text is different: two models, or two sockets, are probably both meant.
+ * `given` has the line of each setting, and 1 for a flag.
  */
-static int note_given(const struct config_place *at, const struct setting *s, bool *given)
+static int note_given(const struct config_place *at, const struct setting *s, uint32_t *given)
 {
+        uint32_t *line = &given[s - config_settings];
         char as[48];
 
-        if (given[s - config_settings] && (at->file || s->kind == KIND_TEXT))
+        if (*line && at->file)
+                return config_refuse(at, "%s is given twice, first in line %u", s->name, *line);
+        if (*line && s->kind == KIND_TEXT)
                 return config_refuse(at, "%s is given twice",
                                      config_shown(at, s->name, as, sizeof(as)));
-        given[s - config_settings] = true;
+        *line = at->file ? at->line : 1;
         return 0;
 }
 
@@ -59,7 +63,7 @@ static int read_value(const struct config_place *at, const struct setting *s, co
 }
 
 static int read_line(struct config *config, const struct config_place *at, const char *line,
-                     size_t bytes, bool *given)
+                     size_t bytes, uint32_t *given)
 {
         const char *equals = memchr(line, '=', bytes);
         const char *name = line, *end = line + bytes, *name_end;
@@ -87,7 +91,7 @@ static int parse(struct config *config, const char *name, const char *text, size
 {
         struct config_place at = { .file = name, .why = why, .why_bytes = why_bytes };
         const char *end = text + bytes;
-        bool given[SETTINGS_MAX] = { false };
+        uint32_t given[SETTINGS_MAX] = { 0 };
         int r = 0;
 
         assert(config_setting_count <= SETTINGS_MAX);
@@ -168,7 +172,7 @@ static int read_file(struct config *config, const char *path, char *why, size_t 
 
 static int read_flags(struct config *config, int argc, char **argv, const struct config_place *at)
 {
-        bool given[SETTINGS_MAX] = { false };
+        uint32_t given[SETTINGS_MAX] = { 0 };
 
         for (int i = 1; i < argc; i++) {
                 const char *name = argv[i] + 2, *value;

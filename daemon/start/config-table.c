@@ -265,10 +265,11 @@ static int read_number(const struct setting *s, const struct config_place *at, c
         uint64_t n;
 
         if (!read_digits(s->kind, value, &n) || n < s->low || n > s->high)
-                return config_refuse(at, "%s is %.40s; it may be from %s to %s",
+                return config_refuse(at, "%s is %.40s; it may be from %s to %s%s",
                                      config_shown(at, s->name, as, sizeof(as)), value,
                                      config_sized(s->kind, s->low, low, sizeof(low)),
-                                     config_sized(s->kind, s->high, high, sizeof(high)));
+                                     config_sized(s->kind, s->high, high, sizeof(high)),
+                                     s->kind == KIND_BYTES ? ", written like 512M" : "");
         *ret_number = n;
         return 0;
 }

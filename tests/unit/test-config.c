@@ -196,14 +196,20 @@ static void refuses_a_value_out_of_range_and_names_the_range(void **state)
         REFUSES("--max-seqs is ; it may be from 1 to 1024", "--max-seqs=");
         REFUSES("--max-seqs is 0x10; it may be from 1 to 1024", "--max-seqs", "0x10");
         REFUSES("--max-seqs is  7; it may be from 1 to 1024", "--max-seqs", " 7");
-        REFUSES("--ring-bytes is 63K; it may be from 64K to 4M", "--ring-bytes", "63K");
-        REFUSES("--ring-bytes is 5M; it may be from 64K to 4M", "--ring-bytes", "5M");
-        REFUSES("--ring-bytes is 64KB; it may be from 64K to 4M", "--ring-bytes", "64KB");
-        REFUSES("--ring-bytes is K; it may be from 64K to 4M", "--ring-bytes", "K");
-        REFUSES("--kv-bytes is 99999999999999999999; it may be from 0 to 4096G", "--kv-bytes",
-                "99999999999999999999");
-        REFUSES("--kv-bytes is 99999999999G; it may be from 0 to 4096G", "--kv-bytes",
-                "99999999999G");
+        REFUSES("--ring-bytes is 63K; it may be from 64K to 4M, written like 512M", "--ring-bytes",
+                "63K");
+        REFUSES("--ring-bytes is 5M; it may be from 64K to 4M, written like 512M", "--ring-bytes",
+                "5M");
+        REFUSES("--ring-bytes is 64KB; it may be from 64K to 4M, written like 512M", "--ring-bytes",
+                "64KB");
+        REFUSES("--ring-bytes is K; it may be from 64K to 4M, written like 512M", "--ring-bytes",
+                "K");
+        REFUSES("--kv-bytes is 99999999999999999999; it may be from 0 to 4096G, written like 512M",
+                "--kv-bytes", "99999999999999999999");
+        REFUSES("--kv-bytes is 512 MB; it may be from 0 to 4096G, written like 512M", "--kv-bytes",
+                "512 MB");
+        REFUSES("--kv-bytes is 99999999999G; it may be from 0 to 4096G, written like 512M",
+                "--kv-bytes", "99999999999G");
         REFUSES("--uid-blocks-percent is 0; it may be from 1 to 100", "--uid-blocks-percent", "0");
         REFUSES("--uid-blocks-percent is 101; it may be from 1 to 100", "--uid-blocks-percent=101");
         REFUSES("--uid-cached-percent is 0; it may be from 1 to 100", "--uid-cached-percent", "0");
@@ -278,7 +284,7 @@ static void reads_the_config_file_line_by_line(void **state)
         assert_string_equal(why, "config:2: a line is `name = value`");
         config_deinit(&c);
         assert_int_equal(parse(&c, "ctx = 1\nctx = 2\n"), -EINVAL);
-        assert_string_equal(why, "config:2: ctx is given twice");
+        assert_string_equal(why, "config:2: ctx is given twice, first in line 1");
         config_deinit(&c);
         assert_int_equal(parse(&c, "pipeline_depth = 3\n"), -EINVAL);
         assert_string_equal(why, "config:1: pipeline_depth is 3; it may be from 1 to 2");
