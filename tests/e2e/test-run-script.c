@@ -10,25 +10,35 @@
 
 #include "tests/e2e/raw-client.h"
 
-/* Makes the tree, with two models that differ in their names only. */
-static void make_tree(const struct daemon_fixture *fixture)
+/* A command in the tree. */
+static void in_tree(const struct daemon_fixture *fixture, const char *words)
 {
-        char command[2048];
+        char command[2560];
         struct run_result ran;
 
-        snprintf(
-                command, sizeof(command),
-                "set -e; cd %s; mkdir -p contrib/dev bin build/cli build/daemon; cp %s/contrib/run "
-                "contrib; for stub in contrib/dev/deps bin/meson; do printf '#!/bin/sh\\n' >$stub; "
-                "chmod 755 $stub; done; touch build/build.ninja; ln -s %s build/cli/samovar; "
-                "ln -s %s build/daemon/samovard; for name in first second; do ln -s %s $name.gguf; "
-                "done",
-                fixture->directory, env_path("SOURCES"), env_path("SAMOVAR"), env_path("SAMOVARD"),
-                env_path("TOY_MODEL"));
+        snprintf(command, sizeof(command), "set -e; cd %s; %s", fixture->directory, words);
         ran = RUN(fixture, NULL, "/bin/sh", "-c", command);
         assert_string_equal(ran.err, "");
         assert_int_equal(ran.status, 0);
         run_result_free(&ran);
+}
+
+/* Makes the tree, with two models that differ in their names only. */
+static void make_tree(const struct daemon_fixture *fixture)
+{
+        char command[2048];
+
+        snprintf(
+                command, sizeof(command),
+                "mkdir -p contrib/dev bin build/cli build/daemon; sources=%s; "
+                "cp $sources/contrib/run contrib; cp $sources/contrib/dev/progress contrib/dev; "
+                "for stub in contrib/dev/deps bin/meson; do printf '#!/bin/sh\\n' >$stub; "
+                "chmod 755 $stub; done; touch build/build.ninja; ln -s %s build/cli/samovar; "
+                "ln -s %s build/daemon/samovard; for name in first second; do ln -s %s $name.gguf; "
+                "done",
+                env_path("SOURCES"), env_path("SAMOVAR"), env_path("SAMOVARD"),
+                env_path("TOY_MODEL"));
+        in_tree(fixture, command);
 }
 
 /* Runs the script in its tree, with these words of a shell. */
@@ -131,11 +141,69 @@ static void serves_the_model_and_ends_with_the_next_command(void **state)
         assert_no_process_left();
 }
 
+/* Expects these texts in this order. */
+static void expect_in_order(const char *text, const char *const *wanted)
+{
+        for (; *wanted; wanted++) {
+                const char *at = strstr(text, *wanted);
+
+                if (!at)
+                        fail_msg("not there, or too early: %s", *wanted);
+                text = at + strlen(*wanted);
+        }
+}
+
+/* The tree is new, and this meson configures nothing, and compiles by a copy. */
+static void says_how_far_it_is_the_first_time(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+        pid_t daemon;
+
+        make_tree(fixture);
+        in_tree(fixture, "mv build built; printf '%s\\n' '#!/bin/sh' '[ $1 = compile ] || exit 0' "
+                         "'for i in $(seq 20); do echo \"[$i/20] Compiling C object\"; done' "
+                         "'cp -r built/. build' >bin/meson");
+        ran = run_script(fixture, "--model first.gguf Once");
+        daemon = expect_first(&ran);
+        expect_in_order(ran.err, (const char *const[]){
+                                         "about 3 minutes", "configures", "compiles",
+                                         "[2/20] compiling, 10 %\n[4/20] compiling, 20 %\n",
+                                         "[20/20] compiling, 100 %\n", "starts the daemon", NULL });
+        run_result_free(&ran);
+
+        ran = run_script(fixture, "Once");
+        assert_int_equal(expect_first(&ran), daemon);
+        assert_null(strstr(ran.err, "minutes"));
+        run_result_free(&ran);
+        kill(daemon, SIGTERM);
+        assert_int_equal(await_process(daemon), 0);
+        assert_no_process_left();
+}
+
+static void prints_what_the_compiler_said_if_it_fails(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        make_tree(fixture);
+        in_tree(fixture, "printf '%s\\n' '#!/bin/sh' 'echo \"x.c:1: error: no such thing\"' "
+                         "'exit 7' >bin/meson");
+        ran = run_script(fixture, "--model first.gguf Once");
+        assert_int_equal(ran.status, 7);
+        assert_string_equal(ran.out, "");
+        assert_non_null(strstr(ran.err, "x.c:1: error: no such thing\n"));
+        run_result_free(&ran);
+        assert_no_process_left();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(help_and_wrong_flags_start_nothing),
                 DAEMON_TEST(serves_the_model_and_ends_with_the_next_command),
+                DAEMON_TEST(says_how_far_it_is_the_first_time),
+                DAEMON_TEST(prints_what_the_compiler_said_if_it_fails),
         };
 
         require_env_paths(
