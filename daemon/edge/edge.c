@@ -120,6 +120,11 @@ void edge_drain(struct edge *edge)
         edge->drains_pending++;
 }
 
+uint32_t edge_requests(const struct edge *edge)
+{
+        return admission_alive(edge->admission);
+}
+
 /*
  * While ENDs wait for room, the streams of clients that do not read would never end.  The engine
  * says which clients these are.  A client that has read but does not say so is one of them.

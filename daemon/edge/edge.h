@@ -43,6 +43,9 @@ int edge_run(struct edge *edge);
  */
 void edge_drain(struct edge *edge);
 
+/* Requests that were accepted and are not over.  Loop thread only. */
+uint32_t edge_requests(const struct edge *edge);
+
 /*
  * Called on SIGHUP: the settings that may change while the daemon serves have changed in the
  * config.  Reads the ranges of /etc/subuid anew, too (subuid.h).

@@ -13,33 +13,52 @@
 
 #define NS_PER_MS   UINT64_C(1000000)
 #define NS_PER_US   UINT64_C(1000)
-#define PROGRESS_NS UINT64_C(1000000000)
+#define NS_PER_S    UINT64_C(1000000000)
+#define PROGRESS_NS NS_PER_S
+#define DRAINING_NS (5 * NS_PER_S)
 /* What follows the draining: every stream is ended, and clients read the rest. */
 #define ENDING_MS 5000u
 
 struct service {
         struct service_conf conf;
         struct loop_timer *watchdog; /* NULL: nobody watches */
-        struct loop_timer *progress; /* set until the model is loaded; NULL: nobody is told */
-        uint64_t pings;              /* sent to the engine */
+        /* Set until the model is loaded, and from the first signal on; NULL: nobody is told. */
+        struct loop_timer *progress;
+        uint64_t pings;  /* sent to the engine */
+        uint64_t end_ns; /* if it stops: when it has ended at the latest */
         bool stops;
 };
 
 /* ---- the end ---- */
 
+static void tell_draining(struct service *service)
+{
+        uint32_t requests = edge_requests(service->conf.edge);
+        uint64_t now_ns = sys_clock_ns(), left_s = 0;
+
+        if (service->end_ns > now_ns)
+                left_s = (service->end_ns - now_ns + NS_PER_S - 1) / NS_PER_S;
+        service_manager_tell(service->conf.manager,
+                             "STATUS=draining: %" PRIu32 " request%s, %" PRIu64 " s left", requests,
+                             requests == 1 ? "" : "s", left_s);
+        if (service->progress)
+                (void)loop_timer_set(service->progress, DRAINING_NS);
+}
+
 static void on_stop(void *arg)
 {
         struct service *service = arg;
         const struct service_conf *conf = &service->conf;
-        uint64_t most_ms = (uint64_t)conf->config->drain_timeout_ms + ENDING_MS;
+        /* A second signal skips the draining. */
+        uint64_t most_ms = (service->stops ? 0 : conf->config->drain_timeout_ms) + ENDING_MS;
 
         log_info("stopping");
         if (!service->stops)
-                service_manager_tell(conf->manager,
-                                     "STOPPING=1\nSTATUS=draining, %" PRIu64
-                                     " s at most\nEXTEND_TIMEOUT_USEC=%" PRIu64,
-                                     most_ms / 1000, most_ms * 1000);
+                service_manager_tell(conf->manager, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+                                     most_ms * 1000);
         service->stops = true;
+        service->end_ns = sys_clock_ns() + most_ms * NS_PER_MS;
+        tell_draining(service);
         edge_drain(conf->edge);
         /* Requests that wait for the weights would not finish in time, so they end now. */
         if (counter_get(&conf->stats->load_bytes) < counter_get(&conf->stats->load_total))
@@ -77,8 +96,10 @@ static void on_progress(void *arg)
         uint64_t have = counter_get(&conf->stats->load_bytes);
         uint64_t total = counter_get(&conf->stats->load_total);
 
-        if (service->stops)
+        if (service->stops) {
+                tell_draining(service);
                 return;
+        }
         if (have >= total) {
                 service_manager_tell(conf->manager, "STATUS=serving %s", conf->model);
                 return;

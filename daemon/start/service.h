@@ -3,8 +3,8 @@
  *
  * SIGTERM and SIGINT drain it, and a second one ends what still runs.  SIGHUP makes it read its
  * settings again; a terminal that is closed sends SIGHUP too, and the daemon serves on.  The
- * service manager, if there is one, hears when the daemon serves, how far it has loaded, and when
- * it stops.
+ * service manager, if there is one, hears when the daemon serves, how far it has loaded, when it
+ * stops, and then how many requests are left, and for how long at most.
  *
  * If the service manager watches over the daemon, it hears from it twice in each interval, but only
  * while loop and engine make progress: a timer of the loop sends the engine a mail, and tells the

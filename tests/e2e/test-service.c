@@ -108,8 +108,47 @@ static void the_service_manager_hears_of_every_state(void **state)
         await_message(manager, "READY=1", text, sizeof(text));
         fixture_stop(fixture);
         await_message(manager, "STOPPING=1", text, sizeof(text));
-        assert_non_null(strstr(text, "STATUS=draining"));
         assert_non_null(strstr(text, "EXTEND_TIMEOUT_USEC=12000000"));
+        await_message(manager, "STATUS=draining: 0 requests, ", text, sizeof(text));
+        close_manager(manager);
+}
+
+/* Waits until it hears of the draining of one request, and returns the seconds that are left. */
+static unsigned await_draining(int manager)
+{
+        char text[512];
+        unsigned left_s;
+
+        await_message(manager, "STATUS=draining: ", text, sizeof(text));
+        assert_int_equal(sscanf(text, "STATUS=draining: 1 request, %u s left", &left_s), 1);
+        return left_s;
+}
+
+static void the_service_manager_hears_how_long_the_draining_takes(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        int manager = open_manager(fixture);
+        struct raw_client *client;
+        unsigned first, second;
+        uint32_t id;
+
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "1000000",
+                           "--ring-bytes", "64K");
+        client = raw_client_greet(fixture);
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        await_log(fixture, "loaded "); /* before that, the stream would end at once */
+        kill(fixture->pid, SIGTERM);
+        first = await_draining(manager);
+        second = await_draining(manager);
+        assert_true(second < first);
+        /* A second signal leaves the seconds in which streams are ended. */
+        kill(fixture->pid, SIGTERM);
+        while (await_draining(manager) > 5)
+                ;
+        assert_int_equal(raw_client_await_end(client, id)->end.code, SMV_SHUTTING_DOWN);
+        raw_client_close(client);
+        assert_int_equal(fixture_await_exit(fixture), 0);
         close_manager(manager);
 }
 
@@ -638,6 +677,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(the_service_manager_hears_of_every_state),
+                DAEMON_TEST(the_service_manager_hears_how_long_the_draining_takes),
                 DAEMON_TEST(the_service_manager_hears_how_far_the_model_is_loaded),
                 DAEMON_TEST(the_watchdog_is_not_fed_while_the_engine_hangs),
                 DAEMON_TEST(connections_to_a_passed_socket_wait_for_the_next_daemon),
