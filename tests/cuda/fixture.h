@@ -21,6 +21,7 @@ extern "C" {
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/intrinsics.h"
+#include "tests/skip.h"
 
 /*
  * A GPU has no schedules and no poison, and does nothing later than it must.  A test about
@@ -31,7 +32,7 @@ static const bool emulated = false;
 
 static inline void skip_on_gpu(void **)
 {
-        skip();
+        skip_because("a GPU has no schedules and no poison");
 }
 
 #define emulator_only(test)                                                                        \

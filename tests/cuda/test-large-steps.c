@@ -8,6 +8,7 @@
  * be used, the results are the same as without it.
  */
 #include "tests/cuda/backend-fixture.h"
+#include "tests/skip.h"
 
 #define SLOT_MOST (SLOT_PAGES * PAGE_POSITIONS)
 
@@ -73,8 +74,7 @@ static struct kernels *open_quick(void)
 
         if (!strcmp(k->name, "cuda") && !if_emulated("device_emu_blas")) {
                 k->close(k);
-                print_message("there is no cuBLASLt here\n");
-                skip();
+                skip_because("there is no cuBLASLt here");
         }
         return k;
 }
@@ -256,7 +256,7 @@ static void without_the_library_rows_have_the_bits_of_the_deterministic_mode(voi
         (void)state;
         *(void **)&hide = if_emulated("device_emu_blas");
         if (!hide)
-                skip();
+                skip_because("only the emulator can hide cuBLASLt");
         strict = open_way(true);
         fast = open_way(false);
         hide(false);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/raw-client.h"
+#include "tests/skip.h"
 
 #define CORES_MOST      64
 #define LONGEST_SLICE_S 0.1 /* the longest that the kernel grants */
@@ -138,7 +139,7 @@ static uint32_t cores(void)
         assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
         count = cores_in(&ours);
         if (count < 2 || count == CORES_MOST)
-                skip();
+                skip_because("the number of cores does not fit this test");
         return count;
 }
 
@@ -184,9 +185,8 @@ static void a_thread_pool_smaller_than_the_machine_is_not_pinned(void **state)
 
 static void compute_threads_have_the_longest_time_slice(void **state)
 {
-        /* The kernel is older, or this process has a long time slice itself. */
         if (!slices_tell())
-                skip();
+                skip_because("the kernel is older, or this process has a long time slice itself");
         assert_int_equal(found_with(*state, 2, "auto").long_slices, 2);
         assert_int_equal(found_with(*state, 2, "off").long_slices, 2);
         assert_int_equal(found_with(*state, 1, "auto").long_slices, 1);

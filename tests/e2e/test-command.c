@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/raw-client.h"
+#include "tests/skip.h"
 
 #define SAMOVAR env_path("SAMOVAR")
 
@@ -271,7 +272,7 @@ static void a_trained_model_continues_a_story_as_computed(void **state)
         struct run_result ran;
 
         if (!data)
-                skip();
+                skip_because("SAMOVAR_DATA is not set");
         snprintf(path, sizeof(path), "%s/models/stories260K/stories260K.gguf", data);
         ran = RUN(fixture, NULL, SAMOVAR, "complete", "--model", path, "Once upon a time",
                   "--max-tokens", "90", "--temp", "0");

@@ -17,6 +17,7 @@
 
 #include "tests/e2e/other-user.h"
 #include "tests/e2e/raw-client.h"
+#include "tests/skip.h"
 
 #define ALICE 65533u
 #define OPEN  "--socket-mode", "0666"
@@ -463,10 +464,8 @@ static void refuses_users_without_a_uid_in_its_namespace(void **state)
 
         open_directory(fixture);
         daemon = spawn_in_namespace(fixture);
-        if (!daemon) {
-                printf("# the kernel lets this process make no user namespace\n");
-                skip();
-        }
+        if (!daemon)
+                skip_because("the kernel lets this process make no user namespace");
         while (connect_for(fixture, SMV_TRANSPORT_AUTO, 0, &client, message))
                 assert_true(now_ms() < end);
         assert_true(tokenizes(client)); /* root has a uid there */

@@ -16,6 +16,7 @@
 #include "tests/e2e/honest-client.h"
 #include "tests/e2e/latency-probe.h"
 #include "tests/e2e/manual-ring.h"
+#include "tests/skip.h"
 
 /* ---- clients that come and go ---- */
 
@@ -150,7 +151,7 @@ static void replies_busy_when_no_more_descriptors_can_be_passed(void **state)
 
         /* This limit does not hold for root, and only root can become another user. */
         if (geteuid())
-                skip();
+                skip_because("only root can be two users");
         assert_int_equal(chown(fixture->directory, OTHER, (gid_t)-1), 0);
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FEW, before.rlim_max }), 0);
@@ -247,9 +248,8 @@ static void ignores_out_of_band_bytes(void **state)
         known = send(pair[0], "!", 1, MSG_OOB) == 1;
         close(pair[0]);
         close(pair[1]);
-        /* Such sockets of this kernel have no urgent bytes. */
         if (!known)
-                skip();
+                skip_because("Unix sockets of this kernel have no urgent bytes");
         START_DAEMON(fixture, MANY_CONNECTS);
         client = raw_client_greet(fixture);
         for (int i = 0; i < 100; i++) {

@@ -18,6 +18,7 @@
 #include "tests/e2e/honest-client.h"
 #include "tests/e2e/latency-probe.h"
 #include "tests/e2e/manual-ring.h"
+#include "tests/skip.h"
 
 #define STREAMS 4
 /* tokens; the streams together are more than the smallest ring takes without a reader */
@@ -274,9 +275,8 @@ static void another_user_cannot_reopen_a_ring_for_writing(void **state)
         struct manual_ring *ring;
         pid_t pid;
 
-        /* Only root has two users. */
         if (geteuid())
-                skip();
+                skip_because("only root can be two users");
         START_DAEMON(fixture, MANY_CONNECTS);
         ring = manual_ring_open(fixture, "kick", MANUAL_RING_BYTES);
         pid = fork_child();

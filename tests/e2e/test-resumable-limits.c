@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/stream-log.h"
+#include "tests/skip.h"
 
 #define OTHER_UID 65533u
 
@@ -182,9 +183,8 @@ static void a_resumable_stream_is_hidden_from_other_users(void **state)
         uint64_t resume_id, handle;
         pid_t pid;
 
-        /* Only root can become another user. */
         if (getuid())
-                skip();
+                skip_because("only root can be two users");
         START_QUICK_FOR_RESUMING(fixture, "--socket-mode", "0666");
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         client = resumable_connect(fixture);

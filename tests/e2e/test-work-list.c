@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tests/e2e/raw-client.h"
+#include "tests/skip.h"
 
 #define STRANGER 4711u
 
@@ -239,7 +240,7 @@ static void a_user_neither_sees_nor_ends_the_streams_of_others(void **state)
         pid_t pid;
 
         if (geteuid() != 0)
-                skip();
+                skip_because("only root can be two users");
         chmod(fixture->directory, 0755);
         START_ENDLESS_DAEMON(fixture, "--threads", "1", "--socket-mode", "0666");
         client = raw_client_greet(fixture);

@@ -18,6 +18,7 @@
 
 #include "kernels/cpu/affinity.h"
 #include "kernels/cpu/thread-pool.h"
+#include "tests/skip.h"
 
 static char folder[] = "/tmp/samovar-places-XXXXXX";
 static char machine[256];
@@ -173,7 +174,7 @@ static void a_thread_pool_with_one_thread_per_core_is_pinned(void **state)
         (void)state;
         affinity_find(&affinity);
         if (affinity.cores < 2)
-                skip();
+                skip_because("two cores are needed");
         assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
         assert_int_equal(thread_pool_new(affinity.cores, true, &thread_pool), 0);
         thread_pool_adopt_caller(thread_pool);
@@ -192,7 +193,7 @@ static void thread_pools_of_other_sizes_are_not_pinned(void **state)
         (void)state;
         affinity_find(&affinity);
         if (affinity.count < 2)
-                skip();
+                skip_because("two hardware threads are needed");
         for (uint32_t pin = 0; pin < 2; pin++) {
                 uint32_t threads = pin ? affinity.cores + 1 : affinity.cores;
                 struct thread_pool *thread_pool;

@@ -19,6 +19,7 @@
  *      SMV_SIM_SEED=n    only this one, with a trace
  */
 #include "tests/sim/sim.h"
+#include "tests/skip.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -732,7 +733,7 @@ static void lives(uint32_t depth)
         struct sum sum = { 0 };
 
         if (only && only % 2 != depth % 2) /* odd seeds run at depth one, even ones at two */
-                skip();
+                skip_because("SMV_SIM_SEED is a seed of the other depth");
         clock_gettime(CLOCK_MONOTONIC, &begin);
         for (seed_now = only ? only : first; seed_now <= (only ? only : seeds); seed_now++) {
                 if (seed_now % 2 != depth % 2)

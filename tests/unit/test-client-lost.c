@@ -3,6 +3,7 @@
  * or crashes, and every stream that began ends exactly once.
  */
 #include "tests/unit/client-rig.h"
+#include "tests/skip.h"
 
 #include <grp.h>
 #include <pwd.h>
@@ -465,10 +466,8 @@ static void refuses_a_daemon_of_another_user_unless_allowed(void **state)
         char byte_read;
 
         (void)state;
-        if (geteuid()) {
-                print_message("skipped: only root can be two users\n");
-                skip();
-        }
+        if (geteuid())
+                skip_because("only root can be two users");
         assert_non_null(mkdtemp(dir));
         assert_int_equal(chmod(dir, 0777), 0);
         snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", dir);
@@ -539,10 +538,8 @@ static void says_which_users_may_connect(void **state)
         int listener = socket(AF_UNIX, SOCK_STREAM, 0);
 
         (void)state;
-        if (geteuid()) {
-                print_message("skipped: only root can be two users\n");
-                skip();
-        }
+        if (geteuid())
+                skip_because("only root can be two users");
         assert_non_null(mkdtemp(dir));
         assert_int_equal(chmod(dir, 0755), 0);
         snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", dir);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "client/daemon-address.h"
+#include "tests/skip.h"
 
 #define OTHER 4242u
 
@@ -73,7 +74,7 @@ static void trusts_the_owner_of_a_folder_that_root_made(void **state)
 {
         (void)state;
         if (geteuid() != 0)
-                skip();
+                skip_because("only root can make files of other users");
         assert_int_equal(chown(folder, OTHER, OTHER), 0);
         assert_true(trust_by_folder(folder, above, OTHER));
         assert_false(trust_by_folder(folder, above, OTHER + 1));
@@ -105,7 +106,7 @@ static void trusts_the_users_that_roots_file_names(void **state)
 {
         (void)state;
         if (geteuid() != 0)
-                skip();
+                skip_because("only root can make files of other users");
         assert_false(trust_by_file(file, OTHER));
         write_file("# a comment: trust = 7\n\n  trust = 4242\ntrust=nobody\ntrust = no such user\n"
                    "trust = 4294967295\ntrust = 12x\n");

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "daemon/base/sys.h"
+#include "tests/skip.h"
 
 #define BYTES   (20u * 4096)
 #define NOBODY  65534
@@ -201,10 +202,8 @@ static void another_user_cannot_reopen_a_segment_with_more_rights(void **state)
         close(lent[1]);
         segment_free(&d, false);
         segment_free(&c, false);
-        if (r == SKIPPED) {
-                print_message("# only root can become another user\n");
-                skip();
-        }
+        if (r == SKIPPED)
+                skip_because("only root can be two users");
         assert_int_equal(r, 0);
 }
 

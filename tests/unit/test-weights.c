@@ -21,6 +21,7 @@
 #include "daemon/engine/weights.h"
 #include "daemon/base/sys.h"
 #include "kernels/convert.h"
+#include "tests/skip.h"
 
 #define TENSORS 7u
 #define SCALES  2u
@@ -327,7 +328,7 @@ static void chooses_the_load_way_by_whether_the_files_are_cached(void **state)
         if (sys_pread_cached(checkpoint_fd(rig.checkpoint, rig.loads[0].tensor), &byte, 1,
                              5 << 20) == 1) {
                 rig_close(&rig);
-                skip(); /* a file system that is all memory */
+                skip_because("the file system keeps all files in memory");
         }
         assert_int_equal(rig_read(&rig, &conf), 0);
         assert_int_equal(rig.way, has_uring ? LOAD_URING : LOAD_PLAIN);
@@ -351,7 +352,7 @@ static void falls_back_to_plain_reads_if_io_uring_is_forbidden(void **state)
 
         (void)state;
         if (!has_uring)
-                skip();
+                skip_because("there is no io_uring here");
         sys_set_fault(forbid_uring, NULL);
         rig_open(&rig);
         assert_int_equal(rig_read(&rig, &conf), 0);
