@@ -17,8 +17,8 @@
 #define CONVERSATION (CLI_ASK | CLI_TEMPLATE)
 #define STREAM       (GENERATE | CLI_ATTACH)
 #define SAMPLING     (GENERATE | CLI_FORK_DEMO)
-#define WORK         (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
-#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | WORK)
+#define LOOKS        (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
+#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | LOOKS)
 
 #define TIMEOUT_S_MAX 86400
 #define SHORT_S       10 /* to ask the daemon what it does */
@@ -116,7 +116,7 @@ static void help(const struct cli *cli)
                 if (commands[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
                                commands[i].arguments, commands[i].help);
-        if (!(cli->command & (WORK | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
+        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command & CONVERSATION)
                 printf("If stdin is a pipe or a file, it follows the question, after an empty "
@@ -466,11 +466,11 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 r = read_resume_id(cli);
         if (!r && cli->command == CLI_CANCEL)
                 r = read_number(cli);
-        if (!r && cli->command & (WORK & ~CLI_CANCEL) && cli->argument_count) {
+        if (!r && cli->command & (LOOKS & ~CLI_CANCEL) && cli->argument_count) {
                 say("%s takes no argument, but %.40s is one", cli->name, cli->arguments[0]);
                 r = CLI_USAGE;
         }
-        cli->wait_s = cli->timeout_s ? cli->timeout_s : cli->command & WORK ? SHORT_S : LONG_S;
+        cli->wait_s = cli->timeout_s ? cli->timeout_s : cli->command & LOOKS ? SHORT_S : LONG_S;
         /* Commands with one short answer need no shared memory. */
         if (!(cli->command & SAMPLING))
                 cli->transport = SMV_TRANSPORT_SOCKET;
