@@ -261,12 +261,13 @@ static void start_with_passed(struct daemon_fixture *fixture, int fd, int contro
         setenv("SAMOVARD", script, 1);
         if (control >= 0)
                 assert_int_equal(dup2(control, CONTROL_FD), CONTROL_FD);
-        fixture->pid =
-                fixture_spawn(fixture,
-                              (const char *const[]){ "--config", "none", "--threads", "1",
-                                                     "--model", make_quick_model(fixture, "2048"),
-                                                     "--ring-bytes", "64K", NULL },
-                              fd);
+        fixture->pid = fixture_spawn(
+                fixture,
+                (const char *const[]){ "--config", "none", "--threads", "1", "--model",
+                                       make_quick_model(fixture, "2048"), "--ring-bytes", "64K",
+                                       /* no test is as slow as that */
+                                       "--drain-timeout-ms", "1000000", NULL },
+                fd);
         if (control >= 0)
                 close(CONTROL_FD);
         setenv("SAMOVARD", real, 1);
@@ -291,6 +292,23 @@ static int listen_in(const struct daemon_fixture *fixture)
 }
 
 /*
+ * The daemon begins to drain, and waits for a stream that its client does not read.  Returns the
+ * stream's id.
+ */
+static uint32_t drain_with_a_stream(const struct daemon_fixture *fixture, struct raw_client *client)
+{
+        uint32_t id;
+
+        assert_true(raw_client_hello(client, raw_client_transport())->ok);
+        await_log(fixture, "loaded "); /* before that, draining would not wait for a stream */
+        id = raw_client_generate(client, &unread);
+        assert_true(raw_client_await_reply(client, id)->ok);
+        kill(fixture->pid, SIGTERM);
+        await_log(fixture, "draining");
+        return id;
+}
+
+/*
  * Clients connect before the daemon is there, and while it drains: both are served, the latter by
  * the next daemon.
  */
@@ -302,12 +320,7 @@ static void connections_to_a_passed_socket_wait_for_the_next_daemon(void **state
         uint32_t id;
 
         start_with_passed(fixture, fd, -1, "1");
-        assert_true(raw_client_hello(early, raw_client_transport())->ok);
-        await_log(fixture, "loaded "); /* before that, draining would not wait for a stream */
-        id = raw_client_generate(early, &unread);
-        assert_true(raw_client_await_reply(early, id)->ok);
-        kill(fixture->pid, SIGTERM);
-        await_log(fixture, "draining");
+        id = drain_with_a_stream(fixture, early);
         late = raw_client_connect(fixture);
         assert_int_equal(raw_client_await_end(early, id)->end.reason, SMV_END_LENGTH);
         raw_client_close(early);
@@ -366,12 +379,7 @@ static void a_passed_control_socket_answers_while_the_daemon_drains(void **state
 
         start_with_passed(fixture, control, fd, "2"); /* in either order */
         busy = raw_client_connect(fixture);
-        assert_true(raw_client_hello(busy, raw_client_transport())->ok);
-        await_log(fixture, "loaded ");
-        id = raw_client_generate(busy, &unread);
-        assert_true(raw_client_await_reply(busy, id)->ok);
-        kill(fixture->pid, SIGTERM);
-        await_log(fixture, "draining");
+        id = drain_with_a_stream(fixture, busy);
         late = raw_client_connect(fixture);
 
         admin = connect_while_stopping(fixture);
@@ -412,16 +420,10 @@ static void the_command_says_that_the_daemon_is_stopping(void **state)
         int fd = listen_in(fixture), control = listen_at(fixture, "in/sock" SMV_CONTROL_SUFFIX);
         struct raw_client *busy;
         struct run_result ran;
-        uint32_t id;
 
         start_with_passed(fixture, fd, control, "2");
         busy = raw_client_connect(fixture);
-        assert_true(raw_client_hello(busy, raw_client_transport())->ok);
-        await_log(fixture, "loaded ");
-        id = raw_client_generate(busy, &unread);
-        assert_true(raw_client_await_reply(busy, id)->ok);
-        kill(fixture->pid, SIGTERM);
-        await_log(fixture, "draining");
+        drain_with_a_stream(fixture, busy);
         expect_told_of_stopping(fixture);
         ran = RUN(fixture, NULL, env_path("SAMOVAR"), "models");
         assert_int_equal(ran.status, 0);
