@@ -137,22 +137,37 @@ static int dial_control(const char *path)
         return connection_dial(control);
 }
 
-/* A daemon that stops may have left its socket to the next one, and be at its control socket. */
-static int dial(const struct smv_connect *options, const char *path)
+static bool is_trusted(const struct attempt *attempt, int64_t uid)
 {
-        int fd = options->while_stopping ? dial_control(path) : -ENOENT;
-
-        return fd >= 0 ? fd : connection_dial(path);
+        return attempt->options.any_uid ||
+               (uid >= 0 && daemon_is_trusted(attempt->paths.at[attempt->path], (uint32_t)uid));
 }
 
 static int check_uid(struct smv_client *client, const struct attempt *attempt)
 {
-        const char *path = attempt->paths.at[attempt->path];
         int64_t uid = connection_peer_uid(&client->connection);
 
-        if (attempt->options.any_uid || (uid >= 0 && daemon_is_trusted(path, (uint32_t)uid)))
-                return 0;
-        return refuse_uid(client, path, uid);
+        return is_trusted(attempt, uid) ? 0
+                                        : refuse_uid(client, attempt->paths.at[attempt->path], uid);
+}
+
+/*
+ * A daemon that stops may have left its socket to the next one, and be at its control socket.  In
+ * a folder of several users another one may have made that socket; then it does not count.
+ */
+static int dial(const struct attempt *attempt)
+{
+        const char *path = attempt->paths.at[attempt->path];
+        int fd = attempt->options.while_stopping ? dial_control(path) : -ENOENT;
+        struct connection control;
+
+        if (fd < 0)
+                return connection_dial(path);
+        connection_init(&control, fd);
+        if (is_trusted(attempt, connection_peer_uid(&control)))
+                return fd;
+        connection_deinit(&control);
+        return connection_dial(path);
 }
 
 static int open_connection(struct smv_client *client, struct attempt *attempt)
@@ -167,11 +182,11 @@ static int open_connection(struct smv_client *client, struct attempt *attempt)
         if (!paths->count)
                 return client_refuse(client, fd, "socket", "the socket's path is too long");
         for (size_t i = 0; i < paths->count; i++) {
-                fd = dial(&attempt->options, paths->at[i]);
+                attempt->path = i;
+                fd = dial(attempt);
                 if (fd >= 0) {
                         connection_init(&client->connection, fd);
                         memcpy(client->socket, paths->at[i], sizeof(client->socket));
-                        attempt->path = i;
                         return check_uid(client, attempt);
                 }
                 if (!is_absent(fd))

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <samovar/client.h>
+#include <samovar/protocol.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/e2e/other-user.h"
@@ -514,6 +516,35 @@ static void refuses_an_fd_that_is_no_connected_stream_socket(void **state)
                           "Protocol wrong type for socket");
 }
 
+/* Where other users may make files, one may make a control socket; nobody answers at it. */
+static void a_control_socket_of_another_user_is_passed_by(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct smv_connect where = { SMV_SIZE(smv_connect), .while_stopping = 1 };
+        struct sockaddr_un at = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
+        struct smv_client *client;
+        const char *json;
+
+        START_DAEMON(fixture, "--threads", "1");
+        r = snprintf(at.sun_path, sizeof(at.sun_path), "%s" SMV_CONTROL_SUFFIX, fixture->socket);
+        assert_in_range(r, 1, sizeof(at.sun_path) - 1);
+        assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, sizeof(at)));
+        /* The kernel notes the user that calls listen(). */
+        assert_int_equal(seteuid(ALICE), 0);
+        r = listen(fd, 16);
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(r, 0);
+
+        where.socket = fixture->socket;
+        assert_int_equal(smv_connect(&where, &client), 0);
+        assert_int_equal(smv_status(client, &json), 0);
+        smv_close(client);
+        close(fd);
+        unlink(at.sun_path);
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -526,6 +557,7 @@ int main(void)
         };
         const struct CMUnitTest with_others[] = {
                 DAEMON_TEST(root_and_newcomers_get_in_while_others_hold_all_they_can),
+                DAEMON_TEST(a_control_socket_of_another_user_is_passed_by),
                 DAEMON_TEST(limits_the_rate_of_new_connections_of_other_users),
                 DAEMON_TEST(a_refused_client_cannot_fill_the_log),
                 DAEMON_TEST(refuses_users_without_a_uid_in_its_namespace),
