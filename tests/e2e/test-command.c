@@ -501,7 +501,7 @@ static void without_the_machines_daemon_the_command_says_where_to_look(void **st
         struct run_result ran;
 
         if (!access(SMV_SYSTEM_SOCKET, F_OK))
-                skip(); /* the machine's own daemon may answer */
+                skip_because("the machine's own daemon may answer");
         ran = RUN(fixture, NULL, SAMOVAR, "status", "--socket", SMV_SYSTEM_SOCKET);
         assert_int_equal(ran.status, 3);
         assert_non_null(strstr(ran.err, "the machine's daemon is not running; root can see why: "

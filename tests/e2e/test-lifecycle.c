@@ -169,12 +169,14 @@ static void refuses_a_wrong_flag_and_names_it(void **state)
         REFUSES(fixture, "--kv-bytes", "12Q", "--model", model, "--kv-bytes=12Q");
         REFUSES(fixture, "--threads", "no value", "--model", model, "--threads");
         REFUSES(fixture, "--max-seqs", "meant", "--model", model, "--max-seq", "4");
-        REFUSES(fixture, "ctx is 4096", "2048", "--model", model, "--ctx", "4096");
+        REFUSES(fixture, "ctx is 4096", "2048", "--model", model, "--ctx", "4096", "--socket",
+                fixture->socket);
         REFUSES(fixture, "step_tokens", "max_seqs", "--model", model, "--step-tokens", "8");
         REFUSES(fixture, "ring_bytes", "power of two", "--model", model, "--ring-bytes", "100000");
         REFUSES(fixture, "/no/such/file", "samovard:", "--config", "/no/such/file");
         REFUSES(fixture, "--isa", "avx", "--model", model, "--isa", "avx1");
-        REFUSES(fixture, "kv_bytes: ", "block", "--model", model, "--kv-bytes", "1K");
+        REFUSES(fixture, "kv_bytes: ", "block", "--model", model, "--kv-bytes", "1K", "--socket",
+                fixture->socket);
         assert_no_process_left();
 }
 
