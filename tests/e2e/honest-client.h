@@ -10,6 +10,10 @@
 /* For tests with more connections than the default limits let a user make in that time. */
 #define MANY_CONNECTS "--uid-connects-burst", "65536", "--uid-connects-per-s", "65536"
 
+/* For tests that leave connections without end: a connection is charged until its ring is freed,
+ * which may take the daemon as long as the machine lets it wait. */
+#define CHURN MANY_CONNECTS, "--connections", "8192", "--uid-connections", "4096"
+
 struct honest_client {
         struct raw_client *client;
         struct stream *alone;

@@ -84,7 +84,7 @@ static void no_client_receives_a_doorbell_meant_for_another(void **state)
         pid_t ringers[RINGERS];
         struct honest_client honest;
 
-        START_DAEMON(fixture, MANY_CONNECTS, "--pipeline-depth", "2", "--uid-requests", "1000",
+        START_DAEMON(fixture, CHURN, "--pipeline-depth", "2", "--uid-requests", "1000",
                      "--hello-timeout-ms", "3600000");
         honest = honest_client_start(fixture);
         for (size_t i = 0; i < RINGERS; i++)

@@ -83,7 +83,7 @@ static void frees_everything_when_clients_disconnect_at_any_step(void **state)
         struct honest_client honest;
         struct latency_probe *probe;
 
-        START_DAEMON(fixture, MANY_CONNECTS, "--pipeline-depth", "2");
+        START_DAEMON(fixture, CHURN, "--pipeline-depth", "2");
         honest = honest_client_start(fixture);
         latency_probe_baseline(fixture, 300);
         probe = latency_probe_start(fixture);
