@@ -121,7 +121,11 @@ struct step_page { /* entry `index` of the slot's table becomes `page` */
         uint32_t slot, index, page;
 };
 
-struct step_copy { /* whole pages, copied before any operator of the step runs */
+/*
+ * Whole pages, copied one after the other before any operator of the step runs. One page of the two
+ * at most is a swap page.
+ */
+struct step_copy {
         uint32_t from, to;
 };
 
@@ -325,6 +329,13 @@ struct kernels {
          * such memory wait for the system.
          */
         bool (*kv_back)(struct kernels *k, struct kv *kv, size_t *at);
+
+        /*
+         * The time of a copy between a page of the pool and a swap page, measured now, in ns; at
+         * least 1. The shape has swap pages. No step may be running. What is in the first page and
+         * the first swap page is lost.
+         */
+        uint64_t (*kv_copy_ns)(struct kernels *k, struct kv *kv);
 
         /*
          * Copies what it needs of `step`; applies the page table changes, then copies pages. If

@@ -61,6 +61,11 @@ struct kv_shape {
         uint32_t head_dim;
         uint32_t pages;
         enum kv_type type;
+        /*
+         * Pages in the host's memory, numbered from `pages` on. Only copies of steps use them, to
+         * and from pages of the pool.
+         */
+        uint32_t swap_pages;
 };
 
 static inline size_t kv_number_bytes(enum kv_type type)

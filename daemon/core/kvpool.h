@@ -26,6 +26,16 @@ typedef uint32_t block_t;
 
 #define BLOCK_NONE UINT32_MAX
 
+/*
+ * The content of a block goes to another place: from the pool to the swap, or back.  Numbers below
+ * the pool's total are blocks of the pool; those from there on are blocks of the swap (prefix.h).
+ * Moves are carried out in order.  So one may read a block that an earlier one wrote, or write a
+ * block that an earlier one read.
+ */
+struct block_move {
+        block_t from, to;
+};
+
 struct kvpool {
         uint32_t total;
         uint32_t cached_count;

@@ -14,6 +14,7 @@ int plan_init(struct plan *plan, const struct sched_conf *conf)
                 .wake_ns = PLAN_SLEEP,
                 .row_max = conf->rows,
                 .page_max = sched_page_max(conf),
+                .move_max = sched_move_max(conf),
                 .copy_max = conf->slots,
                 /* One plan can carry all ENDs: a hang-up ends all requests at once. */
                 .end_max = conf->requests_max,
@@ -21,10 +22,12 @@ int plan_init(struct plan *plan, const struct sched_conf *conf)
         };
         plan->rows = calloc(plan->row_max, sizeof(*plan->rows));
         plan->pages = calloc(plan->page_max, sizeof(*plan->pages));
+        plan->moves = calloc(plan->move_max + 1, sizeof(*plan->moves));
         plan->copies = calloc(plan->copy_max, sizeof(*plan->copies));
         plan->ends = calloc(plan->end_max, sizeof(*plan->ends));
         plan->retired = calloc(plan->retired_max, sizeof(struct request *));
-        if (!plan->rows || !plan->pages || !plan->copies || !plan->ends || !plan->retired) {
+        if (!plan->rows || !plan->pages || !plan->moves || !plan->copies || !plan->ends ||
+            !plan->retired) {
                 plan_deinit(plan);
                 return -ENOMEM;
         }
@@ -37,6 +40,7 @@ void plan_deinit(struct plan *plan)
                 return;
         free(plan->rows);
         free(plan->pages);
+        free(plan->moves);
         free(plan->copies);
         free(plan->ends);
         free(plan->retired);

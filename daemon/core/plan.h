@@ -6,8 +6,11 @@
  * can be the result of a row of an earlier plan.  If a sequence turns out to have ended,
  * its rows in later plans are computed and their results are ignored.
  *
+ * The engine carries a plan out in this order: moves, one after the other; then copies; then
+ * rows.
+ *
  * Every list has a maximum that follows from sched_conf; nothing here allocates
- * after plan_init().  Moves of pages between tiers will be one more list.
+ * after plan_init().
  */
 #ifndef DAEMON_CORE_PLAN_H
 #define DAEMON_CORE_PLAN_H
@@ -54,13 +57,14 @@ struct plan {
         uint64_t number;  /* 0: the plan has no rows, nothing to run */
         uint64_t wake_ns; /* if no rows and no plan in flight: sleep no longer than this */
         uint32_t stalled; /* requests left out because their channel has no free bytes */
-        uint32_t row_count, page_count, copy_count, end_count, retired_count;
+        uint32_t row_count, page_count, move_count, copy_count, end_count, retired_count;
         struct plan_row *rows;
         struct plan_page *pages;
+        struct block_move *moves; /* between pool and swap */
         struct plan_copy *copies;
         struct plan_end *ends;
         struct request **retired; /* after their END: the core no longer uses them */
-        uint32_t row_max, page_max, copy_max, end_max, retired_max;
+        uint32_t row_max, page_max, move_max, copy_max, end_max, retired_max;
 };
 
 #define PLAN_SLEEP UINT64_MAX

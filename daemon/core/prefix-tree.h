@@ -29,6 +29,8 @@ struct prefix_conf {
         uint32_t pins; /* number of pins; they are numbered from 1 on */
         /* A user with more cached blocks than this loses its own first; 0: no limit. */
         uint32_t cached_max;
+        uint32_t swap_blocks; /* blocks of the swap; 0: there is none */
+        uint32_t swap_max;    /* as cached_max, for the blocks of one user in the swap */
 };
 
 /* A block.  It is in the index if `filled` is not 0. */

@@ -28,6 +28,15 @@
  * references all blocks before it.  So if blocks are cached, some of them are leaves, and a
  * block in use is never evicted.
  *
+ * The swap is a second place for blocks (conf.swap_blocks), in memory that no row can read.  A whole
+ * block that is evicted moves there and stays in the index.  Its number changes: blocks of the swap
+ * have the numbers from the pool's total on.  They have no references.  All blocks below a block of
+ * the swap are in the swap, too.  So what can be evicted from the pool are the leaves of the pool:
+ * blocks without references that no block of the pool follows.  If the swap is full, a leaf of the
+ * swap is dropped, by the same rules as in the pool; `swap_max` takes the place of `cached_max`.
+ * A block that is not whole, or whose place is not granted (`may_swap`), leaves the index when it
+ * is evicted, and all blocks of the swap below it are dropped.
+ *
  * A block belongs to a domain from the moment it is allocated, in the index or not: to the
  * domain that it was allocated for.  There may be a limit (`cached_max`) to the cached blocks
  * of one user.  A user above that limit gives way first: of the leaves without a pin, those of
@@ -68,7 +77,8 @@ struct prefix_reader {
 
 /* The result of looking a text up. */
 struct prefix_hit {
-        uint32_t whole_count; /* whole blocks found, written to the caller's array */
+        uint32_t whole_count; /* whole blocks found in the pool, written to the caller's array */
+        uint32_t swap_count;  /* whole blocks found after these, in the swap; written after them */
         block_t tail;         /* block that begins like the rest of the text, or BLOCK_NONE */
         uint32_t tail_count;  /* number of its positions that are equal: 1 to 15 */
         uint32_t diverged_at; /* first position not found, if a known text differs there; or 0 */
@@ -77,7 +87,7 @@ struct prefix_hit {
 
 static inline uint32_t prefix_hit_positions(const struct prefix_hit *hit)
 {
-        return hit->whole_count * BLOCK_POSITIONS + hit->tail_count;
+        return (hit->whole_count + hit->swap_count) * BLOCK_POSITIONS + hit->tail_count;
 }
 
 int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks);
@@ -96,6 +106,23 @@ void prefix_ref(struct prefix *prefix, block_t block);
  */
 void prefix_unref(struct prefix *prefix, block_t block);
 
+/*
+ * Moves a block of the swap, whose parent is in the pool, to a block of the pool, with one
+ * reference, as prefix_allocate() does.  Returns its new number.
+ */
+block_t prefix_fetch(struct prefix *prefix, block_t block);
+/* Is this a block of the swap that contains these tokens, after those of `parent`? */
+bool prefix_is_swapped(const struct prefix *prefix, block_t block, block_t parent,
+                       const uint32_t *tokens);
+
+/*
+ * Where the moves that prefix_allocate() and prefix_fetch() decide on are listed, from the start.
+ * Each call lists at most one (a fetch: two).  The list must be carried out before any block that
+ * they returned is written or read.  `may_swap` false: evicted blocks are forgotten.
+ */
+void prefix_list_moves(struct prefix *prefix, struct block_move *moves, uint32_t max,
+                       bool may_swap);
+
 /* The number of blocks that prefix_allocate() can supply. */
 static inline uint32_t prefix_available(const struct prefix *prefix)
 {
@@ -109,8 +136,8 @@ uint32_t prefix_cached_by(const struct prefix *prefix, uint64_t domain);
 /*
  * Finds the longest prefix of these tokens that blocks contain.  If more than 64 blocks with
  * the same parent begin with the same token, the tail is only the longest among the newest.
- * No references are taken: reference the blocks before allocating any other block.
- * `blocks` has space for count / BLOCK_POSITIONS.
+ * No references are taken: reference the blocks of the pool before allocating any other block.
+ * `blocks` has space for count / BLOCK_POSITIONS.  After blocks of the swap no tail is found.
  *
  * The search follows one path for each of the reader's domains: as far as the blocks of that
  * domain go, and from a public domain on in the reader's own.  The longest path is used; of
@@ -135,7 +162,8 @@ void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader
  * (BLOCK_NONE: after nothing).  The block belongs to `domain`.  The caller references both blocks.
  * A later call may add tokens to the same block, never change them.  If the parent is not in the
  * index as a whole block, nothing is recorded.  Returns the block of the index with this content:
- * normally `block`, or another block that was inserted before.
+ * normally `block`, or another block that was inserted before.  If that one is in the swap, `block`
+ * takes its place in the index.
  */
 block_t prefix_insert(struct prefix *prefix, uint64_t domain, block_t parent, block_t block,
                       const uint32_t *tokens, uint32_t count);

@@ -11,6 +11,7 @@
 
 struct sched_conf {
         uint32_t blocks;       /* blocks of the pool */
+        uint64_t swap_copy_ns; /* time to copy a block between the pool and the swap, if any */
         uint32_t user_blocks;  /* limit of blocks for the running requests of one user; 0: all */
         uint32_t slots;        /* sequences that can run at once */
         uint32_t rows;         /* of a step: the token budget; at least `slots` */
@@ -41,6 +42,15 @@ static inline uint32_t sched_table_max(const struct sched_conf *conf)
         uint32_t blocks = blocks_for(conf->context);
 
         return blocks < conf->blocks ? blocks : conf->blocks;
+}
+
+/*
+ * Maximum of moves of a plan.  Each page that is new in a plan may evict a block to the swap, and
+ * those of one sequence may all come from there.
+ */
+static inline uint32_t sched_move_max(const struct sched_conf *conf)
+{
+        return conf->prefix.swap_blocks ? conf->rows + conf->slots + 2 * sched_table_max(conf) : 0;
 }
 
 /*

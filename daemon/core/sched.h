@@ -57,6 +57,16 @@
  * The last token of the prompt is computed again in any case, without writing its KV.  That row
  * gives the first token of the answer.
  *
+ * The swap.  It is a second place for blocks, in the host's memory.  A whole block that is
+ * evicted from the pool moves to the swap and stays in the index (prefix.h).  A request finds the
+ * blocks in the pool, and after them those in the swap.  The latter count as blocks that it needs:
+ * they are promised to it.  When it gets its first rows, they are moved back before these.  Then
+ * they are like blocks found in the pool: no row writes them.  A plan with decodes moves at most as
+ * many as it may have rows of prompts, and these rows become fewer.  So a request may get its
+ * blocks in several plans.  Blocks that have left the swap by then are computed.
+ * While two copies of a block take longer than the rows that would compute it, no block moves to
+ * the swap, and none comes back.
+ *
  * Reading only.  With max_tokens 0 the prompt is computed and no token is generated.  Its last
  * row still wants a result, because that shows whether the numbers are valid.  The sampled
  * token is not used and not appended; the result ends the request.  Then its pin is set
@@ -141,10 +151,15 @@ struct sched_counts {
         uint64_t preemptions; /* preemptions so far */
         uint64_t blocks_lost; /* ... of these, those because blocks ran out */
         uint64_t recomputed;  /* positions of preempted requests that are computed again, so far */
+        uint64_t restored;    /* positions of preempted requests that came back from the swap */
         uint32_t trust;       /* the quantile of the forecast, in percent (forecast.h) */
         uint64_t prompt_row_ns; /* time of a prompt row; 0: not known yet */
         uint64_t prompt_far_ns; /* time added for each PREFILL_FAR positions before that row */
-        uint64_t evictions;     /* blocks evicted so far */
+        uint64_t evictions;     /* blocks evicted so far, to the swap or for good */
+        uint32_t swap_total, swap_used;   /* blocks of the swap */
+        uint64_t swapped_out, swapped_in; /* blocks moved so far, to the swap and to the pool */
+        uint32_t swap_total, swap_used; /* blocks of the swap */
+        uint64_t swapped_out, swapped_in; /* blocks moved so far: to the swap, and to the pool */
         uint64_t copies;        /* blocks copied so far because a part of them was found */
 };
 
