@@ -1,6 +1,7 @@
 /*
  * A pool of pages in plain memory, zeroed when made: the CPU backends' definition of struct kv.
- * Each backend chooses the order of numbers inside a tile.
+ * Swap pages follow the pages of the pool in the same memory. Each backend chooses the order of
+ * numbers inside a tile.
  */
 #ifndef KERNELS_KV_H
 #define KERNELS_KV_H
@@ -14,18 +15,20 @@ struct kv {
         struct kv_shape shape;
         size_t page_bytes;
         size_t tile_bytes;
-        uint8_t *pages;
+        uint8_t *pages; /* and the swap pages after them */
 };
 
 /* A vector load may read this many bytes beyond the end of the last page. */
 #define KV_BEYOND 64u
 
-/* -EINVAL: a shape with a zero in it; -ENOMEM. */
+/* -EINVAL: kv_shape_is_valid() says no; -ENOMEM. */
 int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv);
 struct kv *kv_pool_free(struct kv *kv);
 
 /* Copies whole pages, in order: a later copy sees the result of an earlier one. */
 void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count);
+/* kv_copy_ns() of the backends (kernels.h). */
+uint64_t kv_copy_time(struct kv *kv);
 
 /* KV_INT8, KV_FP8: the scales of a tile, one for each position. */
 static inline float *kv_scales(const struct kv *kv, const uint8_t *tile)

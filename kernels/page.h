@@ -39,6 +39,7 @@
 #ifndef KERNELS_PAGE_H
 #define KERNELS_PAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,19 @@ struct kv_shape {
          */
         uint32_t swap_pages;
 };
+
+/* No size is zero, except that of the swap, and every page has a number. */
+static inline bool kv_shape_is_valid(const struct kv_shape *shape)
+{
+        return shape->layers && shape->kv_heads && shape->head_dim && shape->pages &&
+               shape->swap_pages <= UINT32_MAX - shape->pages;
+}
+
+/* Pages of the pool and swap pages; their numbers are below this. */
+static inline uint32_t kv_all_pages(const struct kv_shape *shape)
+{
+        return shape->pages + shape->swap_pages;
+}
 
 static inline size_t kv_number_bytes(enum kv_type type)
 {

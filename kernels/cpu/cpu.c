@@ -109,7 +109,7 @@ static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv
 
 static bool cpu_kv_back(struct kernels *k, struct kv *kv, size_t *at)
 {
-        size_t bytes = kv->page_bytes * kv->shape.pages, left = bytes - *at;
+        size_t bytes = kv->page_bytes * kv_all_pages(&kv->shape), left = bytes - *at;
         struct cpu *cpu = cpu_of(k);
 
         if (left > TOUCH_AT_ONCE)
@@ -118,6 +118,12 @@ static bool cpu_kv_back(struct kernels *k, struct kv *kv, size_t *at)
         touch(cpu, (uint8_t *)kv->pages + *at, left);
         *at += left;
         return *at < bytes;
+}
+
+static uint64_t cpu_kv_copy_ns(struct kernels *k, struct kv *kv)
+{
+        (void)k;
+        return kv_copy_time(kv);
 }
 
 static void cpu_kv_free(struct kernels *k, struct kv *kv)
@@ -200,6 +206,7 @@ static const struct kernels cpu_table = {
         .kv_new = cpu_kv_new,
         .kv_free = cpu_kv_free,
         .kv_back = cpu_kv_back,
+        .kv_copy_ns = cpu_kv_copy_ns,
         .step_begin = cpu_step_begin,
         .embed = cpu_embed,
         .qkv = cpu_qkv,

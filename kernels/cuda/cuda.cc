@@ -50,48 +50,6 @@ int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_
         return 0;
 }
 
-/*
- * KV_F32 is not served: tensor cores multiply 16-bit numbers, so floats would need another
- * attention kernel.
- */
-#define KV_SERVED (1u << KV_F16 | 1u << KV_BF16 | 1u << KV_INT8 | 1u << KV_FP8)
-
-static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
-{
-        struct cuda *cuda = cuda_of(k);
-        size_t bytes;
-        kv *kv;
-        int r;
-
-        if (!shape->layers || !shape->kv_heads || !shape->head_dim || !shape->pages)
-                return -EINVAL;
-        if (!(KV_SERVED >> shape->type & 1) || !attend_serves(shape->head_dim, shape->type))
-                return -ENOTSUP;
-        if (__builtin_mul_overflow(kv_page_bytes(shape), (size_t)shape->pages, &bytes))
-                return -ENOMEM;
-        kv = (struct kv *)calloc(1, sizeof(*kv));
-        if (!kv)
-                return -ENOMEM;
-        kv->shape = *shape;
-        kv->page_bytes = kv_page_bytes(shape);
-        kv->tile_bytes = kv_tile_bytes(shape);
-        r = device_new(cuda->device, bytes, (void **)&kv->pages);
-        if (r) {
-                free(kv);
-                return cuda_check_object(cuda, r);
-        }
-        *ret_kv = kv;
-        return 0;
-}
-
-static void cuda_kv_free(struct kernels *k, kv *kv)
-{
-        if (!kv)
-                return;
-        device_delete(cuda_of(k)->device, kv->pages);
-        free(kv);
-}
-
 static void cuda_close(struct kernels *k)
 {
         struct cuda *cuda = cuda_of(k);
@@ -110,12 +68,12 @@ static void cuda_close(struct kernels *k)
 }
 
 static const struct kernels cuda_table = {
-        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,     cuda_close,      cuda_floats_new,
-        cuda_floats_free, cuda_put,          cuda_get,      cuda_matrix_new, cuda_matrix_free,
-        cuda_weights_put, cuda_kv_new,       cuda_kv_free,  nullptr,         cuda_step_begin,
-        cuda_embed,       cuda_qkv,          cuda_attend,   cuda_project,    cuda_gate,
-        cuda_head,        cuda_pick,         cuda_step_end, cuda_warm_up,    cuda_collect,
-        cuda_logprobs,    cuda_lost,         cuda_memory,
+        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,    cuda_close,      cuda_floats_new,
+        cuda_floats_free, cuda_put,          cuda_get,     cuda_matrix_new, cuda_matrix_free,
+        cuda_weights_put, cuda_kv_new,       cuda_kv_free, nullptr,         cuda_kv_copy_ns,
+        cuda_step_begin,  cuda_embed,        cuda_qkv,     cuda_attend,     cuda_project,
+        cuda_gate,        cuda_head,         cuda_pick,    cuda_step_end,   cuda_warm_up,
+        cuda_collect,     cuda_logprobs,     cuda_lost,    cuda_memory,
 };
 
 static int open_all(struct cuda *cuda)

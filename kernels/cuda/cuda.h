@@ -2,6 +2,7 @@
  * The internals of the backend that runs on a GPU:
  *
  *      cuda.cc             opens the backend, and has its table
+ *      kv-pool.cc          the pool of pages, and the swap pages
  *      floats.cc           buffers of activations, and vectors
  *      matrix.cc           weights, in the layout that the operators need
  *      memory-estimate.cc  estimates how much of the GPU's memory a model will need
@@ -81,6 +82,9 @@ struct kv {
         kv_shape shape;
         size_t page_bytes, tile_bytes;
         uint8_t *pages;
+        /* NULL if there are none. */
+        uint8_t *swap_pages;
+        event *copied; /* of cuda_kv_copy_ns() */
 };
 
 /*
@@ -213,6 +217,17 @@ int cuda_check(struct cuda *cuda, int r);
 int cuda_check_object(struct cuda *cuda, int r);
 /* Grows scratch memory so that it holds at least `want`.  The previous contents are lost. */
 int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_t bytes);
+
+/*
+ * kv-pool.cc: the types that it serves.  KV_F32 is not one: tensor cores multiply 16-bit numbers,
+ * so floats would need another attention kernel.
+ */
+#define KV_SERVED (1u << KV_F16 | 1u << KV_BF16 | 1u << KV_INT8 | 1u << KV_FP8)
+int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv);
+void cuda_kv_free(struct kernels *k, kv *kv);
+/* Puts a copy on the stream of the steps. */
+int cuda_kv_copy(struct cuda *cuda, const kv *kv, const step_copy *copy);
+uint64_t cuda_kv_copy_ns(struct kernels *k, kv *kv);
 
 /* floats.cc */
 int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats);

@@ -277,6 +277,16 @@ void device_pinned_delete(device *device, void *memory)
         (void)cudaFreeHost(memory);
 }
 
+int device_swap_new(device *device, size_t bytes, void **ret_memory)
+{
+        return device_pinned_new(device, bytes, ret_memory);
+}
+
+void device_swap_delete(device *device, void *memory)
+{
+        device_pinned_delete(device, memory);
+}
+
 static int copy(device *device, stream stream, void *to, const void *from, size_t bytes,
                 cudaMemcpyKind kind, const char *doing)
 {
@@ -317,6 +327,16 @@ int device_download(device *device, stream stream, void *pinned, const void *fro
 int device_copy(device *device, stream stream, void *to, const void *from, size_t bytes)
 {
         return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToDevice, "copy");
+}
+
+int device_swap_out(device *device, stream stream, void *swap, const void *from, size_t bytes)
+{
+        return copy(device, stream, swap, from, bytes, cudaMemcpyDeviceToHost, "swap out");
+}
+
+int device_swap_in(device *device, stream stream, void *to, const void *swap, size_t bytes)
+{
+        return copy(device, stream, to, swap, bytes, cudaMemcpyHostToDevice, "swap in");
 }
 
 int device_clear(device *device, stream stream, void *to, size_t bytes)

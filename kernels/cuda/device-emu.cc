@@ -73,9 +73,11 @@ struct queue {
         place put; /* all operations put on this stream, and all that it followed */
 };
 
-/* For pinned memory, `other` is the device's copy.  NULL: this is device memory. */
+enum kind { LOCAL, PINNED, SWAP };
+
 struct memory {
-        uint8_t *bytes, *other;
+        enum kind kind;
+        uint8_t *bytes, *other; /* other: the device's copy of pinned memory, or NULL */
         size_t size;
 };
 
@@ -194,12 +196,12 @@ static bool lies_in(const memory *memory, const void *at, size_t bytes)
                bytes <= memory->size - from;
 }
 
-/* Finds pinned memory or device memory; a copy may use nothing else. */
-static const memory *memory_of(const device *device, const void *at, size_t bytes, bool pinned)
+/* Finds memory of this kind; a copy may use nothing else. */
+static const memory *memory_of(const device *device, const void *at, size_t bytes, kind kind)
 {
         for (const memory &memory : device->memories)
                 if (lies_in(&memory, at, bytes)) {
-                        assert(!memory.other == !pinned);
+                        assert(memory.kind == kind);
                         return &memory;
                 }
         assert(!"memory of this device");
@@ -207,12 +209,13 @@ static const memory *memory_of(const device *device, const void *at, size_t byte
 }
 
 /*
- * Allows access to device memory while work is done; the host must not access it at other times.
+ * Allows access to device memory and swap memory while work is done; the host must not access them
+ * at other times.
  */
 static void open_memory(const device *device, bool open)
 {
         for (const memory &memory : device->memories) {
-                if (memory.other)
+                if (memory.kind == PINNED)
                         continue;
                 if (open)
                         __asan_unpoison_memory_region(memory.bytes, memory.size);
@@ -489,7 +492,7 @@ size_t device_memory_of(size_t bytes)
 int device_new(device *device, size_t bytes, void **ret_memory)
 {
         std::lock_guard<std::mutex> guard(device->lock);
-        memory memory = { nullptr, nullptr, bytes };
+        memory memory = { LOCAL, nullptr, nullptr, bytes };
 
         assert(bytes && !device->graph);
         if (device->lost)
@@ -508,7 +511,7 @@ int device_new(device *device, size_t bytes, void **ret_memory)
 int device_pinned_new(device *device, size_t bytes, void **ret_memory)
 {
         std::lock_guard<std::mutex> guard(device->lock);
-        memory memory = { nullptr, nullptr, bytes };
+        memory memory = { PINNED, nullptr, nullptr, bytes };
 
         assert(bytes && !device->graph);
         if (device->lost)
@@ -525,14 +528,31 @@ int device_pinned_new(device *device, size_t bytes, void **ret_memory)
         return 0;
 }
 
+int device_swap_new(device *device, size_t bytes, void **ret_memory)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        memory memory = { SWAP, nullptr, nullptr, bytes };
+
+        assert(bytes && !device->graph);
+        if (device->lost)
+                return lost_error(device);
+        memory.bytes = poisoned(bytes);
+        if (!memory.bytes)
+                return fail(-ENOMEM, "the host has no memory left that could be pinned");
+        device->memories.push_back(memory);
+        __asan_poison_memory_region(memory.bytes, bytes);
+        *ret_memory = memory.bytes;
+        return 0;
+}
+
 /* It is not known which memory a kernel will use, so this first does all work on all streams. */
-static void delete_memory(device *device, void *at, bool pinned)
+static void delete_memory(device *device, void *at, kind kind)
 {
         if (!at)
                 return;
 
         std::lock_guard<std::mutex> guard(device->lock);
-        size_t i = (size_t)(memory_of(device, at, 1, pinned) - device->memories.data());
+        size_t i = (size_t)(memory_of(device, at, 1, kind) - device->memories.data());
         memory memory = device->memories[i];
 
         assert(memory.bytes == at && !device->graph);
@@ -543,19 +563,24 @@ static void delete_memory(device *device, void *at, bool pinned)
         __asan_unpoison_memory_region(memory.bytes, memory.size);
         free(memory.bytes);
         free(memory.other);
-        if (!pinned)
+        if (kind == LOCAL)
                 device->left += memory.size;
         device->memories.erase(device->memories.begin() + (ptrdiff_t)i);
 }
 
 void device_delete(device *device, void *memory)
 {
-        delete_memory(device, memory, false);
+        delete_memory(device, memory, LOCAL);
 }
 
 void device_pinned_delete(device *device, void *memory)
 {
-        delete_memory(device, memory, true);
+        delete_memory(device, memory, PINNED);
+}
+
+void device_swap_delete(device *device, void *memory)
+{
+        delete_memory(device, memory, SWAP);
 }
 
 /* ---- putting operations on a stream ---- */
@@ -596,7 +621,7 @@ static int put_copy(device *device, stream stream, work work, void *to, const vo
  */
 static uint8_t *claim_pinned(device *device, stream stream, void *pinned, size_t bytes, bool fills)
 {
-        const memory *memory = memory_of(device, pinned, bytes, true);
+        const memory *memory = memory_of(device, pinned, bytes, PINNED);
         claim claim = { stream, device->queues[stream].put.done[stream],
                         fills,  (uint8_t *)pinned,
                         NULL,   bytes };
@@ -612,7 +637,7 @@ static uint8_t *claim_pinned(device *device, stream stream, void *pinned, size_t
 
 static int put_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
 {
-        memory_of(device, to, bytes, false);
+        memory_of(device, to, bytes, LOCAL);
         if (device->lost)
                 return lost_error(device); /* lost work claims no memory */
         claim_pinned(device, stream, (void *)pinned, bytes, false);
@@ -644,7 +669,7 @@ int device_download(device *device, stream stream, void *pinned, const void *fro
         std::lock_guard<std::mutex> guard(device->lock);
         void *other;
 
-        memory_of(device, from, bytes, false);
+        memory_of(device, from, bytes, LOCAL);
         if (device->lost)
                 return lost_error(device);
         other = claim_pinned(device, stream, pinned, bytes, true);
@@ -655,16 +680,36 @@ int device_copy(device *device, stream stream, void *to, const void *from, size_
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        memory_of(device, to, bytes, false);
-        memory_of(device, from, bytes, false);
+        memory_of(device, to, bytes, LOCAL);
+        memory_of(device, from, bytes, LOCAL);
         return put_copy(device, stream, COPY, to, from, bytes);
+}
+
+static int swap(device *device, stream stream, work work, void *to, kind kind_of_to,
+                const void *from, kind kind_of_from, size_t bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        memory_of(device, to, bytes, kind_of_to);
+        memory_of(device, from, bytes, kind_of_from);
+        return put_copy(device, stream, work, to, from, bytes);
+}
+
+int device_swap_out(device *device, stream stream, void *swapped, const void *from, size_t bytes)
+{
+        return swap(device, stream, DOWNLOAD, swapped, SWAP, from, LOCAL, bytes);
+}
+
+int device_swap_in(device *device, stream stream, void *to, const void *swapped, size_t bytes)
+{
+        return swap(device, stream, UPLOAD, to, LOCAL, swapped, SWAP, bytes);
 }
 
 int device_clear(device *device, stream stream, void *to, size_t bytes)
 {
         std::lock_guard<std::mutex> guard(device->lock);
 
-        memory_of(device, to, bytes, false);
+        memory_of(device, to, bytes, LOCAL);
         return put_copy(device, stream, CLEAR, to, nullptr, bytes);
 }
 

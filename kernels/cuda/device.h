@@ -9,7 +9,7 @@
  *   - Streams run in any order that the events allow.
  *   - Pinned memory that a copy is to fill holds poison until the host has waited for a moment
  *     after that copy.
- *   - Device memory is poisoned when it is allocated.
+ *   - Device memory and swap memory are poisoned when they are allocated.
  *
  * So code that forgets to wait, or that frees or writes too early, fails visibly.
  *
@@ -54,6 +54,12 @@ void device_delete(device *device, void *memory);
 /* Host memory that streams copy from and to. */
 int device_pinned_new(device *device, size_t bytes, void **ret_memory);
 void device_pinned_delete(device *device, void *memory);
+/*
+ * Host memory that only streams use: the host never reads or writes it.  So it belongs to nobody
+ * between copies, and it is used like device memory, in the order of the streams.
+ */
+int device_swap_new(device *device, size_t bytes, void **ret_memory);
+void device_swap_delete(device *device, void *memory);
 
 /*
  * Pinned memory belongs to the copy that was put on a stream, until the host has waited for an
@@ -69,6 +75,9 @@ int device_upload_apart(device *device, stream stream, void *to, size_t stride, 
                         size_t bytes, uint32_t count);
 int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes);
 int device_copy(device *device, stream stream, void *to, const void *from, size_t bytes);
+/* From device memory to swap memory, and back. */
+int device_swap_out(device *device, stream stream, void *swap, const void *from, size_t bytes);
+int device_swap_in(device *device, stream stream, void *to, const void *swap, size_t bytes);
 int device_clear(device *device, stream stream, void *to, size_t bytes); /* to zeros */
 
 int device_event_new(device *device, event **ret_event);
@@ -125,7 +134,7 @@ int device_launch(device *device, stream stream, const launch &launch, void (*ke
  * captured instead of done.  device_graph_launch() then puts the whole graph on the stream, any
  * number of times.  Memory and arguments are those of the capture. A graph may be deleted as soon
  * as it was put on a stream, even if its work is not done yet.  During the capture, only launches,
- * copies on the device and device_clear() are allowed, on that stream only, and no thread may
+ * device_copy() and device_clear() are allowed, on that stream only, and no thread may
  * allocate or free memory.
  */
 int device_capture_begin(device *device, stream stream);

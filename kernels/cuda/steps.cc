@@ -197,9 +197,7 @@ static int send_step(struct cuda *cuda, const kv *kv, const step *step)
                 step->want_count ? cuda_bucket(step->want_count, cuda->conf.wants_max) : 0;
         r = send_upload(cuda, at, left);
         for (uint32_t i = 0; i < step->copy_count && !r; i++)
-                r = device_copy(cuda->device, STREAM_STEPS,
-                                kv->pages + step->copies[i].to * kv->page_bytes,
-                                kv->pages + step->copies[i].from * kv->page_bytes, kv->page_bytes);
+                r = cuda_kv_copy(cuda, kv, &step->copies[i]);
         return r;
 }
 

@@ -125,6 +125,12 @@ static void ref_kv_free(struct kernels *k, struct kv *kv)
         kv_pool_free(kv);
 }
 
+static uint64_t ref_kv_copy_ns(struct kernels *k, struct kv *kv)
+{
+        (void)k;
+        return kv_copy_time(kv);
+}
+
 static int ref_step_begin(struct kernels *k, struct kv *kv, const struct step *step)
 {
         steps_begin(&ref_of(k)->steps, step);
@@ -187,6 +193,7 @@ static const struct kernels ref_table = {
         .weights_put = ref_weights_put,
         .kv_new = ref_kv_new,
         .kv_free = ref_kv_free,
+        .kv_copy_ns = ref_kv_copy_ns,
         .step_begin = ref_step_begin,
         .embed = ref_embed,
         .qkv = ref_qkv,

@@ -50,9 +50,9 @@ static int matrix_load(struct kernels *k, uint32_t parts,
 }
 
 int known_model_open(struct known_model *known_model, struct kernels *k, uint32_t rows,
-                     uint32_t wants, uint32_t pages)
+                     uint32_t wants, uint32_t pages, uint32_t swap_pages)
 {
-        const struct kv_shape pool = { 1, 1, KNOWN_TOKENS, pages, KV_F16 };
+        const struct kv_shape pool = { 1, 1, KNOWN_TOKENS, pages, KV_F16, swap_pages };
         int r;
 
         *known_model = (struct known_model){ .k = k };

@@ -26,7 +26,7 @@ struct known_model {
 
 /* 0, or the error of the call that failed; the model must be closed in both cases. */
 int known_model_open(struct known_model *known_model, struct kernels *k, uint32_t rows,
-                     uint32_t wants, uint32_t pages);
+                     uint32_t wants, uint32_t pages, uint32_t swap_pages);
 void known_model_close(struct known_model *known_model);
 
 uint32_t known_model_next(uint32_t token); /* or PICK_NOT_FINITE */

@@ -55,7 +55,7 @@ static player open_player(const char *backend, const char *library)
         conf.wants_max = ROWS_MAX;
         conf.library = library;
         must(kernels_open(backend, &conf, &p.k), "to open the backend");
-        check(&p, known_model_open(&p.known_model, p.k, ROWS_MAX, ROWS_MAX, PAGES),
+        check(&p, known_model_open(&p.known_model, p.k, ROWS_MAX, ROWS_MAX, PAGES, 0),
               "to make the model");
         return p;
 }

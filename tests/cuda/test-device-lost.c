@@ -9,6 +9,7 @@
 
 #define MY_ROWS  8u
 #define MY_PAGES 8u
+#define MY_SWAP  2u
 #define STEPS    4u
 
 static struct {
@@ -35,7 +36,7 @@ static int one_step(struct known_model *known_model, uint64_t number)
         const uint32_t position = (uint32_t)(number - 1) * 2, want[] = { 0, 1 };
         const struct step_run run = { 0, 2 };
         const struct step_page pages[] = { { 1, 0, 5 }, { 1, 1, 6 } };
-        const struct step_copy copy = { 7, 3 };
+        const struct step_copy copies[] = { { 7, 3 }, { 3, MY_PAGES + 1 }, { MY_PAGES + 1, 7 } };
         const struct step_row rows[] = {
                 { 1, position, 0, number > 1 ? 1 : STEP_TOKEN, number - 1, 1 },
                 { 1, position + 1, 9, STEP_TOKEN, 0, 1 },
@@ -44,12 +45,12 @@ static int one_step(struct known_model *known_model, uint64_t number)
                                    .row_count = 2,
                                    .run_count = 1,
                                    .page_count = number == 1 ? 2 : 0,
-                                   .copy_count = 1,
+                                   .copy_count = 3,
                                    .want_count = 2,
                                    .rows = rows,
                                    .runs = &run,
                                    .pages = pages,
-                                   .copies = &copy,
+                                   .copies = copies,
                                    .want = want,
                                    .picks = picks };
         int r;
@@ -121,10 +122,12 @@ static int live(void)
                 assert_true(*kernels_errtext());
                 return r;
         }
-        r = known_model_open(&known_model, k, MY_ROWS, MY_ROWS, MY_PAGES);
+        r = known_model_open(&known_model, k, MY_ROWS, MY_ROWS, MY_PAGES, MY_SWAP);
         assert_int_equal(k->lost(k) != NULL, r == -EIO); /* more memory may come */
-        if (!r)
-                r = play(&known_model);
+        if (!r) {
+                assert_true(k->kv_copy_ns(k, known_model.kv) >= 1);
+                r = k->lost(k) ? -EIO : play(&known_model);
+        }
         assert_true(r || !k->lost(k));
         known_model_close(&known_model);
         k->close(k);

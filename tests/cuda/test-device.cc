@@ -185,6 +185,34 @@ static void a_launch_without_blocks_does_nothing(void **)
         end(&w);
 }
 
+/* Several copies use the same swap memory before the host has waited for any of them. */
+static void swap_memory_is_used_in_the_order_of_the_stream(void **)
+{
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+                fixture w = begin(seed);
+                uint32_t *swap;
+
+                assert_int_equal(device_swap_new(w.device, BYTES, (void **)&swap), 0);
+                fill(w.in, 100);
+                put_in(&w, STREAM_STEPS, w.a);
+                assert_int_equal(device_swap_out(w.device, STREAM_STEPS, swap, w.a, BYTES), 0);
+                put_step(&w, STREAM_STEPS, w.a, 1, 1);
+                assert_int_equal(device_swap_in(w.device, STREAM_STEPS, w.b, swap, BYTES), 0);
+                assert_int_equal(device_swap_out(w.device, STREAM_STEPS, swap, w.a, BYTES), 0);
+                put_step(&w, STREAM_STEPS, w.b, 1, 5);
+                put_out(&w, STREAM_STEPS, w.b);
+                mark_and_wait(&w, STREAM_STEPS);
+                assert_true(holds(w.out, 105));
+                assert_int_equal(device_swap_in(w.device, STREAM_STEPS, w.b, swap, BYTES), 0);
+                put_out(&w, STREAM_STEPS, w.b);
+                mark_and_wait(&w, STREAM_STEPS);
+                assert_true(holds(w.out, 101));
+                device_swap_delete(w.device, swap);
+                device_swap_delete(w.device, nullptr);
+                end(&w);
+        }
+}
+
 /* ---- two streams ---- */
 
 struct links {
@@ -494,6 +522,44 @@ static void misuse_wrong_memory(void)
         device_upload(w.device, STREAM_STEPS, w.in, w.out, BYTES);
 }
 
+static void misuse_upload_swap_memory(void)
+{
+        fixture w = begin(1);
+        void *swap;
+
+        device_swap_new(w.device, BYTES, &swap);
+        device_upload(w.device, STREAM_STEPS, w.a, swap, BYTES);
+}
+
+static void misuse_swap_to_pinned_memory(void)
+{
+        fixture w = begin(1);
+
+        device_swap_out(w.device, STREAM_STEPS, w.in, w.a, BYTES);
+}
+
+static void misuse_swap_in_a_recording(void)
+{
+        fixture w = begin(1);
+        void *swap;
+
+        device_swap_new(w.device, BYTES, &swap);
+        device_capture_begin(w.device, STREAM_STEPS);
+        device_swap_in(w.device, STREAM_STEPS, w.a, swap, BYTES);
+}
+
+static void misuse_read_swap_memory_on_the_host(void)
+{
+        fixture w = begin(1);
+        void *swap;
+
+        device_swap_new(w.device, BYTES, &swap);
+        device_swap_out(w.device, STREAM_STEPS, swap, w.a, BYTES);
+        mark_and_wait(&w, STREAM_STEPS);
+        if (*(volatile uint32_t *)swap == 1)
+                _exit(0);
+}
+
 static void misuse_unknown_memory(void)
 {
         fixture w = begin(1);
@@ -572,7 +638,10 @@ static void misuse_leak_memory(void)
 
 static void misuse_of_the_device_aborts_at_once(void **)
 {
-        assert_true(aborts_with(misuse_wrong_memory, "!memory.other == !pinned"));
+        assert_true(aborts_with(misuse_wrong_memory, "memory.kind == kind"));
+        assert_true(aborts_with(misuse_upload_swap_memory, "memory.kind == kind"));
+        assert_true(aborts_with(misuse_swap_to_pinned_memory, "memory.kind == kind"));
+        assert_true(aborts_with(misuse_swap_in_a_recording, "operation->work == LAUNCH"));
         assert_true(aborts_with(misuse_unknown_memory, "memory of this device"));
         assert_true(aborts_with(misuse_past_the_end_of_memory, "memory of this device"));
         assert_true(aborts_with(misuse_upload_memory_still_in_transfer, "other.fills == fills"));
@@ -590,6 +659,7 @@ static void address_sanitizer_reports_use_of_freed_or_device_memory(void **)
                 skip();
         assert_true(aborts_with(misuse_replay_on_freed_memory, "heap-use-after-free"));
         assert_true(aborts_with(misuse_read_device_memory_on_the_host, "use-after-poison"));
+        assert_true(aborts_with(misuse_read_swap_memory_on_the_host, "use-after-poison"));
 }
 
 int main(void)
@@ -598,6 +668,7 @@ int main(void)
                 emulator_only(work_runs_in_order_and_only_when_waited_for),
                 emulator_only(new_memory_is_poisoned_and_aligned_to_256_bytes),
                 emulator_only(a_download_is_complete_only_after_a_later_moment),
+                cmocka_unit_test(swap_memory_is_used_in_the_order_of_the_stream),
                 cmocka_unit_test(waiting_for_an_unmarked_moment_returns_at_once),
                 cmocka_unit_test(a_launch_without_blocks_does_nothing),
                 cmocka_unit_test(a_stream_that_follows_a_moment_runs_after_it),

@@ -2,7 +2,8 @@
  * Random steps of the backend for GPUs.  The reported tokens, pages and tables must match a
  * simple record that the host keeps of them.
  *
- * Sequences grow, are forked with their last page copied, and begin anew.  Tables change by
+ * Sequences grow, are forked with their last page copied, and begin anew.  Pages of some go
+ * to the swap, others are written over them, and later they come back elsewhere.  Tables change by
  * differences, some of them twice.  They change all at once when sequences change slots. Tokens
  * come from the host, and from picks of the last two steps, which have not been collected yet.
  * Some of those picks are not finite.  All of this runs again with captured steps, whose operators
@@ -16,6 +17,7 @@
 #define MY_SLOTS 32u
 #define MY_TABLE 64u /* entries: all tables are more than an upload can have (steps.cc) */
 #define MY_PAGES 128u
+#define MY_SWAP  24u
 #define LENGTH   70u /* about as long as a sequence grows */
 #define CHANGES  (3 * MY_SLOTS * MY_TABLE)
 #define LOGPROBS 6u
@@ -24,6 +26,7 @@
 
 struct line { /* a sequence */
         uint32_t length;
+        bool swapped; /* `pages` are swap pages */
         uint32_t pages[MY_TABLE];
 };
 
@@ -37,14 +40,15 @@ struct past { /* a step, kept for later comparison */
 static struct {
         struct line lines[MY_SLOTS];
         uint32_t sharers[MY_PAGES];
-        uint32_t pages[MY_PAGES][PAGE_POSITIONS]; /* tokens */
+        uint32_t pages[MY_PAGES + MY_SWAP][PAGE_POSITIONS]; /* tokens */
+        bool swap_used[MY_SWAP];
         struct past past[STEPS_BACK + 1];
 
         struct step step;
         struct step_row rows[MY_ROWS];
         struct step_run runs[MY_ROWS];
         struct step_page changes[CHANGES];
-        struct step_copy copies[MY_SLOTS];
+        struct step_copy copies[MY_PAGES];
         uint32_t want[MY_WANTS], tokens[MY_ROWS];
         struct pick picks[MY_WANTS];
 } my;
@@ -93,8 +97,73 @@ static void begin_anew(uint32_t slot)
         struct line *line = &my.lines[slot];
 
         for (uint32_t i = 0; i < pages_of(line); i++)
-                my.sharers[line->pages[i]]--;
+                if (line->swapped)
+                        my.swap_used[line->pages[i] - MY_PAGES] = false;
+                else
+                        my.sharers[line->pages[i]]--;
         line->length = 0;
+        line->swapped = false;
+}
+
+static void copy_page(uint32_t from, uint32_t to)
+{
+        my.copies[my.step.copy_count++] = (struct step_copy){ from, to };
+        memcpy(my.pages[to], my.pages[from], sizeof(my.pages[to]));
+}
+
+/* The page's content moves to a swap page.  If others share it, it stays as well. */
+static uint32_t swap_out(uint32_t page)
+{
+        uint32_t at = random_below(MY_SWAP);
+
+        while (my.swap_used[at])
+                at = (at + 1) % MY_SWAP;
+        my.swap_used[at] = true;
+        copy_page(page, MY_PAGES + at);
+        my.sharers[page]--;
+        return MY_PAGES + at;
+}
+
+static void swap_line_out(uint32_t slot)
+{
+        struct line *line = &my.lines[slot];
+        uint32_t left = 0;
+
+        for (uint32_t i = 0; i < MY_SWAP; i++)
+                left += !my.swap_used[i];
+        if (line->swapped || left < pages_of(line))
+                return;
+        for (uint32_t i = 0; i < pages_of(line); i++)
+                line->pages[i] = swap_out(line->pages[i]);
+        line->swapped = true;
+}
+
+static void swap_line_in(uint32_t slot)
+{
+        struct line *line = &my.lines[slot];
+
+        if (!line->swapped || free_pages() < pages_of(line) + MY_SLOTS)
+                return;
+        for (uint32_t i = 0; i < pages_of(line); i++) {
+                uint32_t from = line->pages[i];
+
+                copy_page(from, page_new(slot, i));
+                my.swap_used[from - MY_PAGES] = false;
+        }
+        line->swapped = false;
+}
+
+/* In any order: so a page of either kind may be written in the step that has copied it away. */
+static void swap_lines(void)
+{
+        for (uint32_t n = random_below(4); n; n--) {
+                uint32_t slot = random_below(MY_SLOTS);
+
+                if (my.lines[slot].swapped)
+                        swap_line_in(slot);
+                else
+                        swap_line_out(slot);
+        }
 }
 
 /* Whole pages are shared; of one that still grows there is a copy. */
@@ -104,7 +173,7 @@ static void fork_line(uint32_t slot, uint32_t from)
         const struct line *of = &my.lines[from];
         uint32_t whole = of->length / PAGE_POSITIONS;
 
-        if (slot == from || free_pages() < MY_SLOTS * 2)
+        if (slot == from || of->swapped || free_pages() < MY_SLOTS * 2)
                 return;
         begin_anew(slot);
         for (uint32_t i = 0; i < whole; i++) {
@@ -112,12 +181,8 @@ static void fork_line(uint32_t slot, uint32_t from)
                 to->pages[i] = of->pages[i];
                 change(slot, i, of->pages[i]);
         }
-        if (of->length % PAGE_POSITIONS) {
-                uint32_t page = page_new(slot, whole);
-
-                my.copies[my.step.copy_count++] = (struct step_copy){ of->pages[whole], page };
-                memcpy(my.pages[page], my.pages[of->pages[whole]], sizeof(my.pages[page]));
-        }
+        if (of->length % PAGE_POSITIONS)
+                copy_page(of->pages[whole], page_new(slot, whole));
         to->length = of->length;
 }
 
@@ -137,7 +202,8 @@ static void change_all(void)
                 for (uint32_t slot = 0; slot < MY_SLOTS; slot++)
                         for (uint32_t i = 0; i < MY_TABLE; i++)
                                 change(slot, i,
-                                       last && i < pages_of(&my.lines[slot])
+                                       last && i < pages_of(&my.lines[slot]) &&
+                                                       !my.lines[slot].swapped
                                                ? my.lines[slot].pages[i]
                                                : random_below(MY_PAGES));
 }
@@ -149,7 +215,7 @@ static void change_tables(void)
 
                 if (my.lines[slot].length > LENGTH || random_below(4) == 0)
                         begin_anew(slot);
-                else if (my.step.copy_count < MY_SLOTS)
+                else
                         fork_line(slot, random_below(6));
         }
         if (random_below(12) == 0)
@@ -197,7 +263,7 @@ static void add_run(uint32_t slot)
         uint32_t length = my.lines[slot].length, count = 1 + random_below(random_below(3) ? 2 : 9);
         struct step_run *run = &my.runs[my.step.run_count];
 
-        if (my.step.row_count + count > MY_ROWS || free_pages() < 2)
+        if (my.lines[slot].swapped || my.step.row_count + count > MY_ROWS || free_pages() < 2)
                 return;
         run->row = my.step.row_count;
         if (length && random_below(5) == 0)
@@ -246,6 +312,7 @@ static void make_step(uint64_t number)
                                  .copies = my.copies,
                                  .want = my.want,
                                  .picks = my.picks };
+        swap_lines();
         change_tables();
         add_rows();
         add_wants();
@@ -365,7 +432,8 @@ static void compare_with_host_model(bool rehearsed)
         struct known_model known_model;
 
         memset(&my, 0, sizeof(my));
-        assert_int_equal(known_model_open(&known_model, k, MY_ROWS, MY_WANTS, MY_PAGES), 0);
+        assert_int_equal(known_model_open(&known_model, k, MY_ROWS, MY_WANTS, MY_PAGES, MY_SWAP),
+                         0);
         known_model.window = random_below(2) ? 0 : WINDOW;
         if (rehearsed)
                 assert_int_equal(known_model_warm_up(&known_model), 0);

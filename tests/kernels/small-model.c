@@ -400,7 +400,7 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
 {
         const struct shape *s = &h->s;
         uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-        struct kv_shape pool = { 2, s->kv_heads, s->head_dim, PAGES, s->kv };
+        struct kv_shape pool = { 2, s->kv_heads, s->head_dim, PAGES, s->kv, SWAP_PAGES };
 
         *m = (struct model){ .k = k, .host = h };
         m->qkv = matrix_load(k, &h->qkv);
@@ -423,8 +423,11 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
         m->g = floats_load(k, NULL, ROWS_MAX * s->ff);
         m->logits = floats_load(k, NULL, ROWS_MAX * s->vocab);
         assert_int_equal(k->kv_new(k, &pool, &m->kv), 0);
-        if (strncmp(k->name, "cuda", 4)) /* the emulated device's is like that already */
-                memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in every type */
+        if (strncmp(k->name, "cuda", 4)) { /* the emulated device's is like that already */
+                size_t bytes = kv_all_pages(&m->kv->shape) * m->kv->page_bytes;
+
+                memset(m->kv->pages, 0xff, bytes); /* NaN in every type */
+        }
 }
 
 void model_close(struct model *m)
@@ -551,6 +554,9 @@ int model_begin(struct model *m, const struct chunk *chunks, uint32_t chunk_coun
                 pages[step.page_count++] =
                         (struct step_page){ i / SLOT_PAGES, i % SLOT_PAGES,
                                             page_of(i / SLOT_PAGES, i % SLOT_PAGES) };
+        step.copies = m->copies;
+        step.copy_count = m->copy_count;
+        m->copy_count = 0;
         step.row_count = step.want_count = n;
         step.want = want;
         step.picks = greedy;

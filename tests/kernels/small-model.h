@@ -29,6 +29,7 @@
 #define SLOTS        3u
 #define SLOT_PAGES   8u
 #define PAGES        32u
+#define SWAP_PAGES   8u /* numbered from PAGES on */
 #define VOCAB_MAX    300u
 #define VARIANTS_MAX 12u
 
@@ -120,6 +121,9 @@ struct model {
         float *x, *q, *a, *g, *logits;
         struct kv *kv;
         uint64_t step;
+        /* Pages that the next step copies; it empties the list. */
+        struct step_copy copies[PAGES];
+        uint32_t copy_count;
 };
 
 void model_open(struct model *m, struct kernels *k, const struct host *h);

@@ -226,6 +226,37 @@ static void pool_tiles_do_not_overlap_and_pages_copy_whole(void **state)
         kv_pool_free(kv);
 }
 
+static void copies_between_pool_and_swap_are_made_in_order(void **state)
+{
+        const struct kv_shape shape = { 1, 1, 4, 3, KV_F16, 2 };
+        const struct step_copy chain[] = { { 1, 3 }, { 4, 1 }, { 2, 4 }, { 3, 0 }, { 0, 2 } };
+        const unsigned char should[] = { 1, 4, 1, 1, 2 };
+        struct kv *kv;
+
+        (void)state;
+        assert_int_equal(kv_pool_new(&shape, &kv), 0);
+        for (uint32_t page = 0; page < 5; page++)
+                memset(kv->pages + page * kv->page_bytes, (int)page, kv->page_bytes);
+        kv_copy(kv, chain, 5);
+        for (size_t i = 0; i < 5 * kv->page_bytes; i++)
+                assert_int_equal(kv->pages[i], should[i / kv->page_bytes]);
+        assert_true(kv_copy_time(kv) >= 1);
+        kv_pool_free(kv);
+}
+
+static void refuses_shapes_with_pages_that_have_no_number(void **state)
+{
+        struct kv *kv;
+
+        (void)state;
+        assert_int_equal(kv_pool_new(&(struct kv_shape){ 1, 1, 4, 0, KV_F16, 2 }, &kv), -EINVAL);
+        assert_int_equal(kv_pool_new(&(struct kv_shape){ 1, 1, 4, 3, KV_F16, UINT32_MAX - 2 }, &kv),
+                         -EINVAL);
+        assert_int_equal(
+                kv_pool_new(&(struct kv_shape){ 1u << 20, 1u << 20, 64, 3, KV_F16, 1u << 13 }, &kv),
+                -ENOMEM);
+}
+
 static void tiles_of_every_type_begin_where_page_h_says(void **state)
 {
         static const size_t number[KV_TYPES] = { 2, 2, 1, 4, 1 };
@@ -367,6 +398,8 @@ int main(void)
                 cmocka_unit_test(philox_matches_its_published_vectors),
                 cmocka_unit_test(memory_is_aligned_and_zeroed_and_too_large_sizes_fail),
                 cmocka_unit_test(pool_tiles_do_not_overlap_and_pages_copy_whole),
+                cmocka_unit_test(copies_between_pool_and_swap_are_made_in_order),
+                cmocka_unit_test(refuses_shapes_with_pages_that_have_no_number),
                 cmocka_unit_test(tiles_of_every_type_begin_where_page_h_says),
                 cmocka_unit_test(floats_round_to_the_nearest_bfloat),
                 cmocka_unit_test(steps_apply_page_table_changes_and_copy_their_rows),
