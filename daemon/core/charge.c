@@ -6,6 +6,9 @@
  * it.  The time of the step is divided in proportion to these costs.  So errors of the estimate
  * move time from one user to another, but the sum of the charges of a step is its time.
  *
+ * Blocks that come from the swap cost the time of their copies.  If they come in a plan without rows
+ * for their request, its next part is charged.
+ *
  * Rows that are computed again after a preemption are charged again, as all others.  Rows whose
  * results are ignored because their request has ended are charged, too: they took the time.
  */
@@ -20,7 +23,8 @@ static uint64_t cost_of(const struct sched *sched, const struct flight *flight,
 
         if (part->decode)
                 return prefill_budget_decode_cost(budget, flight->step.decode_rows, part->position);
-        return prefill_budget_prompt_cost(budget, part->position, part->row_count);
+        return prefill_budget_prompt_cost(budget, part->position, part->row_count) +
+               part->fetched * sched->conf.swap_copy_ns;
 }
 
 static void limit_credit(struct sched *sched)

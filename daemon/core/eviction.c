@@ -11,11 +11,15 @@
 int eviction_init(struct prefix *prefix, uint32_t blocks)
 {
         prefix->owners = calloc(blocks, sizeof(*prefix->owners));
-        prefix->owner_heap = calloc(blocks, sizeof(*prefix->owner_heap));
         prefix->owner_buckets =
                 malloc(((size_t)prefix->bucket_mask + 1) * sizeof(*prefix->owner_buckets));
-        if (!prefix->owners || !prefix->owner_heap || !prefix->owner_buckets)
+        if (!prefix->owners || !prefix->owner_buckets)
                 return -ENOMEM;
+        for (int place = 0; place < PREFIX_PLACES; place++) {
+                prefix->owner_heaps[place].owners = calloc(blocks, sizeof(uint32_t));
+                if (!prefix->owner_heaps[place].owners)
+                        return -ENOMEM;
+        }
         for (uint32_t i = 0; i <= prefix->bucket_mask; i++)
                 prefix->owner_buckets[i] = NO_OWNER;
         for (uint32_t i = 0; i < blocks; i++)
@@ -27,7 +31,8 @@ int eviction_init(struct prefix *prefix, uint32_t blocks)
 void eviction_deinit(struct prefix *prefix)
 {
         free(prefix->owners);
-        free(prefix->owner_heap);
+        for (int place = 0; place < PREFIX_PLACES; place++)
+                free(prefix->owner_heaps[place].owners);
         free(prefix->owner_buckets);
 }
 
@@ -93,77 +98,92 @@ static block_t merge_heaps(struct prefix *prefix, block_t a, block_t b)
         return root;
 }
 
-/* ---- the heap of owners ---- */
+/* ---- the heap of owners, one for each place ---- */
 
-static bool has_too_many(const struct prefix *prefix, const struct prefix_owner *owner)
+static bool has_too_many(const struct prefix *prefix, enum prefix_place place,
+                         const struct prefix_owner *owner)
 {
-        return prefix->conf.cached_max && owner->cached > prefix->conf.cached_max &&
+        bool pool = place == PREFIX_POOL;
+        uint32_t max = pool ? prefix->conf.cached_max : prefix->conf.swap_max;
+
+        return max && (pool ? owner->cached : owner->swapped) > max &&
                !prefix_is_public(owner->domain);
 }
 
-static bool owner_is_before(const struct prefix *prefix, uint32_t a, uint32_t b)
+static bool owner_is_before(const struct prefix *prefix, enum prefix_place place, uint32_t a,
+                            uint32_t b)
 {
         const struct prefix_owner *one = &prefix->owners[a], *other = &prefix->owners[b];
+        block_t leaf = one->leaves[place].root, other_leaf = other->leaves[place].root;
+        bool too_many = has_too_many(prefix, place, one);
 
-        if (!prefix->nodes[one->leaves].pin == !prefix->nodes[other->leaves].pin &&
-            has_too_many(prefix, one) != has_too_many(prefix, other))
-                return has_too_many(prefix, one);
-        return leaf_is_before(prefix, one->leaves, other->leaves);
+        if (!prefix->nodes[leaf].pin == !prefix->nodes[other_leaf].pin &&
+            too_many != has_too_many(prefix, place, other))
+                return too_many;
+        return leaf_is_before(prefix, leaf, other_leaf);
 }
 
-static void set_heap_entry(struct prefix *prefix, uint32_t at, uint32_t owner)
+static void set_heap_entry(struct prefix *prefix, enum prefix_place place, uint32_t at,
+                           uint32_t owner)
 {
-        prefix->owner_heap[at] = owner;
-        prefix->owners[owner].heap_index = at;
+        prefix->owner_heaps[place].owners[at] = owner;
+        prefix->owners[owner].leaves[place].heap_index = at;
 }
 
 /*
  * Index `at` of the owners' heap is empty.  Moves parents down until `owner` may be put at `at` or
  * above it, and returns that index.
  */
-static uint32_t sift_up(struct prefix *prefix, uint32_t at, uint32_t owner)
+static uint32_t sift_up(struct prefix *prefix, enum prefix_place place, uint32_t at, uint32_t owner)
 {
-        while (at && owner_is_before(prefix, owner, prefix->owner_heap[(at - 1) / 2])) {
-                set_heap_entry(prefix, at, prefix->owner_heap[(at - 1) / 2]);
+        const uint32_t *heap = prefix->owner_heaps[place].owners;
+
+        while (at && owner_is_before(prefix, place, owner, heap[(at - 1) / 2])) {
+                set_heap_entry(prefix, place, at, heap[(at - 1) / 2]);
                 at = (at - 1) / 2;
         }
         return at;
 }
 
 /* The same in the other direction: moves children up, and returns an index at or below `at`. */
-static uint32_t sift_down(struct prefix *prefix, uint32_t at, uint32_t owner)
+static uint32_t sift_down(struct prefix *prefix, enum prefix_place place, uint32_t at,
+                          uint32_t owner)
 {
+        const struct prefix_owner_heap *heap = &prefix->owner_heaps[place];
+
         for (;;) {
                 uint32_t next = 2 * at + 1;
 
-                if (next + 1 < prefix->owner_heap_count &&
-                    owner_is_before(prefix, prefix->owner_heap[next + 1], prefix->owner_heap[next]))
+                if (next + 1 < heap->count &&
+                    owner_is_before(prefix, place, heap->owners[next + 1], heap->owners[next]))
                         next++;
-                if (next >= prefix->owner_heap_count ||
-                    !owner_is_before(prefix, prefix->owner_heap[next], owner))
+                if (next >= heap->count ||
+                    !owner_is_before(prefix, place, heap->owners[next], owner))
                         return at;
-                set_heap_entry(prefix, at, prefix->owner_heap[next]);
+                set_heap_entry(prefix, place, at, heap->owners[next]);
                 at = next;
         }
 }
 
-static void sift(struct prefix *prefix, uint32_t at, uint32_t owner)
+static void sift(struct prefix *prefix, enum prefix_place place, uint32_t at, uint32_t owner)
 {
-        set_heap_entry(prefix, sift_down(prefix, sift_up(prefix, at, owner), owner), owner);
+        at = sift_up(prefix, place, at, owner);
+        set_heap_entry(prefix, place, sift_down(prefix, place, at, owner), owner);
 }
 
-static void update_owner(struct prefix *prefix, uint32_t number)
+static void update_owner(struct prefix *prefix, enum prefix_place place, uint32_t number)
 {
-        struct prefix_owner *owner = &prefix->owners[number];
-        uint32_t at = owner->heap_index, last;
+        struct prefix_leaves *leaves = &prefix->owners[number].leaves[place];
+        struct prefix_owner_heap *heap = &prefix->owner_heaps[place];
+        uint32_t at = leaves->heap_index, last;
 
-        if (owner->leaves != BLOCK_NONE) {
-                sift(prefix, at == NOT_IN_HEAP ? prefix->owner_heap_count++ : at, number);
+        if (leaves->root != BLOCK_NONE) {
+                sift(prefix, place, at == NOT_IN_HEAP ? heap->count++ : at, number);
         } else if (at != NOT_IN_HEAP) {
-                owner->heap_index = NOT_IN_HEAP;
-                last = prefix->owner_heap[--prefix->owner_heap_count];
+                leaves->heap_index = NOT_IN_HEAP;
+                last = heap->owners[--heap->count];
                 if (last != number)
-                        sift(prefix, at, last);
+                        sift(prefix, place, at, last);
         }
 }
 
@@ -172,19 +192,20 @@ static void update_owner(struct prefix *prefix, uint32_t number)
 void eviction_add(struct prefix *prefix, block_t block)
 {
         struct prefix_node *node = &prefix->nodes[block];
-        struct prefix_owner *owner = &prefix->owners[node->owner];
+        enum prefix_place place = prefix_place(prefix, block);
+        struct prefix_leaves *leaves = &prefix->owners[node->owner].leaves[place];
 
         assert(!node->leaf_rank);
         node->leaf_left = node->leaf_right = node->leaf_up = BLOCK_NONE;
         node->leaf_rank = 1;
-        owner->leaves = merge_heaps(prefix, owner->leaves, block);
-        update_owner(prefix, node->owner);
+        leaves->root = merge_heaps(prefix, leaves->root, block);
+        update_owner(prefix, place, node->owner);
 }
 
 void eviction_remove(struct prefix *prefix, block_t block)
 {
         struct prefix_node *node = &prefix->nodes[block];
-        struct prefix_owner *owner = &prefix->owners[node->owner];
+        enum prefix_place place = prefix_place(prefix, block);
         block_t up = node->leaf_up, rest;
 
         assert(node->leaf_rank);
@@ -192,7 +213,7 @@ void eviction_remove(struct prefix *prefix, block_t block)
         if (rest != BLOCK_NONE)
                 prefix->nodes[rest].leaf_up = up;
         if (up == BLOCK_NONE)
-                owner->leaves = rest;
+                prefix->owners[node->owner].leaves[place].root = rest;
         else if (prefix->nodes[up].leaf_left == block)
                 prefix->nodes[up].leaf_left = rest;
         else
@@ -200,13 +221,14 @@ void eviction_remove(struct prefix *prefix, block_t block)
         node->leaf_rank = 0;
         while (up != BLOCK_NONE && update_rank(prefix, up))
                 up = prefix->nodes[up].leaf_up;
-        update_owner(prefix, node->owner);
+        update_owner(prefix, place, node->owner);
 }
 
-block_t eviction_next(const struct prefix *prefix)
+block_t eviction_next(const struct prefix *prefix, enum prefix_place place)
 {
-        assert(prefix->owner_heap_count);
-        return prefix->owners[prefix->owner_heap[0]].leaves;
+        const struct prefix_owner_heap *heap = &prefix->owner_heaps[place];
+
+        return heap->count ? prefix->owners[heap->owners[0]].leaves[place].root : BLOCK_NONE;
 }
 
 /* ---- the table of owners ---- */
@@ -239,8 +261,7 @@ static uint32_t find_or_add_owner(struct prefix *prefix, uint64_t domain)
         prefix->owner_unused = prefix->owners[number].next;
         prefix->owners[number] = (struct prefix_owner){
                 .domain = domain,
-                .leaves = BLOCK_NONE,
-                .heap_index = NOT_IN_HEAP,
+                .leaves = { { BLOCK_NONE, NOT_IN_HEAP }, { BLOCK_NONE, NOT_IN_HEAP } },
                 .next = *bucket,
         };
         *bucket = number;
@@ -252,7 +273,9 @@ static void remove_owner(struct prefix *prefix, uint32_t number)
         struct prefix_owner *owner = &prefix->owners[number];
         uint32_t *at = owner_bucket(prefix, owner->domain);
 
-        assert(owner->leaves == BLOCK_NONE && owner->heap_index == NOT_IN_HEAP);
+        for (int place = 0; place < PREFIX_PLACES; place++)
+                assert(owner->leaves[place].root == BLOCK_NONE &&
+                       owner->leaves[place].heap_index == NOT_IN_HEAP);
         while (*at != number) {
                 assert(*at != NO_OWNER);
                 at = &prefix->owners[*at].next;
@@ -276,7 +299,7 @@ void eviction_note_in_use(struct prefix *prefix, block_t block)
         assert(owner->cached);
         owner->cached--;
         owner->in_use++;
-        update_owner(prefix, prefix->nodes[block].owner);
+        update_owner(prefix, PREFIX_POOL, prefix->nodes[block].owner);
 }
 
 void eviction_note_cached(struct prefix *prefix, block_t block)
@@ -286,19 +309,46 @@ void eviction_note_cached(struct prefix *prefix, block_t block)
         assert(owner->in_use);
         owner->in_use--;
         owner->cached++;
-        update_owner(prefix, prefix->nodes[block].owner);
+        update_owner(prefix, PREFIX_POOL, prefix->nodes[block].owner);
+}
+
+static void drop_unused(struct prefix *prefix, uint32_t number)
+{
+        const struct prefix_owner *owner = &prefix->owners[number];
+
+        if (!owner->cached && !owner->in_use && !owner->swapped)
+                remove_owner(prefix, number);
 }
 
 void eviction_note_freed(struct prefix *prefix, block_t block)
 {
         uint32_t number = prefix->nodes[block].owner;
-        struct prefix_owner *owner = &prefix->owners[number];
 
-        assert(owner->cached);
-        owner->cached--;
-        update_owner(prefix, number);
-        if (!owner->cached && !owner->in_use)
-                remove_owner(prefix, number);
+        assert(prefix->owners[number].cached);
+        prefix->owners[number].cached--;
+        update_owner(prefix, PREFIX_POOL, number);
+        drop_unused(prefix, number);
+}
+
+void eviction_note_swapped(struct prefix *prefix, block_t block, uint64_t domain)
+{
+        uint32_t number = find_owner(prefix, domain);
+
+        assert(number != NO_OWNER);
+        prefix->nodes[block].domain = domain;
+        prefix->nodes[block].owner = number;
+        prefix->owners[number].swapped++;
+        update_owner(prefix, PREFIX_SWAP, number);
+}
+
+void eviction_note_left_swap(struct prefix *prefix, block_t block)
+{
+        uint32_t number = prefix->nodes[block].owner;
+
+        assert(prefix->owners[number].swapped);
+        prefix->owners[number].swapped--;
+        update_owner(prefix, PREFIX_SWAP, number);
+        drop_unused(prefix, number);
 }
 
 const struct prefix_owner *eviction_owner(const struct prefix *prefix, uint64_t domain)
@@ -371,6 +421,15 @@ void eviction_move_pin(struct prefix *prefix, uint32_t number, block_t block)
         }
 }
 
+void eviction_keep_pins(struct prefix *prefix, block_t from, block_t to)
+{
+        assert(!eviction_has(prefix, from) && !eviction_has(prefix, to) && !prefix->nodes[to].pin);
+        prefix->nodes[to].pin = prefix->nodes[from].pin;
+        prefix->nodes[from].pin = 0;
+        for (uint32_t at = prefix->nodes[to].pin; at; at = prefix->pins[at].next)
+                prefix->pins[at].block = to;
+}
+
 void eviction_raise_pins(struct prefix *prefix, block_t block)
 {
         block_t parent = prefix->nodes[block].parent;
@@ -399,48 +458,61 @@ static void check_leaf(const struct prefix *prefix, block_t block)
                 assert(prefix->nodes[below[i]].leaf_rank);
                 assert(prefix->nodes[below[i]].leaf_up == block);
                 assert(prefix->nodes[below[i]].owner == node->owner);
+                assert(prefix_place(prefix, below[i]) == prefix_place(prefix, block));
                 assert(!leaf_is_before(prefix, below[i], block));
         }
         assert(rank(prefix, below[0]) >= rank(prefix, below[1]));
         assert(node->leaf_rank == rank(prefix, below[1]) + 1);
         if (node->leaf_up == BLOCK_NONE)
-                assert(prefix->owners[node->owner].leaves == block);
+                assert(prefix->owners[node->owner].leaves[prefix_place(prefix, block)].root ==
+                       block);
         else
                 assert(prefix->nodes[node->leaf_up].leaf_left == block ||
                        prefix->nodes[node->leaf_up].leaf_right == block);
 }
 
-static void check_heaps(const struct prefix *prefix)
+static void check_owner_heap(const struct prefix *prefix, enum prefix_place place)
 {
-        assert(!prefix->pool.cached_count || prefix->owner_heap_count);
-        for (block_t block = 0; block < prefix->pool.total; block++)
-                if (eviction_has(prefix, block))
-                        check_leaf(prefix, block);
-        for (uint32_t i = 0; i < prefix->owner_heap_count; i++) {
-                uint32_t owner = prefix->owner_heap[i];
+        const struct prefix_owner_heap *heap = &prefix->owner_heaps[place];
 
-                assert(prefix->owners[owner].heap_index == i);
-                assert(prefix->owners[owner].leaves != BLOCK_NONE);
-                assert(!i || !owner_is_before(prefix, owner, prefix->owner_heap[(i - 1) / 2]));
+        for (uint32_t i = 0; i < heap->count; i++) {
+                const struct prefix_leaves *leaves = &prefix->owners[heap->owners[i]].leaves[place];
+
+                assert(leaves->heap_index == i && leaves->root != BLOCK_NONE);
+                assert(!i ||
+                       !owner_is_before(prefix, place, heap->owners[i], heap->owners[(i - 1) / 2]));
         }
 }
-/* The counts of all owners together must be the counts of the pool. */
+
+static void check_heaps(const struct prefix *prefix)
+{
+        assert(!prefix->pool.cached_count || prefix->owner_heaps[PREFIX_POOL].count);
+        for (block_t block = 0; block < prefix_block_count(prefix); block++)
+                if (eviction_has(prefix, block))
+                        check_leaf(prefix, block);
+        check_owner_heap(prefix, PREFIX_POOL);
+        check_owner_heap(prefix, PREFIX_SWAP);
+}
+
+/* The counts of all owners together must be the counts of the pool and of the swap. */
 static void check_owners(const struct prefix *prefix)
 {
-        uint32_t in_use = 0, cached = 0;
+        uint32_t in_use = 0, cached = 0, swapped = 0;
 
         for (uint32_t i = 0; i <= prefix->bucket_mask; i++) {
                 for (uint32_t at = prefix->owner_buckets[i]; at != NO_OWNER;
                      at = prefix->owners[at].next) {
                         const struct prefix_owner *owner = &prefix->owners[at];
 
-                        assert(owner->in_use || owner->cached);
+                        assert(owner->in_use || owner->cached || owner->swapped);
                         assert(find_owner(prefix, owner->domain) == at);
                         in_use += owner->in_use;
                         cached += owner->cached;
+                        swapped += owner->swapped;
                 }
         }
         assert(in_use == kvpool_in_use(&prefix->pool) && cached == prefix->pool.cached_count);
+        assert(swapped == prefix->conf.swap_blocks - prefix->swap_free.count);
 }
 
 static void check_pins(const struct prefix *prefix)
@@ -449,7 +521,7 @@ static void check_pins(const struct prefix *prefix)
 
         for (uint32_t number = 1; number <= prefix->conf.pins; number++)
                 set += prefix->pins[number].block != BLOCK_NONE;
-        for (block_t block = 0; block < prefix->pool.total; block++) {
+        for (block_t block = 0; block < prefix_block_count(prefix); block++) {
                 uint32_t before = 0;
 
                 for (uint32_t at = prefix->nodes[block].pin; at; at = prefix->pins[at].next) {

@@ -139,7 +139,7 @@ static void add_stream(struct sched *sched, const struct slot *slot)
         const struct request *request = slot->request;
         uint32_t made = request->sequence.token_count - request->prompt_count;
         uint32_t blocks = slot->block_count + slot->reserved;
-        uint32_t found = slot->cached / BLOCK_POSITIONS;
+        uint32_t found = slot->cached / BLOCK_POSITIONS - slot->fetched;
         uint32_t room = blocks * BLOCK_POSITIONS, known = request->sequence.token_count;
 
         if (sched_is_reserved(sched, request))

@@ -142,7 +142,7 @@ static void deliver_ends(struct sched *sched, struct plan *plan)
         sched->ending_count = sched->sent_count = left;
 }
 
-static void list_page(struct plan *plan, const struct slot *slot, uint32_t index)
+void sched_list_page(struct plan *plan, const struct slot *slot, uint32_t index)
 {
         assert(plan->page_count < plan->page_max);
         plan->pages[plan->page_count++] = (struct plan_page){
@@ -152,17 +152,22 @@ static void list_page(struct plan *plan, const struct slot *slot, uint32_t index
         };
 }
 
-/* Allocates the next block of a slot.  It was reserved, so the pool can supply it. */
-static void allocate_page(struct sched *sched, struct plan *plan, struct slot *slot)
+void sched_take_reserved(struct sched *sched, struct slot *slot)
 {
         assert(slot->reserved > 0 && sched->reserved > 0);
         assert(slot->block_count < sched->table_max);
         slot->reserved--;
         sched->reserved--;
         fair_share_release(&sched->fair_share, slot->request->uid, 1);
+}
+
+/* Allocates the next block of a slot.  It was reserved, so the pool can supply it. */
+static void allocate_page(struct sched *sched, struct plan *plan, struct slot *slot)
+{
+        sched_take_reserved(sched, slot);
         slot->blocks[slot->block_count++] =
                 prefix_allocate(&sched->prefix, request_domain(slot->request));
-        list_page(plan, slot, slot->block_count - 1);
+        sched_list_page(plan, slot, slot->block_count - 1);
 }
 
 /*
@@ -175,7 +180,7 @@ static void map_slot(struct sched *sched, struct plan *plan, struct slot *slot)
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
 
         for (uint32_t i = 0; i < slot->block_count; i++)
-                list_page(plan, slot, i);
+                sched_list_page(plan, slot, i);
         if (slot->tail != BLOCK_NONE) {
                 assert(plan->copy_count < plan->copy_max);
                 allocate_page(sched, plan, slot);
@@ -218,6 +223,10 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
                 row->from_plan = slot->newest_plan;
         }
         plan->row_count++;
+        if (position < request->computed) {
+                request->recomputed++;
+                sched->recomputed++;
+        }
 }
 
 /* The last `count` rows of the plan are of this slot. */
@@ -234,9 +243,11 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, 
                 .request = request,
                 .wanted_row = wants ? last : PART_NO_ROW,
                 .row_count = count,
+                .fetched = slot->fetched - slot->fetches_charged,
                 .position = plan->rows[plan->row_count - count].position,
                 .decode = request->state == REQUEST_DECODE,
         };
+        slot->fetches_charged = slot->fetched;
         slot->plans++;
         request->since_ns = sched->now_ns;
         slot->newest_plan = plan->number;
@@ -286,30 +297,67 @@ static void count_rows(struct prefill_step *step, enum request_state state, uint
         }
 }
 
+/* Tells the device the page table.  False: this plan cannot list so many pages any more. */
+static bool ready_slot(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t more)
+{
+        uint32_t pages = slot->mapped ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
+
+        if (pages + more > sched->pages_left)
+                return false;
+        sched->pages_left -= pages + more;
+        if (!slot->mapped)
+                map_slot(sched, plan, slot);
+        else
+                sched_insert(sched, slot, plan);
+        return true;
+}
+
+/*
+ * Brings the blocks of a prompt that are in the swap, before its first rows.  Returns how many of
+ * the `left` rows that takes.  They come in several plans if decodes would wait too long for all of
+ * them.  They do not come if no row would follow, because the client does not read.
+ */
+static uint32_t add_fetches(struct sched *sched, struct plan *plan, struct request *request,
+                            uint32_t left)
+{
+        struct slot *slot = sched_slot(sched, request);
+        uint32_t due = rows_due(sched, request), count = slot->swapped;
+        bool decodes = sched->step.decode_rows > 0;
+
+        if (count * BLOCK_POSITIONS + 1 >= due && !has_space(sched, request)) {
+                set_stalled(sched, request, true);
+                return left;
+        }
+        if (decodes && count > left)
+                count = left;
+        if (!ready_slot(sched, plan, slot, count))
+                return left;
+        sched_fetch(sched, plan, slot, count);
+        return decodes ? count : 0;
+}
+
 /*
  * Adds the rows that a request may have now: the rest of its prompt, or one row of a
  * decode.  The last of these wants a result.  If fewer rows are left, it gets fewer.  If there is
- * no space for the record of that result, it gets all rows but the last.  Returns how many.
+ * no space for the record of that result, it gets all rows but the last.  Returns how many of
+ * `left` are used.
  */
 static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct request *request,
                                  uint32_t left)
 {
         struct slot *slot = sched_slot(sched, request);
-        uint32_t pages = slot->mapped ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
-        uint32_t due = rows_due(sched, request), count;
+        uint32_t due, count, used = 0;
         bool wants, fits = true;
 
-        if (!due || !left)
+        if (!rows_due(sched, request) || !left || sched_lacks_block(sched, request))
                 return 0;
-        if (sched_lacks_block(sched, request))
-                return 0;
-        if (pages > sched->pages_left) {
-                if (has_space(sched, request)) /* it waits for pages, not for free bytes */
-                        set_stalled(sched, request, false);
-                return 0;
-        }
+        if (slot->swapped)
+                used = add_fetches(sched, plan, request, left);
+        if (slot->swapped || used == left)
+                return used;
 
-        count = due < left ? due : left;
+        due = rows_due(sched, request);
+        count = due < left - used ? due : left - used;
         wants = count == due;
         if (wants && !has_space(sched, request)) {
                 fits = wants = false;
@@ -317,18 +365,17 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
         }
         set_stalled(sched, request, !fits && !count);
         if (!count)
-                return 0;
+                return used;
+        if (!ready_slot(sched, plan, slot, 0)) {
+                set_stalled(sched, request, false); /* it waits for pages, not for free bytes */
+                return used;
+        }
 
         count_rows(&sched->step, request->state, slot->planned, count);
-        sched->pages_left -= pages;
-        if (!slot->mapped)
-                map_slot(sched, plan, slot);
-        else
-                sched_insert(sched, slot, plan);
         for (uint32_t i = 1; i <= count; i++)
                 add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
         add_part(sched, plan, slot, count, wants);
-        return count;
+        return used + count;
 }
 
 static uint32_t rows_left(const struct plan *plan)
@@ -471,7 +518,10 @@ static void insert_all(struct sched *sched)
 /* A preempted request may get a slot again when there is space for its next record. */
 static bool try_stalled(struct sched *sched, struct plan *plan, struct request *request)
 {
-        if (request->sequence.slot != SEQUENCE_NO_SLOT)
+        bool has_slot = request->sequence.slot != SEQUENCE_NO_SLOT;
+
+        /* Blocks come from the swap when it is known how many decodes wait for that. */
+        if (has_slot && !sched_slot(sched, request)->swapped)
                 add_request_rows(sched, plan, request, rows_left(plan));
         else if (has_space(sched, request))
                 set_stalled(sched, request, false);
@@ -516,6 +566,7 @@ static void record_flight(struct sched *sched, const struct plan *plan)
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
 
         flight->step = sched->step;
+        flight->move_count = plan->move_count;
         flight->begun_ns = sched->now_ns;
         sched->plans_made = plan->number;
 }
@@ -531,6 +582,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         plan->number = sched->plans_made + 1;
         plan->wake_ns = PLAN_SLEEP;
         plan->row_count = plan->page_count = plan->copy_count = 0;
+        prefix_list_moves(&sched->prefix, plan->moves, plan->move_max, sched_may_swap(sched));
         plan->end_count = plan->retired_count = 0;
         sched->pages_left = sched->table_max;
         sched->step = (struct prefill_step){ 0 };
@@ -551,11 +603,13 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
                 add_prompts(sched, plan);
         }
 
+        plan->move_count = sched->prefix.move_count;
         plan->stalled = sched->stalled.count;
         if (plan->row_count)
                 record_flight(sched, plan);
         else
                 plan->number = 0;
+        assert(plan->row_count || !plan->move_count);
         if (!sched->paused && !sched_in_flight(sched))
                 set_wake_time(sched, plan);
         if (sched->deadline_ns)

@@ -1,5 +1,6 @@
 /*
- * The data of the prefix index (prefix.h has its contract): one node for each block of the pool.
+ * The data of the prefix index (prefix.h has its contract): one node for each block of the pool and
+ * of the swap.
  *
  * Private to prefix.c, prefix-pins.c and eviction.c; the other parts of the scheduler read
  * single members, such as a block's domain.
@@ -33,7 +34,9 @@ struct prefix_conf {
         uint32_t swap_max;    /* as cached_max, for the blocks of one user in the swap */
 };
 
-/* A block.  It is in the index if `filled` is not 0. */
+enum prefix_place { PREFIX_POOL, PREFIX_SWAP, PREFIX_PLACES };
+
+/* A block.  It is in the index if `filled` is not 0; one of the swap is used only then. */
 struct prefix_node {
         uint64_t hash[2];  /* of the block and all before it, if the block is whole */
         uint64_t domain;   /* that it belongs to, whether it is in the index or not */
@@ -44,10 +47,11 @@ struct prefix_node {
         uint32_t generation, parent_generation;
         block_t parent; /* the block before it, or BLOCK_NONE */
         block_t child;  /* the newest of the blocks that follow it; the others by sibling_next */
+        uint32_t pool_children; /* how many of these are in the pool */
         block_t sibling_next, sibling_prev;
         block_t start_next, start_prev;         /* in its bucket of `start_buckets` */
         block_t hash_next;                      /* in its bucket of `hash_buckets` */
-        block_t leaf_up, leaf_left, leaf_right; /* in its owner's heap, if it is a leaf */
+        block_t leaf_up, leaf_left, leaf_right; /* in a heap of its owner, if it is a leaf */
         uint32_t leaf_rank;                     /* 0: it is not a leaf */
         uint32_t pin;                           /* the first of the pins here, or 0 */
         uint32_t published; /* number of pins that publish it: here, or at blocks below it */
@@ -61,10 +65,18 @@ struct prefix_pin {
 
 struct prefix_owner {
         uint64_t domain;
-        uint32_t in_use, cached; /* numbers of its own blocks */
-        block_t leaves;          /* root of the heap of its leaves, or BLOCK_NONE */
-        uint32_t heap_index;     /* its index in owner_heap; NOT_IN_HEAP: it has no leaves */
-        uint32_t next;           /* in its bucket, or in the list of unused entries */
+        uint32_t in_use, cached, swapped; /* numbers of its own blocks */
+        uint32_t next;                    /* in its bucket, or in the list of unused entries */
+        struct prefix_leaves {
+                block_t root;        /* of the heap of its leaves, or BLOCK_NONE */
+                uint32_t heap_index; /* its index in the heap of owners; or NOT_IN_HEAP */
+        } leaves[PREFIX_PLACES];
+};
+
+/* Owners that have leaves in a place; the first one loses the next block. */
+struct prefix_owner_heap {
+        uint32_t *owners;
+        uint32_t count;
 };
 
 struct prefix {
@@ -77,11 +89,26 @@ struct prefix {
         struct prefix_owner *owners;
         uint32_t *owner_buckets; /* hash table by domain */
         uint32_t owner_unused;
-        uint32_t *owner_heap; /* owners that have leaves; the first one loses the next block */
-        uint32_t owner_heap_count;
+        struct prefix_owner_heap owner_heaps[PREFIX_PLACES];
         uint64_t unref_serial;
         uint64_t evictions;
-        struct prefix_pin *pins; /* by number */
+        struct prefix_pin *pins;       /* by number */
+        struct free_numbers swap_free; /* blocks of the swap that are not used */
+        struct block_move *moves;      /* the caller's list */
+        uint32_t move_count, move_max;
+        bool may_swap;
+        uint64_t swapped_out, swapped_in;
 };
+
+static inline enum prefix_place prefix_place(const struct prefix *prefix, block_t block)
+{
+        return block < prefix->pool.total ? PREFIX_POOL : PREFIX_SWAP;
+}
+
+/* The number of blocks of pool and swap. */
+static inline uint32_t prefix_block_count(const struct prefix *prefix)
+{
+        return prefix->pool.total + prefix->conf.swap_blocks;
+}
 
 #endif

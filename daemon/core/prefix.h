@@ -111,8 +111,11 @@ void prefix_unref(struct prefix *prefix, block_t block);
  * reference, as prefix_allocate() does.  Returns its new number.
  */
 block_t prefix_fetch(struct prefix *prefix, block_t block);
-/* Is this a block of the swap that contains these tokens, after those of `parent`? */
-bool prefix_is_swapped(const struct prefix *prefix, block_t block, block_t parent,
+/*
+ * Is this a block of the swap that a reader with the domain `own` may see, and that contains these
+ * tokens after those of `parent`?
+ */
+bool prefix_is_swapped(const struct prefix *prefix, uint64_t own, block_t block, block_t parent,
                        const uint32_t *tokens);
 
 /*

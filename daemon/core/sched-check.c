@@ -99,6 +99,9 @@ static void check_slot(const struct slot *slot)
                 return;
         }
         assert(slot->tail == BLOCK_NONE || (!slot->mapped && slot->cached % BLOCK_POSITIONS));
+        assert(!slot->swapped || (slot->inserted == slot->block_count &&
+                                  slot->planned == slot->block_count * BLOCK_POSITIONS &&
+                                  request->state != REQUEST_DECODE));
         if (slot->mapped)
                 assert(slot->block_count == blocks_for(slot->planned));
         else

@@ -211,6 +211,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
         request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
+        request->recomputed = request->restored = 0;
         request->held_back = request->lacks_block = false;
         request->stalled = request->pinned = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
@@ -312,7 +313,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
 static void on_done(struct sched *sched, uint64_t number)
 {
         struct flight *flight = sched_flight(sched, number);
-        uint64_t begun_ns = flight->begun_ns, ns;
+        uint64_t begun_ns = flight->begun_ns, ns, moves_ns;
 
         assert(number == sched->plans_done + 1);
         if (begun_ns < sched->done_ns)
@@ -321,7 +322,9 @@ static void on_done(struct sched *sched, uint64_t number)
         if (ns > PREFILL_STEP_NS_MAX)
                 ns = PREFILL_STEP_NS_MAX;
         sched_charge(sched, flight, ns);
-        prefill_budget_learn(&sched->prefill_budget, &flight->step, ns);
+        moves_ns = flight->move_count * sched->conf.swap_copy_ns;
+        prefill_budget_learn(&sched->prefill_budget, &flight->step,
+                             ns > moves_ns ? ns - moves_ns : 0);
         sched->done_ns = sched->now_ns;
         for (uint32_t i = 0; i < flight->part_count; i++) {
                 const struct part *part = &flight->parts[i];
@@ -400,6 +403,11 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .preemptions = sched->preemptions,
                 .blocks_lost = sched->blocks_lost,
                 .recomputed = sched->recomputed,
+                .restored = sched->restored,
+                .swap_total = sched->conf.prefix.swap_blocks,
+                .swap_used = sched->conf.prefix.swap_blocks - sched->prefix.swap_free.count,
+                .swapped_out = sched->prefix.swapped_out,
+                .swapped_in = sched->prefix.swapped_in,
                 .trust = (uint32_t)(UINT64_C(100) * sched->forecast.trust / FORECAST_ONE),
                 .prompt_row_ns = sched->prefill_budget.row_ns,
                 .prompt_far_ns = sched->prefill_budget.far_ns,

@@ -23,6 +23,8 @@
  * learns of them with the first row (`mapped`).  At that time a tail is copied into a block of
  * the slot's own.  The first `inserted` blocks are in the index.  The others follow as soon as
  * their positions are planned and their tokens are known.
+ *
+ * Blocks that were found in the swap (`swapped`) come to the page table before any row (fetch.c).
  */
 #ifndef DAEMON_CORE_SCHED_STATE_H
 #define DAEMON_CORE_SCHED_STATE_H
@@ -45,18 +47,21 @@ struct slot {
         struct request *request; /* NULL: the slot is free */
         block_t *blocks;         /* the page table */
         uint32_t block_count;
-        uint32_t reserved;    /* blocks that it may still take: promised to it */
-        uint32_t cached;      /* positions that were found */
-        block_t tail;         /* block with the last of those, to be copied; or BLOCK_NONE */
-        uint32_t inserted;    /* blocks from the front that are in the index */
-        bool mapped;          /* the device knows its page table */
-        bool invalid;         /* its content is not valid and must not be inserted */
-        uint32_t planned;     /* positions that have had a row */
-        uint32_t wanted;      /* results due, each with bytes for a record; none once ENDING */
-        uint32_t plans;       /* plans in flight with a row of it */
-        uint64_t newest_plan; /* the newest plan with a row of it ... */
-        uint32_t newest_row;  /* ... and its last row there */
-        uint64_t rank;        /* its rank among the prompts of this plan (sched_rank()) */
+        uint32_t reserved;        /* blocks that it may still take: promised to it */
+        uint32_t cached;          /* positions that were found, or came from the swap */
+        uint32_t swapped;         /* whole blocks after those, which are to come from the swap */
+        uint32_t fetched;         /* blocks that came, or that were found later */
+        uint32_t fetches_charged; /* ... of these, those that its parts are charged for */
+        block_t tail;             /* block with the last of those, to be copied; or BLOCK_NONE */
+        uint32_t inserted;        /* blocks from the front that are in the index */
+        bool mapped;              /* the device knows its page table */
+        bool invalid;             /* its content is not valid and must not be inserted */
+        uint32_t planned;         /* positions that have had a row */
+        uint32_t wanted;          /* results due, each with bytes for a record; none once ENDING */
+        uint32_t plans;           /* plans in flight with a row of it */
+        uint64_t newest_plan;     /* the newest plan with a row of it ... */
+        uint32_t newest_row;      /* ... and its last row there */
+        uint64_t rank;            /* its rank among the prompts of this plan (sched_rank()) */
 };
 
 /* The rows of one slot in a plan; the last of them may want a result. */
@@ -64,6 +69,7 @@ struct part {
         struct request *request;
         uint32_t wanted_row; /* PART_NO_ROW: none */
         uint32_t row_count;
+        uint32_t fetched;  /* blocks that came from the swap for it, since its part before */
         uint32_t position; /* of its first row */
         bool decode;       /* the only row is a decode; otherwise they are of the prompt */
 };
@@ -76,6 +82,7 @@ struct flight {
         uint32_t next_part; /* the results of all parts before this one have come */
         block_t *sources;   /* blocks that the plan copies from, referenced until it is done */
         uint32_t source_count;
+        uint32_t move_count;
         struct prefill_step step;
         uint64_t begun_ns;
 };
@@ -129,7 +136,8 @@ struct sched {
         uint32_t passed_over; /* requests passed over for their user's share, last time */
         uint64_t preemptions, copies;
         uint64_t blocks_lost; /* preemptions because blocks ran out */
-        uint64_t recomputed;  /* positions of preempted requests that are computed again */
+        uint64_t recomputed;  /* positions of preempted requests that were computed again */
+        uint64_t restored;    /* ... and that came back from the swap */
 
         /* Memory in which sched_check() counts again. */
         struct check_counts {
@@ -241,6 +249,24 @@ void sched_preempt(struct sched *sched, struct request *request);
 void sched_finish_preempting(struct sched *sched);
 /* Frees the slot of a request and everything that the slot has. */
 void sched_free_slot(struct sched *sched, struct request *request);
+
+/* plan-build.c: pages of a plan. */
+
+/* Entry `index` of the slot's page table is new, or new to the device. */
+void sched_list_page(struct plan *plan, const struct slot *slot, uint32_t index);
+/* One of the blocks that are reserved for the slot gets into its page table. */
+void sched_take_reserved(struct sched *sched, struct slot *slot);
+
+/* fetch.c: brings blocks back from the swap. */
+
+/* Is it quicker to move a block to the swap and back than to compute it? */
+bool sched_may_swap(const struct sched *sched);
+/*
+ * Brings the first `count` of its blocks from there.  The slot is mapped, and `plan` tells the
+ * device.  Blocks that are in the pool by now are referenced instead.  If one is in neither place,
+ * it and those after it are not awaited any more, and will be computed.
+ */
+void sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count);
 
 /* usage.c: the usage of the pool by each user, in parts of blocks (fair-share.h). */
 

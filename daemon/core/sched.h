@@ -157,10 +157,8 @@ struct sched_counts {
         uint64_t prompt_far_ns; /* time added for each PREFILL_FAR positions before that row */
         uint64_t evictions;     /* blocks evicted so far, to the swap or for good */
         uint32_t swap_total, swap_used;   /* blocks of the swap */
-        uint64_t swapped_out, swapped_in; /* blocks moved so far, to the swap and to the pool */
-        uint32_t swap_total, swap_used; /* blocks of the swap */
         uint64_t swapped_out, swapped_in; /* blocks moved so far: to the swap, and to the pool */
-        uint64_t copies;        /* blocks copied so far because a part of them was found */
+        uint64_t copies; /* blocks copied so far because a part of them was found */
 };
 
 /* Counts of one user. */

@@ -79,6 +79,7 @@ static void find_cached(const struct sched *sched, struct slot *slot, struct pre
                 .whole_count = same->block_count,
                 .tail = same->tail,
                 .tail_count = same->cached - same->block_count * BLOCK_POSITIONS,
+                .swap_count = same->swapped,
                 .diverged_at = same->request->sequence.diverged_at,
                 .diverged_cached_token = same->request->sequence.diverged_cached_token,
         };
@@ -105,6 +106,7 @@ static void ref_cached(struct sched *sched, struct slot *slot)
         if (hit.tail != BLOCK_NONE)
                 prefix_ref(&sched->prefix, hit.tail);
         slot->cached = hit.whole_count * BLOCK_POSITIONS + hit.tail_count;
+        slot->swapped = sched_may_swap(sched) ? hit.swap_count : 0;
 }
 
 static void unref_cached(struct sched *sched, struct slot *slot)
@@ -207,8 +209,6 @@ static bool admit(struct sched *sched, struct request *request)
         slot->planned = slot->cached < last ? slot->cached : last;
         if (!request->preemptions)
                 request->sequence.cached_count = slot->planned;
-        else if (request->computed > slot->planned)
-                sched->recomputed += request->computed - slot->planned;
         sched->last_admitted = slot;
         free_numbers_take(&sched->free_slots);
         request->granted = sched_class(sched, request);
@@ -242,7 +242,8 @@ static void requeue(struct sched *sched, struct request *request)
         uint32_t at;
 
         sched->last_admitted = NULL; /* its blocks may have been inserted just now */
-        request->computed = sched_slot(sched, request)->planned;
+        if (request->computed < sched_slot(sched, request)->planned)
+                request->computed = sched_slot(sched, request)->planned;
         sched_free_slot(sched, request);
         request_list_remove(&sched->running, request);
         fair_share_requeue(&sched->fair_share, request->uid);

@@ -66,8 +66,9 @@ uint32_t sched_users(const struct sched *sched, struct sched_user *users, uint32
                         .served_ns = fair_share->at[i].served_ns,
                 };
         }
-        for (uint32_t i = 0; i < prefix->owner_heap_count && count < max; i++) {
-                const struct prefix_owner *owner = &prefix->owners[prefix->owner_heap[i]];
+        for (uint32_t i = 0; i < prefix->owner_heaps[PREFIX_POOL].count && count < max; i++) {
+                uint32_t number = prefix->owner_heaps[PREFIX_POOL].owners[i];
+                const struct prefix_owner *owner = &prefix->owners[number];
 
                 if (!prefix_is_public(owner->domain) &&
                     !fair_share_has_user(fair_share, (uint32_t)owner->domain))

@@ -471,7 +471,7 @@ static void lost_leaf(struct text *cached, struct text *in_use)
 {
         (void)cached;
         (void)in_use;
-        prefix.owner_heap_count--;
+        prefix.owner_heaps[PREFIX_POOL].count--;
 }
 
 typedef void damage_fn(struct text *cached, struct text *in_use);
