@@ -332,8 +332,8 @@ struct kernels {
 
         /*
          * The time of a copy between a page of the pool and a swap page, measured now, in ns; at
-         * least 1. The shape has swap pages. No step may be running. The contents of the first page
-         * and of the first swap page are lost.
+         * least 1. The shape has swap pages. No step may be running. The first page and the
+         * first swap page lose their content.
          */
         uint64_t (*kv_copy_ns)(struct kernels *k, struct kv *kv);
 

@@ -16,14 +16,11 @@
 static void use_duplicate(struct sched *sched, struct slot *slot, uint32_t index, block_t block,
                           struct plan *plan)
 {
-        assert(plan->page_count < plan->page_max);
         sched->pages_left--;
         prefix_ref(&sched->prefix, block);
         prefix_unref(&sched->prefix, slot->blocks[index]);
         slot->blocks[index] = block;
-        plan->pages[plan->page_count++] = (struct plan_page){ .slot = slot->request->sequence.slot,
-                                                              .index = index,
-                                                              .block = block };
+        sched_list_page(plan, slot, index);
 }
 
 /*

@@ -6,8 +6,8 @@
  * it.  The time of the step is divided in proportion to these costs.  So errors of the estimate
  * move time from one user to another, but the sum of the charges of a step is its time.
  *
- * Blocks that come from the swap cost the time of their copies.  If they come in a plan without rows
- * for their request, its next part is charged.
+ * Blocks that come from the swap cost the time of their copies.  If they come in a plan without
+ * rows for their request, its next part is charged.
  *
  * Rows that are computed again after a preemption are charged again, as all others.  Rows whose
  * results are ignored because their request has ended are charged, too: they took the time.

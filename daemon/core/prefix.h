@@ -28,10 +28,10 @@
  * references all blocks before it.  So if blocks are cached, some of them are leaves, and a
  * block in use is never evicted.
  *
- * The swap is a second place for blocks (conf.swap_blocks), in memory that no row can read.  A whole
- * block that is evicted moves there and stays in the index.  Its number changes: blocks of the swap
- * have the numbers from the pool's total on.  They have no references.  All blocks below a block of
- * the swap are in the swap, too.  So what can be evicted from the pool are the leaves of the pool:
+ * The swap is a second place for blocks, in memory that no row can read (prefix_conf.swap_blocks).
+ * A whole block that is evicted moves there and stays in the index.  Its number changes: blocks of
+ * the swap have the numbers from the pool's total on.  They have no references.  All blocks below a
+ * block of the swap are in the swap, too.  So what can be evicted from the pool are its leaves:
  * blocks without references that no block of the pool follows.  If the swap is full, a leaf of the
  * swap is dropped, by the same rules as in the pool; `swap_max` takes the place of `cached_max`.
  * A block that is not whole, or whose place is not granted (`may_swap`), leaves the index when it
