@@ -17,7 +17,7 @@ int batch_init(struct batch *batch, const struct sched_conf *conf)
                 .rows = calloc(rows, sizeof(*batch->rows)),
                 .runs = calloc(rows, sizeof(*batch->runs)),
                 .pages = calloc(sched_page_max(conf), sizeof(*batch->pages)),
-                .copies = calloc(rows, sizeof(*batch->copies)),
+                .copies = calloc(sched_move_max(conf) + conf->slots, sizeof(*batch->copies)),
                 .want = calloc(rows, sizeof(*batch->want)),
                 .picks = calloc(rows, sizeof(*batch->picks)),
                 .want_sequences = calloc(rows, sizeof(*batch->want_sequences)),
@@ -96,8 +96,12 @@ void batch_build(struct batch *batch, const struct plan *plan)
                                                       .page = plan->pages[i].block };
         step->page_count = plan->page_count;
 
+        step->copy_count = 0;
+        for (uint32_t i = 0; i < plan->move_count; i++)
+                batch->copies[step->copy_count++] =
+                        (struct step_copy){ .from = plan->moves[i].from, .to = plan->moves[i].to };
         for (uint32_t i = 0; i < plan->copy_count; i++)
-                batch->copies[i] = (struct step_copy){ .from = plan->copies[i].from,
-                                                       .to = plan->copies[i].to };
-        step->copy_count = plan->copy_count;
+                batch->copies[step->copy_count++] =
+                        (struct step_copy){ .from = plan->copies[i].from,
+                                            .to = plan->copies[i].to };
 }

@@ -48,6 +48,7 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
                 (conf->rows_max * row_floats(traits) + (uint64_t)conf->wants_max * traits->vocab) *
                 sizeof(float);
         bytes.kv = mul_or_max(bytes.block, conf->blocks);
+        bytes.swap = mul_or_max(bytes.block, conf->swap_blocks);
         *ret_bytes = bytes;
 }
 
@@ -173,5 +174,7 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
         ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);
         ret_bytes->scratch = memory.scratch;
         ret_bytes->left = memory.left;
+        ret_bytes->swap = 0;
+        ret_host->swap = mul_or_max(ret_bytes->block + ret_host->block, conf->swap_blocks);
         return 0;
 }

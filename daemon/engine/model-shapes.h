@@ -130,6 +130,7 @@ static inline struct kv_shape kv_shape(const struct traits *t, const struct mode
                 .head_dim = t->head_dim,
                 .pages = conf->blocks,
                 .type = conf->kv,
+                .swap_pages = conf->swap_blocks,
         };
 }
 

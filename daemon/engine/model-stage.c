@@ -291,7 +291,8 @@ static int buffers_open(struct building *b)
         if (r)
                 return error_raise(
                         errtext_set(conf->why, conf->why_bytes, r,
-                                    "no memory for its activations and KV pool (kv_bytes)"));
+                                    "no memory for its activations and KV pool (kv_bytes)%s",
+                                    kv.swap_pages ? ", or for the swap (swap_bytes)" : ""));
         return 0;
 }
 
@@ -398,6 +399,11 @@ static int forward(void *arg)
 bool stage_back_pool(struct stage *s, size_t *at)
 {
         return s->kernels->kv_back && s->kernels->kv_back(s->kernels, s->kv, at);
+}
+
+uint64_t stage_swap_copy_ns(struct stage *s)
+{
+        return s->kernels->kv_copy_ns(s->kernels, s->kv);
 }
 
 int stage_rehearse(struct stage *s)

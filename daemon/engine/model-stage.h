@@ -84,6 +84,8 @@ int stage_give_head(struct stage *stage, const struct tensor *tensor, struct loa
 
 /* Backs the next part of its KV pool's memory; returns whether there is more. */
 bool stage_back_pool(struct stage *stage, size_t *at);
+/* The time to copy its part of a block between the pool and the swap (kernels.h, kv_copy_ns). */
+uint64_t stage_swap_copy_ns(struct stage *stage);
 /* Prepares the steps; call it after the weights are loaded and before the first step. */
 int stage_rehearse(struct stage *stage);
 /* Starts the step.  Without wanted rows there is nothing to collect. */

@@ -213,6 +213,15 @@ bool model_back_pool(struct model *m)
         return false;
 }
 
+uint64_t model_swap_copy_ns(struct model *m)
+{
+        uint64_t ns = 0;
+
+        for (uint32_t i = 0; i < m->stage_count; i++)
+                ns += stage_swap_copy_ns(&m->stages[i]);
+        return ns;
+}
+
 /* ---- from one stage to the next ---- */
 
 static void note_wanted(struct model *m, const struct step *step)

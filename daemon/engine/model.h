@@ -4,8 +4,8 @@
  * The part of a model in one backend is a *stage* (model-stage.h).  A model in one place is one
  * stage.  A model that is larger than a GPU's memory has two.  The embedding and the first layers
  * are on the host, in a backend that computes there.  The other layers, the head and the pick are
- * on the GPU.  Each stage has KV pages for its own layers.  Both have the same number of pages, so
- * a page table is valid for both.
+ * on the GPU.  Each stage has KV pages for its own layers.  Both have the same number of pages and
+ * of swap pages, so a page table and a list of copies are valid for both.
  *
  * A step goes through the stages in order.  The host's stage needs to know all tokens.  So if a
  * row's token is a pick of a step in flight, model_forward() waits for that step.  Then it computes
@@ -37,6 +37,7 @@ struct model_bytes {
         uint64_t weights, activations, kv, block;
         uint64_t loading; /* host memory needed besides these until the model is loaded, at most */
         uint64_t scratch; /* the backend's own memory for operators */
+        uint64_t swap;    /* of all layers; always in the host's memory */
         /* free memory of the backend before anything is allocated; host: MODEL_BYTES_HOST */
         uint64_t left;
 };
@@ -47,8 +48,8 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
 
 /*
  * Measures a backend with its own memory: *ret_bytes is what it will hold.  *ret_host is what the
- * host's layers take in the host's memory (zeros if there are none).  Returns 0 or negative errno
- * and *why, if the backend could not hold it with any amount of memory.
+ * host's layers and the swap take in the host's memory (zeros if there are none).  Returns 0 or
+ * negative errno and *why, if the backend could not hold it with any amount of memory.
  */
 int model_measure_in(const struct checkpoint *checkpoint, const struct traits *traits,
                      struct kernels *kernels, const struct model_conf *conf,
@@ -84,6 +85,12 @@ int model_load(struct model *model, const struct weights_conf *conf, enum load_w
  * Takes some 20 ms; returns whether there is more.  After model_load(), while no step is in flight.
  */
 bool model_back_pool(struct model *model);
+
+/*
+ * The time to copy a block between the pool and the swap, measured now, in ns; at least 1.  The
+ * model has a swap.  Before the first step: a block of each is overwritten.
+ */
+uint64_t model_swap_copy_ns(struct model *model);
 
 /*
  * Starts the step; model_collect() returns its picks.  With two stages, the first one is computed

@@ -144,6 +144,55 @@ static void a_row_has_the_same_bits_in_any_batch_and_any_chunks(void **state)
         }
 }
 
+/*
+ * Between two steps of the text its pages are in the swap, and pages of another text are copied
+ * over them.
+ */
+static void run_swapped(struct rig *rig, uint32_t chunk, float (*ret_logits)[VOCAB])
+{
+        const uint32_t swap = rig->pages * RIG_SLOTS;
+        uint32_t tokens[RIG_ROWS], n;
+
+        for (uint32_t at = 0; at < LEN; at += n) {
+                const struct rig_part beside = { 1, at / chunk, 1, texts[1] + at / chunk };
+                struct rig_part part;
+
+                n = LEN - at < chunk ? LEN - at : chunk;
+                part = (struct rig_part){ 0, at, n, texts[0] + at };
+                for (uint32_t i = 0; i * PAGE_POSITIONS < at; i++) {
+                        uint32_t page = rig_page(rig, 0, i);
+
+                        rig->copies[rig->copy_count++] = (struct step_copy){ page, swap + i };
+                        rig->copies[rig->copy_count++] =
+                                (struct step_copy){ rig_page(rig, 1, 0), page };
+                }
+                assert_int_equal(rig_run(rig, &beside, 1, tokens, NULL), 0);
+                for (uint32_t i = 0; i * PAGE_POSITIONS < at; i++)
+                        rig->copies[rig->copy_count++] =
+                                (struct step_copy){ swap + i, rig_page(rig, 0, i) };
+                assert_int_equal(rig_run(rig, &part, 1, tokens, ret_logits[at]), 0);
+        }
+}
+
+static void blocks_go_to_the_swap_and_back_in_both_stages(void **state)
+{
+        static float stays[LEN][VOCAB], moves[LEN][VOCAB];
+        struct rig rig;
+
+        (void)state;
+        make("");
+        for (uint32_t layers = 0; layers < LAYERS; layers++) {
+                open_split(&rig, layers, "cuda");
+                assert_true(model_swap_copy_ns(rig.model) >= (layers ? 2 : 1));
+                run_alone(&rig, 0, CHUNK, stays);
+                rig_close(&rig);
+                open_split(&rig, layers, "cuda");
+                run_swapped(&rig, CHUNK, moves);
+                rig_close(&rig);
+                assert_memory_equal(moves, stays, sizeof(stays));
+        }
+}
+
 static uint64_t left_of(struct kernels *k)
 {
         const struct kernels_objects none = { 0 };
@@ -164,6 +213,7 @@ static void takes_exactly_the_planned_memory(void **state)
                 struct model_conf conf = { .rows_max = RIG_ROWS,
                                            .wants_max = RIG_ROWS,
                                            .kv = KV_F16,
+                                           .swap_blocks = RIG_SWAP,
                                            .host_layers = i / 2 };
                 uint64_t before, taken;
 
@@ -180,6 +230,8 @@ static void takes_exactly_the_planned_memory(void **state)
                 assert_int_equal(taken, bytes.weights + bytes.activations + bytes.kv);
                 assert_int_equal(host.block + bytes.block,
                                  LAYERS * (uint64_t)2 * PAGE_POSITIONS * 32 * 2);
+                assert_int_equal(host.swap, RIG_SWAP * (host.block + bytes.block));
+                assert_int_equal(bytes.swap, 0);
                 assert_true(!host.weights == !conf.host_layers);
                 rig_close(&rig);
         }
@@ -190,6 +242,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_split_is_as_close_to_ref_as_the_whole_model),
                 cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_and_any_chunks),
+                cmocka_unit_test(blocks_go_to_the_swap_and_back_in_both_stages),
                 cmocka_unit_test(takes_exactly_the_planned_memory),
         };
 

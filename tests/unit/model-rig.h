@@ -15,6 +15,7 @@
 
 #define RIG_ROWS  64u
 #define RIG_SLOTS 3u
+#define RIG_SWAP  4u /* swap pages, numbered from the pool's pages on */
 
 struct rig {
         struct checkpoint *checkpoint;
@@ -23,6 +24,9 @@ struct rig {
         struct model *model;
         uint32_t pages; /* pages of a slot */
         uint64_t number;
+        /* Pages that the next step copies; it empties the list. */
+        struct step_copy copies[RIG_ROWS];
+        uint32_t copy_count;
         char why[256];
 };
 
@@ -59,6 +63,7 @@ static inline int rig_open_split(struct rig *rig, const char *path, const char *
                 .wants_max = RIG_ROWS,
                 .kv = kv,
                 .host_layers = host_layers,
+                .swap_blocks = RIG_SWAP,
         };
         int r;
 
@@ -105,6 +110,12 @@ static inline void rig_close(struct rig *rig)
         *rig = (struct rig){ 0 };
 }
 
+/* The page of a slot's entry `index`. */
+static inline uint32_t rig_page(const struct rig *rig, uint32_t slot, uint32_t index)
+{
+        return (rig->pages - 1 - index) * RIG_SLOTS + slot;
+}
+
 /* Runs one step.  ret_logits: (rows, vocab), or NULL; ret_tokens: a greedy token for each row. */
 static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_t part_count,
                           uint32_t *ret_tokens, float *ret_logits)
@@ -120,12 +131,15 @@ static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_
                 .rows = rows,
                 .runs = runs,
                 .pages = pages,
+                .copies = rig->copies,
+                .copy_count = rig->copy_count,
                 .want = want,
                 .picks = picks,
         };
         int r;
 
         assert(part_count <= RIG_SLOTS);
+        rig->copy_count = 0;
         for (uint32_t p = 0; p < part_count; p++) {
                 runs[p] = (struct step_run){ step.row_count, parts[p].count };
                 for (uint32_t i = 0; i < parts[p].count; i++) {
@@ -142,9 +156,9 @@ static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_
                         };
                         want[row] = row;
                         if (position % PAGE_POSITIONS == 0)
-                                pages[step.page_count++] = (struct step_page){
-                                        slot, index, (rig->pages - 1 - index) * RIG_SLOTS + slot
-                                };
+                                pages[step.page_count++] =
+                                        (struct step_page){ slot, index,
+                                                            rig_page(rig, slot, index) };
                 }
         }
         step.want_count = step.row_count;

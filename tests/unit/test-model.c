@@ -264,7 +264,9 @@ static void changing_any_tensor_changes_the_logits(void **state)
 
 static void model_measure_counts_kv_weights_and_activations(void **state)
 {
-        struct model_conf conf = { .rows_max = 8, .wants_max = 4, .blocks = 10, .kv = KV_F16 };
+        struct model_conf conf = {
+                .rows_max = 8, .wants_max = 4, .blocks = 10, .swap_blocks = 7, .kv = KV_F16
+        };
         struct model_bytes bytes;
         struct rig rig;
 
@@ -274,6 +276,7 @@ static void model_measure_counts_kv_weights_and_activations(void **state)
         model_measure(rig.checkpoint, &rig.traits, &conf, &bytes);
         assert_int_equal(bytes.block, 4 * 2 * 2 * 16 * 32 * 2);
         assert_int_equal(bytes.kv, 10 * bytes.block);
+        assert_int_equal(bytes.swap, 7 * bytes.block);
         assert_int_equal(bytes.activations, 4 * (8 * (128 + 2 * 128 + 256) + 4 * VOCAB));
         assert_true(bytes.weights > 2500000 && bytes.weights < 2700000);
         rig.traits.layers = rig.traits.kv_heads = 1024;
