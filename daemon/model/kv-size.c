@@ -46,13 +46,24 @@ static uint64_t requested_blocks(const struct kv_size_conf *conf)
         return conf->requested / (conf->host.block + conf->own.block);
 }
 
+static uint64_t swap_blocks(const struct kv_size_conf *conf)
+{
+        return conf->swap / (conf->host.block + conf->own.block);
+}
+
+static uint64_t swap_bytes(const struct kv_size_conf *conf)
+{
+        return conf->swap ? swap_blocks(conf) * (conf->host.block + conf->own.block) : 0;
+}
+
 /* Bytes that are taken from this memory for anything but the pool. */
 static uint64_t taken_of(const struct kv_size_conf *conf, const struct kv_size_memory *memory)
 {
         uint64_t taken =
                 add_or_max(add_or_max(memory->weights, memory->activations), memory->scratch);
 
-        return memory == &conf->own ? add_or_max(taken, kv_size_reserve(memory->available)) : taken;
+        return add_or_max(taken, memory == &conf->own ? kv_size_reserve(memory->available)
+                                                      : swap_bytes(conf));
 }
 
 /* Says what does not fit, how much memory there is, and what it is needed for. */
@@ -61,14 +72,17 @@ static int refuse(const struct kv_size_conf *conf, const struct kv_size_memory *
 {
         uint64_t needed = add_or_max(taken_of(conf, memory), mul_or_max(blocks, memory->block));
         double missing = (double)(needed - memory->available) / MIB;
+        char swap[48] = "";
 
+        if (conf->swap)
+                snprintf(swap, sizeof(swap), " and the swap %.1f", (double)swap_bytes(conf) / MIB);
         if (memory == &conf->host)
                 return error_raise(errtext_set(
                         why, why_bytes, -EINVAL,
                         "%s not fit in memory: of %.1f MiB available, weights take %.1f and "
-                        "activations %.1f; %.1f MiB are missing",
+                        "activations %.1f%s; %.1f MiB are missing",
                         what, (double)memory->available / MIB, (double)memory->weights / MIB,
-                        (double)memory->activations / MIB, missing));
+                        (double)memory->activations / MIB, swap, missing));
         return error_raise(errtext_set(
                 why, why_bytes, -EINVAL,
                 "%s not fit backend %s: of %.1f MiB that are free there, weights take %.1f, "
@@ -98,6 +112,25 @@ static int check_space(const struct kv_size_conf *conf, const struct kv_size_mem
                          (double)conf->requested / MIB);
                 return refuse(conf, memory, what, requested_blocks(conf), why, why_bytes);
         }
+        return 0;
+}
+
+int kv_size_swap(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
+{
+        uint64_t block = conf->host.block + conf->own.block;
+        char what[96];
+
+        if (conf->swap && conf->swap < block)
+                return error_raise(errtext_set(why, why_bytes, -EINVAL,
+                                               "swap_bytes is %llu; one block of 16 positions "
+                                               "takes %llu bytes",
+                                               (unsigned long long)conf->swap,
+                                               (unsigned long long)block));
+        if (conf->swap && taken_of(conf, &conf->host) > conf->host.available) {
+                snprintf(what, sizeof(what), "swap_bytes: %.1f MiB do", (double)conf->swap / MIB);
+                return refuse(conf, &conf->host, what, 0, why, why_bytes);
+        }
+        *ret_blocks = conf->swap ? (uint32_t)least(swap_blocks(conf), BLOCKS_MAX) : 0;
         return 0;
 }
 

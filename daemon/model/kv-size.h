@@ -9,6 +9,9 @@
  * such as the driver's later allocations.  The pool never takes more than all sequences need at
  * full length.
  *
+ * The swap is in the host's memory, with all layers of its blocks, wherever the layers are.  It
+ * takes its memory before the pool does.
+ *
  * If a model's layers are in both memories, each block has a part in both.  So the number of blocks
  * is what fits in the smaller of the two.
  */
@@ -33,6 +36,7 @@ struct kv_size_memory {
 
 struct kv_size_conf {
         uint64_t requested;           /* bytes set by the user; 0: choose automatically */
+        uint64_t swap;                /* bytes of the swap, as set by the user; 0: no swap */
         uint32_t blocks_per_sequence; /* blocks of one sequence at full length */
         uint32_t sequences;           /* sequences that run at once */
         struct kv_size_memory host;
@@ -41,6 +45,13 @@ struct kv_size_conf {
 };
 
 uint64_t kv_size_reserve(uint64_t left);
+
+/*
+ * The number of whole blocks that the swap has space for.  -EINVAL and *why: it has space for none,
+ * or the host's memory has no space for it.
+ */
+int kv_size_swap(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why,
+                 size_t why_bytes);
 
 /* -EINVAL and *why: one block does not fit, or not as many as were asked for. */
 int kv_size_plan(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why,

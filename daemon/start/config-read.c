@@ -213,6 +213,11 @@ static int check_together(const struct config *c, const struct config_place *at)
                                      "gpu_layers puts layers on a GPU, but backend is %s, which "
                                      "has none; cuda and auto do",
                                      c->backend);
+        if (c->swap_bytes && (no_gpu || !c->gpu_layers))
+                return config_refuse(at,
+                                     "swap_bytes is for pools on a GPU, but %s is %s; raise "
+                                     "kv_bytes instead",
+                                     no_gpu ? "backend" : "gpu_layers", no_gpu ? c->backend : "0");
         if (c->step_tokens < c->max_seqs)
                 return config_refuse(at,
                                      "step_tokens is %u and max_seqs is %u; a step needs a row for "

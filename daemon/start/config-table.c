@@ -41,6 +41,7 @@ const struct setting config_settings[] = {
         { "ctx",                 KIND_COUNT,  AT(ctx),                 "0",     0, 1u << 24, { NULL }, AT_START, "positions of a sequence; 0: the model's own maximum", "Memory" },
         { "kv",                  KIND_WORD,   AT(kv),                  "f16",   0, 0, { [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_INT8] = "int8", [KV_F32] = "f32", [KV_FP8] = "fp8" }, AT_START, "type of keys and values; int8, fp8: half the memory of 16 bits, with a scale for each head and position; f32: not with cuda" },
         { "kv_bytes",            KIND_BYTES,  AT(kv_bytes),            "0",     0, 4096 * G, { NULL }, AT_START, "size of the KV pool; 0: chosen from max_seqs, ctx and the free memory" },
+        { "swap_bytes",          KIND_BYTES,  AT(swap_bytes),          "0",     0, 4096 * G, { NULL }, AT_START, "size of the swap: memory of the host for blocks that a GPU's pool has no space for; 0: no swap" },
 
         { "max_seqs",            KIND_COUNT,  AT(max_seqs),            "64",    1, 1024, { NULL }, AT_START, "sequences that run at the same time", "Batching" },
         { "step_tokens",         KIND_COUNT,  AT(step_tokens),         "256",   1, 16384, { NULL }, AT_START, "rows of a step; at least max_seqs" },

@@ -47,6 +47,7 @@ struct config {
         uint32_t ctx;            /* positions of a sequence; 0: the model's own */
         uint32_t kv;             /* enum kv_type */
         uint64_t kv_bytes;       /* 0: chosen from the memory (daemon/model/kv-size.h) */
+        uint64_t swap_bytes;     /* 0: no swap */
         uint32_t max_seqs;       /* sequences that run at once */
         uint32_t step_tokens;    /* rows of a step, at most */
         uint32_t threads;        /* 0: one for each core */

@@ -225,6 +225,10 @@ static void print_memory(const struct inspection *inspection, FILE *to)
         print_bytes(to, bytes->activations);
         fprintf(to, ", KV ");
         print_bytes(to, bytes->kv);
+        if (setup->host.swap) {
+                fprintf(to, "; for the swap of a GPU's pool, ");
+                print_bytes(to, setup->host.swap);
+        }
         fprintf(to, "; and rings, at most ");
         print_bytes(to, rings);
         fprintf(to, "\nsequences   %.1f of %" PRIu32 " positions in that KV; the ",

@@ -161,9 +161,15 @@ static int share_layers(struct daemon *daemon, struct kernels_conf *conf)
 /* Uses the cpu if there is no GPU, or if the GPU has no space for a layer. */
 static int open_cpu_instead(struct daemon *daemon, const struct kernels_conf *conf, int r)
 {
-        log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s",
-                  daemon->setup.why);
-        daemon->setup.why[0] = '\0';
+        char *why = daemon->setup.why;
+
+        log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s", why);
+        if (daemon->config.swap_bytes)
+                return errtext_set(why, sizeof(daemon->setup.why), -EINVAL,
+                                   "swap_bytes is for pools on a GPU, but backend auto could use "
+                                   "only the cpu; backend cuda says why, or raise kv_bytes "
+                                   "instead");
+        why[0] = '\0';
         close_kernels(&daemon->kernels);
         r = model_setup_plan(&daemon->setup, NULL);
         return r ? r : open_on_host(daemon, "cpu", conf, &daemon->kernels);
@@ -233,6 +239,18 @@ static int open_kernels(struct daemon *daemon)
         return open_backend(daemon, &conf);
 }
 
+/* The scheduler compares this time with that of the rows that a block saves. */
+static void measure_swap(struct daemon *daemon)
+{
+        struct sched_conf *sched = &daemon->setup.sched;
+
+        if (!sched->prefix.swap_blocks)
+                return;
+        sched->swap_copy_ns = model_swap_copy_ns(daemon->setup.served.model);
+        log_info("swap blocks=%u copy_us=%.1f", sched->prefix.swap_blocks,
+                 (double)sched->swap_copy_ns / 1e3);
+}
+
 static int open_model(struct daemon *daemon)
 {
         char what[256];
@@ -243,6 +261,7 @@ static int open_model(struct daemon *daemon)
         if (r)
                 return model_setup_fail(&daemon->setup, daemon->setup.path, what, r);
         counter_set(&daemon->stats.load_total, model_to_load(daemon->setup.served.model));
+        measure_swap(daemon);
         return 0;
 }
 

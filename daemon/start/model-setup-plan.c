@@ -92,12 +92,14 @@ static struct kv_size_conf pool_of(const struct model_setup *setup, const struct
         uint64_t memory = cgroup_limits_memory();
         struct kv_size_conf conf = {
                 .requested = setup->config->kv_bytes,
+                .swap = setup->config->swap_bytes,
                 .blocks_per_sequence = blocks_for(setup->served.context),
                 .sequences = setup->config->max_seqs,
         };
 
         if (!kernels) {
                 conf.host = memory_of(&setup->bytes, memory);
+                conf.swap = 0; /* without a GPU there is none */
                 return conf;
         }
         conf.host = memory_of(&setup->host, memory);
@@ -159,6 +161,23 @@ static int choose_layers(struct model_setup *setup, struct kernels *kernels)
         return 0;
 }
 
+/* Without `kernels` it is not known yet what else will be in the host's memory. */
+static int plan_swap(struct model_setup *setup, const struct kernels *kernels)
+{
+        struct kv_size_conf conf = pool_of(setup, kernels);
+        int r;
+
+        if (!kernels) {
+                conf.swap = setup->config->swap_bytes;
+                conf.host.weights = conf.host.activations = 0;
+        }
+        r = kv_size_swap(&conf, &setup->model_conf.swap_blocks, setup->why, sizeof(setup->why));
+        if (r)
+                return error_pass(r);
+        setup->host.swap = setup->model_conf.swap_blocks * (setup->bytes.block + setup->host.block);
+        return 0;
+}
+
 static int plan_pool(struct model_setup *setup, struct kernels *kernels)
 {
         const struct config *config = setup->config;
@@ -174,6 +193,8 @@ static int plan_pool(struct model_setup *setup, struct kernels *kernels)
                 r = choose_layers(setup, kernels);
         if (!r)
                 r = measure(setup, kernels);
+        if (!r)
+                r = plan_swap(setup, kernels);
         if (r)
                 return r < 0 ? error_pass(r) : r;
         conf = pool_of(setup, kernels);
@@ -189,7 +210,7 @@ static int plan_pool(struct model_setup *setup, struct kernels *kernels)
 int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
 {
         const struct config *config = setup->config;
-        uint32_t blocks;
+        uint32_t blocks, swap_blocks;
         int r;
 
         r = choose_context(setup);
@@ -198,6 +219,7 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
         if (r)
                 return r < 0 ? error_pass(r) : r;
         blocks = setup->model_conf.blocks;
+        swap_blocks = setup->model_conf.swap_blocks;
         setup->sched = (struct sched_conf){
                 .blocks = blocks,
                 .user_blocks = share_of(blocks, config->uid_blocks_percent),
@@ -218,7 +240,9 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                 .batch_window_ns = window_ms(config) * MS,
                 .prefix = { .model_id = config->kv,
                             .cached_max = share_of(blocks, config->uid_cached_percent),
-                            .pins = config->requests }
+                            .pins = config->requests,
+                            .swap_blocks = swap_blocks,
+                            .swap_max = share_of(swap_blocks, config->uid_cached_percent) }
         };
         for (int i = 0; i < REQUEST_PRIORITY_N; i++)
                 setup->sched.learned[i] = config->admission[i] == CONFIG_ADMISSION_LEARNED;

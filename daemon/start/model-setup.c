@@ -255,7 +255,7 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         uint64_t rings = setup->config->ring_bytes * setup->config->connections;
         const char *file = setup->config->file;
         double mib = 1 << 20;
-        char memory[128] = "", beside[128] = "";
+        char memory[128] = "", beside[128] = "", swap[96] = "";
 
         if (bytes->left != MODEL_BYTES_HOST)
                 snprintf(memory, sizeof(memory),
@@ -267,6 +267,9 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
                          "%.1f MiB; ",
                          setup->model_conf.host_layers, (double)host->weights / mib,
                          (double)host->activations / mib, (double)host->kv / mib);
+        if (host->swap)
+                snprintf(swap, sizeof(swap), "swap on the host %.1f MiB (%u blocks); ",
+                         (double)host->swap / mib, setup->model_conf.swap_blocks);
         if (!setup->config->model)
                 fprintf(to,
                         "samovard: serving %s, the model that comes with samovar (%s); "
@@ -277,12 +280,12 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "
                 "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes, %.1f full sequences), "
-                "%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
+                "%s%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
                 (double)bytes->weights / mib, (double)bytes->loading / mib,
                 (double)bytes->activations / mib, (double)bytes->kv / mib, setup->sched.blocks,
                 (unsigned long long)bytes->block,
-                (double)setup->sched.blocks / blocks_for(served->context), memory, beside,
+                (double)setup->sched.blocks / blocks_for(served->context), memory, beside, swap,
                 (double)rings / mib, setup->sched.slots, setup->sched.rows,
                 setup->sched.requests_max);
 }

@@ -28,7 +28,7 @@ struct model_setup {
         uint32_t entries; /* entries of the vocabulary */
         struct model_conf model_conf;
         struct model_bytes bytes;
-        /* memory of the layers on the host, when the others are on another backend */
+        /* memory of the layers on the host, when the others are on another backend; and the swap */
         struct model_bytes host;
         struct sched_conf sched;
         char why[512];   /* one line for people, if they can mend the cause */

@@ -142,6 +142,63 @@ static void the_block_size_follows_the_kv_type(void **state)
                    "kv is f32; backend cuda has no keys and values of this type");
 }
 
+static struct run_result check_swap(const struct daemon_fixture *fixture, const char *swap_bytes)
+{
+        return RUN(fixture, NULL, env_path("SAMOVARD"), "--model", env_path("TOY_MODEL"), "--check",
+                   "--backend", "cuda", "--backend-library", env_path("SMV_TEST_CUDA_LIBRARY"),
+                   "--kv-bytes", "1M", "--swap-bytes", swap_bytes);
+}
+
+/* It takes nothing of the GPU's memory, which is the same as without a swap. */
+static void the_swap_is_in_the_memory_of_the_host(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        set_device_memory(5 * MIB);
+        ran = check_swap(fixture, "64M");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, "; swap on the host 64.0 MiB (32768 blocks); "));
+        assert_non_null(strstr(ran.err, " swap blocks=32768 copy_us="));
+        run_result_free(&ran);
+        ran = check_swap(fixture, "0");
+        assert_int_equal(ran.status, 0);
+        assert_null(strstr(ran.out, "swap"));
+        run_result_free(&ran);
+}
+
+static void refuses_a_swap_of_no_block_or_more_than_the_host_has(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        set_device_memory(5 * MIB);
+        ran = check_swap(fixture, "2047");
+        assert_int_equal(ran.status, 1);
+        assert_string_equal(ran.err, "samovard: swap_bytes is 2047; one block of 16 positions "
+                                     "takes 2048 bytes\n");
+        run_result_free(&ran);
+        ran = check_swap(fixture, "4096G");
+        assert_int_equal(ran.status, 1);
+        if (!strstr(ran.err, "samovard: swap_bytes: 4194304.0 MiB do not fit in memory: of "))
+                fail_msg("%s", ran.err);
+        run_result_free(&ran);
+}
+
+/* Without a GPU the pool is in the host's memory already. */
+static void auto_refuses_a_swap_if_it_can_only_use_the_cpu(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--model",
+                                    env_path("TOY_MODEL"), "--check", "--backend", "auto",
+                                    "--backend-library", "/nowhere", "--swap-bytes", "1M");
+
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "samovard: swap_bytes is for pools on a GPU, but backend "
+                                        "auto could use only the cpu; "));
+        run_result_free(&ran);
+}
+
 /* The daemon can take everything that was planned, and what a first step takes besides. */
 static void serves_with_the_gpu_memory_full(void **state)
 {
@@ -165,6 +222,9 @@ int main(void)
                 DAEMON_TEST(refuses_a_model_larger_than_the_gpu_memory),
                 DAEMON_TEST(makes_a_pool_of_the_given_size_or_refuses_it),
                 DAEMON_TEST(the_block_size_follows_the_kv_type),
+                DAEMON_TEST(the_swap_is_in_the_memory_of_the_host),
+                DAEMON_TEST(refuses_a_swap_of_no_block_or_more_than_the_host_has),
+                DAEMON_TEST(auto_refuses_a_swap_if_it_can_only_use_the_cpu),
                 DAEMON_TEST(serves_with_the_gpu_memory_full),
         };
 

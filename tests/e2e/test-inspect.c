@@ -194,7 +194,7 @@ static void json_has_all_that_the_text_has(void **state)
                 "\"tokenizer\":{\"kind\":\"bytes\",\"entries\":",
                 "\"chat\":false,\"chat_why\":\"",
                 "\"memory\":{\"weights\":151104,\"activations\":",
-                ",\"kv\":491520,\"rings_at_most\":67108864,\"sequences\":16},",
+                ",\"kv\":491520,\"swap\":0,\"rings_at_most\":67108864,\"sequences\":16},",
                 "\"context\":160,\"kv_of_context\":30720,\"quantised\":[{\"name\":\"q4_0\",",
                 "{\"name\":\"bf16\",\"weights\":151104,\"needs\":",
         };
@@ -212,6 +212,30 @@ static void json_has_all_that_the_text_has(void **state)
         assert_string_equal(ran.out, "{\"path\":\"/nowhere\",\"served\":false,\"why\":"
                                      "\"/nowhere: No such file or directory\"}\n");
         assert_int_equal(ran.status, 1);
+        run_result_free(&ran);
+}
+
+/* A block has 3 KiB.  No GPU is needed to see that. */
+static void shows_the_swap_and_refuses_one_without_a_block(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        const char *path = make(fixture, "small.gguf", "--type bf16");
+        struct run_result ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--inspect", "--model",
+                                    path, "--backend", "cuda", "--swap-bytes", "8000");
+
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, "KV 480.0 KiB; for the swap of a GPU's pool, 6.0 KiB; "));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--inspect", "--json", "--model", path,
+                  "--backend", "cuda", "--swap-bytes", "8000");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, ",\"kv\":491520,\"swap\":6144,"));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, env_path("SAMOVARD"), "--inspect", "--model", path, "--backend",
+                  "cuda", "--swap-bytes", "3071");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.out, "served      no: swap_bytes is 3071; one block of 16 "
+                                        "positions takes 3072 bytes\n"));
         run_result_free(&ran);
 }
 
@@ -240,6 +264,7 @@ int main(void)
                 DAEMON_TEST(estimates_what_a_quantised_file_takes),
                 DAEMON_TEST(names_the_positions_that_fit_if_not_all_do),
                 DAEMON_TEST(json_has_all_that_the_text_has),
+                DAEMON_TEST(shows_the_swap_and_refuses_one_without_a_block),
                 DAEMON_TEST(inspect_takes_one_path_and_no_socket),
         };
 

@@ -148,6 +148,25 @@ static void gpu_layers_is_a_number_all_or_auto(void **state)
                 "--backend", "ref", "--gpu-layers", "all");
 }
 
+static void swap_bytes_is_for_pools_on_a_gpu(void **state)
+{
+        struct config c;
+
+        (void)state;
+        assert_int_equal(parse(&c, ""), 0);
+        assert_true(c.swap_bytes == 0);
+        config_deinit(&c);
+        ACCEPTS(swap_bytes, 3u << 30, "--backend", "cuda", "--swap-bytes", "3G");
+        ACCEPTS(swap_bytes, 1 << 20, "--backend", "auto", "--swap-bytes=1M");
+        ACCEPTS(swap_bytes, 0, "--swap-bytes", "0");
+        REFUSES("swap_bytes is for pools on a GPU, but backend is cpu; raise kv_bytes instead",
+                "--swap-bytes", "1M");
+        REFUSES("swap_bytes is for pools on a GPU, but backend is ref; raise kv_bytes instead",
+                "--backend", "ref", "--swap-bytes", "1M");
+        REFUSES("swap_bytes is for pools on a GPU, but gpu_layers is 0; raise kv_bytes instead",
+                "--backend", "cuda", "--gpu-layers", "0", "--swap-bytes", "1M");
+}
+
 static void help_and_version_need_no_model(void **state)
 {
         struct config c;
@@ -526,6 +545,7 @@ int main(void)
                 cmocka_unit_test(defaults_are_as_documented),
                 cmocka_unit_test(accepts_a_flag_value_after_a_space_or_equals_sign),
                 cmocka_unit_test(gpu_layers_is_a_number_all_or_auto),
+                cmocka_unit_test(swap_bytes_is_for_pools_on_a_gpu),
                 cmocka_unit_test(help_and_version_need_no_model),
                 cmocka_unit_test(refuses_an_unknown_setting_and_suggests_the_nearest),
                 cmocka_unit_test(refuses_a_value_out_of_range_and_names_the_range),

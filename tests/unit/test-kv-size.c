@@ -214,6 +214,77 @@ static void refuses_kv_bytes_that_do_not_fit_gpu_memory(void **state)
         refuses(&conf, "kv_bytes: one block");
 }
 
+/* ---- the swap ---- */
+
+static uint32_t plan_swap(const struct kv_size_conf *conf)
+{
+        uint32_t blocks;
+
+        why[0] = '\0';
+        if (kv_size_swap(conf, &blocks, why, sizeof(why)))
+                fail_msg("%s", why);
+        return blocks;
+}
+
+static void refuses_swap(const struct kv_size_conf *conf, const char *words)
+{
+        uint32_t blocks;
+
+        why[0] = '\0';
+        assert_int_equal(kv_size_swap(conf, &blocks, why, sizeof(why)), -EINVAL);
+        if (!strstr(why, words) || strchr(why, '\n'))
+                fail_msg("%s", why);
+}
+
+static void the_swap_has_as_many_whole_blocks_as_swap_bytes_hold(void **state)
+{
+        struct kv_size_conf conf = gpu;
+
+        (void)state;
+        assert_int_equal(plan_swap(&conf), 0);
+        conf.swap = 12 * MIB - 1;
+        assert_int_equal(plan_swap(&conf), 2);
+        conf.swap = 16 * GIB + 4 * MIB - 1; /* rounded down it fits */
+        assert_int_equal(plan_swap(&conf), 4096);
+        assert_int_equal(plan(&conf), 125); /* of the GPU's memory nothing is taken */
+        conf.swap = 4 * MIB - 1;
+        refuses_swap(&conf, "swap_bytes is 4194303; one block of 16 positions takes 4194304 bytes");
+        conf.swap = conf.host.available = UINT64_MAX;
+        assert_int_equal(plan_swap(&conf), UINT32_MAX / 2);
+}
+
+static void refuses_a_swap_that_does_not_fit_host_memory(void **state)
+{
+        struct kv_size_conf conf = gpu;
+
+        (void)state;
+        conf.swap = 16 * GIB + 4 * MIB;
+        refuses_swap(&conf, "swap_bytes: 16388.0 MiB do not fit in memory: of 16384.0 MiB "
+                            "available, weights take 0.0 and activations 0.0 and the swap "
+                            "16388.0; 4.0 MiB are missing");
+        conf = both();
+        conf.swap = 6001 * MIB; /* 1000 blocks, in both memories */
+        assert_int_equal(plan_swap(&conf), 1000);
+        conf.swap = 6006 * MIB;
+        refuses_swap(&conf, "weights take 1900.0 and activations 100.0 and the swap 6006.0; 6.0 ");
+}
+
+/* The host's part of the pool gets what the swap leaves. */
+static void the_swap_takes_host_memory_before_the_pool(void **state)
+{
+        struct kv_size_conf conf = both();
+
+        (void)state;
+        conf.swap = 5940 * MIB;
+        assert_int_equal(plan(&conf), 30);
+        conf.requested = 6 * 30 * MIB;
+        assert_int_equal(plan(&conf), 30);
+        conf.requested = 6 * 31 * MIB;
+        refuses(&conf,
+                "kv_bytes: 186.0 MiB do not fit in memory: of 8000.0 MiB available, weights "
+                "take 1900.0 and activations 100.0 and the swap 5940.0; 2.0 MiB are missing");
+}
+
 /* ---- layers in both ---- */
 
 static void with_layers_on_both_the_smaller_memory_limits_the_pool(void **state)
@@ -311,6 +382,9 @@ int main(void)
                 cmocka_unit_test(a_sixteenth_of_gpu_memory_up_to_one_gib_stays_free),
                 cmocka_unit_test(refuses_a_model_that_does_not_fit_gpu_memory_with_the_numbers),
                 cmocka_unit_test(refuses_kv_bytes_that_do_not_fit_gpu_memory),
+                cmocka_unit_test(the_swap_has_as_many_whole_blocks_as_swap_bytes_hold),
+                cmocka_unit_test(refuses_a_swap_that_does_not_fit_host_memory),
+                cmocka_unit_test(the_swap_takes_host_memory_before_the_pool),
                 cmocka_unit_test(with_layers_on_both_the_smaller_memory_limits_the_pool),
                 cmocka_unit_test(refuses_kv_bytes_that_do_not_fit_gpu_or_host_memory),
                 cmocka_unit_test(names_the_memory_that_is_too_small),
