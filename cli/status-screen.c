@@ -244,6 +244,10 @@ static void add_pool(struct making *m)
         add_line(m, "           # %.0f in use (%u %%), = %.0f cached (%u %%), . %.0f free (%u %%)",
                  used, to_used, cached, to_cached - to_used, free,
                  to_cached < 100 ? 100 - to_cached : 0);
+        if (number(m, "blocks", "swap_total") > 0)
+                add_line(m, "swap       %.0f of %.0f blocks, %.0f moved out, %.0f came back",
+                         number(m, "blocks", "swap_used"), number(m, "blocks", "swap_total"),
+                         number(m, "blocks", "swapped_out"), number(m, "blocks", "swapped_in"));
 }
 
 /* ---- users ---- */

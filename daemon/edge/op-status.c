@@ -83,6 +83,7 @@ static const struct key work_keys[] = {
         { "tokens_in",      STATS(tokens_in),      "tokens of prompts that were computed" },
         { "tokens_out",     STATS(tokens_out),     "tokens that were generated" },
         { "tokens_recomputed", STATS(recomputed),  "tokens of preempted requests that were computed again; others were found in the cache" },
+        { "tokens_restored", STATS(restored),      "tokens of preempted requests that were not computed again because their blocks came back from the swap" },
         { "trust",          STATS(trust),          "the share of earlier answers, in percent, that are at most as long as the forecast takes an answer to be; `preempt_target` sets it" },
         { "streams_ended",  STATS(streams_ended),           "streams that ended, for any reason" },
         { "numeric_faults", STATS(numeric_faults), "streams that ended because the model's output was not finite" },
@@ -143,8 +144,12 @@ static const struct key blocks_keys[] = {
         { "cached",   STATS(blocks_cached),     "blocks that hold a prefix which no request uses now" },
         { "in_use",   STATS(blocks_in_use),     "blocks that running requests refer to" },
         { "reserved", STATS(blocks_reserved), "blocks that running requests may still take" },
-        { "evicted",  STATS(blocks_evicted),  "cached blocks that were evicted since the start" },
+        { "evicted",  STATS(blocks_evicted),  "cached blocks that were evicted since the start, to the swap or for good" },
         { "copied",   STATS(blocks_copied),   "blocks that were copied since the start, because only a part matched" },
+        { "swap_total",  STATS(swap_total),   "blocks of the swap, in the host's memory; 0: there is none (`swap_bytes`)" },
+        { "swap_used",   STATS(swap_used),    "of these, blocks that hold a prefix" },
+        { "swapped_out", STATS(swapped_out),  "blocks that moved from the pool to the swap since the start" },
+        { "swapped_in",  STATS(swapped_in),   "blocks that came back from the swap since the start" },
 };
 
 static const struct key requests_keys[] = {

@@ -138,6 +138,11 @@ static void update_stats(struct engine *engine)
         counter_set(&stats->blocks_reserved, counts.blocks_reserved);
         counter_set(&stats->blocks_evicted, counts.evictions);
         counter_set(&stats->blocks_copied, counts.copies);
+        counter_set(&stats->swap_total, counts.swap_total);
+        counter_set(&stats->swap_used, counts.swap_used);
+        counter_set(&stats->swapped_out, counts.swapped_out);
+        counter_set(&stats->swapped_in, counts.swapped_in);
+        counter_set(&stats->restored, counts.restored);
         counter_set(&stats->waiting, counts.waiting);
         counter_set(&stats->running, counts.running);
         counter_set(&stats->stalled, counts.stalled);
@@ -284,6 +289,7 @@ static uint64_t turn(struct engine *engine)
         update_stats(engine);
         write_usage_snapshot(engine);
 
+        assert(plan->row_count || (!plan->move_count && !plan->copy_count));
         if (plan->row_count)
                 launch(engine);
 

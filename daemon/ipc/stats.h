@@ -36,7 +36,8 @@ struct stats {
         /* written by the engine */
         counter steps, rows, tokens_in, tokens_out, streams_ended, numeric_faults;
         counter blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
-        counter blocks_evicted, blocks_copied; /* since the start */
+        counter blocks_evicted, blocks_copied;                            /* since the start */
+        counter swap_total, swap_used, swapped_out, swapped_in, restored; /* as in sched_counts */
         counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions,
                 blocks_lost, recomputed, trust;
         counter channels_open;

@@ -264,11 +264,13 @@ static void status_has_every_documented_count(void **state)
 {
         static const char names[] =
                 "version protocol pid uid uptime_s stopping stops_in_s steps rows tokens_in "
-                "tokens_out tokens_recomputed trust streams_ended "
+                "tokens_out tokens_recomputed tokens_restored trust streams_ended "
                 "numeric_faults wakes text_jobs log_lines_lost descriptors mappings threads "
                 "model.name "
                 "model.vocab model.context blocks.total blocks.free blocks.cached blocks.in_use "
-                "blocks.reserved blocks.evicted blocks.copied requests.open requests.waiting "
+                "blocks.reserved blocks.evicted blocks.copied blocks.swap_total blocks.swap_used "
+                "blocks.swapped_out blocks.swapped_in limits.swap_bytes requests.open "
+                "requests.waiting "
                 "requests.running "
                 "requests.stalled requests.blocks_lost "
                 "requests.ending requests.received requests.refused "

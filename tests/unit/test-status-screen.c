@@ -124,6 +124,20 @@ static void the_parts_of_the_pool_add_up(void **state)
         }
 }
 
+static void shows_the_swap_if_there_is_one(void **state)
+{
+        char *screen = made("{\"blocks\":{\"total\":4,\"swap_total\":90,\"swap_used\":12,"
+                            "\"swapped_out\":30,\"swapped_in\":18}}",
+                            23, 80);
+
+        (void)state;
+        expect(screen, "\nswap       12 of 90 blocks, 30 moved out, 18 came back\n");
+        free(screen);
+        screen = made("{\"blocks\":{\"total\":4,\"swap_total\":0}}", 23, 80);
+        assert_null(strstr(screen, "swap"));
+        free(screen);
+}
+
 static void shows_how_far_a_model_is_loaded(void **state)
 {
         char *screen = made(
@@ -213,6 +227,7 @@ int main(void)
                 cmocka_unit_test(shows_rates_times_queue_pool_and_users),
                 cmocka_unit_test(shows_whose_daemon_answers),
                 cmocka_unit_test(the_parts_of_the_pool_add_up),
+                cmocka_unit_test(shows_the_swap_if_there_is_one),
                 cmocka_unit_test(shows_how_far_a_model_is_loaded),
                 cmocka_unit_test(says_when_a_stopping_daemon_ends_its_streams),
                 cmocka_unit_test(says_that_other_users_see_no_rates),
