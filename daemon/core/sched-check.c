@@ -137,6 +137,21 @@ static void check_ref_counts(const struct sched *sched)
                 assert(sched->prefix.pool.ref_counts[block] == ref_counts[block]);
 }
 
+/* The requests of reserving classes do not get more than their part. */
+static void check_reserving(const struct sched *sched)
+{
+        uint32_t reserving = 0;
+
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                const struct request *request = sched->slots[i].request;
+
+                if (request && request->reserves)
+                        reserving += request_worst(request);
+        }
+        assert(reserving == sched->reserving);
+        assert(!sched->conf.reserve_max || reserving <= sched->conf.reserve_max);
+}
+
 void sched_check(const struct sched *sched)
 {
         uint32_t reserved = 0;
@@ -151,6 +166,7 @@ void sched_check(const struct sched *sched)
                 reserved += slot->reserved;
         }
         check_ref_counts(sched);
+        check_reserving(sched);
         assert(reserved == sched->reserved && reserved <= prefix_available(&sched->prefix));
         fair_share_check(&sched->fair_share, sched->waiting.count,
                          sched->conf.slots - sched->free_slots.count, reserved);

@@ -27,6 +27,11 @@ struct sched_conf {
          * that the rest will be.  Others begin when all that they may need can be promised.
          */
         bool learned[REQUEST_PRIORITY_N];
+        /*
+         * All requests of the others together are promised this many blocks at most; those beyond
+         * begin as the learned ones.  0: all blocks.
+         */
+        uint32_t reserve_max;
         uint32_t preempt_target; /* learned: requests to be preempted of 1,000, at most */
         uint64_t lead_ns;        /* users that were served less than this more are nearly equal */
         uint64_t promote_ns; /* requests that wait this long count as one class better; 0: never */

@@ -102,9 +102,10 @@ struct channel_space {
 struct sched {
         struct sched_conf conf;
         struct prefix prefix;
-        uint32_t reserved; /* blocks reserved for all slots; per user: fair-share.h */
-        uint64_t now_ns;   /* time of the latest call */
-        uint64_t done_ns;  /* time of the latest DONE */
+        uint32_t reserved;  /* blocks reserved for all slots; per user: fair-share.h */
+        uint32_t reserving; /* worst cases of the requests that count towards conf.reserve_max */
+        uint64_t now_ns;    /* time of the latest call */
+        uint64_t done_ns;   /* time of the latest DONE */
         uint64_t arrivals;
         uint64_t deadline_ns; /* no deadline is earlier; 0: there is none */
         bool paused;          /* SCHED_PAUSE: plans have no rows */
@@ -181,14 +182,28 @@ static inline uint32_t request_worst(const struct request *request)
         return blocks_for(request_positions(request));
 }
 
-/*
- * Does this request begin only when its worst case can be promised?  So does one that was preempted
- * as often as it may be.
- */
+/* Must its worst case be promised, whatever its class? */
+static inline bool sched_must_reserve(const struct sched *sched, const struct request *request)
+{
+        return sched->conf.batch_size || request->preemptions >= sched->conf.preemptions_max;
+}
+
+/* Its class is promised the worst case; does this request still belong to the part that may be? */
+static inline bool sched_may_reserve(const struct sched *sched, const struct request *request)
+{
+        uint32_t max = sched->conf.reserve_max;
+
+        if (sched->conf.learned[request->priority])
+                return false;
+        if (request->sequence.slot != SEQUENCE_NO_SLOT)
+                return request->reserves;
+        return !max || (uint64_t)sched->reserving + request_worst(request) <= max;
+}
+
+/* Does this request begin, or did it, only when its worst case could be promised? */
 static inline bool sched_is_reserved(const struct sched *sched, const struct request *request)
 {
-        return !sched->conf.learned[request->priority] || sched->conf.batch_size ||
-               request->preemptions >= sched->conf.preemptions_max;
+        return sched_must_reserve(sched, request) || sched_may_reserve(sched, request);
 }
 
 /* The blocks that it is promised with its slot: at least those of its tokens and of 16 more. */

@@ -23,13 +23,16 @@
  * it has, and those that it may still take.  All promises together fit the pool.  How many it is
  * promised first depends on its class.
  *
- *      Reserved: its worst case, so it never lacks a block.
- *      conf.learned[class]: the blocks of the tokens that it has and of 16 more, or its worst case
- *      if that is less.  It gets the slot only if the forecast (forecast.h) says that the pool will
- *      hold what it and the running requests will need; else it is held back (request.held_back),
- *      and all requests behind it wait, too.  No request is held back while none is running.
+ *      Reserved: its worst case, so it never lacks a block.  Requests of a class without
+ *      conf.learned are reserved, if the worst cases of all such requests that have a slot, with
+ *      this one, are at most conf.reserve_max blocks.
+ *      Learned: all others.  It is promised the blocks of the tokens that it has and of 16 more, or
+ *      its worst case if that is less.  It gets the slot only if the forecast (forecast.h) says
+ *      that the pool will hold what it and the running requests will need; else it is held back
+ *      (request.held_back), and all requests behind it wait, too.  No request is held back while
+ *      none is running.
  *      A request that was preempted conf.preemptions_max times, and every request in a batch, is
- *      reserved whatever its class.
+ *      reserved whatever its class, and does not count towards conf.reserve_max.
  *
  * In each plan, after ends and before slots are given, each decode whose next row needs a block
  * beyond its promise is promised one more, in the order in which they got their slots.  If none is

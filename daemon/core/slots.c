@@ -202,6 +202,9 @@ static bool admit(struct sched *sched, struct request *request)
                 unprepare(sched, slot);
                 return false;
         }
+        request->reserves =
+                !sched_must_reserve(sched, request) && sched_may_reserve(sched, request);
+        sched->reserving += request->reserves ? request_worst(request) : 0;
         sched->reserved += slot->reserved;
         request->promised = slot->block_count + slot->reserved;
         fair_share_reserve(&sched->fair_share, request->uid, slot->reserved);
@@ -227,6 +230,8 @@ void sched_free_slot(struct sched *sched, struct request *request)
         struct slot *slot = sched_slot(sched, request);
 
         sched_release(sched, slot);
+        sched->reserving -= request->reserves ? request_worst(request) : 0;
+        request->reserves = false;
         fair_share_return_slot(&sched->fair_share, request->uid);
         clear(slot, NULL);
         free_numbers_give_back(&sched->free_slots, request->sequence.slot);

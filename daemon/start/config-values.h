@@ -57,6 +57,7 @@ struct config {
         uint32_t gap_ms;         /* how long prefill may delay decodes; 0: no limit */
         uint32_t max_preemptions;
         uint32_t admission[REQUEST_PRIORITY_N]; /* enum config_admission, for each class */
+        uint32_t reserve_percent;               /* of the pool */
         uint32_t preempt_target;                /* percent of requests */
         uint32_t promote_ms;      /* requests that wait this long count as of the next priority */
         uint32_t batching;        /* enum batching */

@@ -232,6 +232,7 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                 .stall_timeout_ns = config->stall_timeout_ms * MS,
                 .stall_preempt_ns = config->stall_preempt_ms * MS,
                 .preemptions_max = config->max_preemptions,
+                .reserve_max = share_of(blocks, config->reserve_percent),
                 .preempt_target = config->preempt_target * 10,
                 .lead_ns = LEAD_MS * MS,
                 .promote_ns = config->promote_ms * MS,
