@@ -77,7 +77,7 @@ const struct setting config_settings[] = {
         { "uid_prompt_bytes",    KIND_BYTES,  AT(uid_prompt_bytes),    "64M",   1, 64 * G, { NULL }, LIVE, "bytes of one user's prompts, and of the histories in that user's handles" },
         { "uid_handles",         KIND_COUNT,  AT(uid_handles),         "256",   1, 65536, { NULL }, LIVE, "handles (histories that the daemon stores) of one user" },
         { "uid_blocks_percent",  KIND_COUNT,  AT(uid_blocks_percent),  "100",   1, 100, { NULL }, AT_START, "share of the KV pool for one user's running requests" },
-        { "uid_cached_percent",  KIND_COUNT,  AT(uid_cached_percent),  "50",    1, 100, { NULL }, AT_START, "share of the KV pool that one user may keep cached when other users need blocks" },
+        { "uid_cached_percent",  KIND_COUNT,  AT(uid_cached_percent),  "50",    1, 100, { NULL }, AT_START, "share of the KV pool, and of the swap, that one user may keep cached when other users need blocks" },
         { "uid_pinned_percent",  KIND_COUNT,  AT(uid_pinned_percent),  "25",    0, 100, { NULL }, LIVE, "share of the KV pool that one user may pin" },
         { "uid_resumable",       KIND_COUNT,  AT(uid_resumable),       "16",    0, 4096, { NULL }, LIVE, "resumable streams of one user, which outlive their connections" },
         { "uid_resumable_bytes", KIND_BYTES,  AT(uid_resumable_bytes), "32M",   1, 64 * G, { NULL }, LIVE, "memory for the records of one user's resumable streams" },
