@@ -1,7 +1,7 @@
 #include "tests/kernels/swapped-stream.h"
 
-#define LENGTH 100u
-#define HELD   7u /* pages of the sequence, at most */
+#define LENGTH 52u
+#define HELD   4u /* pages of the sequence, at most */
 
 static const struct shape plain = {
         .columns = 96,
