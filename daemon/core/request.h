@@ -130,6 +130,8 @@ struct request {
         uint32_t preemptions;     /* how often it was preempted */
         uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
         uint32_t computed;        /* positions that had rows before it was preempted */
+        uint32_t recomputed;      /* positions computed again after preemptions, so far */
+        uint32_t restored;        /* positions that came back from the swap after preemptions */
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */

@@ -211,6 +211,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
         request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
+        request->recomputed = request->restored = 0;
         request->held_back = request->lacks_block = false;
         request->stalled = request->pinned = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;

@@ -207,8 +207,10 @@ static bool admit(struct sched *sched, struct request *request)
         slot->planned = slot->cached < last ? slot->cached : last;
         if (!request->preemptions)
                 request->sequence.cached_count = slot->planned;
-        else if (request->computed > slot->planned)
+        else if (request->computed > slot->planned) {
+                request->recomputed += request->computed - slot->planned;
                 sched->recomputed += request->computed - slot->planned;
+        }
         sched->last_admitted = slot;
         free_numbers_take(&sched->free_slots);
         request->granted = sched_class(sched, request);
