@@ -39,6 +39,9 @@ struct stats {
         counter blocks_evicted, blocks_copied; /* since the start */
         counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions,
                 blocks_lost, recomputed, trust;
+        counter waits_turn, waits_slot, waits_blocks, waits_forecast, waits_share, waits_prefix,
+                waits_reader;
+        counter submitted; /* requests since the start */
         counter channels_open;
         /* running average of the time that a request has its slot */
         counter slot_ns;
