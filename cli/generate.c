@@ -173,6 +173,10 @@ static int write_end(struct streaming *s, const struct smv_event *event)
                 { "queued_ns", event->queued_ns },
                 { "prefill_ns", event->prefill_ns },
                 { "decode_ns", event->decode_ns },
+                { "preemptions", event->preemptions },
+                { "blocks_lost", event->blocks_lost },
+                { "recomputed", event->recomputed },
+                { "restored", event->restored },
                 /* The last three are left out if there is no such position. */
                 { "diverged_at", event->diverged_at },
                 { "diverged_cached_token", event->diverged_cached_token },

@@ -1,6 +1,6 @@
 /*
  * --stats: how many requests waited before this one, how much of the prompt was cached, why no
- * more was cached, and the times.
+ * more was cached, how often the stream was preempted and what that cost, and the times.
  */
 #include "cli/cli.h"
 
@@ -51,6 +51,25 @@ static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES
         bytes_deinit(&quoted);
 }
 
+static void say_preemptions(const struct smv_event *end)
+{
+        char full[48] = "", again[48] = "", back[48] = "";
+
+        if (!end->preemptions)
+                return;
+        if (end->blocks_lost)
+                snprintf(full, sizeof(full), ", %u of them because the pool was full",
+                         end->blocks_lost);
+        if (end->recomputed)
+                snprintf(again, sizeof(again), ", %u token%s computed again", end->recomputed,
+                         plural(end->recomputed));
+        if (end->restored)
+                snprintf(back, sizeof(back), ", %u token%s restored", end->restored,
+                         plural(end->restored));
+        say("pauses: preempted %u time%s%s%s%s", end->preemptions, plural(end->preemptions), full,
+            again, back);
+}
+
 void cli_say_stats(struct cli *cli, const struct smv_event *end)
 {
         char cached[NAME_MAX_BYTES], given[NAME_MAX_BYTES];
@@ -76,6 +95,7 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
                 say("cache: %u of %u token%s", end->cached_tokens, end->prompt_tokens,
                     plural(end->prompt_tokens));
         }
+        say_preemptions(end);
         say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
             (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,
             (double)end->decode_ns / 1e6, end->output_tokens);

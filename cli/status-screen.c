@@ -219,6 +219,32 @@ static void add_queue(struct making *m)
                          : quantiles(m, "request_queue_time_seconds", times));
 }
 
+/* Nothing if no request waits.  An older daemon does not say why they wait. */
+static void add_waits(struct making *m)
+{
+        static const char *const why[][2] = {
+                { "blocks", "need blocks" },
+                { "forecast", "would outgrow the pool" },
+                { "slot", "need a slot" },
+                { "share", "of a user with its share" },
+                { "turn", "behind others" },
+                { "prefix", "for a common beginning" },
+                { "reader", "of clients that do not read" },
+        };
+        char line[256] = "";
+        size_t used = 0;
+
+        for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++) {
+                double count = number(m, "waits", why[i][0]);
+
+                if (count > 0)
+                        used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%.0f %s",
+                                                 used ? ", " : "", count, why[i][1]);
+        }
+        if (used)
+                add_line(m, "waiting    %s", line);
+}
+
 /*
  * A block is in use, cached or free.  The daemon may count a block twice while it moves between
  * these; `free` is what remains here, so the three numbers and their shares add up.
@@ -248,6 +274,25 @@ static void add_pool(struct making *m)
                 add_line(m, "swap       %.0f of %.0f blocks, %.0f moved out, %.0f came back",
                          number(m, "blocks", "swap_used"), number(m, "blocks", "swap_total"),
                          number(m, "blocks", "swapped_out"), number(m, "blocks", "swapped_in"));
+}
+
+/*
+ * How careful the daemon is when it lets requests begin, and how often it was wrong.  Only root and
+ * the user of the daemon are told `trust`.
+ */
+static void add_margin(struct making *m)
+{
+        double trust = top_number(m, "trust");
+
+        if (trust > 0)
+                add_line(m,
+                         "margin     requests begin with room for answers longer than %.0f %% of "
+                         "earlier ones",
+                         trust);
+        if (number(m, "requests", "preemptions") > 0)
+                add_line(m, "preempted  %.1f times in 100 requests, %.1f because the pool was full",
+                         number(m, "requests", "preemptions_per_100"),
+                         number(m, "requests", "blocks_lost_per_100"));
 }
 
 /* ---- users ---- */
@@ -328,7 +373,9 @@ int status_make_screen(const struct json_document *status, struct status_size si
         add_daemon(&m);
         add_times(&m);
         add_queue(&m);
+        add_waits(&m);
         add_pool(&m);
+        add_margin(&m);
         add_users(&m);
         return m.result;
 }

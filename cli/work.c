@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json/plural.h"
 #include "json/writer.h"
+
+#define FACTS_BYTES 256
 
 static uint64_t number_of(const struct json_document *work, uint32_t row, const char *key)
 {
@@ -52,39 +55,107 @@ static const char *pid_of(uint64_t pid, char to[16])
         return pid ? to : "-";
 }
 
-/* "": it does not wait; handles never do. */
-static const char *wait_of(const struct json_document *work, uint32_t row, char to[64])
+/* An older daemon does not say these numbers. */
+static bool says(const struct json_document *work, uint32_t row, const char *key)
+{
+        return json_member(work, row, key) != JSON_NONE;
+}
+
+/* "needs 12 blocks, 9 free (5 cached by others, 2 by its user)" */
+static void add_blocks(const struct json_document *work, uint32_t row, char *to, size_t size)
+{
+        uint64_t cached = number_of(work, row, "free_cached");
+        uint64_t needs = number_of(work, row, "needs"), own, others;
+        int used = snprintf(to, size, " needs %" PRIu64 " block%s", needs, plural(needs));
+
+        own = number_of(work, row, "free_cached_own");
+        own = own < cached ? own : cached; /* the daemon may have changed them one by one */
+        others = cached - own;
+        if (says(work, row, "free"))
+                used += snprintf(to + used, size - (size_t)used, ", %" PRIu64 " free",
+                                 number_of(work, row, "free"));
+        if (others && own)
+                snprintf(to + used, size - (size_t)used,
+                         " (%" PRIu64 " cached by others, %" PRIu64 " by its user)", others, own);
+        else if (others || own)
+                snprintf(to + used, size - (size_t)used, " (%" PRIu64 " cached by %s)",
+                         others + own, others ? "others" : "its user");
+}
+
+static void add_forecast(const struct json_document *work, uint32_t row, char *to, size_t size)
+{
+        if (says(work, row, "expected"))
+                snprintf(to, size,
+                         " waits: the pool is expected to need %" PRIu64 " blocks of %" PRIu64,
+                         number_of(work, row, "expected"), number_of(work, row, "pool"));
+        else
+                snprintf(to, size, " waits until the pool will hold it");
+}
+
+static void add_share(const struct json_document *work, uint32_t row, char *to, size_t size)
+{
+        bool slots = number_of(work, row, "user_slots") > 0;
+        const char *has = slots ? "user_slots" : "user_blocks";
+        const char *may = slots ? "user_slots_max" : "user_blocks_max";
+
+        if (says(work, row, has))
+                snprintf(to, size,
+                         " others come first: its user would have %" PRIu64 " %s, its share is "
+                         "%" PRIu64,
+                         number_of(work, row, has), slots ? "slots" : "blocks",
+                         number_of(work, row, may));
+        else
+                snprintf(to, size, " others come first: its user has its share");
+}
+
+/* Adds nothing if it does not wait; handles never do. */
+static void add_wait(const struct json_document *work, uint32_t row, char *to, size_t size)
 {
         static const char *const why[][2] = {
                 { "turn", " behind others" },
                 { "slot", " waits for a slot" },
-                { "forecast", " waits until the pool will hold it" },
-                { "share", " others come first: its user has its share" },
                 { "prefix", " waits for a common beginning" },
                 { "reader", " its client does not read" },
         };
         const char *word = word_of(work, row, "waits_for");
 
-        snprintf(to, 64, "%s", "");
         if (!strcmp(word, "blocks"))
-                snprintf(to, 64, " needs %" PRIu64 " blocks", number_of(work, row, "needs"));
+                add_blocks(work, row, to, size);
+        else if (!strcmp(word, "forecast"))
+                add_forecast(work, row, to, size);
+        else if (!strcmp(word, "share"))
+                add_share(work, row, to, size);
         for (size_t i = 0; i < sizeof(why) / sizeof(why[0]); i++)
                 if (!strcmp(word, why[i][0]))
-                        snprintf(to, 64, "%s", why[i][1]);
+                        snprintf(to, size, "%s", why[i][1]);
+}
+
+/* How often it was preempted, and why it waits. */
+static const char *facts_of(const struct json_document *work, uint32_t row, char to[FACTS_BYTES])
+{
+        uint64_t times = number_of(work, row, "preemptions");
+        size_t used = 0;
+
+        to[0] = '\0';
+        add_wait(work, row, to, FACTS_BYTES);
+        used = strlen(to);
+        if (times)
+                snprintf(to + used, FACTS_BYTES - used, "%s preempted %" PRIu64 " time%s",
+                         used ? ";" : "", times, plural(times));
         return to;
 }
 
 static int print_row(struct screen *screen, const struct json_document *work, uint32_t row,
                      const char *kind, const char *state)
 {
-        char line[256], user[USER_NAME_BYTES], age[16], pid[16], wait[64];
+        char line[512], user[USER_NAME_BYTES], age[16], pid[16], facts[FACTS_BYTES];
 
         snprintf(line, sizeof(line), "%-20" PRIu64 " %-9s %-8s %-12s %8s %9" PRIu64 " %7s %s%s\n",
                  number_of(work, row, "number"), kind, state,
                  user_name(number_of(work, row, "uid"), user),
                  pid_of(number_of(work, row, "pid"), pid), number_of(work, row, "tokens"),
                  age_of(number_of(work, row, "age_ms"), age),
-                 number_of(work, row, "keep_ms") ? "kept" : "", wait_of(work, row, wait));
+                 number_of(work, row, "keep_ms") ? "kept" : "", facts_of(work, row, facts));
         return screen_text(screen, line, strlen(line));
 }
 

@@ -136,6 +136,10 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .diverged_at = le32toh(end.diverged_at),
                 .diverged_cached_token = le32toh(end.diverged_cached_token),
                 .diverged_prompt_token = le32toh(end.diverged_prompt_token),
+                .preemptions = le32toh(end.preemptions),
+                .blocks_lost = le32toh(end.blocks_lost),
+                .recomputed = le32toh(end.recomputed),
+                .restored = le32toh(end.restored),
                 .sequence = record->head.sequence,
         };
         return 0;

@@ -94,8 +94,16 @@ def map_segment(reply, fds, kind, protection):
     return mmap.mmap(fds[segment["fd"]], segment["bytes"], mmap.MAP_SHARED, protection)
 
 
+def read_end(payload):
+    """Members of an END.  One of an older daemon is shorter: what is missing is 0."""
+    body = bytes(payload).ljust(72, b"\0")
+    preemptions, _, recomputed, restored = struct.unpack_from("<4I", body, 56)
+    return {"reason": body[0], "preemptions": preemptions, "recomputed": recomputed,
+            "restored": restored}
+
+
 def read_ring(sock, ring, control, out):
-    """Writes the text of the connection's one stream to `out`, until its END: the reason."""
+    """Writes the text of the connection's one stream to `out`, until its END: see read_end()."""
     words, states = memoryview(ring).cast("Q"), memoryview(ring).cast("I")
     wishes = memoryview(control).cast("Q")
     size = struct.unpack_from("<Q", ring, 0x18)[0]
@@ -118,7 +126,7 @@ def read_ring(sock, ring, control, out):
                 text = payload + 8 + 4 * count  # the ids stand before it
                 out.write(ring[text : text + text_bytes])
             elif kind == END:
-                return ring[payload]
+                return read_end(ring[payload : at + length])
             elif flags & 1:
                 sys.exit("a record that must be understood is not")
             head += (length + 7) & ~7
@@ -147,7 +155,11 @@ def main(path, prompt, max_tokens, seed=None):
         os.close(fd)
     wish = {"op": "generate", "id": 2, "prompt": prompt, "max_tokens": int(max_tokens)}
     ask(sock, wish if seed is None else wish | {"seed": int(seed)})
-    if read_ring(sock, ring, control, sys.stdout.buffer) == 6:
+    end = read_ring(sock, ring, control, sys.stdout.buffer)
+    if end["preemptions"]:
+        sys.stderr.write("preempted {preemptions} times, {recomputed} tokens computed again, "
+                         "{restored} restored\n".format(**end))
+    if end["reason"] == 6:
         sys.exit("the stream failed")
 
 

@@ -159,6 +159,21 @@ bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint
         return !another_waits(share, user) || fair_share_is_within_half(share, uid, parts);
 }
 
+struct fair_share_excess fair_share_excess(const struct fair_share *share, uint32_t uid,
+                                           uint64_t parts)
+{
+        uint64_t whole = parts / BLOCK_PARTS + (parts % BLOCK_PARTS > 0);
+        uint32_t blocks = whole < UINT32_MAX ? (uint32_t)whole : UINT32_MAX;
+        uint32_t slots = user_of(share, uid)->slots + 1;
+
+        if (is_over_limit(share, parts))
+                return (struct fair_share_excess){ .blocks = blocks,
+                                                   .blocks_max = share->user_blocks };
+        if (slots * 2ull > share->slots)
+                return (struct fair_share_excess){ .slots = slots, .slots_max = share->slots / 2 };
+        return (struct fair_share_excess){ .blocks = blocks, .blocks_max = share->blocks / 2 };
+}
+
 void fair_share_note_stalled_slots(struct fair_share *share, uint32_t uid, bool holds)
 {
         user_of(share, uid)->holds_stalled = holds;

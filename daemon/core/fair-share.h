@@ -83,6 +83,14 @@ void fair_share_remove_request(struct fair_share *share, uint32_t uid);
 void fair_share_note_stalled_slots(struct fair_share *share, uint32_t uid, bool holds);
 /* May a waiting request have a slot, if its user is then charged with `parts`? */
 bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint64_t parts);
+/* The slots or blocks that a user would have with one more request, and the most it may have. */
+struct fair_share_excess {
+        uint32_t slots, slots_max;   /* 0: not these are exceeded, ... */
+        uint32_t blocks, blocks_max; /* ... or not these; rounded up */
+};
+/* Why such a request may have no slot, although its user is not passed over yet. */
+struct fair_share_excess fair_share_excess(const struct fair_share *share, uint32_t uid,
+                                           uint64_t parts);
 /* Would it be within the half that applies while another user waits? */
 bool fair_share_is_within_half(const struct fair_share *share, uint32_t uid, uint64_t parts);
 /* A waiting request gets a slot. */

@@ -161,19 +161,24 @@ static bool is_victim(const struct sched *sched, const struct request *request, 
         return false;
 }
 
-bool sched_excess(struct sched *sched, const struct slot *slot, uint32_t victim_count,
-                  uint32_t freed)
+uint64_t sched_expected(struct sched *sched, const struct slot *slot, uint32_t victim_count,
+                        uint32_t freed)
 {
         uint64_t in_use = (uint64_t)kvpool_in_use(&sched->prefix.pool) + sched->reserved;
 
-        if (sched->running.count == victim_count || sched->conf.batch_size)
-                return false;
         forecast_clear(&sched->forecast);
         for (uint32_t i = 0; i < sched->running.count; i++)
                 if (sched->running.at[i]->state != REQUEST_PREEMPTING &&
                     !is_victim(sched, sched->running.at[i], victim_count))
                         add_stream(sched, sched_slot(sched, sched->running.at[i]));
         add_stream(sched, slot);
-        return forecast_most(&sched->forecast, in_use + slot->reserved - freed) >
-               sched->conf.blocks;
+        return forecast_most(&sched->forecast, in_use + slot->reserved - freed);
+}
+
+bool sched_excess(struct sched *sched, const struct slot *slot, uint32_t victim_count,
+                  uint32_t freed)
+{
+        if (sched->running.count == victim_count || sched->conf.batch_size)
+                return false;
+        return sched_expected(sched, slot, victim_count, freed) > sched->conf.blocks;
 }

@@ -56,6 +56,26 @@ enum request_wait {
         REQUEST_WAIT_N,
 };
 
+/*
+ * The numbers that explain a wait.  Each belongs to one reason, and says nothing while the request
+ * waits for another one.  Those of REQUEST_WAITS_FOR_SHARE come in pairs: what its user would have
+ * with this request, and the most that it may have now.  One pair is 0: the other is exceeded.
+ */
+enum request_fact {
+        /* BLOCKS: blocks that are still to be promised to it; more than are free */
+        REQUEST_NEEDS,
+        REQUEST_FREE,     /* BLOCKS: blocks that are neither in use nor promised */
+        REQUEST_CACHED,   /* BLOCKS: of these, those with cached text; others are promised first */
+        REQUEST_OWN,      /* BLOCKS: of the latter, those of its user; others' are promised first */
+        REQUEST_EXPECTED, /* FORECAST: the most blocks that will be needed at once, with it */
+        REQUEST_POOL,     /* FORECAST: the blocks that there are; fewer than expected */
+        REQUEST_USER_SLOTS, /* SHARE */
+        REQUEST_USER_SLOTS_MAX,
+        REQUEST_USER_BLOCKS, /* SHARE; shared blocks count in parts, and the sum is rounded up */
+        REQUEST_USER_BLOCKS_MAX,
+        REQUEST_FACT_N,
+};
+
 struct sampling {
         float temperature, top_p, min_p;
         uint32_t top_k;
@@ -142,11 +162,13 @@ struct request {
 
         /*
          * How far it is, for people: written by the engine, read by the loop at any time.  Nothing
-         * else depends on these.  `needs`: the blocks that it waits for, if it waits for blocks.
+         * else depends on these.
          */
-        _Atomic uint32_t waits_for, needs; /* enum request_wait */
+        _Atomic uint32_t waits_for; /* enum request_wait */
+        _Atomic uint32_t facts[REQUEST_FACT_N];
         _Atomic uint32_t tokens_made;
-        _Atomic bool has_begun; /* a step had a row of it */
+        _Atomic uint32_t pauses; /* a copy of `preemptions` */
+        _Atomic bool has_begun;  /* a step had a row of it */
 
         /* Engine only; the loop may read these once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;
@@ -160,19 +182,34 @@ static inline uint32_t request_tokens_made(const struct request *request)
 
 static inline enum request_wait request_waits_for(const struct request *request)
 {
-        return (enum request_wait)atomic_load_explicit(&request->waits_for, memory_order_relaxed);
+        return (enum request_wait)atomic_load_explicit(&request->waits_for, memory_order_acquire);
 }
 
-static inline uint32_t request_needs(const struct request *request)
+static inline uint32_t request_fact(const struct request *request, enum request_fact fact)
 {
-        return atomic_load_explicit(&request->needs, memory_order_relaxed);
+        return atomic_load_explicit(&request->facts[fact], memory_order_relaxed);
 }
 
-static inline void request_tell_wait(struct request *request, enum request_wait wait,
-                                     uint32_t needs)
+/* The facts of a reason are told before the reason. */
+static inline void request_tell_fact(struct request *request, enum request_fact fact,
+                                     uint32_t value)
 {
-        atomic_store_explicit(&request->waits_for, wait, memory_order_relaxed);
-        atomic_store_explicit(&request->needs, needs, memory_order_relaxed);
+        atomic_store_explicit(&request->facts[fact], value, memory_order_relaxed);
+}
+
+static inline void request_tell_wait(struct request *request, enum request_wait wait)
+{
+        atomic_store_explicit(&request->waits_for, wait, memory_order_release);
+}
+
+static inline uint32_t request_pauses(const struct request *request)
+{
+        return atomic_load_explicit(&request->pauses, memory_order_relaxed);
+}
+
+static inline void request_tell_pauses(struct request *request)
+{
+        atomic_store_explicit(&request->pauses, request->preemptions, memory_order_relaxed);
 }
 
 static inline bool request_has_begun(const struct request *request)

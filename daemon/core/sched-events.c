@@ -186,7 +186,7 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
 
-        request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING, 0);
+        request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING);
         request_move(request, REQUEST_ENDING);
         sched->endings[sched->ending_count++] = (struct plan_end){
                 .request = request,
@@ -219,7 +219,8 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         if (request->deadline_ns &&
             (!sched->deadline_ns || request->deadline_ns < sched->deadline_ns))
                 sched->deadline_ns = request->deadline_ns;
-        request_tell_wait(request, REQUEST_WAITS_FOR_TURN, 0);
+        request_tell_wait(request, REQUEST_WAITS_FOR_TURN);
+        request_tell_pauses(request);
         request_list_add(&sched->waiting, request);
         fair_share_add_request(&sched->fair_share, request->uid);
 }
@@ -383,6 +384,16 @@ uint64_t sched_pending_bytes(const struct sched *sched, uint32_t channel)
         return sched->channels[channel].pending_bytes;
 }
 
+/* Does any request begin by the forecast? */
+static bool learns(const struct sched *sched)
+{
+        bool learned = false;
+
+        for (uint32_t i = 0; i < REQUEST_PRIORITY_N; i++)
+                learned |= sched->conf.learned[i];
+        return learned && !sched->conf.batch_size;
+}
+
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
 {
         assert(prefix_available(&sched->prefix) >= sched->reserved);
@@ -408,9 +419,12 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .swap_used = sched->conf.prefix.swap_blocks - sched->prefix.swap_free.count,
                 .swapped_out = sched->prefix.swapped_out,
                 .swapped_in = sched->prefix.swapped_in,
-                .trust = (uint32_t)(UINT64_C(100) * sched->forecast.trust / FORECAST_ONE),
+                .trust = learns(sched) ? UINT64_C(100) * sched->forecast.trust / FORECAST_ONE : 0,
                 .prompt_row_ns = sched->prefill_budget.row_ns,
                 .prompt_far_ns = sched->prefill_budget.far_ns,
                 .plans_in_flight = sched_in_flight(sched),
+                .submitted = sched->arrivals,
         };
+        for (uint32_t i = 0; i < sched->waiting.count; i++)
+                ret_counts->waits[request_waits_for(sched->waiting.at[i])]++;
 }

@@ -247,9 +247,12 @@ uint64_t sched_promotion_time(const struct sched *sched, const struct request *r
  */
 bool sched_grow(struct sched *sched);
 /*
- * Would the pool become too small, some day, with what this slot has and needs reserved?  The first
- * of sched.victims have given up their slots, and `freed` blocks with them.
+ * The most blocks that will be needed at once, by the forecast, with what this slot has and needs
+ * reserved.  The first of sched.victims have given up their slots, and `freed` blocks with them.
  */
+uint64_t sched_expected(struct sched *sched, const struct slot *slot, uint32_t victim_count,
+                        uint32_t freed);
+/* Would the pool become too small for that, some day?  If nothing else runs, it is tried. */
 bool sched_excess(struct sched *sched, const struct slot *slot, uint32_t victim_count,
                   uint32_t freed);
 /* Is the request without the block that its next row needs? */

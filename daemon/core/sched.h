@@ -149,13 +149,15 @@ struct sched_event {
 struct sched_counts {
         uint32_t blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
         uint32_t waiting, running, stalled, ending;
-        uint32_t passed_over; /* waiting because their user has its share */
+        uint32_t passed_over;           /* waiting because their user has its share */
+        uint32_t waits[REQUEST_WAIT_N]; /* waiting for this, when the last plan was made */
+        uint64_t submitted;             /* requests so far */
         uint32_t plans_in_flight;
         uint64_t preemptions; /* preemptions so far */
         uint64_t blocks_lost; /* ... of these, those because blocks ran out */
         uint64_t recomputed;  /* positions of preempted requests that are computed again, so far */
         uint64_t restored;    /* positions of preempted requests that came back from the swap */
-        uint32_t trust;       /* the quantile of the forecast, in percent (forecast.h) */
+        uint32_t trust;       /* the quantile of the forecast, in percent (forecast.h); 0: unused */
         uint64_t prompt_row_ns; /* time of a prompt row; 0: not known yet */
         uint64_t prompt_far_ns; /* time added for each PREFILL_FAR positions before that row */
         uint64_t evictions;     /* blocks evicted so far, to the swap or for good */

@@ -218,7 +218,7 @@ static bool admit(struct sched *sched, struct request *request)
         request->since_ns = request->slot_ns = sched->now_ns;
         fair_share_take_slot(&sched->fair_share, request->uid, request->priority, sched->now_ns);
         request->sequence.slot = number;
-        request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING, 0);
+        request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING);
         request_move(request, REQUEST_PREFILL);
         request_list_remove(&sched->waiting, request);
         request_list_add(&sched->running, request);
@@ -253,6 +253,7 @@ static void requeue(struct sched *sched, struct request *request)
         request_list_remove(&sched->running, request);
         fair_share_requeue(&sched->fair_share, request->uid);
         request_move(request, REQUEST_WAITING);
+        request_tell_wait(request, REQUEST_WAITS_FOR_TURN);
         request->lacks_block = false;
         request->since_ns = sched->now_ns;
         request_list_add(waiting, request);
@@ -266,6 +267,7 @@ void sched_preempt(struct sched *sched, struct request *request)
         request_move(request, REQUEST_PREEMPTING);
         request->preemptions++;
         sched->preemptions++;
+        request_tell_pauses(request);
         if (!sched_slot(sched, request)->plans)
                 requeue(sched, request);
 }
@@ -387,20 +389,59 @@ static uint32_t choose_victims(struct sched *sched, const struct slot *slot, boo
         return count;
 }
 
-/* Says why this request does not get its slot now. */
-static void tell_wait(const struct sched *sched, const struct slot *probe, bool over,
-                      uint32_t blocks)
+/* It waits because its user would be charged with `parts`. */
+static void tell_share(const struct sched *sched, struct request *request, uint64_t parts)
 {
-        enum request_wait wait = REQUEST_WAITS_FOR_FORECAST;
+        const struct fair_share_excess excess =
+                fair_share_excess(&sched->fair_share, request->uid, parts);
 
+        request_tell_fact(request, REQUEST_USER_SLOTS, excess.slots);
+        request_tell_fact(request, REQUEST_USER_SLOTS_MAX, excess.slots_max);
+        request_tell_fact(request, REQUEST_USER_BLOCKS, excess.blocks);
+        request_tell_fact(request, REQUEST_USER_BLOCKS_MAX, excess.blocks_max);
+        request_tell_wait(request, REQUEST_WAITS_FOR_SHARE);
+}
+
+/*
+ * The blocks that it has found are referenced, so they count as in use here.  If others have been
+ * promised some of them, it needs as many more.
+ */
+static void tell_blocks(const struct sched *sched, const struct slot *probe, uint32_t lacking)
+{
+        uint32_t available = prefix_available(&sched->prefix);
+        uint32_t spare = available > sched->reserved ? available - sched->reserved : 0;
+        uint32_t cached = sched->prefix.pool.cached_count;
+        uint32_t own = prefix_cached_by(&sched->prefix, probe->request->uid);
+
+        cached = cached < spare ? cached : spare;
+        request_tell_fact(probe->request, REQUEST_NEEDS, lacking + spare);
+        request_tell_fact(probe->request, REQUEST_FREE, spare);
+        request_tell_fact(probe->request, REQUEST_CACHED, cached);
+        request_tell_fact(probe->request, REQUEST_OWN, own < cached ? own : cached);
+        request_tell_wait(probe->request, REQUEST_WAITS_FOR_BLOCKS);
+}
+
+static void tell_forecast(struct sched *sched, const struct slot *probe)
+{
+        uint64_t expected = sched_expected(sched, probe, 0, 0);
+
+        request_tell_fact(probe->request, REQUEST_EXPECTED,
+                          expected < UINT32_MAX ? (uint32_t)expected : UINT32_MAX);
+        request_tell_fact(probe->request, REQUEST_POOL, sched->conf.blocks);
+        request_tell_wait(probe->request, REQUEST_WAITS_FOR_FORECAST);
+}
+
+/* Says why this request does not get its slot now. */
+static void tell_wait(struct sched *sched, const struct slot *probe, bool over, uint32_t blocks)
+{
         if (over)
-                wait = REQUEST_WAITS_FOR_SHARE;
+                tell_share(sched, probe->request, sched_usage_with(sched, probe));
         else if (!sched->free_slots.count)
-                wait = REQUEST_WAITS_FOR_SLOT;
+                request_tell_wait(probe->request, REQUEST_WAITS_FOR_SLOT);
         else if (blocks)
-                wait = REQUEST_WAITS_FOR_BLOCKS;
-        request_tell_wait(probe->request, wait,
-                          wait == REQUEST_WAITS_FOR_BLOCKS ? probe->reserved : 0);
+                tell_blocks(sched, probe, blocks);
+        else
+                tell_forecast(sched, probe);
 }
 
 /*
@@ -519,12 +560,12 @@ static bool try_admit(struct sched *sched, struct request *request)
 
         if (!sched->conf.batch_size && is_being_prefilled(sched, request)) {
                 request->skipped_in_pass = sched->fair_share.pass;
-                request_tell_wait(request, REQUEST_WAITS_FOR_PREFIX, 0);
+                request_tell_wait(request, REQUEST_WAITS_FOR_PREFIX);
                 return true;
         }
         if (!fair_share_may_take_slot(&sched->fair_share, request->uid, parts)) {
+                tell_share(sched, request, parts);
                 fair_share_pass_over(&sched->fair_share, request->uid, parts);
-                request_tell_wait(request, REQUEST_WAITS_FOR_SHARE, 0);
                 return true;
         }
         if (!admit(sched, request))
@@ -551,9 +592,8 @@ static void forget_waits(struct sched *sched)
                 struct request *request = sched->waiting.at[i];
 
                 request->held_back = false;
-                request_tell_wait(
-                        request,
-                        request->stalled ? REQUEST_WAITS_FOR_READER : REQUEST_WAITS_FOR_TURN, 0);
+                request_tell_wait(request, request->stalled ? REQUEST_WAITS_FOR_READER
+                                                            : REQUEST_WAITS_FOR_TURN);
         }
 }
 

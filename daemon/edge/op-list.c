@@ -143,8 +143,40 @@ static const char *state_word(struct stream *stream)
         return request_tokens_made(request) ? "running" : "prefill";
 }
 
+/* The numbers of each reason to wait, and their names. */
+static const struct fact {
+        enum request_wait of;
+        enum request_fact fact;
+        const char *name;
+} facts[] = {
+        { REQUEST_WAITS_FOR_BLOCKS, REQUEST_FREE, "free" },
+        { REQUEST_WAITS_FOR_BLOCKS, REQUEST_CACHED, "free_cached" },
+        { REQUEST_WAITS_FOR_BLOCKS, REQUEST_OWN, "free_cached_own" },
+        { REQUEST_WAITS_FOR_FORECAST, REQUEST_EXPECTED, "expected" },
+        { REQUEST_WAITS_FOR_FORECAST, REQUEST_POOL, "pool" },
+        { REQUEST_WAITS_FOR_SHARE, REQUEST_USER_SLOTS, "user_slots" },
+        { REQUEST_WAITS_FOR_SHARE, REQUEST_USER_SLOTS_MAX, "user_slots_max" },
+        { REQUEST_WAITS_FOR_SHARE, REQUEST_USER_BLOCKS, "user_blocks" },
+        { REQUEST_WAITS_FOR_SHARE, REQUEST_USER_BLOCKS_MAX, "user_blocks_max" },
+};
+
+static uint32_t count_facts(enum request_wait wait)
+{
+        uint32_t count = 0;
+
+        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+                count += facts[i].of == wait;
+        return count;
+}
+
+/* The reason is read once: the engine may change it between two keys. */
+static enum request_wait wait_of(const struct stream *stream)
+{
+        return stream ? request_waits_for(&stream->request) : REQUEST_WAITS_FOR_NOTHING;
+}
+
 /* Why it has no slot, for a stream that is still to run. */
-static void put_wait(struct walk *walk, const struct stream *stream)
+static void put_wait(struct walk *walk, const struct stream *stream, enum request_wait wait)
 {
         static const char *const words[REQUEST_WAIT_N] = {
                 [REQUEST_WAITS_FOR_NOTHING] = "",          [REQUEST_WAITS_FOR_TURN] = "turn",
@@ -153,16 +185,22 @@ static void put_wait(struct walk *walk, const struct stream *stream)
                 [REQUEST_WAITS_FOR_PREFIX] = "prefix",     [REQUEST_WAITS_FOR_READER] = "reader",
         };
 
-        put_word(walk->writer, "waits_for",
-                 stream ? words[request_waits_for(&stream->request)] : "");
-        put_number(walk->writer, "needs", stream ? request_needs(&stream->request) : 0);
+        put_word(walk->writer, "waits_for", words[wait]);
+        put_number(walk->writer, "needs",
+                   wait == REQUEST_WAITS_FOR_BLOCKS ? request_fact(&stream->request, REQUEST_NEEDS)
+                                                    : 0);
+        for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+                if (facts[i].of == wait)
+                        put_number(walk->writer, facts[i].name,
+                                   request_fact(&stream->request, facts[i].fact));
 }
 
 static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
 {
         struct wire_writer *writer = walk->writer;
+        enum request_wait wait = wait_of(stream);
 
-        wire_put_map(writer, 12);
+        wire_put_map(writer, 13 + count_facts(wait));
         put_number(writer, "number", stream->number);
         put_word(writer, "kind", stream->reads_only ? "pin" : "stream");
         put_word(writer, "state", state_word(stream));
@@ -173,15 +211,17 @@ static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
         put_number(writer, "tokens", request_tokens_made(&stream->request));
         put_number(writer, "handle", stream->handle);
         put_number(writer, "keep_ms", 0);
-        put_wait(walk, stream);
+        put_number(writer, "preemptions", request_pauses(&stream->request));
+        put_wait(walk, stream, wait);
 }
 
 static void put_resumable(struct walk *walk, struct resumable *resumable)
 {
         struct wire_writer *writer = walk->writer;
         struct stream *stream = resumable->stream;
+        enum request_wait wait = wait_of(stream);
 
-        wire_put_map(writer, 12);
+        wire_put_map(writer, 13 + count_facts(wait));
         put_number(writer, "number", resumable->number);
         put_word(writer, "kind", "resumable");
         put_word(writer, "state", stream ? state_word(stream) : "ended");
@@ -193,7 +233,9 @@ static void put_resumable(struct walk *walk, struct resumable *resumable)
                    stream ? request_tokens_made(&stream->request) : resumable->tokens_made);
         put_number(writer, "handle", stream ? stream->handle : 0);
         put_number(writer, "keep_ms", resumable->keep_ms);
-        put_wait(walk, stream);
+        put_number(writer, "preemptions",
+                   stream ? request_pauses(&stream->request) : resumable->pauses);
+        put_wait(walk, stream, wait);
 }
 
 static void put_handle(struct walk *walk, struct handle *handle, uint32_t pid)

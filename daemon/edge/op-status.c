@@ -32,6 +32,7 @@ struct snapshot {
         struct resumables_sum streams;
         double temperature, top_p, min_p;
         double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
+        double preemptions_per_100, blocks_lost_per_100;
         uint64_t weight_bytes;
         const char *version, *model, *backend, *quantisation, *load_method;
         bool has_chat, stopping;
@@ -84,7 +85,7 @@ static const struct key work_keys[] = {
         { "tokens_out",     STATS(tokens_out),     "tokens that were generated" },
         { "tokens_recomputed", STATS(recomputed),  "tokens of preempted requests that were computed again; others were found in the cache" },
         { "tokens_restored", STATS(restored),      "tokens of preempted requests that were not computed again because their blocks came back from the swap" },
-        { "trust",          STATS(trust),          "the share of earlier answers, in percent, that are at most as long as the forecast takes an answer to be; `preempt_target` sets it" },
+        { "trust",          STATS(trust),          "the margin, in percent: a request begins if the pool has room for answers longer than this share of earlier ones; `preempt_target` moves it; 0: no priority has learned admission" },
         { "streams_ended",  STATS(streams_ended),           "streams that ended, for any reason" },
         { "numeric_faults", STATS(numeric_faults), "streams that ended because the model's output was not finite" },
         { "wakes",          STATS(wakes),          "times that the waker thread handled news of a connection" },
@@ -163,8 +164,21 @@ static const struct key requests_keys[] = {
         { "throttled",   STATS(passed_over),           "requests that wait because their user has its share" },
         { "preemptions", STATS(preemptions),                 "requests that gave up their slot for others, since the start" },
         { "blocks_lost", STATS(blocks_lost),                 "of these, requests that did so because the pool was full" },
+        { "submitted_total", STATS(submitted),               "requests that the engine was given, since the start" },
+        { "preemptions_per_100", REAL(preemptions_per_100),  "preemptions for each 100 of these" },
+        { "blocks_lost_per_100", REAL(blocks_lost_per_100),  "of these preemptions, those because the pool was full" },
         { "received",    STATS(requests_received),         "times that clients asked for a generate or a fork of a stream, since the start" },
         { "refused",     STATS(requests_refused),      "requests for a stream that were refused, since the start" },
+};
+
+static const struct key waits_keys[] = {
+        { "turn",     STATS(waits_turn),     "others come before them, and wait themselves" },
+        { "slot",     STATS(waits_slot),     "all slots are taken (`max_seqs`)" },
+        { "blocks",   STATS(waits_blocks),   "the pool has too few blocks that nobody was promised" },
+        { "forecast", STATS(waits_forecast), "the pool has blocks for them, and would have too few before they are over" },
+        { "share",    STATS(waits_share),    "their user has its share" },
+        { "prefix",   STATS(waits_prefix),   "their beginning is being computed for another request" },
+        { "reader",   STATS(waits_reader),   "they were preempted, and their client does not read" },
 };
 
 static const struct key connections_keys[] = {
@@ -211,6 +225,7 @@ static const struct section {
         { "loading",     TO_EVERYBODY, loading_keys,     COUNT_OF(loading_keys),     "how far the weights are loaded" },
         { "blocks",      TO_EVERYBODY, blocks_keys,      COUNT_OF(blocks_keys),      "the KV pool" },
         { "requests",    TO_EVERYBODY, requests_keys,    COUNT_OF(requests_keys),    "requests of all users" },
+        { "waits",       TO_EVERYBODY, waits_keys,       COUNT_OF(waits_keys),       "why requests of all users wait now (`requests.waiting`): how many for each reason" },
         { "connections", TO_OWNER,     connections_keys, COUNT_OF(connections_keys), "connections of all users" },
         { "channels",    TO_OWNER,     channels_keys,    COUNT_OF(channels_keys),    "channels of all users" },
         { "handles",     TO_OWNER,     handles_keys,     COUNT_OF(handles_keys),     "handles of all users" },
@@ -261,6 +276,19 @@ static void read_rates(const struct edge *edge, struct snapshot *to)
                 to->mean_tokens_out_per_s = (double)counter_get(&stats->tokens_out) / to->busy_s;
 }
 
+/* How often requests have been preempted, for each 100 of them. */
+static void read_preemptions(const struct stats *stats, struct snapshot *to)
+{
+        uint64_t submitted = counter_get(&stats->submitted);
+
+        if (!submitted)
+                return;
+        to->preemptions_per_100 =
+                100 * (double)counter_get(&stats->preemptions) / (double)submitted;
+        to->blocks_lost_per_100 =
+                100 * (double)counter_get(&stats->blocks_lost) / (double)submitted;
+}
+
 /* Reads the values that are members of the edge. */
 static void take_snapshot(struct edge *edge, struct snapshot *to)
 {
@@ -300,6 +328,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .weight_bytes = served->weight_bytes,
         };
         read_rates(edge, to);
+        read_preemptions(edge->conf.stats, to);
 }
 
 /*

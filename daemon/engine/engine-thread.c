@@ -125,6 +125,18 @@ static void finish_plan(struct engine *engine)
         engine->gone_count = 0;
 }
 
+/* What waiting requests wait for. */
+static void update_waits(struct stats *stats, const uint32_t waits[REQUEST_WAIT_N])
+{
+        counter_set(&stats->waits_turn, waits[REQUEST_WAITS_FOR_TURN]);
+        counter_set(&stats->waits_slot, waits[REQUEST_WAITS_FOR_SLOT]);
+        counter_set(&stats->waits_blocks, waits[REQUEST_WAITS_FOR_BLOCKS]);
+        counter_set(&stats->waits_forecast, waits[REQUEST_WAITS_FOR_FORECAST]);
+        counter_set(&stats->waits_share, waits[REQUEST_WAITS_FOR_SHARE]);
+        counter_set(&stats->waits_prefix, waits[REQUEST_WAITS_FOR_PREFIX]);
+        counter_set(&stats->waits_reader, waits[REQUEST_WAITS_FOR_READER]);
+}
+
 static void update_stats(struct engine *engine)
 {
         struct stats *stats = engine->conf.stats;
@@ -147,6 +159,8 @@ static void update_stats(struct engine *engine)
         counter_set(&stats->running, counts.running);
         counter_set(&stats->stalled, counts.stalled);
         counter_set(&stats->passed_over, counts.passed_over);
+        counter_set(&stats->submitted, counts.submitted);
+        update_waits(stats, counts.waits);
         counter_set(&stats->preemptions, counts.preemptions);
         counter_set(&stats->blocks_lost, counts.blocks_lost);
         counter_set(&stats->recomputed, counts.recomputed);

@@ -244,6 +244,10 @@ static struct smv_record_end make_end(const struct request *request, enum smv_re
                 .decode_ns = between(request->first_token_ns, request->last_token_ns),
                 .diverged_cached_token = at ? sequence->diverged_cached_token : 0,
                 .diverged_prompt_token = at ? sequence->tokens[at] : 0,
+                .preemptions = request->preemptions,
+                .blocks_lost = request->blocks_lost,
+                .recomputed = request->recomputed,
+                .restored = request->restored,
         };
 }
 

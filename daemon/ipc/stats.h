@@ -40,6 +40,9 @@ struct stats {
         counter swap_total, swap_used, swapped_out, swapped_in, restored; /* as in sched_counts */
         counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions,
                 blocks_lost, recomputed, trust;
+        counter waits_turn, waits_slot, waits_blocks, waits_forecast, waits_share, waits_prefix,
+                waits_reader;
+        counter submitted; /* requests since the start */
         counter channels_open;
         /* running average of the time that a request has its slot */
         counter slot_ns;

@@ -320,6 +320,12 @@ struct smv_event {
          * to smv_attach().
          */
         uint32_t sequence;
+        /*
+         * END: how often the stream gave up its slot for others and continued later, with the same
+         * tokens; how often of these because the pool was full; the positions that were computed
+         * again after that; and those that came back from memory outside the pool instead.
+         */
+        uint32_t preemptions, blocks_lost, recomputed, restored;
 };
 
 struct smv_problem {

@@ -171,6 +171,10 @@ struct smv_record_end {
         uint64_t decode_ns;  /* from then until its last token */
         uint32_t diverged_cached_token; /* the token of the cached history at diverged_at */
         uint32_t diverged_prompt_token; /* the token of the prompt there */
+        uint32_t preemptions;           /* how often it gave up its slot, and continued later */
+        uint32_t blocks_lost;           /* ... of these, how often because the pool was full */
+        uint32_t recomputed;            /* positions computed again after that */
+        uint32_t restored; /* positions that came back from memory outside the pool instead */
 };
 /* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u
@@ -190,7 +194,7 @@ SMV_ASSERT_SIZE(smv_record, 16, "a record's head is 16 bytes");
 SMV_ASSERT_SIZE(smv_record_tokens, 8, "TOKENS is 8 bytes before its ids");
 SMV_ASSERT_SIZE(smv_record_logprobs, 8, "LOGPROBS is 8 bytes before its entries");
 SMV_ASSERT_SIZE(smv_record_logprob, 8, "an entry is 8 bytes");
-SMV_ASSERT_SIZE(smv_record_end, 56, "END is 56 bytes");
+SMV_ASSERT_SIZE(smv_record_end, 72, "END is 72 bytes");
 #undef SMV_ASSERT_SIZE
 
 #endif

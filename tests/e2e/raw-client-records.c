@@ -144,6 +144,8 @@ static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes
         else
                 assert_true(end->cached_tokens < end->prompt_tokens);
         take_divergence(end);
+        assert_true(end->blocks_lost <= end->preemptions);
+        assert_true(end->preemptions || !(end->recomputed || end->restored));
         if (stream->token_count)
                 assert_int_equal(stream->position, end->prompt_tokens + stream->token_count);
 }

@@ -38,6 +38,27 @@ static void the_python_reader_prints_the_same_as_the_command(void **state)
         fixture_stop(fixture);
 }
 
+/* 56 bytes were an END before it had `preemptions`; 80 is one of a newer daemon. */
+static void the_python_reader_takes_missing_members_of_an_END_for_zero(void **state)
+{
+        static const char program[] =
+                "import sys, struct; sys.path.insert(0, sys.argv[1]); import ring_reader as r\n"
+                "body = bytes([3]) + bytes(55) + struct.pack('<4I', 2, 1, 48, 16) + bytes(8)\n"
+                "for size in 48, 56, 72, 80:\n"
+                "    end = r.read_end(memoryview(body)[:size])\n"
+                "    known = [2, 48, 16] if size > 56 else [0, 0, 0]\n"
+                "    assert list(end.values()) == [3] + known, (size, end)\n";
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+        char folder[300];
+
+        snprintf(folder, sizeof(folder), "%s/contrib/python", env_path("SOURCES"));
+        ran = RUN(fixture, NULL, "/usr/bin/env", "python3", "-B", "-c", program, folder);
+        if (ran.status)
+                fail_msg("%s", ran.err);
+        run_result_free(&ran);
+}
+
 /* This needs an x86-64, because plain Python has no other way to order its loads. */
 static bool is_possible(void)
 {
@@ -52,6 +73,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(the_python_reader_prints_the_same_as_the_command),
+                DAEMON_TEST(the_python_reader_takes_missing_members_of_an_END_for_zero),
         };
 
         require_env_paths(

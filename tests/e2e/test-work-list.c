@@ -1,9 +1,12 @@
 /* Lists of streams and handles, and ending them from another connection. */
 #include <errno.h>
+#include <fcntl.h>
 #include <samovar/client.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -298,6 +301,60 @@ static void the_command_lists_and_ends_them(void **state)
         fixture_stop(fixture);
 }
 
+/* Runs the command in the background, with stderr to this file. */
+static pid_t run_aside(const struct daemon_fixture *fixture, const char *err)
+{
+        pid_t pid = fork();
+
+        if (pid)
+                return pid;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(open("/dev/null", O_WRONLY), 1);
+        dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+        execl(env_path("SAMOVAR"), "samovar", "complete", "Once", "--ignore-eos", "--stats",
+              "--priority", "background", "--max-tokens", "1000000", "--socket", fixture->socket,
+              (char *)NULL);
+        _exit(126);
+}
+
+/* The one slot is taken from the command for a request of a better class of the same user. */
+static void the_command_says_that_its_stream_was_preempted(void **state)
+{
+        const struct want urgent = {
+                .prompt = "Hi", .max_tokens = 1, .ignore_eos = true, .priority = "interactive"
+        };
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct run_result ran;
+        struct reply *reply;
+        char err[128], *said;
+        pid_t pid;
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1", "--max-seqs", "1");
+        snprintf(err, sizeof(err), "%s/err", fixture->directory);
+        client = raw_client_greet(fixture);
+        pid = run_aside(fixture, err);
+        do
+                reply = list(client);
+        while (!count_of(reply, "work.streams") || !reply_uint(reply, "work.streams.0.tokens"));
+        assert_int_equal(reply_uint(reply, "work.streams.0.preemptions"), 0);
+        raw_client_complete(client, &urgent);
+        reply = list(client);
+        assert_int_equal(count_of(reply, "work.streams"), 1);
+        assert_int_equal(reply_uint(reply, "work.streams.0.preemptions"), 1);
+        ran = RUN(fixture, NULL, env_path("SAMOVAR"), "ps");
+        assert_non_null(strstr(ran.out, " preempted 1 time\n"));
+        run_result_free(&ran);
+        assert_true(end(client, reply_uint(reply, "work.streams.0.number"))->ok);
+        await_process(pid);
+        said = file_text(err);
+        if (!strstr(said, "\nsamovar: pauses: preempted 1 time"))
+                fail_msg("this was said: %s", said);
+        free(said);
+        raw_client_close(client);
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -307,6 +364,7 @@ int main(void)
                 DAEMON_TEST(a_program_learns_the_numbers_of_its_streams),
                 DAEMON_TEST(a_user_neither_sees_nor_ends_the_streams_of_others),
                 DAEMON_TEST(the_command_lists_and_ends_them),
+                DAEMON_TEST(the_command_says_that_its_stream_was_preempted),
         };
 
         require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL_MAKER", NULL });

@@ -296,6 +296,63 @@ static void audit_retired(struct sim *sim)
         }
 }
 
+/* The numbers that a waiting request gives for its reason show that it has to wait. */
+static void audit_facts(struct sim *sim, const struct sim_request *request)
+{
+        uint32_t facts[REQUEST_FACT_N];
+        bool holds = true;
+
+        for (uint32_t i = 0; i < REQUEST_FACT_N; i++)
+                facts[i] = request_fact(&request->core, (enum request_fact)i);
+        switch (request_waits_for(&request->core)) {
+        case REQUEST_WAITS_FOR_BLOCKS:
+                holds = facts[REQUEST_NEEDS] > facts[REQUEST_FREE] &&
+                        facts[REQUEST_FREE] >= facts[REQUEST_CACHED] &&
+                        facts[REQUEST_CACHED] >= facts[REQUEST_OWN];
+                break;
+        case REQUEST_WAITS_FOR_FORECAST:
+                holds = facts[REQUEST_EXPECTED] > facts[REQUEST_POOL] &&
+                        facts[REQUEST_POOL] == sim->conf.blocks;
+                break;
+        case REQUEST_WAITS_FOR_SHARE:
+                holds = !facts[REQUEST_USER_SLOTS] != !facts[REQUEST_USER_BLOCKS] &&
+                        facts[REQUEST_USER_SLOTS] >= facts[REQUEST_USER_SLOTS_MAX] &&
+                        facts[REQUEST_USER_BLOCKS] >= facts[REQUEST_USER_BLOCKS_MAX] &&
+                        facts[REQUEST_USER_SLOTS] + facts[REQUEST_USER_BLOCKS] >
+                                facts[REQUEST_USER_SLOTS_MAX] + facts[REQUEST_USER_BLOCKS_MAX];
+                break;
+        default:
+                break;
+        }
+        sim_must(sim, holds, "the numbers of %s do not explain its wait", request->name);
+}
+
+static void audit_waits(struct sim *sim, const struct sched_counts *counts)
+{
+        uint32_t waits[REQUEST_WAIT_N] = { 0 };
+        uint64_t recomputed = 0;
+
+        each_request(sim, r)
+        {
+                enum request_wait wait = request_waits_for(&r->core);
+                bool waiting = r->core.state == REQUEST_WAITING;
+
+                sim_must(sim, waiting == (wait != REQUEST_WAITS_FOR_NOTHING), "%s is %s, for %u",
+                         r->name, request_state_name(r->core.state), wait);
+                sim_must(sim, request_pauses(&r->core) == r->core.preemptions,
+                         "%s was preempted %u times, and tells of %u", r->name, r->core.preemptions,
+                         request_pauses(&r->core));
+                recomputed += r->core.recomputed;
+                waits[wait] += waiting;
+                audit_facts(sim, r);
+        }
+        for (uint32_t i = 0; i < REQUEST_WAIT_N; i++)
+                sim_must(sim, waits[i] == counts->waits[i], "%u wait for %u, it says %u", waits[i],
+                         i, counts->waits[i]);
+        sim_must(sim, recomputed <= counts->recomputed, "%u positions are too many",
+                 (unsigned)recomputed);
+}
+
 static void audit_counts(struct sim *sim)
 {
         uint32_t waiting = 0, running = 0, ending = 0;
@@ -310,6 +367,7 @@ static void audit_counts(struct sim *sim)
         sched_count(sim->sched, &counts);
         audit_blocks(sim, &counts);
         audit_users(sim, &counts);
+        audit_waits(sim, &counts);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);
         sim_must(sim, counts.running == running, "%u run, it says %u", running, counts.running);
         sim_must(sim, counts.stalled == sim->plan.stalled, "%u are stalled, it says %u",

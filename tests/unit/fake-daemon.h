@@ -204,7 +204,11 @@ static inline void end_record_of(struct script *s, uint32_t stream, uint32_t seq
                          .prefill_ns = htole64(12),
                          .decode_ns = htole64(13),
                          .diverged_cached_token = htole32(14),
-                         .diverged_prompt_token = htole32(15) },
+                         .diverged_prompt_token = htole32(15),
+                         .preemptions = htole32(16),
+                         .blocks_lost = htole32(17),
+                         .recomputed = htole32(18),
+                         .restored = htole32(19) },
                 .newer = "newer",
         };
 

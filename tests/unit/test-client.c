@@ -207,30 +207,95 @@ static void every_reason_of_an_end_arrives(void **state)
                 assert_int_equal(e.diverged_at, 2);
                 assert_int_equal(e.diverged_cached_token, 14);
                 assert_int_equal(e.diverged_prompt_token, 15);
+                assert_int_equal(e.preemptions, 16);
+                assert_int_equal(e.blocks_lost, 17);
+                assert_int_equal(e.recomputed, 18);
+                assert_int_equal(e.restored, 19);
         }
         close_wire(&w);
+}
+
+/* A program that was built with an older client.h has a shorter event: nothing is written after. */
+static void an_older_program_gets_the_members_that_it_knows(void **state)
+{
+        struct smv_event e;
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        records_begin(&script);
+        end_record(&script, 2, 0, SMV_END_LENGTH, SMV_OK);
+        records_end(&script);
+        open_wire(&w);
+        generate(w.client);
+        memset(&e, 0xee, sizeof(e));
+        e.size = offsetof(struct smv_event, preemptions);
+        assert_int_equal(smv_next(w.client, &e, -1), 1);
+        assert_int_equal(e.kind, SMV_EVENT_END);
+        assert_int_equal(e.diverged_prompt_token, 15);
+        assert_int_equal(e.preemptions, 0xeeeeeeee);
+        assert_int_equal(e.restored, 0xeeeeeeee);
+        close_wire(&w);
+}
+
+/* END as it was before it had `preemptions`: an older reader has this, and continues at `size`. */
+struct older_end {
+        uint8_t reason, pad[3];
+        uint32_t code, prompt_tokens, cached_tokens, output_tokens, diverged_at;
+        uint64_t queued_ns, prefill_ns, decode_ns;
+        uint32_t diverged_cached_token, diverged_prompt_token;
+};
+
+static void an_older_reader_finds_its_members_in_the_longer_END(void **state)
+{
+        const size_t head = sizeof(struct smv_record);
+        static struct script written;
+        struct older_end end;
+        struct smv_record record;
+
+        (void)state;
+        end_record(&written, 2, 3, SMV_END_STOP, SMV_OK);
+        assert_int_equal(sizeof(end), 56);
+        memcpy(&record, written.at, head);
+        memcpy(&end, written.at + head, sizeof(end));
+        assert_int_equal(record.type, SMV_RECORD_END);
+        assert_int_equal(record.sequence, 3);
+        assert_int_equal(record.size, written.count);
+        assert_true(record.size > head + sizeof(end));
+        assert_int_equal(end.reason, SMV_END_STOP);
+        assert_int_equal(end.code, SMV_OK);
+        assert_int_equal(end.prompt_tokens, 3);
+        assert_int_equal(end.cached_tokens, 1);
+        assert_int_equal(end.output_tokens, 7);
+        assert_int_equal(end.diverged_at, 2);
+        assert_int_equal(end.queued_ns, 11);
+        assert_int_equal(end.prefill_ns, 12);
+        assert_int_equal(end.decode_ns, 13);
+        assert_int_equal(end.diverged_cached_token, 14);
+        assert_int_equal(end.diverged_prompt_token, 15);
 }
 
 /* Its first 48 bytes are in every END; it has grown since, and will. */
 static void accepts_the_longer_and_shorter_END_of_other_versions(void **state)
 {
-        const size_t sizes[] = { 48, 52, 56, 64 };
+        const size_t sizes[] = { 48, 52, 56, 60, 72, 80 };
         struct wire w;
 
         (void)state;
         begin();
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t i = 0; i < 6; i++) {
                 ok(&script, 2 + i);
                 records_begin(&script);
                 end_record_of(&script, 2 + i, 0, SMV_END_LENGTH, SMV_OK, sizes[i]);
                 records_end(&script);
         }
-        ok(&script, 6);
+        ok(&script, 8);
         records_begin(&script);
-        end_record_of(&script, 6, 0, SMV_END_LENGTH, SMV_OK, 47);
+        end_record_of(&script, 8, 0, SMV_END_LENGTH, SMV_OK, 47);
         records_end(&script);
         open_wire(&w);
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t i = 0; i < 6; i++) {
                 struct smv_event e;
 
                 generate(w.client);
@@ -240,9 +305,13 @@ static void accepts_the_longer_and_shorter_END_of_other_versions(void **state)
                 assert_int_equal(e.diverged_at, 2); /* what was zero then is nowhere */
                 assert_int_equal(e.diverged_cached_token, sizes[i] >= 52 ? 14 : 0);
                 assert_int_equal(e.diverged_prompt_token, sizes[i] >= 56 ? 15 : 0);
+                assert_int_equal(e.preemptions, sizes[i] >= 60 ? 16 : 0);
+                assert_int_equal(e.blocks_lost, sizes[i] >= 72 ? 17 : 0);
+                assert_int_equal(e.recomputed, sizes[i] >= 72 ? 18 : 0);
+                assert_int_equal(e.restored, sizes[i] >= 72 ? 19 : 0);
         }
         generate(w.client);
-        expect_end(w.client, 6, SMV_END_ERROR, SMV_LOST);
+        expect_end(w.client, 8, SMV_END_ERROR, SMV_LOST);
         close_wire(&w);
 }
 
@@ -699,6 +768,8 @@ int main(void)
                 cmocka_unit_test(refusal_names_field_and_message),
                 cmocka_unit_test(every_reason_of_an_end_arrives),
                 cmocka_unit_test(accepts_the_longer_and_shorter_END_of_other_versions),
+                cmocka_unit_test(an_older_program_gets_the_members_that_it_knows),
+                cmocka_unit_test(an_older_reader_finds_its_members_in_the_longer_END),
                 cmocka_unit_test(cancel_of_an_ended_stream_succeeds),
                 cmocka_unit_test(generate_sends_exactly_the_fields_that_were_set),
                 cmocka_unit_test(smv_stream_number_is_what_the_reply_says_of_each_stream),

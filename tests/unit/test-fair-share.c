@@ -128,6 +128,35 @@ static void limits_a_user_to_half_of_the_blocks_while_another_waits(void **state
         assert_false(may_take(1, UINT32_MAX)); /* a sum of 32 bits would be small */
 }
 
+static void assert_excess(uint64_t parts, struct fair_share_excess want)
+{
+        const struct fair_share_excess excess = fair_share_excess(&fair_share, 1, parts);
+
+        assert_false(fair_share_may_take_slot(&fair_share, 1, parts));
+        assert_int_equal(excess.slots, want.slots);
+        assert_int_equal(excess.slots_max, want.slots_max);
+        assert_int_equal(excess.blocks, want.blocks);
+        assert_int_equal(excess.blocks_max, want.blocks_max);
+}
+
+static void tells_what_a_user_would_have_and_may_have(void **state)
+{
+        (void)state;
+        open_share(8, 5, 9, 7);
+        fair_share_add_request(&fair_share, 2);
+        run(1, 1, 2);
+        fair_share_add_request(&fair_share, 1);
+        assert_excess(9 * BLOCK_PARTS / 2 + 1, (struct fair_share_excess){ 0, 0, 5, 4 });
+        assert_excess(7 * BLOCK_PARTS, (struct fair_share_excess){ 0, 0, 7, 4 });
+        assert_excess(7 * BLOCK_PARTS + 1, (struct fair_share_excess){ 0, 0, 8, 7 });
+        assert_excess(UINT64_MAX, (struct fair_share_excess){ 0, 0, UINT32_MAX, 7 });
+        take(1, 1);
+        fair_share_add_request(&fair_share, 1);
+        assert_excess(1, (struct fair_share_excess){ 3, 2, 0, 0 });
+        assert_excess(8 * BLOCK_PARTS, (struct fair_share_excess){ 0, 0, 8, 7 });
+        fair_share_deinit(&fair_share);
+}
+
 static void counts_parts_of_blocks_towards_the_half(void **state)
 {
         (void)state;
@@ -521,6 +550,7 @@ int main(void)
                 story(a_user_may_take_everything_while_no_other_user_waits),
                 story(limits_a_user_to_half_of_the_slots_while_another_waits),
                 story(limits_a_user_to_half_of_the_blocks_while_another_waits),
+                story(tells_what_a_user_would_have_and_may_have),
                 story(counts_parts_of_blocks_towards_the_half),
                 story(never_exceeds_the_block_limit_of_a_user),
                 story(a_user_that_stops_waiting_no_longer_limits_others),

@@ -99,6 +99,33 @@ static void shows_whose_daemon_answers(void **state)
         free(screen);
 }
 
+static void says_why_requests_wait_and_how_careful_the_daemon_is(void **state)
+{
+        char *screen = made("{" DAEMON "\"trust\":97," MODEL LOADED POOL
+                            "\"requests\":{\"waiting\":3,\"running\":8,\"stalled\":1,"
+                            "\"preemptions\":5,\"preemptions_per_100\":2.26,"
+                            "\"blocks_lost_per_100\":0.5},"
+                            "\"waits\":{\"turn\":2,\"slot\":0,\"blocks\":1}," ONE_USER "}",
+                            23, 80);
+
+        (void)state;
+        expect(screen, "queue      3 waiting, 8 running, 1 stalled\n"
+                       "waiting    1 need blocks, 2 behind others\n"
+                       "pool       ");
+        expect(screen,
+               " free (62 %)\n"
+               "margin     requests begin with room for answers longer than 97 % of earlier "
+               "ones\n"
+               "preempted  2.3 times in 100 requests, 0.5 because the pool was full\n"
+               "users      ");
+        free(screen);
+        screen = made("{" DAEMON MODEL LOADED POOL QUEUE ONE_USER "}", 23, 80);
+        assert_null(strstr(screen, "\nwaiting "));
+        assert_null(strstr(screen, "\nmargin "));
+        assert_null(strstr(screen, "\npreempted "));
+        free(screen);
+}
+
 /* The daemon reads its counters one after the other, so they may not add up. */
 static void the_parts_of_the_pool_add_up(void **state)
 {
@@ -226,6 +253,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(shows_rates_times_queue_pool_and_users),
                 cmocka_unit_test(shows_whose_daemon_answers),
+                cmocka_unit_test(says_why_requests_wait_and_how_careful_the_daemon_is),
                 cmocka_unit_test(the_parts_of_the_pool_add_up),
                 cmocka_unit_test(shows_the_swap_if_there_is_one),
                 cmocka_unit_test(shows_how_far_a_model_is_loaded),
