@@ -3,8 +3,8 @@
  * it?
  *
  * For each block it counts the page tables that contain it, and notes the domain for which it
- * was taken.  It does not check the contents of blocks.  If a row reads KV that its request
- * would not have computed itself, sim.c finds that when the row runs.
+ * was taken.  A block that is found must contain what its request would have computed itself; if a
+ * row reads anything else, sim.c finds that when the row runs.
  */
 #include "tests/sim/sim.h"
 
@@ -34,16 +34,21 @@ bool audit_page_is_found(const struct sim *sim, const struct plan_page *page)
         return !is_written(sim, page) && !copy_to(sim, page->block);
 }
 
+bool audit_is_copied(const struct sim *sim, block_t block)
+{
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                if (sim->flights[i].number == sim->block_copied[block])
+                        return true;
+        return false;
+}
+
 /* True for a copy of this plan or of one in flight: a write to the block may come too early. */
 static bool is_copied(const struct sim *sim, block_t block)
 {
         for (uint32_t i = 0; i < sim->plan.copy_count; i++)
                 if (sim->plan.copies[i].from == block)
                         return true;
-        for (uint32_t i = 0; i < sim->flight_count; i++)
-                if (sim->flights[i].number == sim->block_copied[block])
-                        return true;
-        return false;
+        return audit_is_copied(sim, block);
 }
 
 /* A block to write: no request has it, and it is the next one of its owner. */
@@ -58,12 +63,14 @@ static void audit_new_page(struct sim *sim, struct sim_request *owner, const str
         sim->block_invalid[page->block] = SIM_NEVER;
         sim->block_shown[page->block] = SIM_NEVER;
         sim->block_domain[page->block] = sim_domain(owner);
+        audit_swap_written(sim, owner, page->block, page->index);
 }
 
 void audit_invalidate(struct sim *sim, const struct sim_request *request)
 {
         uint32_t i = 0;
 
+        audit_swap_invalidate(sim, request);
         /* Published blocks hold valid numbers, whichever request found them. */
         while (i < request->block_count && audit_is_published(sim, request, request->blocks[i], i))
                 i++;
@@ -98,6 +105,24 @@ static void audit_valid(struct sim *sim, const struct sim_request *owner, block_
                  "%s is served from block %u, which is invalid", owner->name, block);
 }
 
+/* A block that is found is whole, and is what its request would compute itself. */
+static void audit_content(struct sim *sim, const struct sim_request *owner,
+                          const struct plan_page *page)
+{
+        for (uint32_t i = 0; i < BLOCK_POSITIONS; i++) {
+                uint32_t at = page->index * BLOCK_POSITIONS + i;
+
+                sim_must(sim,
+                         at < sim->conf.context &&
+                                 sim->cells[page->block * BLOCK_POSITIONS + i] == owner->chain[at],
+                         "block %u is given to %s, and contains something else at %u", page->block,
+                         owner->name, at);
+        }
+        if (!prefix_is_public(sim->block_domain[page->block]) &&
+            owner->turn >= sim->contents[page->block].doubted)
+                sim->contents[page->block].indexed = true;
+}
+
 /*
  * A block to read: it belongs to the same user, or is public.  Its contents are checked when
  * they are read.  Either its owner begins with it, or it replaces a block that no other request
@@ -107,6 +132,7 @@ static void audit_found_page(struct sim *sim, struct sim_request *owner,
                              const struct plan_page *page)
 {
         audit_valid(sim, owner, page->block);
+        audit_content(sim, owner, page);
         sim_must(sim, audit_may_see(sim, owner, page->block, page->index),
                  "block %u of domain %llx is shown to %s of %u", page->block,
                  (unsigned long long)sim->block_domain[page->block], owner->name, owner->uid);

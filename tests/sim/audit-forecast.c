@@ -34,11 +34,18 @@ static void add(struct sim *sim, const struct sim_request *request, uint32_t pro
                      });
 }
 
-/* The whole blocks that were found for it: at most, or at least. */
+/*
+ * The whole blocks that were found for it in the pool: at most, or at least.  Blocks that it found
+ * in the swap count as blocks that it needs, even if another request has brought them to the pool.
+ */
 static uint32_t found(const struct walk *walk, const struct sim_request *request, bool most)
 {
+        uint32_t count = request->found / BLOCK_POSITIONS - request->came;
+
+        if (walk_spot(walk, request)->moved && !most)
+                return count > request->found_late ? count - request->found_late : 0;
         if (walk_spot(walk, request)->moved)
-                return request->found / BLOCK_POSITIONS;
+                return count;
         return most ? walk_most_found(walk, request) : 0;
 }
 

@@ -73,10 +73,16 @@ static enum walk_answer needs(const struct walk *walk, const struct sim_request 
                        : WALK_NO;
 }
 
-/* Of those whose order is not known, first those that got a block, last those without one. */
+/*
+ * Of those whose order is not known, first those that got a block, last those without one.  One
+ * that got a block, and then lost it to another one, was before that one.
+ */
 static unsigned luck(const struct walk *walk, const struct sim_request *request)
 {
-        return is_told_more(walk, request) ? 0 : is_told_lost(request) ? 1 : 2;
+        if (is_told_lost(request) && request->core.state == REQUEST_WAITING &&
+            request->core.promised > walk_spot(walk, request)->promised)
+                return 0;
+        return is_told_more(walk, request) ? 1 : is_told_lost(request) ? 2 : 3;
 }
 
 static bool grows_before(const struct walk *walk, const struct sim_request *a,

@@ -57,10 +57,30 @@ uint32_t audit_rows_of(const struct sim *sim, bool prompts)
         return count;
 }
 
+/*
+ * The rows that blocks from the swap may have taken from prompts; none if nothing decodes.  A block
+ * that was awaited from there may have come for another request, or may be lost, so all blocks of
+ * those that begin count.
+ */
+uint32_t audit_rows_for_moves(const struct sim *sim)
+{
+        uint32_t count = 0;
+
+        if (!sim->conf.prefix.swap_blocks || !audit_rows_of(sim, false))
+                return 0;
+        each_request(sim, r)
+        {
+                if (r->admitted && (!r->moved || r->moved_step == sim->step_count))
+                        count += r->known / BLOCK_POSITIONS;
+        }
+        return count;
+}
+
 /* Prompts may have fewer rows than there are, so that decodes do not wait for them; but one. */
 static bool is_paced(const struct sim *sim)
 {
-        return sim->conf.token_gap_ns && audit_rows_of(sim, false) && audit_rows_of(sim, true);
+        return sim->conf.token_gap_ns && audit_rows_of(sim, false) &&
+               (audit_rows_of(sim, true) || audit_rows_for_moves(sim));
 }
 
 /* Why has it no row, or not all that it could have?  There must be a reason. */
@@ -68,7 +88,8 @@ static enum omission audit_omission(struct sim *sim, const struct sim_request *r
                                     uint64_t space)
 {
         bool no_room = space < request->core.record_bytes_max;
-        bool no_budget = sim->plan.row_count == sim->conf.rows || is_paced(sim);
+        bool no_budget =
+                sim->plan.row_count + audit_rows_for_moves(sim) >= sim->conf.rows || is_paced(sim);
 
         if (!audit_reads(request)) {
                 if (request->planned > request->planned_before)

@@ -27,7 +27,10 @@ enum {
         QUARTER_OF_WHAT_IS_LEFT = 1, /* for this rank, or of all that prompts may have */
         HALF_FOR_EACH_RANK = 2,
         SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY = 4,
-        /* requests that come back and had no row: how much was found is unknown */
+        /*
+         * requests that come back, or whose blocks may be in the swap, and had no row: how much was
+         * found is unknown
+         */
         UNSEEN_ARE_SHORT = 8,
         SHORT_ONES_FIT_AS_THEY_ARE = 16,  /* into the rest of the rows */
         WHAT_HAS_NO_ROOM_COUNTS_NOT = 32, /* towards the half */
@@ -68,13 +71,14 @@ static bool was_asked(const struct sim *sim, const struct sim_request *request)
         return request->asked_first && request->admitted_step != sim->step_count;
 }
 
-static struct share share_of(struct sim_request *request, uint64_t space)
+/* swaps: some of what was found may be in the swap, and may leave it before any row comes. */
+static struct share share_of(struct sim_request *request, uint64_t space, bool swaps)
 {
         struct share share = { .request = request,
                                .got = request->planned - request->planned_before };
         bool has_space = space >= request->core.record_bytes_max;
 
-        share.unseen = !request->moved && request->preemptions;
+        share.unseen = !request->moved && (request->preemptions || swaps);
         if (share.unseen)
                 share.due = request->known;
         else
@@ -114,7 +118,8 @@ static uint32_t list(struct sim *sim, const uint64_t *space, struct share *ret_s
 
         each_request(sim, r)
         {
-                struct share share = share_of(r, space[r->channel]);
+                struct share share =
+                        share_of(r, space[r->channel], sim->conf.prefix.swap_blocks > 0);
                 uint32_t at = count;
 
                 share.rank = audit_prompt_rank(sim, r);
@@ -266,7 +271,7 @@ void audit_order(struct sim *sim, const uint64_t *space)
 {
         struct share shares[SIM_REQUESTS];
         uint32_t count = list(sim, space, shares), rows = sim->conf.rows, used = 0;
-        bool anybody = false, decodes = false;
+        bool anybody = false, decodes = false, shrunk = false, fetched = false;
 
         each_request(sim, r)
         {
@@ -275,7 +280,19 @@ void audit_order(struct sim *sim, const uint64_t *space)
                 if (!audit_reads(r) || was_asked(sim, r))
                         rows -= r->planned - r->planned_before;
                 decodes |= !audit_reads(r) && r->planned > r->planned_before;
+                /* It was due fewer rows when it was chosen: blocks had left the swap. */
+                shrunk |= r->first_row != SIM_NO_ROW && r->moved && !r->preemptions &&
+                          r->first_row == r->core.sequence.cached_count &&
+                          r->was_cached != r->core.sequence.cached_count;
         }
+        for (uint32_t i = 0; i < sim->plan.move_count; i++)
+                fetched |= sim->plan.moves[i].to < sim->conf.blocks;
+        /*
+         * A request that waits for blocks from the swap leaves rows to others, and whether it is
+         * short before they come is open.
+         */
+        if (fetched || shrunk)
+                return;
         for (uint32_t i = 0; i < count; i++) {
                 if (audit_no_page_left(sim, shares[i].request))
                         return;
@@ -284,7 +301,7 @@ void audit_order(struct sim *sim, const uint64_t *space)
         }
         if (!anybody)
                 return;
-        if (sim->conf.token_gap_ns && decodes)
+        if ((sim->conf.token_gap_ns && decodes) || audit_rows_for_moves(sim))
                 rows = used;
         if (is_in_order(shares, count, rows))
                 return;

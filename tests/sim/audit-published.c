@@ -63,6 +63,8 @@ void audit_unpublished(struct sim *sim, const struct sim_request *request)
         if (!shown)
                 return;
         shown->request = NULL;
+        if (!shown->pin)
+                audit_swap_forget(sim, shown->chain, shown->count);
         if (!shown->pin && shown->until_step == SIM_NEVER)
                 shown->until_step = sim->step_count - 1; /* before this plan let any request in */
 }
@@ -74,6 +76,7 @@ void audit_unpin(struct sim *sim, uint32_t pin)
 
                 if (shown->domain && shown->pin == pin) {
                         shown->pin = 0;
+                        audit_swap_forget(sim, shown->chain, shown->count);
                         shown->until_step = sim->step_count;
                 }
         }

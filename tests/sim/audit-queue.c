@@ -254,21 +254,25 @@ static bool is_stuck(const struct walk *walk, const struct sim_request *request)
 }
 
 /*
- * The position of its next row.  If a request comes back, its first row shows how much was
- * found.
+ * The position of its next row, at most.  If a request comes back, its first row shows how much was
+ * found; or nothing does.
  */
-static uint32_t planned(const struct walk *walk, const struct sim_request *request,
-                        enum walk_answer *ret_known)
+static uint32_t planned(const struct walk *walk, const struct sim_request *request)
 {
-        *ret_known = WALK_YES;
         if (walk_spot(walk, request)->moved)
                 return request->planned;
         if (!walk_spot(walk, request)->preemptions)
                 return request->core.sequence.cached_count;
-        if (request->first_row != SIM_NO_ROW)
-                return request->first_row;
-        *ret_known = WALK_PERHAPS;
-        return 0;
+        return request->first_row;
+}
+
+/* ... and at least: blocks from the swap may have come only after the queue was asked. */
+static uint32_t planned_least(const struct walk *walk, const struct sim_request *request)
+{
+        uint32_t most = planned(walk, request);
+        bool open = most == SIM_NO_ROW || walk->sim->conf.prefix.swap_blocks;
+
+        return open && !walk_spot(walk, request)->moved ? 0 : most;
 }
 
 static bool is_read(const struct walk *walk, const struct sim_request *request)
@@ -293,18 +297,23 @@ static uint32_t common(const struct sim_request *a, const struct sim_request *b)
 /* Whether another request is reading at least one block that this one would read as well. */
 static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_request *request)
 {
-        enum walk_answer answer = WALK_NO, known;
+        enum walk_answer answer = WALK_NO;
 
         if (walk->sim->conf.batch_size)
                 return WALK_NO;
         each_request(walk->sim, r)
         {
+                uint64_t alike = common(r, request);
+
                 if (sim_domain(r) != sim_domain(request) || !is_read(walk, r) ||
                     walk_rank(walk, r) > walk_rank(walk, request))
                         continue;
-                if (common(r, request) >= planned(walk, r, &known) + BLOCK_POSITIONS &&
-                    known > answer)
-                        answer = known;
+                /* A stalled one whose blocks are in the swap is not being read. */
+                if (alike >= (uint64_t)planned(walk, r) + BLOCK_POSITIONS && !r->was_stalled &&
+                    !r->core.stalled)
+                        return WALK_YES;
+                if (alike >= planned_least(walk, r) + BLOCK_POSITIONS)
+                        answer = WALK_PERHAPS;
         }
         return answer;
 }

@@ -42,6 +42,8 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
                  "%s begins at %u, and %u were found", owner->name, row->position,
                  sequence->cached_count);
         owner->moved = true;
+        owner->moved_step = sim->step_count;
+        owner->found_late = (uint32_t)(sim->swapped_in - owner->came_since) - owner->came;
         owner->planned = owner->planned_before = row->position;
         owner->found = row->position + !row->write;
         sim_must(sim, row->write || row->position == last, "%s at %u does not write", owner->name,
@@ -117,6 +119,8 @@ void audit_rows(struct sim *sim)
                                  (row->position + 1 < owner->known ? PLAN_NOTHING : PLAN_LOGITS),
                          "%s at %u wants the wrong thing", owner->name, row->position);
                 audit_token(sim, row, owner);
+                owner->recomputed += row->position < owner->computed;
+                owner->recomputed_most += row->position < owner->computed_most;
                 owner->planned++;
         }
         each_request(sim, r)

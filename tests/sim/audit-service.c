@@ -82,7 +82,7 @@ void audit_forget(struct sim *sim)
 
 /* The rows that a user had in a step. */
 struct rows {
-        uint64_t decodes, prompts, decode_positions, prompt_positions;
+        uint64_t decodes, prompts, decode_positions, prompt_positions, fetched;
 };
 
 static struct rows rows_of(const struct sim_flight *flight, uint32_t uid)
@@ -96,6 +96,7 @@ static struct rows rows_of(const struct sim_flight *flight, uint32_t uid)
                         continue;
                 rows.decodes += row->decode;
                 rows.prompts += !row->decode;
+                rows.fetched += row->fetched;
                 *(row->decode ? &rows.decode_positions : &rows.prompt_positions) += row->position;
         }
         return rows;
@@ -106,7 +107,7 @@ static bool is_more(const struct rows *a, const struct rows *b)
 {
         uint64_t rough = BLOCK_POSITIONS + 1;
 
-        return a->decodes >= b->decodes && a->prompts >= b->prompts &&
+        return a->decodes >= b->decodes && a->prompts >= b->prompts && a->fetched >= b->fetched &&
                a->decode_positions >= b->decode_positions + rough * (a->decodes + b->decodes) &&
                a->prompt_positions >= b->prompt_positions + rough * (a->prompts + b->prompts);
 }

@@ -385,6 +385,11 @@ void audit_release(struct sim *sim, struct sim_request *request)
                 sim->block_table_count[request->blocks[i]]--;
         if (request->slot != SEQUENCE_NO_SLOT)
                 sim->slot_owner[request->slot] = NULL;
+        if (request->moved && request->planned > request->computed)
+                request->computed = request->planned;
+        if (request->computed_most < (request->moved ? request->planned : request->known))
+                request->computed_most = request->moved ? request->planned : request->known;
+        request->fetched = 0;
         request->admitted = request->moved = request->preempting = false;
         request->block_count = request->planned = request->promised = 0;
         request->lacks_block = false;
@@ -408,7 +413,8 @@ static void take_over(struct sim *sim, const struct walk *walk)
                         audit_account(sim, request)->turn_ns[request->priority] = sim->now_ns;
                         request->promised = walk_spot(walk, request)->promised;
                         request->known = request->core.sequence.token_count;
-                        request->planned = 0;
+                        request->planned = request->came = 0;
+                        request->came_since = sim->swapped_in;
                         request->slot = SEQUENCE_NO_SLOT;
                         /* There was space, or it would not be admitted. */
                         request->stalled_first = request->stalled_surely = SIM_NEVER;
@@ -478,6 +484,9 @@ void audit_slots(struct sim *sim)
         sim->blocked = NULL;
         each_request(sim, r)
         {
+                /* Blocks that were awaited from the swap may have left it, or come back by now. */
+                if (r->admitted && !r->moved && sim->conf.prefix.swap_blocks && !r->preemptions)
+                        r->cached = r->core.sequence.cached_count;
                 if (r->preempting && !r->in_flight && !r->decided)
                         audit_release(sim, r);
         }

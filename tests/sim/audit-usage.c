@@ -46,6 +46,9 @@ void walk_domains(const struct walk *walk)
                 if (is_asked_first(sim, page) && page->block < sim->conf.blocks &&
                     !audit_page_is_found(sim, page))
                         sim->queue_domain[page->block] = sim_domain(sim->slot_owner[page->slot]);
+                else if (is_asked_first(sim, page) && page->block < sim->conf.blocks)
+                        sim->queue_domain[page->block] =
+                                sim->block_domain[audit_moved_from(sim, page->block)];
         }
 }
 
@@ -119,12 +122,18 @@ static const struct plan_copy *copy_to(const struct sim *sim, block_t block)
         return NULL;
 }
 
-/* For a request that moves in by this plan: before that, it holds the blocks found and the tail. */
+/*
+ * For a request that moves in by this plan: before that, it holds the blocks found and the tail.
+ * Blocks from the swap come later; some may have come in earlier plans.
+ */
 static uint32_t ref_found(const struct walk *walk, const struct sim_request *request, bool his)
 {
         struct sim *sim = walk->sim;
         uint32_t count = 0;
 
+        if (walk_spot(walk, request)->in && !walk_spot(walk, request)->fresh)
+                for (; count < request->block_count; count++)
+                        hold(sim, request->blocks[count], his);
         for (uint32_t i = 0; i < sim->plan.page_count; i++) {
                 const struct plan_page *page = &sim->plan.pages[i];
                 const struct plan_copy *copy = copy_to(sim, page->block);
@@ -133,7 +142,7 @@ static uint32_t ref_found(const struct walk *walk, const struct sim_request *req
                         continue;
                 if (copy)
                         hold(sim, copy->from, his);
-                if (!audit_page_is_found(sim, page))
+                if (!audit_page_is_found(sim, page) || audit_is_fetched(sim, page->block))
                         continue;
                 hold(sim, page->block, his);
                 count++;

@@ -12,6 +12,7 @@
  *      audit-forecast  which requests the pool will not hold
  *      audit-slots     which requests are admitted; audit-queue: which is next;
  *                      audit-preemptions: which give way
+ *      audit-swap      the moves between pool and swap, and their blocks' contents
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
  *      audit-rows      the rows; audit-order: which come first;
  *                      audit-left-out: requests without rows
@@ -80,6 +81,7 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                 audit_invalidate(sim, request);
         if (!request->decided) {
                 request->made += makes && verdict != SCHED_NUMERIC;
+                sim->made_restored += request->core.restored > 0;
                 if (verdict == SCHED_NUMERIC)
                         audit_decide(sim, request, SMV_END_ERROR, SMV_NUMERIC);
                 else if (!makes)
@@ -133,6 +135,7 @@ void audit_before(struct sim *sim)
         {
                 r->was_stalled = !r->decided && r->core.stalled;
                 r->was_stalled_ns = r->core.stalled_ns;
+                r->was_cached = r->core.sequence.cached_count;
                 r->asked_first = r->was_stalled && r->admitted && !r->preempting;
                 if (r->decided)
                         continue;
@@ -168,7 +171,9 @@ static void audit_shape(struct sim *sim)
 
         sim_must(sim,
                  plan->row_count <= plan->row_max && plan->page_count <= plan->page_max &&
-                         plan->copy_count <= plan->copy_max && plan->end_count <= plan->end_max &&
+                         plan->copy_count <= plan->copy_max && plan->move_count <= plan->move_max &&
+                         plan->move_count <= sched_move_max(&sim->conf) &&
+                         plan->end_count <= plan->end_max &&
                          plan->retired_count <= plan->retired_max,
                  "a list is longer than its maximum");
         sim_must(sim, plan->row_count <= sim->conf.rows, "the plan is over its budget");
@@ -178,8 +183,10 @@ static void audit_shape(struct sim *sim)
                          (unsigned)plan->number, (unsigned)sim->last_plan);
                 sim->last_plan = plan->number;
         } else {
-                sim_must(sim, plan->number == 0 && plan->page_count == 0 && !plan->copy_count,
-                         "a plan without rows has a number, or pages, or copies");
+                sim_must(sim,
+                         plan->number == 0 && plan->page_count == 0 && !plan->copy_count &&
+                                 !plan->move_count,
+                         "a plan without rows has a number, or pages, or copies, or moves");
         }
 }
 
@@ -366,6 +373,7 @@ static void audit_counts(struct sim *sim)
         }
         sched_count(sim->sched, &counts);
         audit_blocks(sim, &counts);
+        audit_swap(sim, &counts);
         audit_users(sim, &counts);
         audit_waits(sim, &counts);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);
@@ -390,6 +398,7 @@ void audit_plan(struct sim *sim)
         audit_retired(sim);
         audit_forget(sim);
         audit_slots(sim);
+        audit_moves(sim);
         audit_pages(sim);
         audit_copies(sim);
         audit_rows(sim);

@@ -16,6 +16,7 @@ void *sim_need(size_t count, size_t size)
 
 void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, bool trace)
 {
+        uint32_t places = conf->blocks + conf->prefix.swap_blocks;
         static bool counting;
         unsigned long allocs;
 
@@ -48,14 +49,16 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         for (uint32_t i = 0; i < conf->channels; i++)
                 sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
         sim->tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
-        sim->cells = sim_need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
-        sim->block_table_count = sim_need(conf->blocks, sizeof(uint32_t));
-        sim->block_invalid = sim_need(conf->blocks, sizeof(uint64_t));
-        sim->block_copied = sim_need(conf->blocks, sizeof(uint64_t));
-        sim->block_shown = sim_need(conf->blocks, sizeof(uint64_t));
+        sim->cells = sim_need((size_t)places * BLOCK_POSITIONS, sizeof(uint64_t));
+        sim->block_table_count = sim_need(places, sizeof(uint32_t));
+        sim->block_invalid = sim_need(places, sizeof(uint64_t));
+        sim->block_copied = sim_need(places, sizeof(uint64_t));
+        sim->block_shown = sim_need(places, sizeof(uint64_t));
+        sim->contents = sim_need(places, sizeof(struct sim_content));
+        sim->lines = sim_need((size_t)places * sim->table_blocks, sizeof(uint64_t));
         sim->soonest_ns = SIM_NEVER;
-        sim->block_domain = sim_need(conf->blocks, sizeof(uint64_t));
-        memset(sim->block_domain, 0xff, conf->blocks * sizeof(uint64_t)); /* SIM_NO_DOMAIN */
+        sim->block_domain = sim_need(places, sizeof(uint64_t));
+        memset(sim->block_domain, 0xff, places * sizeof(uint64_t)); /* SIM_NO_DOMAIN */
         sim->queue_domain = sim_need(conf->blocks, sizeof(uint64_t));
         sim->block_refs = sim_need(conf->blocks, sizeof(uint32_t));
         sim->user_refs = sim_need(conf->blocks, sizeof(uint32_t));
@@ -99,6 +102,9 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .batch_window_ns = conf->batch_window_ns,
                 .prefix.pins = 2,
                 .prefix.cached_max = conf->prefix.cached_max,
+                .prefix.swap_blocks = conf->prefix.swap_blocks,
+                .prefix.swap_max = conf->prefix.swap_max,
+                .swap_copy_ns = conf->swap_copy_ns,
         };
 
         sim_open(sim, &all, 1, true);
@@ -142,6 +148,8 @@ void sim_free(struct sim *sim)
         free(sim->block_invalid);
         free(sim->block_copied);
         free(sim->block_shown);
+        free(sim->contents);
+        free(sim->lines);
         free(sim->block_domain);
         free(sim->queue_domain);
         free(sim->block_refs);
@@ -262,12 +270,15 @@ static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row 
                                      .position = row->position,
                                      .decode = row->position >= owner->known,
                                      .pending = row->want == PLAN_LOGITS,
-                                     .result = sim_token_after(*cell) };
+                                     .result = sim_token_after(*cell),
+                                     .fetched = owner->fetched };
+        owner->fetched = 0;
 }
 
 static uint64_t step_takes(const struct sim *sim)
 {
-        uint64_t ns = sim->step_ns + sim->plan.row_count * sim->row_ns + sim->lag_ns;
+        uint64_t ns = sim->step_ns + sim->plan.row_count * sim->row_ns + sim->lag_ns +
+                      sim->plan.move_count * sim->conf.swap_copy_ns;
 
         for (uint32_t i = 0; i < sim->plan.row_count; i++) {
                 const struct plan_row *row = &sim->plan.rows[i];
@@ -280,15 +291,31 @@ static uint64_t step_takes(const struct sim *sim)
         return ns;
 }
 
+/*
+ * A block that is written from its beginning is empty before; a copy fills it.  The moves of the
+ * plan were carried out when they were audited.
+ */
+static void change_pages(struct sim *sim)
+{
+        const struct plan *plan = &sim->plan;
+
+        for (uint32_t i = 0; i < plan->page_count; i++) {
+                const struct plan_page *page = &plan->pages[i];
+
+                sim->tables[page->slot * sim->table_blocks + page->index] = page->block;
+                if (!audit_page_is_found(sim, page))
+                        memset(&sim->cells[page->block * BLOCK_POSITIONS], 0,
+                               BLOCK_POSITIONS * sizeof(*sim->cells));
+        }
+}
+
 static void launch(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;
         struct sim_flight *flight = &sim->flights[sim->flight_count];
         uint64_t begin = sim->now_ns;
 
-        for (uint32_t i = 0; i < plan->page_count; i++)
-                sim->tables[plan->pages[i].slot * sim->table_blocks + plan->pages[i].index] =
-                        plan->pages[i].block;
+        change_pages(sim);
         for (uint32_t i = 0; i < plan->copy_count; i++) {
                 memcpy(&sim->cells[plan->copies[i].to * BLOCK_POSITIONS],
                        &sim->cells[plan->copies[i].from * BLOCK_POSITIONS],

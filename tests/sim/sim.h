@@ -100,8 +100,22 @@ struct sim_request {
         bool preempting;      /* ... and it will be again, once its rows in flight are back */
         /* it had a row, so the device knows about the blocks that were found */
         bool moved;
+        uint64_t moved_step; /* ... in this plan first */
         block_t *blocks;
         uint32_t block_count;
+        uint32_t fetched;    /* blocks that came from the swap, and were not charged yet */
+        uint32_t came;       /* ... and all that came since it was admitted */
+        uint64_t came_since; /* blocks that came for all requests before it was admitted */
+        /* Blocks that it may have found in the swap and that came for another request, at most. */
+        uint32_t found_late;
+        /*
+         * The position of its next row when it was preempted, at least and at most: if it had no
+         * row before that, it cannot be seen how much was found for it.
+         */
+        uint32_t computed, computed_most;
+        /* Positions that had rows again, or came from the swap, after that; and what it says. */
+        uint32_t recomputed, recomputed_most, recomputed_told;
+        uint32_t restored, restored_most, restored_told;
         /*
          * Left out because its ring was full.  Some cases may be read either way, so there are
          * two times.
@@ -112,7 +126,8 @@ struct sim_request {
         bool asked_first; /* in this plan, before any request is admitted */
         bool was_stalled;
         uint64_t was_stalled_ns;
-        uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
+        uint32_t was_cached; /* what it said about its first blocks */
+        uint32_t first_row;  /* the position of its first row in this plan, or SIM_NO_ROW */
 };
 #define SIM_NO_ROW UINT32_MAX
 
@@ -156,6 +171,16 @@ struct sim_row {
         bool decode;  /* ... of a token that it made; else it reads */
         bool pending; /* its result has not been told */
         uint32_t result;
+        uint32_t fetched; /* blocks that came from the swap, since the rows before */
+};
+
+/* The content of a block of the pool or of the swap, besides its KV (audit-swap.c). */
+struct sim_content {
+        bool full;    /* it has something, or will have; one that can never be whole has not */
+        bool indexed; /* ... and is surely in the index */
+        /* A request that was admitted before this turn may have found it when it was there. */
+        uint64_t doubted;
+        uint32_t index; /* of the block in its text */
 };
 
 struct sim_flight {
@@ -198,7 +223,7 @@ struct sim {
         /* The device. */
         block_t *tables; /* [slots][table_blocks] */
         uint32_t table_blocks;
-        uint64_t *cells; /* [blocks][BLOCK_POSITIONS] */
+        uint64_t *cells; /* [places][BLOCK_POSITIONS]: of the pool, then of the swap */
 
         /* The auditor's books. */
         struct forecast forecast;
@@ -215,6 +240,8 @@ struct sim {
         struct sched_user *users; /* the users, as last reported */
         /* useless to requests that are admitted at this turn or later */
         uint64_t *block_invalid;
+        struct sim_content *contents;
+        uint64_t *lines; /* [places][table_blocks]: the KV at the end of each block of its text */
         uint64_t *block_copied; /* the last plan that copied this block */
         /* the step since which it is shown, after a request has read it */
         uint64_t *block_shown;
@@ -237,6 +264,10 @@ struct sim {
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
+        uint64_t swapped_out, swapped_in;       /* moves */
+        uint64_t swap_dropped;         /* blocks of the swap that others took the place of */
+        uint64_t restored, recomputed; /* positions of preempted requests, as they say */
+        uint64_t made_restored;        /* tokens of requests that were restored */
 
         bool shares;          /* some requests begin alike: blocks may be found */
         uint64_t *beginnings; /* a set of users and first tokens, SIM_BEGINNINGS bits */
@@ -330,6 +361,24 @@ void audit_pages(struct sim *sim);
 void audit_copies(struct sim *sim);
 void audit_blocks(struct sim *sim, const struct sched_counts *counts);
 
+bool audit_is_copied(const struct sim *sim, block_t block); /* by a plan in flight */
+
+/* audit-swap.c: blocks that move to the swap and back, and what is said about it. */
+uint32_t sim_places(const struct sim *sim); /* the number of blocks of pool and swap */
+void audit_moves(struct sim *sim);
+void audit_swap(struct sim *sim, const struct sched_counts *counts);
+/* The block in which the content of this one was before this plan. */
+block_t audit_moved_from(const struct sim *sim, block_t block);
+bool audit_is_fetched(const struct sim *sim, block_t block); /* in this plan */
+/* A block of the pool is used for something else, or for this block of a request's text. */
+void audit_swap_given_away(struct sim *sim, block_t block);
+void audit_swap_written(struct sim *sim, const struct sim_request *owner, block_t block,
+                        uint32_t index);
+/* Blocks of this text, and of those that begin like it, may have left the index. */
+void audit_swap_forget(struct sim *sim, const uint64_t *chain, uint32_t count);
+/* ... because rows of this request were not valid. */
+void audit_swap_invalidate(struct sim *sim, const struct sim_request *request);
+
 /* audit-usage.c: what the scheduler reports about users. */
 void audit_users(struct sim *sim, const struct sched_counts *counts);
 
@@ -404,6 +453,7 @@ void audit_order(struct sim *sim, const uint64_t *space); /* ... of the channels
 bool audit_no_page_left(const struct sim *sim, const struct sim_request *request);
 bool audit_reads(const struct sim_request *request);         /* its next row was not yet its own */
 uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */
+uint32_t audit_rows_for_moves(const struct sim *sim);
 
 #define each_request(sim, r)                                                                       \
         for (struct sim_request *r = (sim)->requests;                                              \

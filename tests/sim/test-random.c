@@ -364,6 +364,22 @@ static void learn(struct sched_conf *conf)
                 starve(conf);
 }
 
+/* Half of the worlds have a swap, of any size; in some, it is quicker to compute a block. */
+static void add_swap(struct sched_conf *conf)
+{
+        const uint64_t copy_ns[] = { 0, 0, 1000, SIM_MS / 20, SIM_MS, 1000 * SIM_MS };
+        uint32_t kind = sim_below(&dice, 6);
+
+        if (kind < 3)
+                return;
+        conf->prefix.swap_blocks = 1 + sim_below(&dice, kind == 3 ? 4 : conf->blocks);
+        if (kind == 5)
+                conf->prefix.swap_blocks += conf->blocks;
+        if (sim_below(&dice, 2))
+                conf->prefix.swap_max = 1 + sim_below(&dice, conf->prefix.swap_blocks);
+        conf->swap_copy_ns = copy_ns[sim_below(&dice, 6)];
+}
+
 static void open_world(uint64_t seed, uint32_t depth, bool trace)
 {
         const struct sched_conf none = {
@@ -445,6 +461,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.lengths = ANY_LENGTH;
         if (sim_below(&dice, 4)) /* else all of them are reserved */
                 learn(&conf);
+        add_swap(&conf);
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
@@ -665,7 +682,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
                 found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
-                limited;
+                limited, swapped_out, swapped_in, swap_dropped, restored, made_restored;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -689,6 +706,11 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->lacked += sim->lacked;
         sum->held_back += sim->held_back;
         sum->limited += sim->limited;
+        sum->swapped_out += sim->swapped_out;
+        sum->swapped_in += sim->swapped_in;
+        sum->swap_dropped += sim->swap_dropped;
+        sum->restored += sim->restored;
+        sum->made_restored += sim->made_restored;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -718,6 +740,11 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       " (%" PRIu64 " for the limit of a user)"
                       "; lacked a block: %" PRIu64 ", held back: %" PRIu64 " times\n",
                       sum->grown, sum->blocks_lost, sum->limited, sum->lacked, sum->held_back);
+        print_message("        moved to the swap: %" PRIu64 ", and back: %" PRIu64
+                      "; dropped there: %" PRIu64 "; restored: %" PRIu64
+                      " positions, and then made: %" PRIu64 " tokens\n",
+                      sum->swapped_out, sum->swapped_in, sum->swap_dropped, sum->restored,
+                      sum->made_restored);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -756,6 +783,8 @@ static void lives(uint32_t depth)
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
         assert_true(sum.divergences && sum.preempted && sum.resumed && sum.worn && sum.late &&
                     sum.found_public);
+        assert_true(sum.swapped_out && sum.swapped_in && sum.swap_dropped && sum.restored &&
+                    sum.made_restored);
         assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */

@@ -24,15 +24,25 @@ static void tell_state(const struct sim *sim)
         const struct sched_conf *conf = &sim->conf;
 
         fprintf(stderr,
-                "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; depth %u; preemptions "
+                "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; swap of %u, %u of one "
+                "user, %llu us a copy; depth %u; preemptions "
                 "%u "
                 "after %llu ms; batches of %u in "
                 "%llu ms; gap %llu ms\n",
                 conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.cached_max,
-                conf->depth, conf->preemptions_max,
+                conf->prefix.swap_blocks, conf->prefix.swap_max,
+                (unsigned long long)(conf->swap_copy_ns / 1000), conf->depth, conf->preemptions_max,
                 (unsigned long long)(conf->stall_preempt_ns / SIM_MS), conf->batch_size,
                 (unsigned long long)(conf->batch_window_ns / SIM_MS),
                 (unsigned long long)(conf->token_gap_ns / SIM_MS));
+        for (uint32_t i = 0; i < sim->plan.move_count; i++)
+                fprintf(stderr, "move %u to %u\n", sim->plan.moves[i].from, sim->plan.moves[i].to);
+        for (uint32_t i = 0; i < sim->plan.page_count; i++)
+                fprintf(stderr, "page %u of slot %u: block %u\n", sim->plan.pages[i].index,
+                        sim->plan.pages[i].slot, sim->plan.pages[i].block);
+        for (uint32_t i = 0; i < sim->plan.copy_count; i++)
+                fprintf(stderr, "copy %u to %u\n", sim->plan.copies[i].from,
+                        sim->plan.copies[i].to);
         each_request(sim, r)
         {
                 fprintf(stderr,
@@ -185,6 +195,15 @@ static uint32_t count_found(struct sim *sim)
         return found;
 }
 
+static uint32_t count_fetched(const struct sim *sim)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < sim->plan.move_count; i++)
+                count += sim->plan.moves[i].to < sim->conf.blocks;
+        return count;
+}
+
 /* "[ 10] prefill a 0..64; decode b 10; end c length; retire c; take 2 drop 0" */
 void sim_trace(struct sim *sim, uint32_t passed_over)
 {
@@ -217,6 +236,9 @@ void sim_trace(struct sim *sim, uint32_t passed_over)
                 print(sim, "; take %u drop %u", plan->page_count - found, drops);
         if (found || plan->copy_count)
                 print(sim, "; share %u copy %u", found, plan->copy_count);
+        if (plan->move_count)
+                print(sim, "; swap out %u in %u", plan->move_count - count_fetched(sim),
+                      count_fetched(sim));
         if (!plan->row_count && !sim->flight_count && plan->wake_ns != PLAN_SLEEP)
                 print(sim, "; sleep until %u", (unsigned)(plan->wake_ns / SIM_MS));
 
