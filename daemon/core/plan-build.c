@@ -297,62 +297,61 @@ static void count_rows(struct prefill_step *step, enum request_state state, uint
         }
 }
 
-/* Tells the device the page table.  False: this plan cannot list so many pages any more. */
-static bool ready_slot(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t more)
+/* Tells the device the page table, and prepares for `more` pages. */
+static void ready_slot(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t pages)
 {
-        uint32_t pages = slot->mapped ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
-
-        if (pages + more > sched->pages_left)
-                return false;
-        sched->pages_left -= pages + more;
+        sched->pages_left -= pages;
         if (!slot->mapped)
                 map_slot(sched, plan, slot);
         else
                 sched_insert(sched, slot, plan);
-        return true;
 }
 
 /*
- * Brings the blocks of a prompt that are in the swap, before its first rows.  Returns how many of
- * the `left` rows that takes.  They come in several plans if decodes would wait too long for all of
- * them.  They do not come if no row would follow, because the client does not read.
+ * How many of the blocks that a prompt awaits come in this plan.  They come in several plans if
+ * decodes would wait too long for all of them.  A plan needs rows to run.  So if only the last row
+ * would follow, and its record has no space, the last block is not awaited any more: its rows are
+ * computed.
  */
-static uint32_t add_fetches(struct sched *sched, struct plan *plan, struct request *request,
-                            uint32_t left)
+static uint32_t fetches_due(const struct sched *sched, const struct request *request, uint32_t left)
 {
         struct slot *slot = sched_slot(sched, request);
-        uint32_t due = rows_due(sched, request), count = slot->swapped;
-        bool decodes = sched->step.decode_rows > 0;
 
-        if (count * BLOCK_POSITIONS + 1 >= due && !has_space(sched, request)) {
-                set_stalled(sched, request, true);
-                return left;
-        }
-        if (decodes && count > left)
-                count = left;
-        if (!ready_slot(sched, plan, slot, count))
-                return left;
-        sched_fetch(sched, plan, slot, count);
-        return decodes ? count : 0;
+        if (slot->swapped && slot->swapped * BLOCK_POSITIONS + 1 >= rows_due(sched, request) &&
+            !has_space(sched, request))
+                slot->swapped--;
+        return sched->step.decode_rows && slot->swapped > left ? left : slot->swapped;
 }
 
 /*
  * Adds the rows that a request may have now: the rest of its prompt, or one row of a
  * decode.  The last of these wants a result.  If fewer rows are left, it gets fewer.  If there is
- * no space for the record of that result, it gets all rows but the last.  Returns how many of
- * `left` are used.
+ * no space for the record of that result, it gets all rows but the last.  Blocks from the swap come
+ * first; beside decodes, each of them takes the place of a row.  Returns how many of `left` are
+ * used.
  */
 static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct request *request,
                                  uint32_t left)
 {
         struct slot *slot = sched_slot(sched, request);
-        uint32_t due, count, used = 0;
+        uint32_t pages = slot->mapped ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
+        uint32_t due, count, used = 0, fetches;
         bool wants, fits = true;
 
         if (!rows_due(sched, request) || !left || sched_lacks_block(sched, request))
                 return 0;
-        if (slot->swapped)
-                used = add_fetches(sched, plan, request, left);
+        fetches = fetches_due(sched, request, left);
+        if (pages + fetches > sched->pages_left) {
+                if (has_space(sched, request)) /* it waits for pages, not for free bytes */
+                        set_stalled(sched, request, false);
+                return 0;
+        }
+        if (fetches) {
+                ready_slot(sched, plan, slot, pages + fetches);
+                sched_fetch(sched, plan, slot, fetches);
+                pages = 0;
+                used = sched->step.decode_rows ? fetches : 0;
+        }
         if (slot->swapped || used == left)
                 return used;
 
@@ -366,11 +365,8 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
         set_stalled(sched, request, !fits && !count);
         if (!count)
                 return used;
-        if (!ready_slot(sched, plan, slot, 0)) {
-                set_stalled(sched, request, false); /* it waits for pages, not for free bytes */
-                return used;
-        }
 
+        ready_slot(sched, plan, slot, pages);
         count_rows(&sched->step, request->state, slot->planned, count);
         for (uint32_t i = 1; i <= count; i++)
                 add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
@@ -438,6 +434,18 @@ static bool is_prompt_of(const struct sched *sched, const struct plan *plan,
                sched_slot(sched, request)->rank == rank;
 }
 
+/*
+ * The rows that a prompt takes of a plan until it is read: those to go, and beside decodes one for
+ * each block that comes from the swap.
+ */
+static uint32_t rows_taken(const struct sched *sched, const struct request *request)
+{
+        uint32_t swapped = sched_slot(sched, request)->swapped, due = rows_due(sched, request);
+        uint32_t come = swapped * BLOCK_POSITIONS;
+
+        return due - (come < due ? come : due - 1) + (sched->step.decode_rows ? swapped : 0);
+}
+
 /* Adds the prompts of a rank that have at most `longest` rows to go and fit completely. */
 static uint32_t add_short_prompts(struct sched *sched, struct plan *plan, uint64_t rank,
                                   uint32_t longest, uint32_t left)
@@ -448,7 +456,8 @@ static uint32_t add_short_prompts(struct sched *sched, struct plan *plan, uint64
                 struct request *request = sched->running.at[i];
 
                 if (is_prompt_of(sched, plan, request, rank) &&
-                    rows_due(sched, request) <= longest && rows_due(sched, request) <= left - added)
+                    rows_taken(sched, request) <= longest &&
+                    rows_taken(sched, request) <= left - added)
                         added += add_request_rows(sched, plan, request, left - added);
         }
         return added;
@@ -518,10 +527,7 @@ static void insert_all(struct sched *sched)
 /* A preempted request may get a slot again when there is space for its next record. */
 static bool try_stalled(struct sched *sched, struct plan *plan, struct request *request)
 {
-        bool has_slot = request->sequence.slot != SEQUENCE_NO_SLOT;
-
-        /* Blocks come from the swap when it is known how many decodes wait for that. */
-        if (has_slot && !sched_slot(sched, request)->swapped)
+        if (request->sequence.slot != SEQUENCE_NO_SLOT)
                 add_request_rows(sched, plan, request, rows_left(plan));
         else if (has_space(sched, request))
                 set_stalled(sched, request, false);

@@ -34,8 +34,9 @@
  * block of the swap are in the swap, too.  So what can be evicted from the pool are its leaves:
  * blocks without references that no block of the pool follows.  If the swap is full, a leaf of the
  * swap is dropped, by the same rules as in the pool; `swap_max` takes the place of `cached_max`.
- * A block that is not whole, or whose place is not granted (`may_swap`), leaves the index when it
- * is evicted, and all blocks of the swap below it are dropped.
+ * The block that comes does not count yet.  A block that is not whole leaves the index when it is
+ * evicted, and all blocks of the swap below it are dropped.  So does a block if nothing may move
+ * (`may_swap`), and if the only block of the swap is about to be fetched.
  *
  * A block belongs to a domain from the moment it is allocated, in the index or not: to the
  * domain that it was allocated for.  There may be a limit (`cached_max`) to the cached blocks

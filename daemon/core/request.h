@@ -149,7 +149,7 @@ struct request {
         uint64_t skipped_in_pass; /* the last pass over the queue that skipped it */
         uint32_t preemptions;     /* how often it was preempted */
         uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
-        uint32_t computed;        /* positions that had rows before it was preempted */
+        uint32_t computed;        /* positions that it had before it was preempted */
         uint32_t recomputed;      /* positions computed again after preemptions, so far */
         uint32_t restored;        /* positions that came back from the swap after preemptions */
         bool reserves;            /* it has a slot, and counts towards conf.reserve_max */

@@ -390,7 +390,7 @@ static bool learns(const struct sched *sched)
         bool learned = false;
 
         for (uint32_t i = 0; i < REQUEST_PRIORITY_N; i++)
-                learned |= sched->conf.learned[i];
+                learned |= sched->conf.learned[i] || sched->conf.reserve_max;
         return learned && !sched->conf.batch_size;
 }
 

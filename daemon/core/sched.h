@@ -63,12 +63,16 @@
  * The swap.  It is a second place for blocks, in the host's memory.  A whole block that is
  * evicted from the pool moves to the swap and stays in the index (prefix.h).  A request finds the
  * blocks in the pool, and after them those in the swap.  The latter count as blocks that it needs:
- * they are promised to it.  When it gets its first rows, they are moved back before these.  Then
- * they are like blocks found in the pool: no row writes them.  A plan with decodes moves at most as
- * many as it may have rows of prompts, and these rows become fewer.  So a request may get its
- * blocks in several plans.  Blocks that have left the swap by then are computed.
- * While two copies of a block take longer than the rows that would compute it, no block moves to
- * the swap, and none comes back.
+ * they are promised to it, and it awaits them.  When it gets its first rows, they are moved back
+ * before these.  Then they are like blocks found in the pool: no row writes them, and they count as
+ * found (sequence.cached_count).  A block that another request has brought to the pool by then is
+ * referenced there.  One that has left the swap is computed, with all that follow it.
+ * In a plan with decodes each block that comes takes the place of a row of prompts, so a request
+ * may get its blocks in several plans.  A prompt is short (above) by the rows that it takes in this
+ * way.  If only the last row would follow the blocks, and its record has no space, the last block
+ * is not awaited any more, but computed: a plan needs rows.
+ * While two copies of a block take longer than 16 rows at the beginning of a prompt, no block moves
+ * to the swap, and none comes back.  Until the time of a row is known, moving counts as quicker.
  *
  * Reading only.  With max_tokens 0 the prompt is computed and no token is generated.  Its last
  * row still wants a result, because that shows whether the numbers are valid.  The sampled

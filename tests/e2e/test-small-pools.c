@@ -267,6 +267,7 @@ static void assert_sums(const struct daemon_fixture *fixture, struct raw_client 
         assert_int_equal(preemptions, fixture_status(fixture, "requests.preemptions"));
         assert_int_equal(blocks_lost, fixture_status(fixture, "requests.blocks_lost"));
         assert_int_equal(recomputed, fixture_status(fixture, "tokens_recomputed"));
+        assert_int_equal(restored, fixture_status(fixture, "tokens_restored"));
         assert_true(blocks_lost > 0);
 }
 
