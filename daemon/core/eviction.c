@@ -16,15 +16,15 @@ int eviction_init(struct prefix *prefix, uint32_t blocks)
         if (!prefix->owners || !prefix->owner_buckets)
                 return -ENOMEM;
         for (int place = 0; place < PREFIX_PLACES; place++) {
-                prefix->owner_heaps[place].owners = calloc(blocks, sizeof(uint32_t));
+                uint32_t max = place == PREFIX_POOL ? blocks : prefix->conf.swap_blocks;
+
+                prefix->owner_heaps[place].owners = calloc((size_t)max + 1, sizeof(uint32_t));
                 if (!prefix->owner_heaps[place].owners)
                         return -ENOMEM;
         }
         for (uint32_t i = 0; i <= prefix->bucket_mask; i++)
                 prefix->owner_buckets[i] = NO_OWNER;
-        for (uint32_t i = 0; i < blocks; i++)
-                prefix->owners[i].next = i + 1 < blocks ? i + 1 : NO_OWNER;
-        prefix->owner_unused = 0;
+        prefix->owner_unused = NO_OWNER;
         return 0;
 }
 
@@ -250,15 +250,24 @@ static uint32_t find_owner(const struct prefix *prefix, uint64_t domain)
         return at;
 }
 
+/* An entry that was used before, or else the next that never was: its memory is touched first. */
+static uint32_t take_unused_owner(struct prefix *prefix)
+{
+        uint32_t number = prefix->owner_unused;
+
+        if (number == NO_OWNER)
+                return prefix->owner_fresh++;
+        prefix->owner_unused = prefix->owners[number].next;
+        return number;
+}
+
 static uint32_t find_or_add_owner(struct prefix *prefix, uint64_t domain)
 {
         uint32_t number = find_owner(prefix, domain), *bucket = owner_bucket(prefix, domain);
 
         if (number != NO_OWNER)
                 return number;
-        number = prefix->owner_unused;
-        assert(number != NO_OWNER);
-        prefix->owner_unused = prefix->owners[number].next;
+        number = take_unused_owner(prefix);
         prefix->owners[number] = (struct prefix_owner){
                 .domain = domain,
                 .leaves = { { BLOCK_NONE, NOT_IN_HEAP }, { BLOCK_NONE, NOT_IN_HEAP } },

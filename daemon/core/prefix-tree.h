@@ -40,9 +40,9 @@ enum prefix_place { PREFIX_POOL, PREFIX_SWAP, PREFIX_PLACES };
 struct prefix_node {
         uint64_t hash[2];  /* of the block and all before it, if the block is whole */
         uint64_t domain;   /* that it belongs to, whether it is in the index or not */
-        uint32_t owner;    /* index of that domain in `owners` */
         uint64_t unref_at; /* value of prefix.unref_serial when its last reference was removed */
         uint32_t tokens[BLOCK_POSITIONS];
+        uint32_t owner;  /* index of its domain in `owners` */
         uint32_t filled; /* positions known to hold these tokens; 0: it is not in the index */
         uint32_t generation, parent_generation;
         block_t parent; /* the block before it, or BLOCK_NONE */
@@ -88,7 +88,8 @@ struct prefix {
         uint32_t bucket_mask;
         struct prefix_owner *owners;
         uint32_t *owner_buckets; /* hash table by domain */
-        uint32_t owner_unused;
+        uint32_t owner_unused;   /* the first of a list; NO_OWNER: it is empty */
+        uint32_t owner_fresh;    /* entries of `owners` from this one on were never used */
         struct prefix_owner_heap owner_heaps[PREFIX_PLACES];
         uint64_t unref_serial;
         uint64_t evictions;
