@@ -175,8 +175,8 @@ static void requests_that_reserve_run_as_far_as_their_worst_cases_fit(void **sta
 }
 
 /*
- * What the rows say about the request that the forecast holds back is said by `ps` and `status`,
- * too.  False: it changes at this moment.
+ * One request is held back by the forecast, and `ps` and `status` say the same about it as the
+ * rows.  False: it changes at this moment.
  */
 static bool is_held_back(struct daemon_fixture *fixture, const struct rows *rows)
 {
