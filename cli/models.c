@@ -8,18 +8,31 @@
 #include "json/writer.h"
 
 struct model {
-        const char *name, *quantisation;
-        uint64_t bytes, context, vocab;
+        const char *name, *quantisation, *architecture, *digest;
+        uint64_t bytes, context, vocab, parameters, trained_context, modified_s;
         bool chat;
 };
+
+/* A daemon of an older version leaves some out. */
+static const char *text_of(const struct json_document *status, uint32_t map, const char *name)
+{
+        const char *text = json_string(status, json_member(status, map, name), NULL);
+
+        return text ? text : "?";
+}
 
 /* The texts belong to the document. */
 static struct model read_model(const struct json_document *status)
 {
         uint32_t map = json_member(status, 0, "model");
-        const char *name = json_string(status, json_member(status, map, "name"), NULL);
-        const char *type = json_string(status, json_member(status, map, "quantisation"), NULL);
-        struct model model = { .name = name ? name : "?", .quantisation = type ? type : "?" };
+        struct model model = { .name = text_of(status, map, "name"),
+                               .quantisation = text_of(status, map, "quantisation"),
+                               .architecture = text_of(status, map, "architecture"),
+                               .digest = text_of(status, map, "digest") };
+
+        json_whole(status, json_member(status, map, "parameters"), &model.parameters);
+        json_whole(status, json_member(status, map, "trained_context"), &model.trained_context);
+        json_whole(status, json_member(status, map, "modified_s"), &model.modified_s);
 
         json_whole(status, json_member(status, map, "bytes"), &model.bytes);
         json_whole(status, json_member(status, map, "context"), &model.context);
@@ -68,6 +81,11 @@ static int print_json(const struct json_document *status, const struct model *mo
         json_write_raw(&json, model->chat ? ",\"chat\":true" : ",\"chat\":false");
         put_text(&json, ",\"quantisation\":", model->quantisation);
         put_number(&json, ",\"bytes\":", model->bytes);
+        put_text(&json, ",\"architecture\":", model->architecture);
+        put_number(&json, ",\"parameters\":", model->parameters);
+        put_number(&json, ",\"trained_context\":", model->trained_context);
+        put_text(&json, ",\"digest\":", model->digest);
+        put_number(&json, ",\"modified_s\":", model->modified_s);
         json_write_raw(&json, "}],\"daemon\":");
         put_daemon(&json, status);
         json_write_raw(&json, "}\n");

@@ -85,7 +85,7 @@ static void search_deinit(struct search *s)
 
 static bool is_end(const struct search *s, uint32_t token)
 {
-        for (uint32_t i = 0; i < s->model->end_count; i++)
+        for (uint32_t i = 0; i < s->model->about.end_token_count; i++)
                 if (s->model->ends[i] == token)
                         return true;
         return false;
@@ -381,7 +381,8 @@ static void close_handles(struct search *s)
 static const struct client_model *find_model(const struct smv_client *client, const char *name)
 {
         for (size_t i = 0; i < client->model_count; i++)
-                if (name ? !strcmp(client->models[i].name, name) : client->models[i].is_default)
+                if (name ? !strcmp(client->models[i].name, name)
+                         : client->models[i].about.is_default)
                         return &client->models[i];
         return NULL;
 }
@@ -402,14 +403,14 @@ static int prepare(struct search *s, const struct smv_beam *o, struct smv_genera
         if (!s->model)
                 return client_refuse(client, -ENOENT, "model", "the daemon serves no such model");
         s->width = o->width ? o->width : 4;
-        s->candidate_max = s->width * (1 + s->model->end_count);
+        s->candidate_max = s->width * (1 + s->model->about.end_token_count);
         if (s->width > SMV_BEAM_WIDTH_MAX || s->candidate_max > SMV_LOGPROBS_MAX)
                 return client_refuse(client, -EINVAL, "width",
-                                     "width is %zu; with this model it may be up to %u", s->width,
-                                     SMV_LOGPROBS_MAX / (1 + s->model->end_count));
+                                     "width is %zu; with this model it may be up to %zu", s->width,
+                                     SMV_LOGPROBS_MAX / (1 + s->model->about.end_token_count));
         s->max_tokens = start->max_tokens ? start->max_tokens : TOKENS_MAX;
-        if (s->max_tokens > s->model->context)
-                s->max_tokens = s->model->context;
+        if (s->max_tokens > s->model->about.context)
+                s->max_tokens = s->model->about.context;
         s->length_penalty = (double)o->length_penalty;
         s->step = (struct smv_generate){ SMV_SIZE(smv_generate), .max_tokens = 1,
                                          .set = SMV_SET_TEMPERATURE,
@@ -431,8 +432,9 @@ static int open_first_beam(struct search *s, const struct smv_generate *start)
         if (!r && start->handle) /* appends nothing, but the reply has the length */
                 r = smv_handle_append_text(s->client, *handle, "", 0, &s->base);
         s->beam_count = 1;
-        if (!r && s->base < s->model->context && s->max_tokens > s->model->context - s->base)
-                s->max_tokens = s->model->context - s->base;
+        if (!r && s->base < s->model->about.context &&
+            s->max_tokens > s->model->about.context - s->base)
+                s->max_tokens = s->model->about.context - s->base;
         return r;
 }
 

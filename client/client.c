@@ -294,37 +294,103 @@ static int take_limits(struct smv_client *client, const struct codec_frame *fram
         return 0;
 }
 
-/*
- * Skips models with too long a name or too many end tokens, and all models beyond
- * CLIENT_MODELS_MAX.
- */
-static int take_models(struct smv_client *client, const struct codec_frame *frame)
+/* A number that an older daemon does not give is 0. */
+static uint64_t number_of(const struct codec_frame *model, const char *name)
 {
-        struct client_model *model = client->models;
+        uint64_t value = 0;
+
+        return codec_get_uint(model, name, &value) ? 0 : value;
+}
+
+static uint32_t count_of(const struct codec_frame *model, const char *name)
+{
+        uint64_t value = number_of(model, name);
+
+        return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+/* The same for texts; one that is too long is cut. */
+static const char *text_of(const struct codec_frame *model, const char *name, char *to,
+                           size_t to_bytes)
+{
+        struct codec_text text = { .count = 0 };
+        size_t count;
+
+        if (codec_get_text(model, name, &text))
+                text.count = 0;
+        count = text.count < to_bytes ? text.count : to_bytes - 1;
+        memcpy(to, text.count ? text.bytes : "", count);
+        to[count] = '\0';
+        return to;
+}
+
+/* 0; 1: it cannot be used, as its name is too long or it has too many end tokens; or -EPROTO. */
+static int take_model(struct smv_client *client, const struct codec_frame *frame,
+                      struct client_model *model)
+{
         struct codec_text name;
         size_t bytes;
+        int r = codec_get_text(frame, "name", &name);
+
+        client->ids.count = 0;
+        if (!r && codec_has(frame, "end_tokens"))
+                r = codec_get_ids(frame, "end_tokens", &client->ids);
+        if (r)
+                return r;
+        bytes = client->ids.count;
+        if (name.count > SMV_NAME_BYTES_MAX || bytes > sizeof(model->ends))
+                return 1;
+        if (bytes)
+                memcpy(model->ends, client->ids.at, bytes);
+        model->about = (struct smv_model){
+                .name = text_of(frame, "name", model->name, sizeof(model->name)),
+                .architecture = text_of(frame, "architecture", model->architecture,
+                                        sizeof(model->architecture)),
+                .quantisation = text_of(frame, "quantisation", model->quantisation,
+                                        sizeof(model->quantisation)),
+                .digest = text_of(frame, "digest", model->digest, sizeof(model->digest)),
+                .parameters = number_of(frame, "parameters"),
+                .bytes = number_of(frame, "bytes"),
+                .modified_s = number_of(frame, "modified_s"),
+                .vocab = count_of(frame, "vocab"),
+                .context = count_of(frame, "context"),
+                .trained_context = count_of(frame, "trained_context"),
+                .chat = codec_get_flag(frame, "chat"),
+                .is_default = codec_get_flag(frame, "default"),
+                .end_token_count = bytes / sizeof(*model->ends),
+                .end_tokens = model->ends,
+        };
+        return 0;
+}
+
+/* Takes the first CLIENT_MODELS_MAX of those that can be used. */
+static int take_models(struct smv_client *client, const struct codec_frame *frame)
+{
+        struct codec_frame model;
+        int r = 0;
 
         client->model_count = 0;
         for (size_t i = 0; client->model_count < CLIENT_MODELS_MAX; i++) {
-                uint64_t context;
-                int r = codec_get_model(frame, i, &name, &model->is_default, &context,
-                                        &client->ids);
-
+                r = codec_get_model(frame, i, &model);
                 if (r == -ENOENT)
-                        break;
-                if (r)
+                        return 0;
+                if (!r)
+                        r = take_model(client, &model, &client->models[client->model_count]);
+                if (r < 0)
                         return client_bad_reply(client, r, "models");
-                bytes = client->ids.count;
-                if (name.count > SMV_NAME_BYTES_MAX || bytes > sizeof(model->ends))
-                        continue;
-                memcpy(model->name, name.bytes, name.count);
-                model->name[name.count] = '\0';
-                model->context = context < UINT32_MAX ? (uint32_t)context : UINT32_MAX;
-                model->end_count = (uint32_t)(bytes / sizeof(*model->ends));
-                if (bytes)
-                        memcpy(model->ends, client->ids.at, bytes);
-                model = &client->models[++client->model_count];
+                client->model_count += !r;
         }
+        return 0;
+}
+
+int smv_model(const struct smv_client *client, size_t index, struct smv_model *ret_model)
+{
+        struct smv_model model;
+
+        if (!client || !ret_model || index >= client->model_count)
+                return -ENOENT;
+        model = client->models[index].about;
+        client_copy_out(ret_model, &model, sizeof(model));
         return 0;
 }
 

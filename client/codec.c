@@ -276,27 +276,26 @@ int codec_get_ids(const struct codec_frame *frame, const char *name, struct byte
         return 0;
 }
 
-int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_text *ret_name,
-                    bool *ret_default, uint64_t *ret_context, struct bytes *ends)
+int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_frame *ret_model)
 {
-        const msgpack_object *all = get(frame, "models"), *value;
-        struct codec_frame one;
-        int r;
+        const msgpack_object *all = get(frame, "models");
 
         if (!all || all->type != MSGPACK_OBJECT_ARRAY || index >= all->via.array.size)
                 return -ENOENT;
-        one = (struct codec_frame){ .map = &all->via.array.ptr[index] };
-        if (one.map->type != MSGPACK_OBJECT_MAP)
-                return -EPROTO;
-        r = codec_get_text(&one, "name", ret_name);
-        if (!r)
-                r = codec_get_uint(&one, "context", ret_context);
-        value = get(&one, "default");
-        *ret_default = value && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
-        ends->count = 0;
-        if (!r && get(&one, "end_tokens"))
-                r = codec_get_ids(&one, "end_tokens", ends);
-        return r;
+        *ret_model = (struct codec_frame){ .map = &all->via.array.ptr[index] };
+        return ret_model->map->type == MSGPACK_OBJECT_MAP ? 0 : -EPROTO;
+}
+
+bool codec_has(const struct codec_frame *frame, const char *name)
+{
+        return get(frame, name);
+}
+
+bool codec_get_flag(const struct codec_frame *frame, const char *name)
+{
+        const msgpack_object *value = get(frame, name);
+
+        return value && value->type == MSGPACK_OBJECT_BOOLEAN && value->via.boolean;
 }
 
 /* A key in JSON is a string; in msgpack it may have any type. */

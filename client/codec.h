@@ -58,13 +58,18 @@ int codec_get_uint(const struct codec_frame *frame, const char *name, uint64_t *
 int codec_get_uints(const struct codec_frame *frame, const char *name, uint64_t *ret_values,
                     size_t count);
 int codec_get_text(const struct codec_frame *frame, const char *name, struct codec_text *ret_text);
+bool codec_has(const struct codec_frame *frame, const char *name);
+/* False if the field is missing or is no boolean. */
+bool codec_get_flag(const struct codec_frame *frame, const char *name);
 int codec_get_ids(const struct codec_frame *frame, const char *name, struct bytes *to);
 /* The entry of the array `segments` that has this kind. */
 int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_t *ret_fd,
                       uint64_t *ret_bytes);
-/* The entry of the array `models` at this index; -ENOENT if there are fewer. */
-int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_text *ret_name,
-                    bool *ret_default, uint64_t *ret_context, struct bytes *ends);
+/*
+ * The entry of the array `models` at this index, of which the calls above get fields; -ENOENT if
+ * there are fewer.
+ */
+int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_frame *ret_model);
 /* Any number. */
 int codec_get_float(const struct codec_frame *frame, const char *name, float *ret_value);
 int codec_get_json(const struct codec_frame *frame, const char *name, struct bytes *to);

@@ -39,10 +39,9 @@ struct client_stream {
 
 /* A model, as the reply to hello describes it. */
 struct client_model {
-        char name[SMV_NAME_BYTES_MAX + 1];
-        bool is_default;
-        uint32_t context;                           /* the most tokens of a sequence */
-        uint32_t end_count, ends[SMV_LOGPROBS_MAX]; /* its end tokens */
+        char name[SMV_NAME_BYTES_MAX + 1], architecture[32], quantisation[16], digest[65];
+        uint32_t ends[SMV_LOGPROBS_MAX]; /* its end tokens */
+        struct smv_model about;          /* as smv_model() gives it: points at the members above */
 };
 #define CLIENT_MODELS_MAX 16u
 

@@ -15,13 +15,27 @@ static void put_models(struct wire_writer *writer, const struct served *served)
 {
         wire_put_text(writer, "models");
         wire_put_array(writer, 1);
-        wire_put_map(writer, 6);
+        wire_put_map(writer, 13);
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
         wire_put_text(writer, "vocab");
         wire_put_uint(writer, served->traits.vocab);
         wire_put_text(writer, "context");
         wire_put_uint(writer, served->context);
+        wire_put_text(writer, "trained_context");
+        wire_put_uint(writer, served->traits.context);
+        wire_put_text(writer, "architecture");
+        wire_put_text(writer, served->facts.architecture);
+        wire_put_text(writer, "quantisation");
+        wire_put_text(writer, served->quantisation);
+        wire_put_text(writer, "parameters");
+        wire_put_uint(writer, served->facts.parameters);
+        wire_put_text(writer, "bytes");
+        wire_put_uint(writer, served->weight_bytes);
+        wire_put_text(writer, "digest");
+        wire_put_text(writer, served->facts.digest);
+        wire_put_text(writer, "modified_s");
+        wire_put_uint(writer, served->facts.modified_s);
         wire_put_text(writer, "chat");
         wire_put_bool(writer, !chat_refusal(served->chat));
         wire_put_text(writer, "default");

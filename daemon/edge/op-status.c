@@ -33,8 +33,8 @@ struct snapshot {
         double temperature, top_p, min_p;
         double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
         double preemptions_per_100, blocks_lost_per_100;
-        uint64_t weight_bytes;
-        const char *version, *model, *backend, *quantisation, *load_method;
+        uint64_t weight_bytes, parameters, modified_s;
+        const char *version, *model, *backend, *quantisation, *load_method, *architecture, *digest;
         bool has_chat, stopping;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
@@ -115,11 +115,16 @@ static const struct key latency_keys[] = {
 static const struct key model_keys[] = {
         { "name",       TEXT(model),             "name of the model, as requests name it" },
         { "backend",    TEXT(backend),           "where the model runs; with two backends, how many layers each has" },
+        { "architecture", TEXT(architecture),    "what its files call its architecture" },
+        { "parameters", SNAPSHOT(parameters),    "numbers of all its weights" },
         { "quantisation", TEXT(quantisation),    "type of most weights, as the file has them" },
         { "bytes",      SNAPSHOT(weight_bytes),  "bytes of all weights in memory, without the padding of a backend" },
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
         { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
         { "context",    SERVED(context),         "positions that a sequence may have" },
+        { "trained_context", SERVED(traits.context), "positions that the model was trained for, as its files say" },
+        { "digest",     TEXT(digest),            "a hash of its tensors: of names, shapes and types, and of samples of their bytes; it is the same in any folder" },
+        { "modified_s", SNAPSHOT(modified_s),    "when its newest file was written, in seconds since 1970" },
         { "layers",     SERVED(traits.layers),   "layers" },
         { "width",      SERVED(traits.width),    "numbers in a hidden state" },
         { "heads",      SERVED(traits.heads),    "attention heads" },
@@ -326,6 +331,10 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .has_counts = !resources->result,
                 .quantisation = served->quantisation,
                 .weight_bytes = served->weight_bytes,
+                .architecture = served->facts.architecture,
+                .digest = served->facts.digest,
+                .parameters = served->facts.parameters,
+                .modified_s = served->facts.modified_s,
         };
         read_rates(edge, to);
         read_preemptions(edge->conf.stats, to);

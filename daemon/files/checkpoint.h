@@ -21,6 +21,7 @@
 
 #include "daemon/files/gguf.h"
 #include "daemon/files/tensor.h"
+#include "daemon/model/facts.h"
 #include "daemon/model/traits.h"
 #include "json/reader.h"
 
@@ -68,5 +69,9 @@ int checkpoint_folder(const struct checkpoint *checkpoint);
  */
 int checkpoint_traits(const struct checkpoint *checkpoint, struct traits *ret_traits, char *why,
                       size_t why_bytes);
+
+/* Returns 0 or negative errno and *why: a file became shorter, or cannot be read. */
+int checkpoint_facts(const struct checkpoint *checkpoint, struct model_facts *ret_facts, char *why,
+                     size_t why_bytes);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <samovar/protocol.h>
 
+#include "daemon/model/facts.h"
 #include "daemon/model/sampling-defaults.h"
 #include "daemon/model/traits.h"
 
@@ -23,6 +24,7 @@ struct served {
         /* the backends that compute it and their shares of the layers, for people */
         char backend[96];
         char quantisation[16]; /* the type of most weights, for people */
+        struct model_facts facts;
         uint64_t weight_bytes; /* of all weights, as a backend takes them */
         uint32_t references;
         uint32_t context; /* positions that a sequence may have here: traits.context or --ctx */

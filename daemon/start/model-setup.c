@@ -227,6 +227,9 @@ int model_setup_checkpoint(struct model_setup *setup)
         if (r)
                 return model_setup_fail(setup, setup->path, what, r);
         note_weights(checkpoint_tensors(setup->checkpoint), &setup->served);
+        r = checkpoint_facts(setup->checkpoint, &setup->served.facts, what, sizeof(what));
+        if (r)
+                return model_setup_fail(setup, setup->path, what, r);
         return 0;
 }
 

@@ -328,6 +328,27 @@ struct smv_event {
         uint32_t preemptions, blocks_lost, recomputed, restored;
 };
 
+/* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
+struct smv_model {
+        size_t size; /* set by the caller */
+        const char *name;
+        const char *architecture; /* as its files name it: "llama"; this and the next may be "" */
+        const char *quantisation; /* the type of most weights: "Q4_K" */
+        /* 64 hexadecimal digits; the same for the same tensors in any folder */
+        const char *digest;
+        /* 0: the daemon did not say, for these and trained_context */
+        uint64_t parameters; /* numbers of all weights */
+        uint64_t bytes;      /* of all weights */
+        uint64_t modified_s; /* when its newest file was written, in seconds since 1970 */
+        uint32_t vocab;
+        uint32_t context;         /* the most tokens of a sequence */
+        uint32_t trained_context; /* ... that it was trained for */
+        uint8_t chat;             /* it takes messages */
+        uint8_t is_default;       /* requests that name no model use it */
+        size_t end_token_count;
+        const uint32_t *end_tokens; /* the tokens that end its output */
+};
+
 struct smv_problem {
         size_t size;        /* set by the caller */
         enum smv_code code; /* LOST: the daemon is gone; OK: the library refused the call */
@@ -420,6 +441,12 @@ enum smv_transport smv_transport_used(const struct smv_client *client);
  * It is the same if the daemon stops and answers at its control socket.
  */
 const char *smv_socket_used(const struct smv_client *client);
+
+/*
+ * Model `index`, counted from 0, of those that the daemon serves.  Asks nobody: the daemon has said
+ * it when the client connected.  Returns 0, or -ENOENT if there are no more.
+ */
+int smv_model(const struct smv_client *client, size_t index, struct smv_model *ret_model);
 
 /*
  * Asks the daemon to end a stream.  Does not wait for it: the stream still ends with its END.  It

@@ -202,6 +202,35 @@ static void serves_thousands_of_short_clients_of_its_user(void **state)
         fixture_stop(fixture);
 }
 
+/* ---- what a client knows ---- */
+
+static void a_client_knows_the_model_that_is_served(void **state)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+        struct daemon_fixture *fixture = *state;
+        struct smv_client *client;
+        char message[256], path[300];
+
+        snprintf(path, sizeof(path), "%s/models/teaspoon-q8_0.gguf=spoon", env_path("SOURCES"));
+        START_DAEMON(fixture, "--model", path, "--ctx", "512");
+        assert_int_equal(connect_for(fixture, SMV_TRANSPORT_AUTO, 0, &client, message), 0);
+        assert_int_equal(smv_model(client, 0, &model), 0);
+        assert_string_equal(model.name, "spoon");
+        assert_string_equal(model.architecture, "llama");
+        assert_string_equal(model.quantisation, "Q8_0");
+        assert_int_equal(model.parameters, 3672320); /* counted by another reader of the file */
+        assert_int_equal(model.bytes, fixture_status(fixture, "model.bytes"));
+        assert_int_equal(model.vocab, fixture_status(fixture, "model.vocab"));
+        assert_int_equal(model.modified_s, fixture_status(fixture, "model.modified_s"));
+        assert_int_equal(model.context, 512);
+        assert_true(model.trained_context > 512);
+        assert_true(model.chat && model.is_default && model.end_token_count > 0);
+        assert_int_equal(strlen(model.digest), 64);
+        assert_int_equal(smv_model(client, 1, &model), -ENOENT);
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 /* ---- rings ---- */
 
 static void falls_back_to_the_socket_if_no_ring_is_left(void **state)
@@ -552,6 +581,7 @@ int main(void)
                 DAEMON_TEST(a_client_waits_while_all_connections_are_taken),
                 DAEMON_TEST(a_client_that_waited_in_vain_reports_the_refusal),
                 DAEMON_TEST(serves_thousands_of_short_clients_of_its_user),
+                DAEMON_TEST(a_client_knows_the_model_that_is_served),
                 DAEMON_TEST(falls_back_to_the_socket_if_no_ring_is_left),
                 DAEMON_TEST(refuses_an_fd_that_is_no_connected_stream_socket),
         };

@@ -375,6 +375,29 @@ static void times_out_if_the_daemon_never_replies(void **state)
         close(pair[0]);
 }
 
+/* An older daemon says less: then numbers are 0 and texts are empty. */
+static void a_model_has_what_the_daemon_says_of_it(void **state)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+        struct wire w;
+
+        (void)state;
+        script.count = 0;
+        hello_with_model(&script);
+        open_wire(&w);
+        assert_int_equal(smv_model(w.client, 0, &model), 0);
+        assert_string_equal(model.name, "toy");
+        assert_true(model.is_default && !model.chat);
+        assert_int_equal(model.context, 4096);
+        assert_int_equal(model.end_token_count, 0);
+        assert_string_equal(model.architecture, "");
+        assert_string_equal(model.digest, "");
+        assert_int_equal(model.parameters, 0);
+        assert_int_equal(smv_model(w.client, 1, &model), -ENOENT);
+        assert_int_equal(smv_model(NULL, 0, &model), -ENOENT);
+        close_wire(&w);
+}
+
 /* A beam search waits for streams, which have no timeout; so it also asks for a reply. */
 static void beam_search_times_out_if_the_daemon_goes_silent(void **state)
 {
@@ -578,6 +601,7 @@ int main(void)
                 cmocka_unit_test(client_and_daemon_may_send_large_data_at_the_same_time),
                 cmocka_unit_test(cancel_does_not_block_if_the_daemon_does_not_read),
                 cmocka_unit_test(times_out_if_the_daemon_never_replies),
+                cmocka_unit_test(a_model_has_what_the_daemon_says_of_it),
                 cmocka_unit_test(beam_search_times_out_if_the_daemon_goes_silent),
                 cmocka_unit_test(a_reply_without_its_field_fails_only_that_call),
                 cmocka_unit_test(ends_every_stream_once_for_any_received_bytes),
