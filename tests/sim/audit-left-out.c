@@ -83,13 +83,23 @@ static bool is_paced(const struct sim *sim)
                (audit_rows_of(sim, true) || audit_rows_for_moves(sim));
 }
 
+/*
+ * It begins in this plan, and was short by the blocks that it awaited from the swap.  Then they had
+ * left it, so it has no more than short prompts may have: half of the rows.
+ */
+bool audit_seemed_short(const struct sim *sim, const struct sim_request *request)
+{
+        return sim->conf.prefix.swap_blocks && request->moved_step == sim->step_count &&
+               2 * (request->planned - request->planned_before) <= sim->conf.rows;
+}
+
 /* Why has it no row, or not all that it could have?  There must be a reason. */
 static enum omission audit_omission(struct sim *sim, const struct sim_request *request,
                                     uint64_t space)
 {
         bool no_room = space < request->core.record_bytes_max;
-        bool no_budget =
-                sim->plan.row_count + audit_rows_for_moves(sim) >= sim->conf.rows || is_paced(sim);
+        bool no_budget = sim->plan.row_count + audit_rows_for_moves(sim) >= sim->conf.rows ||
+                         is_paced(sim) || audit_seemed_short(sim, request);
 
         if (!audit_reads(request)) {
                 if (request->planned > request->planned_before)

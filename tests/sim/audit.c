@@ -135,7 +135,6 @@ void audit_before(struct sim *sim)
         {
                 r->was_stalled = !r->decided && r->core.stalled;
                 r->was_stalled_ns = r->core.stalled_ns;
-                r->was_cached = r->core.sequence.cached_count;
                 r->asked_first = r->was_stalled && r->admitted && !r->preempting;
                 if (r->decided)
                         continue;

@@ -126,8 +126,7 @@ struct sim_request {
         bool asked_first; /* in this plan, before any request is admitted */
         bool was_stalled;
         uint64_t was_stalled_ns;
-        uint32_t was_cached; /* what it said about its first blocks */
-        uint32_t first_row;  /* the position of its first row in this plan, or SIM_NO_ROW */
+        uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
 };
 #define SIM_NO_ROW UINT32_MAX
 
@@ -454,6 +453,7 @@ bool audit_no_page_left(const struct sim *sim, const struct sim_request *request
 bool audit_reads(const struct sim_request *request);         /* its next row was not yet its own */
 uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */
 uint32_t audit_rows_for_moves(const struct sim *sim);
+bool audit_seemed_short(const struct sim *sim, const struct sim_request *request);
 
 #define each_request(sim, r)                                                                       \
         for (struct sim_request *r = (sim)->requests;                                              \
