@@ -244,6 +244,16 @@ static bool is_written_again(const struct sim *sim, block_t place)
         return false;
 }
 
+/* The positions of block `index` that are before this one. */
+static uint32_t part_before(uint32_t index, uint32_t position)
+{
+        uint32_t begin = index * BLOCK_POSITIONS;
+
+        if (position <= begin)
+                return 0;
+        return position - begin < BLOCK_POSITIONS ? position - begin : BLOCK_POSITIONS;
+}
+
 /* It goes into a block that nobody has, and that a request gets which writes nothing there. */
 static void audit_in(struct sim *sim, const struct block_move *move)
 {
@@ -273,9 +283,8 @@ static void audit_in(struct sim *sim, const struct block_move *move)
         owner->fetched++;
         owner->came++;
         if (owner->preemptions) {
-                owner->restored_most += BLOCK_POSITIONS;
-                if ((index + 1) * BLOCK_POSITIONS <= owner->computed)
-                        owner->restored += BLOCK_POSITIONS;
+                owner->restored += part_before(index, owner->computed);
+                owner->restored_most += part_before(index, owner->computed_most);
         }
         sim->contents[move->from].indexed = true; /* it was found */
         sim->swapped_in++;

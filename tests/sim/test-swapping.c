@@ -328,6 +328,85 @@ static void beside_decodes_blocks_come_over_several_plans(void **state)
         sim_close(&sim);
 }
 
+/* Only one row of c's follows its six blocks, so it goes before d, which came first. */
+static void a_prompt_is_short_by_the_blocks_that_come(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .blocks = 16, .rows = 16, .prefix.swap_blocks = 16 });
+        read_text(1, 2, 96, 0, 0);
+        take_blocks(2, 4, 255);
+        run_unseen(500);
+        say("d", 1, 6, 100, 1);
+        say("c", 1, 2, 97, 1);
+        sim_turn(&sim, SIM_NEVER);
+        sim_expect(&sim, "[700] prefill c 96..97*; prefill d 0..15; take 2 drop 0; share 6 copy 0; "
+                         "swap out 7 in 6\n");
+        run_unseen(500);
+        sim_close(&sim);
+}
+
+static uint64_t served(uint32_t uid)
+{
+        struct sched_user users[8];
+        uint32_t count = sched_users(sim.sched, users, 8);
+
+        for (uint32_t i = 0; i < count; i++)
+                if (users[i].uid == uid)
+                        return users[i].served_ns;
+        return 0;
+}
+
+/*
+ * User 2 reads 20 tokens, and user 1 as many as `rest`, after 64 that are in the swap or after none.
+ * The next two steps charge them this much.
+ */
+static void read_beside(bool swapped, uint32_t rest, uint64_t charged[2][2])
+{
+        world((struct sched_conf){
+                .blocks = 10, .rows = 24, .prefix.swap_blocks = 16, .swap_copy_ns = 5 * SIM_MS });
+        sim.row_ns = SIM_MS;
+        for (uint32_t i = 0; i < 8; i++)
+                read_text(9, 100 + i, 1 + 4 * i, 0, 0);
+        read_text(1, 2, 64, 0, 0);
+        if (swapped)
+                take_blocks(3, 4, 159);
+        run_unseen(2000);
+        say("c", 1, swapped ? 2 : 20, rest + (swapped ? 64 : 0), 2);
+        say("e", 2, 6, 20, 2);
+        for (uint32_t step = 0; step < 2; step++) {
+                uint64_t before[2] = { served(1), served(2) };
+
+                sim_turn(&sim, SIM_NEVER);
+                for (uint32_t i = 0; i < 2; i++)
+                        charged[step][i] = served(1 + i) - before[i];
+        }
+        assert_int_equal(counts().swapped_in, swapped ? 4 : 0);
+        run_unseen(1000);
+        sim_close(&sim);
+}
+
+/*
+ * Of 20 rows and 4, the former cost five times as much, and with four copies eight times.  The step
+ * after the one in which blocks came is charged as if none had come.
+ */
+static void copies_are_charged_once_to_the_user_whose_blocks_come(void **state)
+{
+        uint64_t with[2][2], without[2][2];
+
+        (void)state;
+        read_beside(false, 20, without);
+        read_beside(true, 20, with);
+        assert_in_range(without[0][0], 4 * without[0][1], 6 * without[0][1]);
+        assert_in_range(with[0][0], 7 * with[0][1], 9 * with[0][1]);
+        read_beside(false, 40, without);
+        read_beside(true, 40, with);
+        assert_true(with[1][0] && with[1][1]);
+        assert_in_range(with[1][0], without[1][0] - without[1][0] / 4,
+                        without[1][0] + without[1][0] / 4);
+        assert_in_range(with[1][1], without[1][1] - without[1][1] / 4,
+                        without[1][1] + without[1][1] / 4);
+}
+
 /*
  * Eight streams that begin with two blocks each and need seven each, in a pool of sixteen, which
  * holds two whole ones.  The auditor compares every token with those that a stream makes alone.
@@ -389,6 +468,9 @@ int main(void)
                 cmocka_unit_test_teardown(beside_decodes_blocks_come_over_several_plans, clear),
                 cmocka_unit_test_teardown(
                         half_of_the_streams_are_preempted_and_all_make_their_tokens, clear),
+                cmocka_unit_test_teardown(copies_are_charged_once_to_the_user_whose_blocks_come,
+                                          clear),
+                cmocka_unit_test_teardown(a_prompt_is_short_by_the_blocks_that_come, clear),
         };
 
         return cmocka_run_group_tests_name("sim-swapping", tests, NULL, NULL);
