@@ -259,8 +259,8 @@ struct sim {
         uint64_t preempted, resumed, late; /* counts */
         uint64_t grown, blocks_lost;       /* blocks promised later; and preemptions for lack */
         uint64_t limited;                  /* ... of these, for the limit of a user */
-        uint64_t
-                beyond; /* requests that the reserved part did not hold, and that began as learned */
+        /* requests of reserving classes that began as learned ones, beyond the reserved part */
+        uint64_t beyond;
         uint64_t lacked, held_back; /* of requests, times plans */
         uint64_t worn; /* ... of requests that were preempted more often than the maximum */
         /* of all requests for which admission was decided */

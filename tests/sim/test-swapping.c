@@ -50,8 +50,8 @@ static void teach_short(void)
 }
 
 /*
- * c's client does not read.  If both blocks came, a row with a record would have to follow.  So only
- * one comes, and c is stalled once it has computed the other.
+ * c's client does not read.  If both blocks came, only a row with a record would follow.  So one
+ * comes, and c is stalled once it has computed the other.
  */
 static void a_prompt_without_record_space_computes_its_last_block_in_the_swap(void **state)
 {
@@ -144,6 +144,33 @@ static void a_preempted_request_continues_from_the_swap(void **state)
         assert_int_equal(counts().restored, 64);
         sim_run(&sim, 2000);
         assert_int_equal(sim.end_counts[SMV_END_LENGTH], 2);
+        sim_close(&sim);
+}
+
+/* a had read 32 positions.  b read all 96, and c took all blocks before a came back. */
+static void only_positions_that_a_request_had_count_as_restored(void **state)
+{
+        struct sim_request *a;
+
+        (void)state;
+        world((struct sched_conf){
+                .blocks = 7, .rows = 32, .preemptions_max = 1, .prefix.swap_blocks = 14 });
+        a = sim_submit(&sim, &(struct sim_ask){ .name = "a",
+                                                .uid = 1,
+                                                .priority = REQUEST_BACKGROUND,
+                                                .text = 2,
+                                                .shared = 97,
+                                                .prompt = 97,
+                                                .most = 9 });
+        sim_run(&sim, 10);
+        say("b", 1, 2, 97, 1);
+        say("c", 1, 4, 111, 1);
+        while (!a->moved || a->core.preemptions == 0)
+                sim_turn(&sim, SIM_NEVER);
+        assert_int_equal(counts().swapped_in, 6);
+        assert_int_equal(a->core.restored, 32);
+        run_unseen(1000);
+        assert_int_equal(sim.end_counts[SMV_END_LENGTH], 3);
         sim_close(&sim);
 }
 
@@ -357,8 +384,8 @@ static uint64_t served(uint32_t uid)
 }
 
 /*
- * User 2 reads 20 tokens, and user 1 as many as `rest`, after 64 that are in the swap or after none.
- * The next two steps charge them this much.
+ * User 2 reads 20 tokens, and user 1 as many as `rest`: after 64 that are in the swap, or after
+ * none.  The next two steps charge them this much.
  */
 static void read_beside(bool swapped, uint32_t rest, uint64_t charged[2][2])
 {
@@ -456,6 +483,8 @@ int main(void)
                 cmocka_unit_test_teardown(
                         a_prompt_without_record_space_computes_its_last_block_in_the_swap, clear),
                 cmocka_unit_test_teardown(a_preempted_request_continues_from_the_swap, clear),
+                cmocka_unit_test_teardown(only_positions_that_a_request_had_count_as_restored,
+                                          clear),
                 cmocka_unit_test_teardown(a_conversation_that_others_evicted_is_found_again, clear),
                 cmocka_unit_test_teardown(a_full_swap_drops_its_oldest_leaf, clear),
                 cmocka_unit_test_teardown(nothing_moves_while_copies_are_dearer_than_rows, clear),

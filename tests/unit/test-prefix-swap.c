@@ -33,7 +33,7 @@ enum {
 
 static const uint64_t domains[DOMAINS] = { 1000, 0, UINT32_MAX, PREFIX_EVERYONE };
 
-/* What is known of a place. */
+/* The known facts about a place. */
 struct record {
         bool named; /* its text is in the index */
         uint64_t domain;
@@ -412,7 +412,7 @@ static void end(struct reader *reader)
         reader->runs = false;
 }
 
-/* What no pin publishes any more leaves the index; the highest such block takes the others along. */
+/* Blocks that no pin publishes any more leave the index.  The highest takes the others along. */
 static void forget_unpublished(block_t from)
 {
         block_t last = BLOCK_NONE;
