@@ -214,7 +214,7 @@ static void lose(struct walk *walk, struct sim_request *victim)
                 return;
         }
         audit_release(sim, victim);
-        spot->in = spot->moved = false;
+        spot->in = spot->moved = spot->reserves = false;
 }
 
 /* For whom would a victim be chosen?  Both may be possible, if it cannot be seen. */
@@ -313,8 +313,22 @@ void audit_growth(struct sim *sim)
 void audit_promises(struct sim *sim)
 {
         bool idle = sim->held || sim->flight_count == sim->conf.depth, runs = false;
+        uint64_t reserved = 0;
 
-        each_request(sim, r) runs |= r->admitted && !r->decided;
+        each_request(sim, r)
+        {
+                runs |= r->admitted && !r->decided;
+                reserved += r->reserves ? r->worst : 0;
+                sim_must(sim, r->core.reserves == r->reserves,
+                         "%s %s towards the reserved part, it says otherwise", r->name,
+                         r->reserves ? "counts" : "does not count");
+                sim->beyond += r->admitted && r->admitted_step == sim->step_count && !r->reserves &&
+                               !sim->conf.learned[r->priority] && !sim->conf.batch_size &&
+                               r->preemptions < sim->conf.preemptions_max;
+        }
+        sim_must(sim, !sim->conf.reserve_max || reserved <= sim->conf.reserve_max,
+                 "%u blocks are reserved, of at most %u", (unsigned)reserved,
+                 sim->conf.reserve_max);
         each_request(sim, r)
         {
                 if (r->admitted)

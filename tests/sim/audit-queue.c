@@ -66,12 +66,36 @@ uint64_t walk_held_rank(const struct walk *walk, const struct sim_request *reque
                walk_held_class(walk, request) * walk->sim->conf.lead_ns;
 }
 
-bool walk_is_reserved(const struct walk *walk, const struct sim_request *request)
+/* It is reserved whatever its class, and does not count towards the reserved part. */
+static bool is_worn(const struct walk *walk, const struct sim_request *request)
 {
         const struct sched_conf *conf = &walk->sim->conf;
 
-        return !conf->learned[request->priority] || conf->batch_size ||
-               walk_spot(walk, request)->preemptions >= conf->preemptions_max;
+        return conf->batch_size || walk_spot(walk, request)->preemptions >= conf->preemptions_max;
+}
+
+/* Its class is reserved, and it belongs to the part that may be, or would if it got a slot now. */
+static bool is_of_reserved_part(const struct walk *walk, const struct sim_request *request)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+        uint64_t blocks = request->worst;
+
+        if (conf->learned[request->priority])
+                return false;
+        if (walk_spot(walk, request)->in)
+                return walk_spot(walk, request)->reserves;
+        each_request(walk->sim, r) blocks += walk_spot(walk, r)->reserves ? r->worst : 0;
+        return !conf->reserve_max || blocks <= conf->reserve_max;
+}
+
+bool walk_reserves(const struct walk *walk, const struct sim_request *request)
+{
+        return !is_worn(walk, request) && is_of_reserved_part(walk, request);
+}
+
+bool walk_is_reserved(const struct walk *walk, const struct sim_request *request)
+{
+        return is_worn(walk, request) || is_of_reserved_part(walk, request);
 }
 
 uint32_t walk_promise(const struct walk *walk, const struct sim_request *request)

@@ -43,7 +43,9 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
                  sequence->cached_count);
         owner->moved = true;
         owner->moved_step = sim->step_count;
-        owner->found_late = (uint32_t)(sim->swapped_in - owner->came_since) - owner->came;
+        owner->found_late = audit_came_for_others(sim, owner);
+        if (owner->preemptions)
+                owner->restored_most += owner->found_late * BLOCK_POSITIONS;
         owner->planned = owner->planned_before = row->position;
         owner->found = row->position + !row->write;
         sim_must(sim, row->write || row->position == last, "%s at %u does not write", owner->name,

@@ -81,7 +81,7 @@ static void preempt(struct walk *walk, struct sim_request *request)
         if (walk_is_in_flight(request) && !spot->fresh)
                 spot->preempting = true;
         else
-                spot->in = spot->moved = spot->fresh = false;
+                spot->in = spot->moved = spot->fresh = spot->reserves = false;
 }
 
 static void admit(struct walk *walk, struct sim_request *request)
@@ -97,6 +97,7 @@ static void admit(struct walk *walk, struct sim_request *request)
         walk->grounds[walk_ground(walk, request, walk_charge(walk, request->uid, request).least)]++;
         spot->granted = granted;
         spot->promised = walk_promise(walk, request);
+        spot->reserves = walk_reserves(walk, request);
         spot->in = spot->fresh = true;
         spot->moved = false;
         spot->turn = walk->turns++;
@@ -390,7 +391,7 @@ void audit_release(struct sim *sim, struct sim_request *request)
         if (request->computed_most < (request->moved ? request->planned : request->known))
                 request->computed_most = request->moved ? request->planned : request->known;
         request->fetched = 0;
-        request->admitted = request->moved = request->preempting = false;
+        request->admitted = request->moved = request->preempting = request->reserves = false;
         request->block_count = request->planned = request->promised = 0;
         request->lacks_block = false;
         request->idle_ns = sim->now_ns;
@@ -412,6 +413,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
                         request->granted = walk_spot(walk, request)->granted;
                         audit_account(sim, request)->turn_ns[request->priority] = sim->now_ns;
                         request->promised = walk_spot(walk, request)->promised;
+                        request->reserves = walk_spot(walk, request)->reserves;
                         request->known = request->core.sequence.token_count;
                         request->planned = request->came = 0;
                         request->came_since = sim->swapped_in;
@@ -457,6 +459,7 @@ void walk_begin(struct walk *walk, struct sim *sim)
                         .moved = r->moved,
                         .preemptions = r->preemptions,
                         .promised = r->promised,
+                        .reserves = r->reserves,
                         .turn = r->turn,
                 };
         }

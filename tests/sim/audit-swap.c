@@ -149,6 +149,11 @@ bool audit_is_fetched(const struct sim *sim, block_t block)
         return false;
 }
 
+uint32_t audit_came_for_others(const struct sim *sim, const struct sim_request *request)
+{
+        return (uint32_t)(sim->swapped_in - request->came_since) - request->came;
+}
+
 static uint32_t count_full(const struct sim *sim)
 {
         uint32_t count = 0;
@@ -239,6 +244,16 @@ static bool is_written_again(const struct sim *sim, block_t place)
         return false;
 }
 
+/* The positions of block `index` that are before this one. */
+static uint32_t part_before(uint32_t index, uint32_t position)
+{
+        uint32_t begin = index * BLOCK_POSITIONS;
+
+        if (position <= begin)
+                return 0;
+        return position - begin < BLOCK_POSITIONS ? position - begin : BLOCK_POSITIONS;
+}
+
 /* It goes into a block that nobody has, and that a request gets which writes nothing there. */
 static void audit_in(struct sim *sim, const struct block_move *move)
 {
@@ -268,9 +283,8 @@ static void audit_in(struct sim *sim, const struct block_move *move)
         owner->fetched++;
         owner->came++;
         if (owner->preemptions) {
-                owner->restored_most += BLOCK_POSITIONS;
-                if ((index + 1) * BLOCK_POSITIONS <= owner->computed)
-                        owner->restored += BLOCK_POSITIONS;
+                owner->restored += part_before(index, owner->computed);
+                owner->restored_most += part_before(index, owner->computed_most);
         }
         sim->contents[move->from].indexed = true; /* it was found */
         sim->swapped_in++;
@@ -350,9 +364,11 @@ static void audit_told(struct sim *sim, const struct sim_request *request, const
 static void audit_restored(struct sim *sim, struct sim_request *request)
 {
         const struct request *core = &request->core;
+        uint32_t most = request->restored_most;
 
-        audit_told(sim, request, "restored", core->restored, request->restored,
-                   request->restored_most);
+        if (request->admitted && !request->moved && request->preemptions)
+                most += audit_came_for_others(sim, request) * BLOCK_POSITIONS;
+        audit_told(sim, request, "restored", core->restored, request->restored, most);
         audit_told(sim, request, "computed again", core->recomputed, request->recomputed,
                    request->recomputed_most);
         sim->restored += core->restored - request->restored_told;

@@ -22,6 +22,7 @@ struct walk_spot {       /* of a request */
          * does not
          */
         bool left, sure;
+        bool reserves; /* it has a slot, and counts towards the reserved part of the pool */
         uint32_t preemptions;
         uint32_t promised; /* blocks that it has or may take */
         uint32_t granted;  /* fresh: the class that it was admitted as */
@@ -60,6 +61,8 @@ void walk_begin(struct walk *walk, struct sim *sim);
 
 /* Whether it never lacks a block; and how many it is promised when it gets a slot. */
 bool walk_is_reserved(const struct walk *walk, const struct sim_request *request);
+/* ... and whether that would count towards the part of the pool that may be reserved. */
+bool walk_reserves(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_promise(const struct walk *walk, const struct sim_request *request);
 /*
  * audit-forecast.c: whether it must wait because of the forecast, even if the first `count` victims

@@ -95,6 +95,7 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .preemptions_max = conf->preemptions_max,
                 .learned = { conf->learned[0], conf->learned[1], conf->learned[2] },
                 .preempt_target = conf->preempt_target,
+                .reserve_max = conf->reserve_max,
                 .lead_ns = conf->lead_ns ? conf->lead_ns : 1000 * SIM_MS,
                 .promote_ns = conf->promote_ns,
                 .token_gap_ns = conf->token_gap_ns,

@@ -96,6 +96,7 @@ struct sim_request {
         uint32_t preemptions; /* how often it was preempted */
         uint32_t blocks_lost; /* ... of these, how often because blocks ran out */
         uint32_t promised;    /* blocks that it has or may take, while it has a slot */
+        bool reserves;        /* ... and counts towards the reserved part of the pool */
         bool lacks_block;     /* its next row needs one more, and there was none for it */
         bool preempting;      /* ... and it will be again, once its rows in flight are back */
         /* it had a row, so the device knows about the blocks that were found */
@@ -258,7 +259,9 @@ struct sim {
         uint64_t preempted, resumed, late; /* counts */
         uint64_t grown, blocks_lost;       /* blocks promised later; and preemptions for lack */
         uint64_t limited;                  /* ... of these, for the limit of a user */
-        uint64_t lacked, held_back;        /* of requests, times plans */
+        /* requests of reserving classes that began as learned ones, beyond the reserved part */
+        uint64_t beyond;
+        uint64_t lacked, held_back; /* of requests, times plans */
         uint64_t worn; /* ... of requests that were preempted more often than the maximum */
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
@@ -369,6 +372,8 @@ void audit_swap(struct sim *sim, const struct sched_counts *counts);
 /* The block in which the content of this one was before this plan. */
 block_t audit_moved_from(const struct sim *sim, block_t block);
 bool audit_is_fetched(const struct sim *sim, block_t block); /* in this plan */
+/* Blocks that came for others since this request was admitted; it may await some of them. */
+uint32_t audit_came_for_others(const struct sim *sim, const struct sim_request *request);
 /* A block of the pool is used for something else, or for this block of a request's text. */
 void audit_swap_given_away(struct sim *sim, block_t block);
 void audit_swap_written(struct sim *sim, const struct sim_request *owner, block_t block,

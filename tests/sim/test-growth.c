@@ -388,6 +388,32 @@ static int clear(void **state)
 
 #define story(name) cmocka_unit_test_teardown(name, clear)
 
+/*
+ * Nine blocks, of which four may be reserved.  a is promised its worst case.  b and c begin as
+ * learned requests do; else c would have to wait.
+ */
+static void requests_beyond_the_reserved_part_begin_as_learned_ones(void **state)
+{
+        struct sim_request *a, *b, *c;
+
+        (void)state;
+        world((struct sched_conf){ .blocks = 9, .preemptions_max = 1, .reserve_max = 4 });
+        teach();
+        sim.beyond = 0;
+        a = ask(REQUEST_NORMAL, "a", 16, 48);
+        b = ask(REQUEST_NORMAL, "b", 16, 48);
+        c = ask(REQUEST_NORMAL, "c", 16, 32);
+        run_unseen(20);
+        assert_true(a->core.reserves && !b->core.reserves && !c->core.reserves);
+        assert_int_equal(a->core.promised, 4);
+        assert_int_equal(b->core.promised, 2);
+        assert_int_equal(c->core.promised, 2);
+        run_unseen(5000);
+        assert_int_equal(sim_alive(&sim), 0);
+        assert_true(sim.beyond >= 2); /* one may have been preempted, and begun again */
+        sim_close(&sim);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -403,6 +429,7 @@ int main(void)
                 story(spares_requests_whose_preemption_frees_nothing),
                 story(a_user_with_all_blocks_it_may_have_preempts_its_own),
                 story(holds_back_what_the_pool_will_not_hold_and_all_behind_it),
+                story(requests_beyond_the_reserved_part_begin_as_learned_ones),
         };
 
         return cmocka_run_group_tests_name("sim-growth", tests, NULL, NULL);

@@ -27,13 +27,13 @@ static void tell_state(const struct sim *sim)
                 "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; swap of %u, %u of one "
                 "user, %llu us a copy; depth %u; preemptions "
                 "%u "
-                "after %llu ms; batches of %u in "
+                "after %llu ms; %u blocks may be reserved; batches of %u in "
                 "%llu ms; gap %llu ms\n",
                 conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.cached_max,
                 conf->prefix.swap_blocks, conf->prefix.swap_max,
                 (unsigned long long)(conf->swap_copy_ns / 1000), conf->depth, conf->preemptions_max,
-                (unsigned long long)(conf->stall_preempt_ns / SIM_MS), conf->batch_size,
-                (unsigned long long)(conf->batch_window_ns / SIM_MS),
+                (unsigned long long)(conf->stall_preempt_ns / SIM_MS), conf->reserve_max,
+                conf->batch_size, (unsigned long long)(conf->batch_window_ns / SIM_MS),
                 (unsigned long long)(conf->token_gap_ns / SIM_MS));
         for (uint32_t i = 0; i < sim->plan.move_count; i++)
                 fprintf(stderr, "move %u to %u\n", sim->plan.moves[i].from, sim->plan.moves[i].to);
