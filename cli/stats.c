@@ -24,28 +24,18 @@ static bool is_text(const char *bytes, size_t count)
         return count > 0;
 }
 
-/*
- * Names a token: its text in quotes; or its number, if it has no text or is part of a character.
- *
- * The daemon decodes ids as a whole text, which may lose the first blank.  So this asks for the
- * token twice; the second half is its text in the middle of a text.
- */
+/* Names a token: its text in quotes; or its number, if it has none or is part of a character. */
 static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES])
 {
-        const uint32_t twice[] = { token, token };
+        const struct smv_piece *piece;
         struct bytes quoted = { 0 };
         struct json_writer json = { .to = &quoted };
-        const char *text;
-        size_t bytes;
 
         snprintf(name, NAME_MAX_BYTES, "token %u", token);
-        if (smv_detokenize(cli->client, cli->model, twice, 2, &text, &bytes))
+        if (smv_pieces(cli->client, cli->model, &token, 1, &piece) ||
+            !is_text(piece->bytes, piece->count))
                 return;
-        text += bytes / 2;
-        bytes -= bytes / 2;
-        if (!is_text(text, bytes))
-                return;
-        json_write_text(&json, text, bytes);
+        json_write_text(&json, piece->bytes, piece->count);
         if (!json_write_end(&json) && quoted.count < NAME_MAX_BYTES)
                 memcpy(name, quoted.at, quoted.count + 1);
         bytes_deinit(&quoted);

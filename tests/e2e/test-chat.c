@@ -3,6 +3,8 @@
  * tokens, as ChatML has them.  Its ids are bytes, then <|im_start|>, <|im_end|> and, which is text
  * as well as a token, <tool_call>.
  */
+#include <errno.h>
+#include <samovar/client.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -560,6 +562,54 @@ static void refuses_an_invalid_conversation_file_and_names_the_byte(void **state
         fixture_stop(fixture);
 }
 
+/* The library's own calls: all tokens in two answers, and a list of some. */
+static void the_library_reads_the_vocabulary_in_chunks(void **state)
+{
+        static const uint32_t some[] = { CALL, 'a', END };
+        struct smv_connect options = { SMV_SIZE(smv_connect) };
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        struct daemon_fixture *fixture = *state;
+        const struct smv_piece *pieces;
+        size_t count, vocab = 1, at;
+        struct smv_client *client;
+
+        start(fixture, CHATML);
+        options.socket = fixture->socket;
+        assert_int_equal(smv_connect(&options, &client), 0);
+        for (at = 0; at < vocab; at += count) {
+                assert_int_equal(smv_vocabulary(client, NULL, (uint32_t)at, at ? 0 : 3, &pieces,
+                                                &count, &vocab),
+                                 0);
+                assert_true(count && at + count <= vocab);
+                for (size_t i = 0; i < count; i++) {
+                        size_t id = at + i;
+
+                        assert_int_equal(pieces[i].kind, id < START   ? SMV_PIECE_TEXT
+                                                         : id < CALL  ? SMV_PIECE_CONTROL
+                                                         : id == CALL ? SMV_PIECE_USER
+                                                                      : SMV_PIECE_UNUSED);
+                        if (id < 256)
+                                assert_int_equal((uint8_t)*pieces[i].bytes, id);
+                        assert_int_equal(pieces[i].count, id < 256      ? 1
+                                                          : id == START ? 12
+                                                          : id == END   ? 10
+                                                          : id == CALL  ? 11
+                                                                        : 0);
+                }
+        }
+        assert_int_equal(vocab, 300);
+        assert_int_equal(smv_pieces(client, NULL, some, 3, &pieces), 0);
+        assert_memory_equal(pieces[0].bytes, "<tool_call>", pieces[0].count);
+        assert_memory_equal(pieces[1].bytes, "a", pieces[1].count);
+        assert_memory_equal(pieces[2].bytes, "<|im_end|>", pieces[2].count);
+        assert_int_equal(smv_vocabulary(client, NULL, 300, 0, &pieces, &count, &vocab), -EREMOTEIO);
+        smv_error(client, &problem);
+        assert_string_equal(problem.field, "from");
+        assert_string_equal(problem.message, "from is 300; the largest id is 299");
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -573,6 +623,7 @@ int main(void)
                 DAEMON_TEST(the_ask_command_uses_the_chat_template),
                 DAEMON_TEST(a_refusal_names_what_the_user_gave),
                 DAEMON_TEST(the_command_sends_a_conversation_file_unchanged),
+                DAEMON_TEST(the_library_reads_the_vocabulary_in_chunks),
                 DAEMON_TEST(refuses_an_invalid_conversation_file_and_names_the_byte),
         };
 
