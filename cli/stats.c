@@ -1,6 +1,7 @@
 /*
  * --stats: how many requests waited before this one, how much of the prompt was cached, why no
- * more was cached, how often the stream was preempted and what that cost, and the times.
+ * more was cached, how often the stream was preempted and what that cost, which stop string ended
+ * it, and the times.
  */
 #include "cli/cli.h"
 
@@ -60,6 +61,25 @@ static void say_preemptions(const struct smv_event *end)
             again, back);
 }
 
+/* The command that attaches does not know the stop strings, only their order. */
+static void say_stop(const struct cli *cli, const struct smv_event *end)
+{
+        struct bytes quoted = { 0 };
+        struct json_writer json = { .to = &quoted };
+        const char *text = "";
+
+        if (end->stopped_by != SMV_STOPPED_BY_STRING)
+                return;
+        if (end->stop_index < cli->generate.stop_count) {
+                json_write_raw(&json, ", ");
+                json_write_text(&json, cli->generate.stops[end->stop_index],
+                                strlen(cli->generate.stops[end->stop_index]));
+                text = json_write_end(&json) ? "" : quoted.at;
+        }
+        say("stop: string %u%s", end->stop_index + 1, text);
+        bytes_deinit(&quoted);
+}
+
 void cli_say_stats(struct cli *cli, const struct smv_event *end)
 {
         char cached[NAME_MAX_BYTES], given[NAME_MAX_BYTES];
@@ -86,6 +106,7 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
                     plural(end->prompt_tokens));
         }
         say_preemptions(end);
+        say_stop(cli, end);
         say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
             (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,
             (double)end->decode_ns / 1e6, end->output_tokens);

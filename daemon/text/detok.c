@@ -39,8 +39,11 @@ void detok_follow(struct detok *detok, const struct detok *other)
         memcpy(detok->held, other->held, other->held_count);
 }
 
-/* Finds the stop string that ends first after `old`.  True: *ret_start is where it begins. */
-static bool find_stop(const struct detok *detok, const char *text, size_t old, size_t n,
+/*
+ * Finds the stop string that ends first after `old`; of equal ones, the first.  True: *ret_start is
+ * where it begins, and `stop` is its index.
+ */
+static bool find_stop(struct detok *detok, const char *text, size_t old, size_t n,
                       size_t *ret_start)
 {
         for (size_t end = old + 1; end <= n; end++) {
@@ -50,8 +53,10 @@ static bool find_stop(const struct detok *detok, const char *text, size_t old, s
                         size_t bytes = detok->stop_bytes[i];
 
                         if (bytes <= end && end - bytes < start &&
-                            !memcmp(text + end - bytes, detok->stops[i], bytes))
+                            !memcmp(text + end - bytes, detok->stops[i], bytes)) {
                                 start = end - bytes;
+                                detok->stop = i;
+                        }
                 }
                 if (start < end) {
                         *ret_start = start;

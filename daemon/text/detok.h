@@ -6,9 +6,10 @@
  * It releases text in order and in whole characters.  It never releases a stop string or anything
  * after it.  Bytes that cannot be part of valid UTF-8 are released as they are.
  *
- * Stop strings are compared byte by byte and may cross token borders.  Where two stop strings
- * end at the same byte, the text is cut at the one that began first.  Engine thread only.  All
- * memory is in struct detok; nothing is allocated per stream.
+ * Stop strings are compared byte by byte and may cross token borders.  The one that ends first in
+ * the text ends the stream, also if another one began before it.  Of those that end at the same
+ * byte, it is the longest.  So the tokens in which the text comes make no difference.  Engine
+ * thread only.  All memory is in struct detok; nothing is allocated per stream.
  */
 #ifndef DAEMON_TEXT_DETOK_H
 #define DAEMON_TEXT_DETOK_H
@@ -28,6 +29,7 @@ struct detok {
         const char *const *stops;
         const uint16_t *stop_bytes;
         uint32_t stop_count;
+        uint32_t stop; /* index of the stop string that ended the stream */
         uint32_t held_count;
         char held[DETOK_HELD_MAX];
 };
@@ -44,7 +46,10 @@ void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const c
  */
 void detok_follow(struct detok *detok, const struct detok *other);
 
-/* ret_text has room for DETOK_HELD_MAX + the tokenizer's piece_max.  0 or DETOK_E_STOP. */
+/*
+ * ret_text has room for DETOK_HELD_MAX + the tokenizer's piece_max.  0; or DETOK_E_STOP, and `stop`
+ * is set.
+ */
 int detok_feed(struct detok *detok, uint32_t id, char *ret_text, size_t *ret_bytes);
 
 /* Releases the bytes still held back; for a stream that did not end at a stop string. */

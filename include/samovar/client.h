@@ -326,6 +326,13 @@ struct smv_event {
          * again after that; and those that came back from memory outside the pool instead.
          */
         uint32_t preemptions, blocks_lost, recomputed, restored;
+        /*
+         * END with the reason STOP: which stop it was: stops[stop_index] or stop_tokens[stop_index]
+         * of the request.  Of several stop strings, it is the one that ended first in the text; of
+         * those that ended together, the longest.
+         */
+        enum smv_stopped_by stopped_by;
+        uint32_t stop_index;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */

@@ -359,6 +359,31 @@ static void ask_warns_that_the_model_has_no_template(void **state)
         fixture_stop(fixture);
 }
 
+static void the_command_says_which_stop_string_ended_the_answer(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result whole, ran;
+        char stop[4] = "";
+
+        START_DAEMON(fixture, "--threads", "1");
+        whole = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                    "0");
+        assert_true(whole.out_bytes > 40);
+        memcpy(stop, whole.out + 30, 3);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                  "0", "--json", "--stop", "THIS IS NEVER SAID", "--stop", stop);
+        assert_non_null(
+                strstr(ran.out, "{\"end\":\"stop\",\"stopped_by\":\"string\",\"stop_index\":1,"));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                  "0", "--stats", "--stop", "THIS IS NEVER SAID", "--stop", stop);
+
+        assert_non_null(strstr(ran.err, "samovar: stop: string 2, \""));
+        run_result_free(&ran);
+        run_result_free(&whole);
+        fixture_stop(fixture);
+}
+
 /* The toy model's tokens are bytes, and each text begins with bos: "Quite f" takes 8 positions. */
 static void stats_show_where_the_prompt_left_the_cache(void **state)
 {
@@ -681,6 +706,7 @@ int main(void)
                 DAEMON_TEST(tokenizer_flag_replaces_the_tokenizer_of_the_model),
                 DAEMON_TEST(pieces_shows_each_token_by_itself),
                 DAEMON_TEST(ask_warns_that_the_model_has_no_template),
+                DAEMON_TEST(the_command_says_which_stop_string_ended_the_answer),
                 DAEMON_TEST(stats_show_where_the_prompt_left_the_cache),
                 DAEMON_TEST(stats_show_the_leading_blank_of_a_token),
                 DAEMON_TEST(a_private_daemon_ends_with_its_command),

@@ -68,9 +68,10 @@ struct oracle {
         const uint16_t *stop_bytes;
         uint32_t stop_count;
         uint8_t *all;
-        size_t n;     /* bytes received so far */
-        bool stopped; /* ... the last of them ends a stop string, ... */
-        size_t cut;   /* ... which begins here */
+        size_t n;      /* bytes received so far */
+        bool stopped;  /* ... the last of them ends a stop string, ... */
+        size_t cut;    /* ... which begins here, ... */
+        uint32_t stop; /* ... and has this index */
 };
 
 static inline void oracle_byte(struct oracle *o, uint8_t byte)
@@ -85,6 +86,7 @@ static inline void oracle_byte(struct oracle *o, uint8_t byte)
                 if (bytes <= o->n && !memcmp(o->all + o->n - bytes, o->stops[i], bytes) &&
                     o->n - bytes < o->cut) {
                         o->cut = o->n - bytes;
+                        o->stop = i;
                         o->stopped = true;
                 }
         }
@@ -156,6 +158,7 @@ static inline bool oracle_check(const char *text, size_t text_bytes, const uint8
                 assert(room);
                 r = detok_feed(&detok, 0, room, &bytes);
                 assert(r == (oracle.stopped ? DETOK_E_STOP : 0));
+                assert(!oracle.stopped || detok.stop == oracle.stop);
                 memcpy(out + released, room, bytes);
                 free(room);
                 released += bytes;

@@ -211,6 +211,9 @@ static void every_reason_of_an_end_arrives(void **state)
                 assert_int_equal(e.blocks_lost, 17);
                 assert_int_equal(e.recomputed, 18);
                 assert_int_equal(e.restored, 19);
+                assert_int_equal(e.stopped_by, reason == SMV_END_STOP ? SMV_STOPPED_BY_STRING
+                                                                      : SMV_STOPPED_BY_NOTHING);
+                assert_int_equal(e.stop_index, reason == SMV_END_STOP ? 9 : 0);
         }
         close_wire(&w);
 }

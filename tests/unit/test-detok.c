@@ -96,6 +96,36 @@ static void cuts_the_text_at_the_stop_that_ends_first(void **state)
                 detok_begin(&detok, &whole, stops, sizes, 4);
                 assert_int_equal(detok_feed(&detok, 0, room, &bytes), DETOK_E_STOP);
                 assert_int_equal(bytes, 3); /* "xxa": bcd began before cd */
+                assert_int_equal(detok.stop, 2);
+        }
+}
+
+/* The first to end counts, also if another began before it; of equal ones, the first. */
+static void says_which_stop_string_ended_the_stream(void **state)
+{
+        static const struct {
+                const char *text, *stops[4];
+                uint32_t stop;
+        } cases[] = {
+                { "abcd", { "x", "abcd", "bc" }, 2 }, { "abc", { "c", "bc", "abc" }, 2 },
+                { "abc", { "abc", "bc", "c" }, 0 },   { "aab", { "b", "ab", "b", "ab" }, 1 },
+                { "one two", { "two", "one" }, 1 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct tokenizer whole = { cases[i].text, strlen(cases[i].text) };
+                uint16_t sizes[4];
+                uint32_t count = 0;
+                char room[DETOK_HELD_MAX + 8];
+                struct detok detok;
+                size_t bytes;
+
+                for (; count < 4 && cases[i].stops[count]; count++)
+                        sizes[count] = (uint16_t)strlen(cases[i].stops[count]);
+                detok_begin(&detok, &whole, cases[i].stops, sizes, count);
+                assert_int_equal(detok_feed(&detok, 0, room, &bytes), DETOK_E_STOP);
+                assert_int_equal(detok.stop, cases[i].stop);
         }
 }
 
@@ -215,6 +245,7 @@ int main(void)
                 cmocka_unit_test(shows_bytes_that_cannot_begin_a_character_at_once),
                 cmocka_unit_test(holds_back_the_beginning_of_a_stop_string),
                 cmocka_unit_test(cuts_the_text_at_the_stop_that_ends_first),
+                cmocka_unit_test(says_which_stop_string_ended_the_stream),
                 cmocka_unit_test(decodes_multi_byte_text_split_at_any_byte),
                 cmocka_unit_test(random_streams_agree_with_the_oracle),
                 cmocka_unit_test(the_buffer_holds_the_longest_text_that_can_wait),
