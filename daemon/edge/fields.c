@@ -97,6 +97,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "to",          WIRE_F_TO,          "text",    1, WORD_MAX, 0, 0,                         PUBLISH, PUBLISH },       read_to,          0 },
         { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
         { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },
+        { { "control_text", WIRE_F_CONTROL_TEXT, "bool",  0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(control_text) },
 };
 /* clang-format on */
 

@@ -85,6 +85,7 @@ enum wire_field {
         WIRE_F_TO,
         WIRE_F_GROUP,
         WIRE_F_NUMBER,
+        WIRE_F_CONTROL_TEXT,
         WIRE_FIELD_N,
 };
 
@@ -142,7 +143,8 @@ struct wire_request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         uint32_t stop_token_count;
         bool ignore_eos;
-        bool clamp; /* generate: a max_tokens that does not fit is lowered */
+        bool clamp;        /* generate: a max_tokens that does not fit is lowered */
+        bool control_text; /* generate: the text of control tokens is shown */
         enum wire_priority priority;
         uint32_t deadline_ms;  /* 0: none */
         uint32_t stream;       /* cancel, fork, detach: the stream */

@@ -96,7 +96,7 @@ static struct stream *stream_of(struct publish *publish, const struct request *r
         return &publish->streams[request->number];
 }
 
-void publish_begin(struct publish *publish, const struct request *request)
+void publish_begin(struct publish *publish, const struct request *request, bool control_text)
 {
         struct stream *stream = stream_of(publish, request);
 
@@ -106,14 +106,16 @@ void publish_begin(struct publish *publish, const struct request *request)
         stream->stop_index = 0;
         request->channel->ends_bytes += request->end_bytes_max;
         detok_begin(&stream->detok, request->model->tokenizer, request->stops, request->stop_bytes,
-                    request->stop_count);
+                    request->stop_count, control_text);
 }
 
 void publish_fork(struct publish *publish, const struct request *request,
                   const struct request *parent)
 {
-        publish_begin(publish, request);
-        detok_follow(&stream_of(publish, request)->detok, &stream_of(publish, parent)->detok);
+        const struct detok *from = &stream_of(publish, parent)->detok;
+
+        publish_begin(publish, request, from->control_text);
+        detok_follow(&stream_of(publish, request)->detok, from);
 }
 
 static int writer_free_bytes(struct channel *channel, uint64_t *ret_bytes)

@@ -20,7 +20,7 @@
 #include <string.h>
 
 void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const char *const *stops,
-                 const uint16_t *stop_bytes, uint32_t stop_count)
+                 const uint16_t *stop_bytes, uint32_t stop_count, bool control_text)
 {
         for (uint32_t i = 0; i < stop_count; i++)
                 assert(stop_bytes[i] && stop_bytes[i] <= SMV_STOP_BYTES_MAX);
@@ -29,6 +29,7 @@ void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const c
         detok->stops = stops;
         detok->stop_bytes = stop_bytes;
         detok->stop_count = stop_count;
+        detok->control_text = control_text;
         detok->held_count = 0;
 }
 
@@ -95,10 +96,17 @@ static size_t find_border(const char *text, size_t most, size_t n)
         return at;
 }
 
+static const char *text_of(const struct detok *detok, uint32_t id, size_t *ret_bytes)
+{
+        if (detok->control_text && tokenizer_kind(detok->tokenizer, id) == ENTRY_CONTROL)
+                return tokenizer_spelling(detok->tokenizer, id, ret_bytes);
+        return tokenizer_piece(detok->tokenizer, id, ret_bytes);
+}
+
 int detok_feed(struct detok *detok, uint32_t id, char *ret_text, size_t *ret_bytes)
 {
         size_t old = detok->held_count, bytes, n, cut;
-        const char *piece = tokenizer_piece(detok->tokenizer, id, &bytes);
+        const char *piece = text_of(detok, id, &bytes);
 
         memcpy(ret_text, detok->held, old);
         memcpy(ret_text + old, piece, bytes);

@@ -29,6 +29,7 @@ struct detok {
         const char *const *stops;
         const uint16_t *stop_bytes;
         uint32_t stop_count;
+        bool control_text;
         uint32_t stop; /* index of the stop string that ended the stream */
         uint32_t held_count;
         char held[DETOK_HELD_MAX];
@@ -36,9 +37,12 @@ struct detok {
 
 enum detok_outcome { DETOK_E_STOP = 1 }; /* a stop string is complete: the stream ends */
 
-/* The stops must outlive the stream. */
+/*
+ * The stops must outlive the stream.  control_text: control tokens are text, too, and stop strings
+ * are searched in it.
+ */
 void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const char *const *stops,
-                 const uint16_t *stop_bytes, uint32_t stop_count);
+                 const uint16_t *stop_bytes, uint32_t stop_count, bool control_text);
 
 /*
  * Continues from the state of `other`, which has the same tokenizer and the same stops: copies the

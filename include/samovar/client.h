@@ -236,6 +236,12 @@ struct smv_generate {
          * is lowered.  smv_accepted() tells by how much.  0: the request is refused.
          */
         int clamp;
+        /*
+         * Nonzero: the text of the events has the text of control tokens, too, such as the marks of
+         * tool calls and of reasoning.  Stop strings are found in it.  A token that ends the stream
+         * has no text in either case.
+         */
+        int control_text;
 };
 
 /* The daemon's report about a stream that it has accepted. */

@@ -18,13 +18,27 @@
 struct tokenizer {
         const char *piece;
         size_t bytes;
+        bool is_control;
 };
 
 const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes)
 {
         (void)id;
+        *ret_bytes = tokenizer->is_control ? 0 : tokenizer->bytes;
+        return tokenizer->piece;
+}
+
+const char *tokenizer_spelling(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes)
+{
+        (void)id;
         *ret_bytes = tokenizer->bytes;
         return tokenizer->piece;
+}
+
+enum entry_kind tokenizer_kind(const struct tokenizer *tokenizer, uint32_t id)
+{
+        (void)id;
+        return tokenizer->is_control ? ENTRY_CONTROL : ENTRY_NORMAL;
 }
 
 enum oracle_character { ORACLE_WHOLE, ORACLE_BEGUN, ORACLE_BAD };
@@ -142,7 +156,7 @@ static inline bool oracle_check(const char *text, size_t text_bytes, const uint8
 
         oracle.all = malloc(text_bytes + 1);
         assert(out && oracle.all);
-        detok_begin(&detok, &tokenizer, stops, stop_bytes, stop_count);
+        detok_begin(&detok, &tokenizer, stops, stop_bytes, stop_count, false);
         for (size_t i = 0; at < text_bytes && !oracle.stopped; i++) {
                 int r;
 
