@@ -175,7 +175,7 @@ static void open_publish(struct engine *engine)
                 request->channel = engine->channels[i % connections];
                 request->record_bytes_max = publish_record_bytes_max(conf.piece_max, 0, 0);
                 request->end_bytes_max = publish_end_bytes_max(0);
-                publish_begin(engine->publish, request);
+                publish_begin(engine->publish, request, false);
         }
 }
 

@@ -51,7 +51,7 @@ struct cli {
         enum cli_command command;
         const char *socket;
         const char *model; /* a model's name, or a file for a private daemon */
-        bool json, any_uid, stats, ignore_eos, clamp, all;
+        bool json, any_uid, stats, ignore_eos, clamp, all, pieces, control_text;
         uint32_t timeout_s; /* as given; 0: not given */
         uint32_t wait_s;    /* the longest wait for a connection to the service */
         double watch_s;     /* status: seconds until it is shown again; 0: it is shown once */

@@ -190,6 +190,12 @@ static int write_end(struct streaming *s, const struct smv_event *event)
         begin_line(s, &json, event);
         json_write_raw(&json, "\"end\":");
         json_write_text(&json, reason, strlen(reason));
+        if (event->stopped_by) {
+                json_write_raw(&json, event->stopped_by == SMV_STOPPED_BY_STRING
+                                              ? ",\"stopped_by\":\"string\",\"stop_index\":"
+                                              : ",\"stopped_by\":\"token\",\"stop_index\":");
+                json_write_uint(&json, event->stop_index);
+        }
         if (event->code != SMV_OK) {
                 json_write_raw(&json, ",\"error\":");
                 json_write_text(&json, error, strlen(error));

@@ -1,6 +1,7 @@
 /*
  * --stats: how many requests waited before this one, how much of the prompt was cached, why no
- * more was cached, how often the stream was preempted and what that cost, and the times.
+ * more was cached, how often the stream was preempted and what that cost, which stop string ended
+ * it, and the times.
  */
 #include "cli/cli.h"
 
@@ -24,28 +25,18 @@ static bool is_text(const char *bytes, size_t count)
         return count > 0;
 }
 
-/*
- * Names a token: its text in quotes; or its number, if it has no text or is part of a character.
- *
- * The daemon decodes ids as a whole text, which may lose the first blank.  So this asks for the
- * token twice; the second half is its text in the middle of a text.
- */
+/* Names a token: its text in quotes; or its number, if it has none or is part of a character. */
 static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES])
 {
-        const uint32_t twice[] = { token, token };
+        const struct smv_piece *piece;
         struct bytes quoted = { 0 };
         struct json_writer json = { .to = &quoted };
-        const char *text;
-        size_t bytes;
 
         snprintf(name, NAME_MAX_BYTES, "token %u", token);
-        if (smv_detokenize(cli->client, cli->model, twice, 2, &text, &bytes))
+        if (smv_pieces(cli->client, cli->model, &token, 1, &piece) ||
+            !is_text(piece->bytes, piece->count))
                 return;
-        text += bytes / 2;
-        bytes -= bytes / 2;
-        if (!is_text(text, bytes))
-                return;
-        json_write_text(&json, text, bytes);
+        json_write_text(&json, piece->bytes, piece->count);
         if (!json_write_end(&json) && quoted.count < NAME_MAX_BYTES)
                 memcpy(name, quoted.at, quoted.count + 1);
         bytes_deinit(&quoted);
@@ -68,6 +59,25 @@ static void say_preemptions(const struct smv_event *end)
                          plural(end->restored));
         say("pauses: preempted %u time%s%s%s%s", end->preemptions, plural(end->preemptions), full,
             again, back);
+}
+
+/* The command that attaches does not know the stop strings, only their order. */
+static void say_stop(const struct cli *cli, const struct smv_event *end)
+{
+        struct bytes quoted = { 0 };
+        struct json_writer json = { .to = &quoted };
+        const char *text = "";
+
+        if (end->stopped_by != SMV_STOPPED_BY_STRING)
+                return;
+        if (end->stop_index < cli->generate.stop_count) {
+                json_write_raw(&json, ", ");
+                json_write_text(&json, cli->generate.stops[end->stop_index],
+                                strlen(cli->generate.stops[end->stop_index]));
+                text = json_write_end(&json) ? "" : quoted.at;
+        }
+        say("stop: string %u%s", end->stop_index + 1, text);
+        bytes_deinit(&quoted);
 }
 
 void cli_say_stats(struct cli *cli, const struct smv_event *end)
@@ -96,6 +106,7 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
                     plural(end->prompt_tokens));
         }
         say_preemptions(end);
+        say_stop(cli, end);
         say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
             (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,
             (double)end->decode_ns / 1e6, end->output_tokens);

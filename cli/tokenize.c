@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/utf8.h"
 #include "json/writer.h"
 
 /* Writes the JSON to stdout, and frees it. */
@@ -34,6 +35,83 @@ static int write_ids(const struct cli *cli, const uint32_t *ids, size_t count)
         return write_out(&json);
 }
 
+/* Whole characters as JSON has them; if there is a part of one, all bytes are shown as \xNN. */
+static void put_bytes(struct json_writer *json, const struct smv_piece *piece)
+{
+        char escape[8];
+
+        if (utf8_valid(piece->bytes, piece->count) == piece->count) {
+                json_write_text(json, piece->bytes, piece->count);
+                return;
+        }
+        json_write_raw(json, "\"");
+        for (uint32_t i = 0; i < piece->count; i++) {
+                snprintf(escape, sizeof(escape), "\\x%02x", (uint8_t)piece->bytes[i]);
+                json_write_raw(json, escape);
+        }
+        json_write_raw(json, "\"");
+}
+
+static void put_line(struct json_writer *json, uint32_t id, const struct smv_piece *piece)
+{
+        json_write_uint(json, id);
+        json_write_raw(json, " ");
+        json_write_raw(json, smv_piece_kind_name(piece->kind));
+        json_write_raw(json, " ");
+        put_bytes(json, piece);
+        json_write_raw(json, "\n");
+}
+
+/* The text in JSON cannot have part of a character, so the bytes stand beside it. */
+static void put_object(struct json_writer *json, uint32_t id, const struct smv_piece *piece)
+{
+        json_write_raw(json, "{\"id\":");
+        json_write_uint(json, id);
+        json_write_raw(json, ",\"kind\":\"");
+        json_write_raw(json, smv_piece_kind_name(piece->kind));
+        json_write_raw(json, "\",\"text\":");
+        json_write_text(json, piece->bytes, piece->count);
+        json_write_raw(json, ",\"bytes\":[");
+        for (uint32_t i = 0; i < piece->count; i++) {
+                json_write_raw(json, i ? "," : "");
+                json_write_uint(json, (uint8_t)piece->bytes[i]);
+        }
+        json_write_raw(json, "]}");
+}
+
+static int write_pieces(struct cli *cli, const uint32_t *ids, size_t count)
+{
+        const struct smv_piece *pieces = NULL;
+        struct bytes out = { 0 };
+        struct json_writer json = { .to = &out };
+        int r = count ? smv_pieces(cli->client, cli->model, ids, count, &pieces) : 0;
+
+        if (r)
+                return say_failed(cli, r);
+        json_write_raw(&json, cli->json ? "{\"pieces\":[" : "");
+        for (size_t i = 0; i < count; i++) {
+                json_write_raw(&json, i && cli->json ? "," : "");
+                (cli->json ? put_object : put_line)(&json, ids[i], &pieces[i]);
+        }
+        json_write_raw(&json, cli->json ? "]}\n" : "");
+        return write_out(&json);
+}
+
+/* The ids of an answer last until the next call on the client. */
+static int write_pieces_of_answer(struct cli *cli, const uint32_t *ids, size_t count)
+{
+        struct bytes copy = { 0 };
+        int r;
+
+        if (bytes_add(&copy, ids, count * sizeof(*ids))) {
+                say("out of memory");
+                return CLI_FAILED;
+        }
+        r = write_pieces(cli, (const uint32_t *)(const void *)copy.at, count);
+        bytes_deinit(&copy);
+        return r;
+}
+
 int cli_tokenize(struct cli *cli)
 {
         const uint32_t *ids;
@@ -41,7 +119,9 @@ int cli_tokenize(struct cli *cli)
         int r;
 
         r = smv_tokenize(cli->client, cli->model, cli->input.at, cli->input.count, &ids, &count);
-        return r ? say_failed(cli, r) : write_ids(cli, ids, count);
+        if (r)
+                return say_failed(cli, r);
+        return cli->pieces ? write_pieces_of_answer(cli, ids, count) : write_ids(cli, ids, count);
 }
 
 static int write_text(const struct cli *cli, const char *text, size_t bytes)
@@ -123,7 +203,10 @@ int cli_detokenize(struct cli *cli)
         int r;
 
         r = read_ids(cli->input.at, &ids);
-        if (!r) {
+        if (!r && cli->pieces) {
+                r = write_pieces(cli, (const uint32_t *)(const void *)ids.at,
+                                 ids.count / sizeof(uint32_t));
+        } else if (!r) {
                 r = smv_detokenize(cli->client, cli->model, (const uint32_t *)(const void *)ids.at,
                                    ids.count / sizeof(uint32_t), &text, &bytes);
                 r = r ? say_failed(cli, r) : write_text(cli, text, bytes);

@@ -1,4 +1,5 @@
-/* Requests with one reply and no stream: tokenize, detokenize, template, status, list, end. */
+/* Requests with one reply and no stream: about texts and tokens, and about the daemon's work. */
+#include <errno.h>
 #include <string.h>
 
 #include "client/options.h"
@@ -54,6 +55,73 @@ int smv_detokenize(struct smv_client *client, const char *model, const uint32_t 
                 return client_bad_reply(client, r, "text");
         *ret_text = text.bytes;
         *ret_bytes = text.count;
+        return 0;
+}
+
+/* Sends a request whose reply must have so many pieces. */
+static int ask_pieces(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                      struct codec_frame *ret_frame, size_t least, size_t most)
+{
+        size_t count;
+        int r;
+
+        r = client_request_call(client, writer, id, ret_frame);
+        if (r)
+                return r;
+        r = codec_get_pieces(ret_frame, &client->ids);
+        count = client->ids.count / sizeof(struct smv_piece);
+        if (!r && (count < least || count > most))
+                r = -EPROTO;
+        return r ? client_bad_reply(client, r, "pieces") : 0;
+}
+
+int smv_pieces(struct smv_client *client, const char *model, const uint32_t *tokens,
+               size_t token_count, const struct smv_piece **ret_pieces)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "pieces", &id);
+        client_put_model(&writer, model);
+        codec_put_ids(&writer, "tokens", tokens, token_count);
+        r = ask_pieces(client, &writer, id, &frame, token_count, token_count);
+        if (r)
+                return r;
+        *ret_pieces = (const struct smv_piece *)(const void *)client->ids.at;
+        return 0;
+}
+
+int smv_vocabulary(struct smv_client *client, const char *model, uint32_t from, uint32_t count,
+                   const struct smv_piece **ret_pieces, size_t *ret_count, size_t *ret_vocab)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint64_t vocab;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        client_request_begin(client, &writer, "pieces", &id);
+        client_put_model(&writer, model);
+        codec_put_uint(&writer, "from", from);
+        if (count)
+                codec_put_uint(&writer, "length", count);
+        r = ask_pieces(client, &writer, id, &frame, 1, count ? count : UINT32_MAX - from);
+        if (r)
+                return r;
+        r = codec_get_uint(&frame, "vocab", &vocab);
+        if (r)
+                return client_bad_reply(client, r, "vocab");
+        *ret_pieces = (const struct smv_piece *)(const void *)client->ids.at;
+        *ret_count = client->ids.count / sizeof(struct smv_piece);
+        *ret_vocab = (size_t)vocab;
         return 0;
 }
 

@@ -276,6 +276,33 @@ int codec_get_ids(const struct codec_frame *frame, const char *name, struct byte
         return 0;
 }
 
+int codec_get_pieces(const struct codec_frame *frame, struct bytes *to)
+{
+        const msgpack_object *pieces = get(frame, "pieces"), *kinds = get(frame, "kinds");
+
+        if (!pieces || pieces->type != MSGPACK_OBJECT_ARRAY || !kinds ||
+            kinds->type != MSGPACK_OBJECT_ARRAY || kinds->via.array.size != pieces->via.array.size)
+                return -EPROTO;
+
+        to->count = 0;
+        for (uint32_t i = 0; i < pieces->via.array.size; i++) {
+                const msgpack_object *bytes = &pieces->via.array.ptr[i];
+                const msgpack_object *kind = &kinds->via.array.ptr[i];
+                struct smv_piece piece;
+                int r;
+
+                if (bytes->type != MSGPACK_OBJECT_BIN ||
+                    kind->type != MSGPACK_OBJECT_POSITIVE_INTEGER || kind->via.u64 > UINT32_MAX)
+                        return -EPROTO;
+                piece = (struct smv_piece){ bytes->via.bin.ptr, bytes->via.bin.size,
+                                            (uint32_t)kind->via.u64 };
+                r = bytes_add(to, &piece, sizeof(piece));
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
 int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_frame *ret_model)
 {
         const msgpack_object *all = get(frame, "models");

@@ -62,6 +62,8 @@ bool codec_has(const struct codec_frame *frame, const char *name);
 /* False if the field is missing or is no boolean. */
 bool codec_get_flag(const struct codec_frame *frame, const char *name);
 int codec_get_ids(const struct codec_frame *frame, const char *name, struct bytes *to);
+/* The arrays `pieces` and `kinds`, which are equally long, as an array of struct smv_piece. */
+int codec_get_pieces(const struct codec_frame *frame, struct bytes *to);
 /* The entry of the array `segments` that has this kind. */
 int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_t *ret_fd,
                       uint64_t *ret_bytes);

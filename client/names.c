@@ -2,6 +2,7 @@
 #include "client/names.h"
 
 #include <errno.h>
+#include <samovar/protocol.h>
 
 #include "client/public.h"
 
@@ -43,6 +44,17 @@ static const char *const reasons[] = {
         [SMV_END_STALLED] = "stalled", [SMV_END_ERROR] = "error",
 };
 
+static const char *const piece_kinds[] = {
+#define X(number, name, word) [number] = word,
+        SMV_PIECE_KINDS(X)
+#undef X
+};
+
+#define X(number, name, word)                                                                      \
+        _Static_assert(SMV_PIECE_##name == (number), "the protocol and the library agree");
+SMV_PIECE_KINDS(X)
+#undef X
+
 /* A newer daemon may know codes that this library does not. */
 const char *smv_code_name(enum smv_code code)
 {
@@ -58,6 +70,11 @@ const char *smv_code_text(enum smv_code code)
 const char *smv_reason_name(enum smv_reason reason)
 {
         return (unsigned)reason < LENGTH(reasons) && reasons[reason] ? reasons[reason] : "unknown";
+}
+
+const char *smv_piece_kind_name(uint32_t kind)
+{
+        return kind < LENGTH(piece_kinds) ? piece_kinds[kind] : "unknown";
 }
 
 const char *client_errno_name(int error)

@@ -140,6 +140,8 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .blocks_lost = le32toh(end.blocks_lost),
                 .recomputed = le32toh(end.recomputed),
                 .restored = le32toh(end.restored),
+                .stopped_by = end.stopped_by,
+                .stop_index = end.stop_index,
                 .sequence = record->head.sequence,
         };
         return 0;

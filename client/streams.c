@@ -25,6 +25,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "ignore_eos", true);
         if (o->clamp)
                 codec_put_bool(writer, "clamp", true);
+        if (o->control_text)
+                codec_put_bool(writer, "control_text", true);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))

@@ -98,8 +98,8 @@ def read_end(payload):
     """Members of an END.  One of an older daemon is shorter: what is missing is 0."""
     body = bytes(payload).ljust(72, b"\0")
     preemptions, _, recomputed, restored = struct.unpack_from("<4I", body, 56)
-    return {"reason": body[0], "preemptions": preemptions, "recomputed": recomputed,
-            "restored": restored}
+    return {"reason": body[0], "stopped_by": body[1], "stop_index": body[2],
+            "preemptions": preemptions, "recomputed": recomputed, "restored": restored}
 
 
 def read_ring(sock, ring, control, out):

@@ -5,8 +5,8 @@
     V/bin/python contrib/reference/tokens.py FOLDER [--texts N] [--seed N] [--data SAMOVAR_DATA] [--keep]
 
 Trains small vocabularies of every kind that is served on text of its own making, writes them to
-FOLDER and, beside each, NAME.txt with texts and ids; --keep: takes the vocabularies that are
-there.  With --data also texts for the vocabularies of that folder (data-*.txt).  The goldens in
+FOLDER and, beside each, NAME.txt with texts and ids, and NAME.pieces with the bytes of each id and
+what it is; --keep: takes the vocabularies that are there.  With --data also texts for the vocabularies of that folder (data-*.txt).  The goldens in
 the tree are of `--texts 60`; more, with another --seed, is a check by hand:
 
     V/bin/python contrib/reference/tokens.py /tmp/more --texts 20000 --seed 7 --data DIR
@@ -113,7 +113,16 @@ class Folder:
                 print("/".join(part.encode().hex() for part in parts) or "-", *encode(parts), file=out)
 
 
+    def write_pieces(self, name, file, pieces, by):
+        with open(self.at(name + ".pieces"), "w") as out:
+            print("# contrib/reference/tokens.py: pieces by", by, file=out)
+            print("file", file, file=out)
+            for kind, piece in pieces:
+                print(kind, piece.hex() or "-", file=out)
+
+
 HF = "tokenizers " + tokenizers.__version__
+SPM = "sentencepiece " + sentencepiece.__version__
 
 
 def byte_level(pattern, alone=False, **model):
@@ -286,6 +295,33 @@ def spm(path):
     return model.encode
 
 
+def spm_pieces(path, users=()):
+    model = sentencepiece.SentencePieceProcessor(model_file=path)
+    for i in range(model.get_piece_size()):
+        name = model.id_to_piece(i)
+        if model.is_byte(i):
+            yield "byte", bytes([int(name[3:5], 16)])
+        elif model.is_control(i) or model.is_unknown(i):
+            yield "control" if model.is_control(i) else "unknown", name.encode()
+        else:
+            yield "user" if name in users else "text", name.replace("\u2581", " ").encode()
+
+
+def hf_pieces(path):
+    """Bytes are written as letters, or as <0x0A> where blanks are written as bars."""
+    t = Tokenizer.from_file(path)
+    added, byte = t.get_added_tokens_decoder(), letters()
+    bars = t.model.byte_fallback
+    for i in range(t.get_vocab_size()):
+        name = t.id_to_token(i)
+        if i in added:
+            yield "control" if added[i].special else "user", name.encode()
+        elif bars and len(name) == 6 and name.startswith("<0x"):
+            yield "byte", bytes([int(name[3:5], 16)])
+        else:
+            yield "text", name.replace("\u2581", " ").encode() if bars else bytes(byte[c] for c in name)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("folder")
@@ -301,16 +337,20 @@ def main():
             make(f.at(name + ".json"))
         encode = hf(f.at(name + ".json"))
         f.write(name, name + ".json", known_marks(encode) if name == "qwen2" else encode, HF)
+        f.write_pieces(name, name + ".json", hf_pieces(f.at(name + ".json")), HF)
     f.write_parts("parts-llama3", "llama3.json", in_parts(f.at("llama3.json")), HF)
     if not f.has("bytes.model"):
         train_spm(f.at("bytes.model"), vocab_size=420, byte_fallback=True, character_coverage=0.98)
-    f.write("bytes", "bytes.model", spm(f.at("bytes.model")), "sentencepiece " + sentencepiece.__version__, controls=False)
+    f.write("bytes", "bytes.model", spm(f.at("bytes.model")), SPM, controls=False)
     if not f.has("unknown.model"):
         train_spm(f.at("unknown.model"), vocab_size=160, user_defined_symbols=["<b>", "house"], remove_extra_whitespaces=True)
-    f.write("unknown", "unknown.model", spm(f.at("unknown.model")), "sentencepiece " + sentencepiece.__version__, controls=False)
+    f.write("unknown", "unknown.model", spm(f.at("unknown.model")), SPM, controls=False)
     if not f.has("llama2.json"):
         make_spm_json(f.at("bytes.model"), f.at("llama2.json"))
     f.write("llama2", "llama2.json", hf(f.at("llama2.json")), HF)
+    f.write_pieces("llama2", "llama2.json", hf_pieces(f.at("llama2.json")), HF)
+    f.write_pieces("bytes", "bytes.model", spm_pieces(f.at("bytes.model")), SPM)
+    f.write_pieces("unknown", "unknown.model", spm_pieces(f.at("unknown.model"), ["<b>", "house"]), SPM)
 
     for scheme in ("first", "always"):
         if not f.has("mistral-" + scheme + ".json"):
@@ -325,9 +365,9 @@ def main():
         f.write("data-llama3", "tokenizers/llama3.2/encoder.json", rust(llama[0], LLAMA3), "tiktoken " + tiktoken.__version__, "llama3", False)
         f.write("data-llama3-hf", "tokenizers/llama3.2/encoder.json", pair(*llama, LLAMA3, ignore_merges=True), HF, "llama3", False)
         stories = os.path.join(args.data, "models", "stories260K", "tok512.model")
-        f.write("data-stories", "models/stories260K/tok512.model", spm(stories), "sentencepiece " + sentencepiece.__version__, controls=False)
+        f.write("data-stories", "models/stories260K/tok512.model", spm(stories), SPM, controls=False)
         # SentencePiece removes extra blanks, and GGUF files do not ask for that: texts without any.
-        f.write("data-stories-gguf", "models/stories260K/stories260K.gguf", unless_blanks(spm(stories)), "sentencepiece " + sentencepiece.__version__, controls=False)
+        f.write("data-stories-gguf", "models/stories260K/stories260K.gguf", unless_blanks(spm(stories)), SPM, controls=False)
 
 
 main()

@@ -257,6 +257,7 @@ static void fill(const struct admission *admission, struct stream *stream,
         request->max_tokens = asked->max_tokens;
         stream->keep_ms = asked->keep_ms;
         stream->clamp = asked->clamp;
+        stream->control_text = asked->control_text;
         stream->reads_only = asked->op == WIRE_PIN || asked->op == WIRE_PUBLISH;
         if (stream->reads_only)
                 request->end_bytes_max = admission->conf.end_bytes_max(0);

@@ -53,6 +53,7 @@ struct encode_job {
         /* Members of the work. */
         bool tokenizes; /* template: the answer has ids */
         bool continues; /* append: the messages follow an answer in the handle's history */
+        uint32_t from;  /* pieces: the first of `id_count` ids, if the job has no list of them */
         /* The body of a frame, or the part of it that the job's text points into. */
         struct buffer frame;
         struct wire_request asked;   /* out: decoded from the frame */

@@ -265,21 +265,36 @@ int work_tokenize(struct text_job *job)
         return error_pass(r);
 }
 
+/* The job has a list of ids, or is about successive ones. */
+static uint32_t id_at(struct text_job *job, size_t i)
+{
+        return job->ids ? job->ids[i] : encode_job_of(job)->from + (uint32_t)i;
+}
+
+/* Is the id at this index one of the model's?  Now and then: is the job still wanted? */
+static int check_id(struct text_job *job, size_t i)
+{
+        struct encode_job *encode = encode_job_of(job);
+
+        if (i % SLICE_IDS == 0 && text_job_is_cancelled(job))
+                return -ECANCELED;
+        if (id_at(job, i) < tokenizer_vocab(job->tokenizer))
+                return 0;
+        encode->at = i;
+        encode->bad_id = id_at(job, i);
+        return WORK_E_BAD_ID;
+}
+
 /* Measures the text of these ids first: an id of a few bytes may have a much longer piece. */
 static int measure(struct text_job *job, size_t *ret_bytes)
 {
-        uint32_t vocab = tokenizer_vocab(job->tokenizer);
-        struct encode_job *encode = encode_job_of(job);
         size_t bytes = 0, piece;
 
         for (size_t i = 0; i < job->id_count; i++) {
-                if (i % SLICE_IDS == 0 && text_job_is_cancelled(job))
-                        return -ECANCELED;
-                if (job->ids[i] >= vocab) {
-                        encode->at = i;
-                        encode->bad_id = job->ids[i];
-                        return WORK_E_BAD_ID;
-                }
+                int r = check_id(job, i);
+
+                if (r)
+                        return r;
                 tokenizer_piece(job->tokenizer, job->ids[i], &piece);
                 bytes += piece;
         }
@@ -313,5 +328,86 @@ int work_detokenize(struct text_job *job)
         drop_ids(job);
         free(job->joined);
         job->joined = NULL;
+        return error_pass(r);
+}
+
+/* ---- pieces ---- */
+
+/* The most bytes of a piece's head and its kind in msgpack: a spelling has 1024 bytes at most. */
+#define PIECE_HEAD_BYTES 4u
+
+enum {
+#define X(number, name, word) PIECE_##name = (number),
+        SMV_PIECE_KINDS(X)
+#undef X
+};
+
+static const uint8_t kinds[ENTRY_KIND_N] = {
+        [ENTRY_NORMAL] = PIECE_TEXT,     [ENTRY_USER] = PIECE_USER,
+        [ENTRY_BYTE] = PIECE_BYTE,       [ENTRY_CONTROL] = PIECE_CONTROL,
+        [ENTRY_UNKNOWN] = PIECE_UNKNOWN, [ENTRY_UNUSED] = PIECE_UNUSED,
+};
+
+size_t work_pieces_bytes_max(const struct tokenizer *tokenizer, size_t count)
+{
+        return REPLY_HEAD_BYTES + count * (tokenizer_piece_max(tokenizer) + PIECE_HEAD_BYTES);
+}
+
+/* Measures the reply.  A range of ids ends where the reply would be longer than a frame. */
+static int measure_pieces(struct text_job *job, size_t *ret_bytes)
+{
+        size_t bytes = REPLY_HEAD_BYTES, piece;
+
+        for (size_t i = 0; i < job->id_count; i++) {
+                int r = check_id(job, i);
+
+                if (r)
+                        return r;
+                tokenizer_spelling(job->tokenizer, id_at(job, i), &piece);
+                piece += PIECE_HEAD_BYTES;
+                if (!job->ids && i && bytes + piece > encode_job_of(job)->frame_max)
+                        job->id_count = i;
+                else
+                        bytes += piece;
+        }
+        *ret_bytes = bytes;
+        return 0;
+}
+
+static int put_pieces(struct text_job *job)
+{
+        const struct tokenizer *tokenizer = job->tokenizer;
+        struct wire_writer writer;
+        size_t bytes = 0;
+        int r;
+
+        r = measure_pieces(job, &bytes);
+        if (!r)
+                r = begin_reply(encode_job_of(job), bytes, 3, &writer);
+        if (r)
+                return error_pass(r);
+        wire_put_text(&writer, "vocab");
+        wire_put_uint(&writer, tokenizer_vocab(tokenizer));
+        wire_put_text(&writer, "kinds");
+        wire_put_array(&writer, (uint32_t)job->id_count);
+        for (size_t i = 0; i < job->id_count; i++)
+                wire_put_uint(&writer, kinds[tokenizer_kind(tokenizer, id_at(job, i))]);
+        wire_put_text(&writer, "pieces");
+        wire_put_array(&writer, (uint32_t)job->id_count);
+        for (size_t i = 0; i < job->id_count; i++) {
+                const char *piece = tokenizer_spelling(tokenizer, id_at(job, i), &bytes);
+
+                if (i % SLICE_IDS == 0 && text_job_is_cancelled(job))
+                        return -ECANCELED;
+                wire_put_bin(&writer, piece, bytes);
+        }
+        return error_pass(wire_end(&writer));
+}
+
+int work_pieces(struct text_job *job)
+{
+        int r = put_pieces(job);
+
+        drop_ids(job);
         return error_pass(r);
 }

@@ -33,6 +33,13 @@ int work_render(struct text_job *job);
 int work_tokenize(struct text_job *job);
 int work_detokenize(struct text_job *job);
 /*
+ * Makes the reply with the spelling and the kind of each id: of the job's ids, or else of `from`
+ * and the next ones, as many as a frame has room for.  Returns as work_tokenize().
+ */
+int work_pieces(struct text_job *job);
+/* No reply about so many ids is longer. */
+size_t work_pieces_bytes_max(const struct tokenizer *tokenizer, size_t count);
+/*
  * Makes the reply with the rendered text, and its ids if they are wanted.  Returns as
  * work_tokenize().
  */

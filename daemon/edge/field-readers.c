@@ -157,7 +157,7 @@ static bool same(const struct item *item, const char *word)
 
 int read_op(struct reading *in, const struct field *field, const struct item *item)
 {
-        char all[160];
+        char all[192];
         size_t used = 0;
 
         if (item->kind != ITEM_TEXT)

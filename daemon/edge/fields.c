@@ -42,12 +42,13 @@ static const char *const reserved[] = {
 #define PUBLISH    (1u << WIRE_PUBLISH)
 #define REVOKE     (1u << WIRE_REVOKE)
 #define END        (1u << WIRE_END)
+#define PIECES     (1u << WIRE_PIECES)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define CHAT       (GENERATE | TEMPLATE | OPEN)
 #define MESSAGES   (CHAT | APPEND)
 #define ON_HANDLE  (APPEND | TRUNCATE | CLOSE | PIN | PUBLISH | REVOKE)
 #define SAMPLED    (GENERATE | FORK)
-#define WITH_MODEL (CHAT | TOKENIZE | DETOKENIZE)
+#define WITH_MODEL (CHAT | TOKENIZE | DETOKENIZE | PIECES)
 #define AT(member) offsetof(struct wire_request, member)
 
 /* clang-format off */
@@ -63,7 +64,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "while_stopping", WIRE_F_WHILE_STOPPING, "bool", 0, 1, 0, 0,                             HELLO, 0 },               read_bool,        AT(while_stopping) },
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               WITH_MODEL, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
-        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
+        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE | PIECES, DETOKENIZE }, read_tokens, 0 },
         { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(max_tokens) },
         { { "clamp",       WIRE_F_CLAMP,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(clamp) },
         { { "temperature", WIRE_F_TEMPERATURE, "float",   0, SMV_TEMPERATURE_MAX, 0, 0,              SAMPLED, 0 },               read_float,       AT(temperature) },
@@ -84,7 +85,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "priority",    WIRE_F_PRIORITY,    "text",    1, WORD_MAX, 0, 0,                         SAMPLED | PIN | PUBLISH, 0 }, read_priority,    0 },
         { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(deadline_ms) },
         { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        ON_HANDLE | SAMPLED, ON_HANDLE }, read_uint64,   AT(handle) },
-        { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE | PUBLISH, TRUNCATE }, read_uint32,   AT(length) },
+        { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE | PUBLISH | PIECES, TRUNCATE }, read_uint32,   AT(length) },
         { { "count",       WIRE_F_COUNT,       "uint",    1, SMV_FORKS_MAX, 0, 0,                    FORK, FORK },             read_uint32,      AT(count) },
         { { "logprobs",    WIRE_F_LOGPROBS,    "uint",    0, SMV_LOGPROBS_MAX, 0, 0,                 GENERATE, 0 },            read_uint32,      AT(logprobs) },
         { { "n",           WIRE_F_N,           "uint",    1, SMV_SAMPLES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
@@ -92,10 +93,11 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "pin_ms",      WIRE_F_PIN_MS,      "uint",    0, U32_MAX, 0, 0,                          PIN, PIN },               read_uint32,      AT(pin_ms) },
         { { "keep_ms",     WIRE_F_KEEP_MS,     "uint",    1, SMV_KEEP_MS_MAX, 0, 0,                  GENERATE | OPEN | FORK, 0 }, read_uint32,   AT(keep_ms) },
         { { "resume_id",   WIRE_F_RESUME_ID,   "uint",    1, U64_LIMIT, 0, 0,                        ATTACH | DROP, ATTACH | DROP }, read_uint64,      AT(resume_id) },
-        { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH, 0 },              read_uint32,      AT(from) },
+        { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH | PIECES, 0 },     read_uint32,      AT(from) },
         { { "to",          WIRE_F_TO,          "text",    1, WORD_MAX, 0, 0,                         PUBLISH, PUBLISH },       read_to,          0 },
         { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
         { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },
+        { { "control_text", WIRE_F_CONTROL_TEXT, "bool",  0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(control_text) },
 };
 /* clang-format on */
 

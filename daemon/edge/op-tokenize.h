@@ -1,6 +1,6 @@
 /*
- * The operations that only convert: tokenize, detokenize, template.  The text worker makes their
- * replies.  Loop thread only.
+ * The operations that only convert: tokenize, detokenize, pieces, template.  The text worker makes
+ * their replies.  Loop thread only.
  */
 #ifndef DAEMON_EDGE_OP_TOKENIZE_H
 #define DAEMON_EDGE_OP_TOKENIZE_H
@@ -10,6 +10,7 @@
 
 int op_tokenize(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 int op_detokenize(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
+int op_pieces(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 int op_template(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 
 #endif

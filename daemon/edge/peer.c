@@ -79,6 +79,7 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_REVOKE] = op_revoke,
         [WIRE_LIST] = op_list,
         [WIRE_END] = op_end,
+        [WIRE_PIECES] = op_pieces,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)

@@ -37,6 +37,7 @@ struct stream {
         uint64_t handle;   /* number of the handle that it continues until it has retired; or 0 */
         bool reads_only;   /* max_tokens will be 0 */
         bool clamp;        /* a max_tokens that does not fit is lowered */
+        bool control_text; /* goes to the engine with SUBMIT */
         uint32_t keep_ms;  /* how long its records outlive its connection; 0: not at all */
         bool is_resumable; /* request.stream is its slot in resumable.c */
         size_t charged_bytes;  /* charged to its uid, until it is freed */

@@ -157,8 +157,9 @@ static void submit(struct edge *edge, struct stream *first)
         }
         if (first->request.parent)
                 stream_of(first->request.parent)->mails_sent++;
-        mailbox_post(edge->conf.to_engine,
-                     &(struct mail){ .kind = MAIL_SUBMIT, .what = &first->request });
+        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_SUBMIT,
+                                                           .what = &first->request,
+                                                           .control_text = first->control_text });
         while (count)
                 stream_cancel(edge, unwanted[--count], SMV_END_CANCELLED, SMV_OK);
 }

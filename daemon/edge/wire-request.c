@@ -27,6 +27,7 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_REVOKE] = "revoke",
         [WIRE_LIST] = "list",
         [WIRE_END] = "end",
+        [WIRE_PIECES] = "pieces",
 };
 
 const char *wire_op_name(enum wire_op op)

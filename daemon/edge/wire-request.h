@@ -36,6 +36,7 @@ enum wire_op {
         WIRE_REVOKE,
         WIRE_LIST,
         WIRE_END,
+        WIRE_PIECES,
         WIRE_OP_N,
 };
 
@@ -84,6 +85,7 @@ enum wire_field {
         WIRE_F_TO,
         WIRE_F_GROUP,
         WIRE_F_NUMBER,
+        WIRE_F_CONTROL_TEXT,
         WIRE_FIELD_N,
 };
 
@@ -128,7 +130,7 @@ struct wire_request {
         /* generate, open: the prompt, unless tokens or messages are given */
         struct wire_text prompt;
         struct wire_text text;  /* tokenize, append */
-        const uint32_t *tokens; /* generate, detokenize, open, append */
+        const uint32_t *tokens; /* generate, detokenize, open, append, pieces */
         uint32_t token_count;
         struct wire_chat chat; /* generate, open, template */
         bool tokenize;         /* template */
@@ -141,12 +143,13 @@ struct wire_request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         uint32_t stop_token_count;
         bool ignore_eos;
-        bool clamp; /* generate: a max_tokens that does not fit is lowered */
+        bool clamp;        /* generate: a max_tokens that does not fit is lowered */
+        bool control_text; /* generate: the text of control tokens is shown */
         enum wire_priority priority;
         uint32_t deadline_ms;  /* 0: none */
         uint32_t stream;       /* cancel, fork, detach: the stream */
         uint64_t handle;       /* the handle; generate: in place of a prompt */
-        uint32_t length;       /* truncate: the new length; publish: the number of tokens */
+        uint32_t length;       /* truncate: the new length; publish, pieces: how many tokens */
         uint32_t count;        /* fork: the number of forks */
         uint32_t logprobs;     /* if given: the number of likeliest tokens to report */
         uint32_t n;            /* generate: the number of streams; 0: one */
@@ -154,7 +157,7 @@ struct wire_request {
         uint32_t pin_ms;       /* pin: how long; 0: no longer */
         uint32_t keep_ms;      /* generate, open, fork; 0: ends with the connection */
         uint64_t resume_id;    /* attach, drop: the resumable stream */
-        uint32_t from;         /* attach: the first record to send */
+        uint32_t from;         /* attach: the first record to send; pieces: the first id */
         enum wire_to to;       /* publish */
         uint32_t group;        /* ... to this group */
         uint64_t number;       /* end: the stream or handle */

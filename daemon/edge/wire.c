@@ -334,6 +334,16 @@ static int check_append(struct reading *in)
         return r ? r : check_messages(in);
 }
 
+static int check_pieces(struct reading *in)
+{
+        static const enum wire_field of[] = { WIRE_F_TOKENS, WIRE_F_FROM };
+        int r = check_one_of(in, of, 2, "one of tokens, from");
+
+        return r ? r
+                 : check_alone(in, WIRE_F_LENGTH, !wire_has(in->request, WIRE_F_FROM),
+                               "without from");
+}
+
 static int check_whole(struct reading *in)
 {
         struct wire_request *request = in->request;
@@ -352,6 +362,8 @@ static int check_whole(struct reading *in)
                 return check_fork(in);
         case WIRE_APPEND:
                 return check_append(in);
+        case WIRE_PIECES:
+                return check_pieces(in);
         case WIRE_PUBLISH:
                 if (request->to == WIRE_TO_GROUP && !wire_has(request, WIRE_F_GROUP))
                         return refuse_missing(in, "group");

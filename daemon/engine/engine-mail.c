@@ -83,7 +83,7 @@ static void start_fork(struct engine *engine, struct request *request, const str
 /* Ends a fork without a parent: there is nothing to start from.  The core never sees it. */
 static void end_orphan(struct engine *engine, struct request *request)
 {
-        publish_begin(engine->publish, request);
+        publish_begin(engine->publish, request, false);
         request_move(request, REQUEST_ENDING);
         request_move(request, REQUEST_RETIRED);
         assert(engine->end_count < engine->conf.sched.requests_max);
@@ -120,8 +120,9 @@ static void submit(struct engine *engine, struct request *request)
 }
 
 /* Submits a request with its siblings, so that all forks begin at the same position. */
-static void on_submit(struct engine *engine, struct request *first)
+static void on_submit(struct engine *engine, const struct mail *mail)
 {
+        struct request *first = mail->what;
         bool forks = first->parent;
         const struct request *parent = forks ? take_parent(engine, first->parent) : NULL;
         struct request *next;
@@ -137,7 +138,7 @@ static void on_submit(struct engine *engine, struct request *first)
                 if (forks)
                         start_fork(engine, request, parent);
                 else
-                        publish_begin(engine->publish, request);
+                        publish_begin(engine->publish, request, mail->control_text);
                 submit(engine, request);
         }
 }
@@ -172,7 +173,7 @@ static void on_mail(struct engine *engine, const struct mail *mail)
 {
         switch (mail->kind) {
         case MAIL_SUBMIT:
-                on_submit(engine, mail->what);
+                on_submit(engine, mail);
                 break;
         case MAIL_CANCEL:
                 on_cancel(engine, mail);

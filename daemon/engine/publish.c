@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/engine/publish.h"
+#include "daemon/engine/sampler.h"
 #include "daemon/engine/waker.h"
 #include "daemon/base/error.h"
 #include "daemon/model/served.h"
@@ -22,6 +23,7 @@ struct stream {
         struct detok detok;
         uint32_t sequence;
         uint32_t output_count;
+        uint8_t stopped_by, stop_index; /* see ring.h */
 };
 
 struct publish {
@@ -94,22 +96,26 @@ static struct stream *stream_of(struct publish *publish, const struct request *r
         return &publish->streams[request->number];
 }
 
-void publish_begin(struct publish *publish, const struct request *request)
+void publish_begin(struct publish *publish, const struct request *request, bool control_text)
 {
         struct stream *stream = stream_of(publish, request);
 
         stream->sequence = 0;
         stream->output_count = 0;
+        stream->stopped_by = SMV_STOPPED_BY_NOTHING;
+        stream->stop_index = 0;
         request->channel->ends_bytes += request->end_bytes_max;
         detok_begin(&stream->detok, request->model->tokenizer, request->stops, request->stop_bytes,
-                    request->stop_count);
+                    request->stop_count, control_text);
 }
 
 void publish_fork(struct publish *publish, const struct request *request,
                   const struct request *parent)
 {
-        publish_begin(publish, request);
-        detok_follow(&stream_of(publish, request)->detok, &stream_of(publish, parent)->detok);
+        const struct detok *from = &stream_of(publish, parent)->detok;
+
+        publish_begin(publish, request, from->control_text);
+        detok_follow(&stream_of(publish, request)->detok, from);
 }
 
 static int writer_free_bytes(struct channel *channel, uint64_t *ret_bytes)
@@ -197,6 +203,13 @@ static void put_logprobs(struct publish *publish, const struct request *request,
         memcpy(to + sizeof(head), logprobs, count * sizeof(*logprobs));
 }
 
+static void stop(struct stream *stream, enum smv_stopped_by by, uint32_t index)
+{
+        assert(index < SMV_STOPS_MAX);
+        stream->stopped_by = (uint8_t)by;
+        stream->stop_index = (uint8_t)index;
+}
+
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, const struct logprob *logprobs, uint32_t position,
                                  enum sched_verdict verdict)
@@ -207,9 +220,13 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         if (verdict == SCHED_NUMERIC || !request->max_tokens)
                 return verdict;
         stream->output_count++;
+        if (verdict == SCHED_STOP)
+                stop(stream, SMV_STOPPED_BY_TOKEN, sampler_stop_token(request, token));
         if (verdict == SCHED_CONTINUE &&
-            detok_feed(&stream->detok, token, publish->text, &bytes) == DETOK_E_STOP)
+            detok_feed(&stream->detok, token, publish->text, &bytes) == DETOK_E_STOP) {
+                stop(stream, SMV_STOPPED_BY_STRING, stream->detok.stop);
                 verdict = SCHED_STOP;
+        }
         assert(bytes <= publish->text_max);
 
         if (request->channel->shut)
@@ -226,18 +243,21 @@ static uint64_t between(uint64_t from, uint64_t to)
         return from && to > from ? to - from : 0;
 }
 
-static struct smv_record_end make_end(const struct request *request, enum smv_reason reason,
-                                      enum smv_code code, uint32_t output_count)
+static struct smv_record_end make_end(const struct request *request, const struct stream *stream,
+                                      enum smv_reason reason, enum smv_code code)
 {
         const struct sequence *sequence = &request->sequence;
         uint32_t at = sequence->diverged_at;
+        bool stopped = reason == SMV_END_STOP;
 
         return (struct smv_record_end){
                 .reason = (uint8_t)reason,
+                .stopped_by = stopped ? stream->stopped_by : SMV_STOPPED_BY_NOTHING,
+                .stop_index = stopped ? stream->stop_index : 0,
                 .code = code,
                 .prompt_tokens = request->prompt_count,
                 .cached_tokens = sequence->cached_count,
-                .output_tokens = output_count,
+                .output_tokens = stream->output_count,
                 .diverged_at = at,
                 .queued_ns = between(request->accepted_ns, request->first_row_ns),
                 .prefill_ns = between(request->first_row_ns, request->first_token_ns),
@@ -255,7 +275,7 @@ static void write_end(struct publish *publish, const struct request *request,
                       enum smv_reason reason, enum smv_code code)
 {
         struct stream *stream = stream_of(publish, request);
-        struct smv_record_end end = make_end(request, reason, code, stream->output_count);
+        struct smv_record_end end = make_end(request, stream, reason, code);
         size_t bytes = detok_flush(&stream->detok, publish->text);
         struct channel *channel = request->channel;
         void *to;

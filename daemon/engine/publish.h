@@ -38,12 +38,13 @@ struct publish *publish_free(struct publish *publish);
 size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
 size_t publish_end_bytes_max(size_t stop_bytes_max);
 
-/* Starts the stream of a request that was submitted. */
-void publish_begin(struct publish *publish, const struct request *request);
+/* Starts the stream of a request that was submitted.  control_text: as for detok_begin(). */
+void publish_begin(struct publish *publish, const struct request *request, bool control_text);
 
 /*
- * The same for a fork.  The fork also shows the text that its parent holds back at this point.  So
- * the parent's shown text followed by the fork's text is the text of one stream.
+ * The same for a fork, which shows control tokens if its parent does.  It also shows the text that
+ * its parent holds back at this point.  So the parent's shown text followed by the fork's text is
+ * the text of one stream.
  */
 void publish_fork(struct publish *publish, const struct request *request,
                   const struct request *parent);

@@ -17,13 +17,18 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
         };
 }
 
-static bool among(const uint32_t *tokens, uint32_t count, uint32_t token)
+static uint32_t find(const uint32_t *tokens, uint32_t count, uint32_t token)
 {
-        for (uint32_t i = 0; i < count; i++) {
-                if (tokens[i] == token)
-                        return true;
-        }
-        return false;
+        uint32_t i = 0;
+
+        while (i < count && tokens[i] != token)
+                i++;
+        return i;
+}
+
+uint32_t sampler_stop_token(const struct request *request, uint32_t token)
+{
+        return find(request->stop_tokens, request->stop_token_count, token);
 }
 
 enum sched_verdict sampler_judge(const struct request *request, uint32_t token)
@@ -32,9 +37,9 @@ enum sched_verdict sampler_judge(const struct request *request, uint32_t token)
 
         if (token == PICK_NOT_FINITE)
                 return SCHED_NUMERIC;
-        if (among(request->stop_tokens, request->stop_token_count, token))
+        if (sampler_stop_token(request, token) < request->stop_token_count)
                 return SCHED_STOP;
-        if (!request->ignore_eos && among(traits->eos, traits->eos_count, token))
+        if (!request->ignore_eos && find(traits->eos, traits->eos_count, token) < traits->eos_count)
                 return SCHED_EOS;
         return SCHED_CONTINUE;
 }

@@ -17,4 +17,7 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
 /* Does not look at stop strings: the detok does. */
 enum sched_verdict sampler_judge(const struct request *request, uint32_t token);
 
+/* The index of the first of the request's stop tokens that is this one; their number if none is. */
+uint32_t sampler_stop_token(const struct request *request, uint32_t token);
+
 #endif

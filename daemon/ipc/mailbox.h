@@ -34,7 +34,7 @@
 enum mail_kind {
         MAIL_JOB,      /* struct text_job */
         MAIL_JOB_DONE, /* struct text_job */
-        MAIL_SUBMIT,   /* struct request, with its siblings */
+        MAIL_SUBMIT,   /* struct request, with its siblings; control_text */
         MAIL_CANCEL,   /* struct request; reason and code of its END */
         MAIL_SPACE,    /* struct channel: its reader has read on after a stall */
         MAIL_UNPIN,    /* number: of a pin */
@@ -55,6 +55,7 @@ struct mail {
         enum smv_code code;
         int result;
         uint32_t number;
+        bool control_text; /* the streams show control tokens; forks do as their parent */
         void *what;
         const char *why; /* a sentence valid until the threads have ended, or NULL */
 };

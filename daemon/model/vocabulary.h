@@ -43,8 +43,8 @@ enum vocabulary_blank {
 
 enum entry_kind {
         ENTRY_NORMAL,  /* produced by merges */
-        ENTRY_UNKNOWN, /* stands for text that has no entry; has no text */
-        ENTRY_CONTROL, /* matched in a text only where the caller asks for it; has no text */
+        ENTRY_UNKNOWN, /* stands for text that has no entry; is not text itself */
+        ENTRY_CONTROL, /* matched in a text only where the caller asks for it; is not text */
         ENTRY_USER,    /* matched in any text, before anything else */
         ENTRY_UNUSED,  /* never produced from a text */
         ENTRY_BYTE,    /* CHARACTERS: one byte of a character that has no entry */
@@ -55,7 +55,7 @@ enum entry_kind {
 enum { ENTRY_STRIPS_LEFT = 1, ENTRY_STRIPS_RIGHT = 2 };
 
 struct entry {
-        const char *bytes; /* `count` arbitrary bytes; for CONTROL: its spelling in a text */
+        const char *bytes; /* `count` arbitrary bytes; for CONTROL, UNKNOWN: its spelling */
         uint32_t count;
         float score; /* CHARACTERS without merges: the highest score is merged first */
         uint8_t kind;

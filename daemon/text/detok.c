@@ -20,7 +20,7 @@
 #include <string.h>
 
 void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const char *const *stops,
-                 const uint16_t *stop_bytes, uint32_t stop_count)
+                 const uint16_t *stop_bytes, uint32_t stop_count, bool control_text)
 {
         for (uint32_t i = 0; i < stop_count; i++)
                 assert(stop_bytes[i] && stop_bytes[i] <= SMV_STOP_BYTES_MAX);
@@ -29,6 +29,7 @@ void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const c
         detok->stops = stops;
         detok->stop_bytes = stop_bytes;
         detok->stop_count = stop_count;
+        detok->control_text = control_text;
         detok->held_count = 0;
 }
 
@@ -39,8 +40,11 @@ void detok_follow(struct detok *detok, const struct detok *other)
         memcpy(detok->held, other->held, other->held_count);
 }
 
-/* Finds the stop string that ends first after `old`.  True: *ret_start is where it begins. */
-static bool find_stop(const struct detok *detok, const char *text, size_t old, size_t n,
+/*
+ * Finds the stop string that ends first after `old`; of equal ones, the first.  True: *ret_start is
+ * where it begins, and `stop` is its index.
+ */
+static bool find_stop(struct detok *detok, const char *text, size_t old, size_t n,
                       size_t *ret_start)
 {
         for (size_t end = old + 1; end <= n; end++) {
@@ -50,8 +54,10 @@ static bool find_stop(const struct detok *detok, const char *text, size_t old, s
                         size_t bytes = detok->stop_bytes[i];
 
                         if (bytes <= end && end - bytes < start &&
-                            !memcmp(text + end - bytes, detok->stops[i], bytes))
+                            !memcmp(text + end - bytes, detok->stops[i], bytes)) {
                                 start = end - bytes;
+                                detok->stop = i;
+                        }
                 }
                 if (start < end) {
                         *ret_start = start;
@@ -90,10 +96,17 @@ static size_t find_border(const char *text, size_t most, size_t n)
         return at;
 }
 
+static const char *text_of(const struct detok *detok, uint32_t id, size_t *ret_bytes)
+{
+        if (detok->control_text && tokenizer_kind(detok->tokenizer, id) == ENTRY_CONTROL)
+                return tokenizer_spelling(detok->tokenizer, id, ret_bytes);
+        return tokenizer_piece(detok->tokenizer, id, ret_bytes);
+}
+
 int detok_feed(struct detok *detok, uint32_t id, char *ret_text, size_t *ret_bytes)
 {
         size_t old = detok->held_count, bytes, n, cut;
-        const char *piece = tokenizer_piece(detok->tokenizer, id, &bytes);
+        const char *piece = text_of(detok, id, &bytes);
 
         memcpy(ret_text, detok->held, old);
         memcpy(ret_text + old, piece, bytes);

@@ -17,16 +17,10 @@ struct build {
         struct tokenizer *t;
         char *why;
         size_t why_bytes;
-        uint64_t bytes; /* of all entries that have text, together */
+        uint64_t bytes; /* of all entries together */
 };
 
 #define refuse(b, ...) error_raise(errtext_set((b)->why, (b)->why_bytes, -EINVAL, __VA_ARGS__))
-
-/* True if a token of this kind is text that a reader sees. */
-static bool has_text(enum entry_kind kind)
-{
-        return kind != ENTRY_CONTROL && kind != ENTRY_UNKNOWN;
-}
 
 static bool mergeable(enum entry_kind kind)
 {
@@ -49,8 +43,7 @@ static int check_entry(struct build *b, uint32_t id)
         if (e->kind == ENTRY_BYTE && (e->count != 1 || b->v->kind != VOCABULARY_CHARACTERS))
                 return refuse(b, "token %u is a byte, which this kind of vocabulary does not have",
                               id);
-        if (has_text(e->kind))
-                b->bytes += e->count;
+        b->bytes += e->count;
         return 0;
 }
 
@@ -121,15 +114,17 @@ static int copy_pieces(struct build *b)
 
         t->bytes = malloc(b->bytes + 1);
         t->begins = calloc((size_t)t->entry_count + 1, sizeof(*t->begins));
+        t->kinds = calloc(t->entry_count, sizeof(*t->kinds));
         t->strips = calloc(t->entry_count, sizeof(*t->strips));
-        if (!t->bytes || !t->begins || !t->strips)
+        if (!t->bytes || !t->begins || !t->kinds || !t->strips)
                 return error_raise(-ENOMEM);
         for (uint32_t id = 0; id < t->entry_count; id++) {
                 const struct entry *e = &b->v->entries[id];
 
                 t->begins[id] = at;
+                t->kinds[id] = e->kind;
                 t->strips[id] = e->strips;
-                if (!has_text((enum entry_kind)e->kind) || !e->count)
+                if (!e->count)
                         continue;
                 memcpy(t->bytes + at, e->bytes, e->count);
                 at += e->count;
@@ -288,13 +283,15 @@ int tokenizer_open_bytes(uint32_t vocab, struct tokenizer **ret_tokenizer)
         };
         t->bytes = malloc(256);
         t->begins = calloc(257, sizeof(*t->begins));
-        if (!t->bytes || !t->begins) {
+        t->kinds = calloc(256, sizeof(*t->kinds));
+        if (!t->bytes || !t->begins || !t->kinds) {
                 tokenizer_close(t);
                 return error_raise(-ENOMEM);
         }
         for (uint32_t i = 0; i < 256; i++) {
                 t->bytes[i] = (char)i;
                 t->begins[i + 1] = i + 1;
+                t->kinds[i] = ENTRY_NORMAL;
         }
         *ret_tokenizer = t;
         return 0;
@@ -309,6 +306,7 @@ struct tokenizer *tokenizer_close(struct tokenizer *t)
         added_tokens_free(t->added);
         wordmap_free(t->words);
         free(t->strips);
+        free(t->kinds);
         free(t->begins);
         free(t->bytes);
         free(t);

@@ -19,8 +19,9 @@ struct tokenizer {
         uint32_t byte_ids[256];  /* either all are ids, or all are VOCABULARY_NONE */
         uint32_t shortest_added; /* bytes of the shortest added token; 0: there are none */
         size_t piece_max;
-        char *bytes;           /* of all pieces, one after another */
+        char *bytes;           /* of all entries, one after another */
         uint32_t *begins;      /* offsets in `bytes`: entry_count + 1 of them */
+        uint8_t *kinds;        /* enum entry_kind, by id */
         uint8_t *strips;       /* by id */
         struct wordmap *words; /* the NORMAL entries; NULL: this tokenizer never looks them up */
         struct merge_table merges;
@@ -32,5 +33,11 @@ struct tokenizer {
         struct added_tokens *users, *added;
         bool late_users;
 };
+
+/* True if a token of this kind is text that a reader sees. */
+static inline bool entry_has_text(enum entry_kind kind)
+{
+        return kind != ENTRY_CONTROL && kind != ENTRY_UNKNOWN;
+}
 
 #endif

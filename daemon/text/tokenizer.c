@@ -46,7 +46,13 @@ bool tokenizer_adds_blank(const struct tokenizer *t)
         return t->blank != BLANK_NEVER;
 }
 
-const char *tokenizer_piece(const struct tokenizer *t, uint32_t id, size_t *ret_bytes)
+enum entry_kind tokenizer_kind(const struct tokenizer *t, uint32_t id)
+{
+        assert(id < t->vocab);
+        return id < t->entry_count ? (enum entry_kind)t->kinds[id] : ENTRY_UNUSED;
+}
+
+const char *tokenizer_spelling(const struct tokenizer *t, uint32_t id, size_t *ret_bytes)
 {
         assert(id < t->vocab);
         if (id >= t->entry_count) {
@@ -55,6 +61,14 @@ const char *tokenizer_piece(const struct tokenizer *t, uint32_t id, size_t *ret_
         }
         *ret_bytes = t->begins[id + 1] - t->begins[id];
         return t->bytes + t->begins[id];
+}
+
+const char *tokenizer_piece(const struct tokenizer *t, uint32_t id, size_t *ret_bytes)
+{
+        if (entry_has_text(tokenizer_kind(t, id)))
+                return tokenizer_spelling(t, id, ret_bytes);
+        *ret_bytes = 0;
+        return "";
 }
 
 /* Every id stands for at least one byte: of the normalised text, or of an inserted blank. */

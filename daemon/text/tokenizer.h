@@ -43,7 +43,8 @@ int tokenizer_open_bytes(uint32_t vocab, struct tokenizer **ret_tokenizer);
 struct tokenizer *tokenizer_close(struct tokenizer *tokenizer);
 
 uint32_t tokenizer_vocab(const struct tokenizer *tokenizer);
-size_t tokenizer_piece_max(const struct tokenizer *tokenizer); /* bytes of the longest piece */
+/* Bytes of the longest spelling; no piece is longer. */
+size_t tokenizer_piece_max(const struct tokenizer *tokenizer);
 
 /* True if a text that is cut anywhere and encoded part by part has the same ids as the whole. */
 bool tokenizer_divisible(const struct tokenizer *tokenizer);
@@ -64,7 +65,16 @@ size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes);
 int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t text_bytes,
                      struct encoding *how, uint32_t *ret_ids, size_t *ret_count);
 
-/* The bytes of one id, possibly none; they live as long as the tokenizer. */
+/*
+ * The text of one id, possibly none: control tokens and the unknown token are not text.  It lives
+ * as long as the tokenizer.
+ */
 const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes);
+
+/* The same, but a token that is not text has the bytes by which the vocabulary writes it. */
+const char *tokenizer_spelling(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes);
+
+/* An id without an entry is unused. */
+enum entry_kind tokenizer_kind(const struct tokenizer *tokenizer, uint32_t id);
 
 #endif

@@ -236,6 +236,12 @@ struct smv_generate {
          * is lowered.  smv_accepted() tells by how much.  0: the request is refused.
          */
         int clamp;
+        /*
+         * Nonzero: the text of the events has the text of control tokens, too, such as the marks of
+         * tool calls and of reasoning.  Stop strings are found in it.  A token that ends the stream
+         * has no text in either case.
+         */
+        int control_text;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -326,6 +332,13 @@ struct smv_event {
          * again after that; and those that came back from memory outside the pool instead.
          */
         uint32_t preemptions, blocks_lost, recomputed, restored;
+        /*
+         * END with the reason STOP: which stop it was: stops[stop_index] or stop_tokens[stop_index]
+         * of the request.  Of several stop strings, it is the one that ended first in the text; of
+         * those that ended together, the longest.
+         */
+        enum smv_stopped_by stopped_by;
+        uint32_t stop_index;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
@@ -491,6 +504,40 @@ int smv_tokenize(struct smv_client *client, const char *model, const char *text,
 /* Returns the text of token ids. */
 int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
                    size_t token_count, const char **ret_text, size_t *ret_bytes);
+
+/* The kinds of tokens.  A newer daemon may know more. */
+enum smv_piece_kind {
+        SMV_PIECE_TEXT = 0,    /* its bytes are text */
+        SMV_PIECE_USER = 1,    /* text that is found before all other text: "<tool_call>" */
+        SMV_PIECE_BYTE = 2,    /* one byte of a character that has no token */
+        SMV_PIECE_CONTROL = 3, /* not text: "<|im_end|>"; in streams only with control_text */
+        SMV_PIECE_UNKNOWN = 4, /* not text: stands for text that has no token */
+        SMV_PIECE_UNUSED = 5,  /* no text becomes this token; it may have no bytes */
+};
+
+/* The bytes of one token; part of a character, perhaps.  This struct will never grow. */
+struct smv_piece {
+        const char *bytes; /* not NUL-terminated */
+        uint32_t count;
+        uint32_t kind; /* enum smv_piece_kind */
+};
+
+/*
+ * Returns the bytes of each of these tokens, token_count pieces.  Unlike smv_detokenize(), it drops
+ * no blank, and shows tokens that are not text as the vocabulary writes them.
+ */
+int smv_pieces(struct smv_client *client, const char *model, const uint32_t *tokens,
+               size_t token_count, const struct smv_piece **ret_pieces);
+/*
+ * Returns the pieces of the tokens `from`, `from` + 1, ...: at most `count` of them (0: all), fewer
+ * if the vocabulary ends, or if they do not fit one frame; at least one.  *ret_vocab is the number
+ * of tokens that there are.  So a program gets the whole vocabulary if it asks again from
+ * `from` + *ret_count on until that is *ret_vocab.
+ */
+int smv_vocabulary(struct smv_client *client, const char *model, uint32_t from, uint32_t count,
+                   const struct smv_piece **ret_pieces, size_t *ret_count, size_t *ret_vocab);
+/* The name of a kind: "control".  Never NULL. */
+const char *smv_piece_kind_name(uint32_t kind);
 
 /*
  * Renders a conversation with the model's chat template.  Of the options only the model and the

@@ -58,4 +58,11 @@ enum smv_reason {
         SMV_END_ERROR = 6,     /* `code` says which; the library itself sets LOST */
 };
 
+/* With SMV_END_STOP: which of the request's stops ended the stream, with its index. */
+enum smv_stopped_by {
+        SMV_STOPPED_BY_NOTHING = 0, /* another reason; or the daemon is older, and does not say */
+        SMV_STOPPED_BY_STRING = 1,
+        SMV_STOPPED_BY_TOKEN = 2,
+};
+
 #endif

@@ -43,6 +43,15 @@
         X(NORMAL, "normal")                                                                        \
         X(BACKGROUND, "background") /* may be preempted for the other two of its user */
 
+/* Kinds of tokens: the numbers in the field `kinds` of the reply to `pieces`. */
+#define SMV_PIECE_KINDS(X)                                                                         \
+        X(0, TEXT, "text")                                                                         \
+        X(1, USER, "user")       /* text that is found before all other text: <tool_call> */       \
+        X(2, BYTE, "byte")       /* one byte of a character that has no token */                   \
+        X(3, CONTROL, "control") /* not text: <|im_end|> */                                        \
+        X(4, UNKNOWN, "unknown") /* not text: stands for text that has no token */                 \
+        X(5, UNUSED, "unused")   /* no text becomes this token */
+
 #define SMV_STOPS_MAX       16u  /* stop strings; the same limit for stop tokens */
 #define SMV_STOP_BYTES_MAX  256u /* bytes of one stop string */
 #define SMV_NAME_BYTES_MAX  64u  /* bytes of a model's name */

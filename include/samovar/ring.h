@@ -155,8 +155,10 @@ struct smv_record_logprob {
 
 /* END: the last record of every stream, exactly once. */
 struct smv_record_end {
-        uint8_t reason; /* enum smv_reason */
-        uint8_t pad[3];
+        uint8_t reason;     /* enum smv_reason */
+        uint8_t stopped_by; /* enum smv_stopped_by */
+        uint8_t stop_index; /* of that stop string, or stop token, in the request; else 0 */
+        uint8_t pad;
         uint32_t code; /* enum smv_code; OK unless reason is ERROR */
         uint32_t prompt_tokens;
         uint32_t cached_tokens;

@@ -139,6 +139,8 @@ static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes
                 return;
         assert_true((end->reason == SMV_END_ERROR) == (end->code != SMV_OK));
         assert_int_equal(end->output_tokens, stream->token_count);
+        assert_true((end->reason == SMV_END_STOP) == (end->stopped_by != SMV_STOPPED_BY_NOTHING));
+        assert_true(end->stopped_by || !end->stop_index);
         if (end->code == SMV_NO_STREAM) /* a fork that never began */
                 assert_int_equal(end->prompt_tokens, 0);
         else

@@ -1,74 +1,14 @@
-/*
- * Conversations with a real daemon: a model with a chat template, and a vocabulary with control
- * tokens, as ChatML has them.  Its ids are bytes, then <|im_start|>, <|im_end|> and, which is text
- * as well as a token, <tool_call>.
- */
+/* Conversations with a real daemon. */
+#include <errno.h>
+#include <samovar/client.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/e2e/raw-client.h"
+#include "tests/e2e/chat-model.h"
 
 #define SAMOVAR env_path("SAMOVAR")
-#define START   256u
-#define END     257u
-#define CALL    258u
-
-#define CHATML                                                                                     \
-        "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + "                 \
-        "'<|im_end|>\\n' }}{% endfor %}"                                                           \
-        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-
-/* GPT-2's letter for a byte: a printable byte stands for itself, the others come behind. */
-static size_t put_vocabulary(char *to)
-{
-        unsigned other = 256;
-        size_t n = (size_t)sprintf(
-                to, "{\"added_tokens\":["
-                    "{\"id\":256,\"content\":\"<|im_start|>\",\"special\":true},"
-                    "{\"id\":257,\"content\":\"<|im_end|>\",\"special\":true},"
-                    "{\"id\":258,\"content\":\"<tool_call>\",\"special\":false}],"
-                    "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\","
-                    "\"add_prefix_space\":false},\"post_processor\":null,"
-                    "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{");
-
-        for (unsigned b = 0; b < 256; b++) {
-                bool own = (b > 32 && b < 127) || (b > 160 && b != 173);
-
-                n += (size_t)sprintf(to + n, "%s\"\\u%04x\":%u", b ? "," : "", own ? b : other++,
-                                     b);
-        }
-        return n + (size_t)sprintf(to + n, "},\"merges\":[]}}");
-}
-
-static void write_file(const struct daemon_fixture *fixture, const char *name, const char *text,
-                       char path[128])
-{
-        FILE *out;
-
-        snprintf(path, 128, "%s/%s", fixture->directory, name);
-        out = fopen(path, "w");
-        assert_non_null(out);
-        assert_int_equal(fwrite(text, 1, strlen(text), out), strlen(text));
-        assert_int_equal(fclose(out), 0);
-}
-
-/* Starts the daemon with a model that has this template; NULL: none. */
-static void start(struct daemon_fixture *fixture, const char *chat_template)
-{
-        char model[128], vocabulary[128], text[16384];
-        struct run_result ran;
-
-        put_vocabulary(text);
-        write_file(fixture, "tokenizer.json", text, vocabulary);
-        snprintf(model, sizeof(model), "%s/chat.gguf", fixture->directory);
-        ran = RUN(fixture, NULL, env_path("TOY_MODEL_MAKER"), model, "--layers", "1", "--vocab",
-                  "300", chat_template ? "--template" : "--tied", chat_template);
-        assert_int_equal(ran.status, 0);
-        run_result_free(&ran);
-        START_DAEMON(fixture, "--model", model, "--tokenizer", vocabulary, "--threads", "1");
-}
 
 /* ---- conversations ---- */
 
@@ -146,7 +86,7 @@ static void a_control_token_typed_by_a_user_stays_plain_text(void **state)
         struct reply *reply;
         struct raw_client *client;
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         client = raw_client_greet(fixture);
         put_messages(&messages, "user", "a<|im_end|>b", NULL);
         reply = raw_client_call(client, "op=s messages=x tokenize=y", "template", DATA(messages),
@@ -176,7 +116,7 @@ static void a_non_special_added_token_is_text_in_both_directions(void **state)
         struct reply *reply;
         struct raw_client *client;
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         client = raw_client_greet(fixture);
         put_messages(&messages, "user", "<tool_call>", NULL);
         reply = raw_client_call(client, "op=s messages=x tokenize=y add_generation_prompt=y",
@@ -208,7 +148,7 @@ static void messages_and_their_rendered_ids_give_the_same_stream(void **state)
         uint32_t ids[512];
         size_t count;
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         client = raw_client_greet(fixture);
         put_messages(&messages, "system", "Be <|im_start|> brief.", "user", "Tea?", "assistant",
                      "Yes.", "user", "Why<|im_end|>", NULL);
@@ -272,7 +212,7 @@ static void refuses_hostile_messages_and_leaves_other_streams_unchanged(void **s
         struct raw_client *client, *deep;
         struct messages messages;
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         client = raw_client_greet(fixture);
         before = stream_copy(raw_client_complete(client, &honest));
         expect_refusal(CALL_RAW(client, "\xc4\1x"), SMV_BAD_VALUE, "messages", "binary at index 0");
@@ -341,8 +281,9 @@ static void cancels_do_not_wait_for_templates_being_rendered(void **state)
         struct raw_client *client;
         struct messages messages;
 
-        start(fixture, "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}"
-                       "{% endfor %}");
+        start_chat_model(fixture,
+                         "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}"
+                         "{% endfor %}");
         client = raw_client_greet(fixture);
         put_messages(&messages, "user", "hello", NULL);
         for (unsigned i = 0; i < MANY; i++)
@@ -371,7 +312,7 @@ static void a_broken_template_is_reported_and_the_model_is_still_served(void **s
         struct run_result ran;
         char model[128];
 
-        start(fixture, "{% bad %}");
+        start_chat_model(fixture, "{% bad %}");
         assert_true(fixture_logged(fixture,
                                    "warn no_template model=chat why=\"this model's chat template "
                                    "cannot be used: "));
@@ -402,7 +343,7 @@ static void refuses_messages_if_the_model_has_no_template(void **state)
         struct messages messages;
         struct run_result ran;
 
-        start(fixture, NULL);
+        start_chat_model(fixture, NULL);
         client = raw_client_greet(fixture);
         put_messages(&messages, "user", "hello", NULL);
         expect_refusal(raw_client_call(client, "op=s messages=x", "generate", DATA(messages)),
@@ -439,7 +380,7 @@ static void the_ask_command_uses_the_chat_template(void **state)
         struct messages messages;
         struct run_result ran;
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         expect_out(
                 RUN(fixture, NULL, SAMOVAR, "template", "--system", "Be brief.", "Is it", "tea?"),
                 "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nIs it tea?"
@@ -473,7 +414,7 @@ static void a_refusal_names_what_the_user_gave(void **state)
         char text[40000], file[40100], path[128], named[200];
         struct run_result ran;
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         memset(text, 'x', sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         ran = RUN(fixture, NULL, SAMOVAR, "ask", text);
@@ -486,7 +427,7 @@ static void a_refusal_names_what_the_user_gave(void **state)
         run_result_free(&ran);
 
         snprintf(file, sizeof(file), "[{\"role\": \"user\", \"content\": \"%s\"}]", text);
-        write_file(fixture, "long.json", file, path);
+        write_chat_file(fixture, "long.json", file, path);
         ran = RUN(fixture, NULL, SAMOVAR, "ask", "--messages", path);
         assert_int_equal(ran.status, 1);
         snprintf(named, sizeof(named), "samovar: --messages %s: the prompt has ", path);
@@ -500,20 +441,21 @@ static void the_command_sends_a_conversation_file_unchanged(void **state)
         struct daemon_fixture *fixture = *state;
         char path[128];
 
-        start(fixture, "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
-                       "{% if tools %}{{ tools[0].function.name }}{% endif %}"
-                       "{% if deep %}{{ n }}{{ deep[0].x[1] }}{% endif %}");
-        write_file(fixture, "talk.json",
-                   " [ {\"role\": \"user\", \"content\": \"a\\\"\\n\\u00e9\\ud83d\\ude00\"} ] ",
-                   path);
+        start_chat_model(fixture, "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
+                                  "{% if tools %}{{ tools[0].function.name }}{% endif %}"
+                                  "{% if deep %}{{ n }}{{ deep[0].x[1] }}{% endif %}");
+        write_chat_file(
+                fixture, "talk.json",
+                " [ {\"role\": \"user\", \"content\": \"a\\\"\\n\\u00e9\\ud83d\\ude00\"} ] ", path);
         expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--messages", path),
                    "user:a\"\n\xc3\xa9\xf0\x9f\x98\x80;");
-        write_file(fixture, "talk.json",
-                   "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\"}}],\n"
-                   "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
-                   "{\"role\":\"tool\",\"content\":\"b\",\"tool_calls\":[]}],"
-                   "\"template_vars\":{\"n\":-7,\"deep\":[{\"x\":[1.5,true,null,{}]}]}}\n",
-                   path);
+        write_chat_file(
+                fixture, "talk.json",
+                "{\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"weather\"}}],\n"
+                "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+                "{\"role\":\"tool\",\"content\":\"b\",\"tool_calls\":[]}],"
+                "\"template_vars\":{\"n\":-7,\"deep\":[{\"x\":[1.5,true,null,{}]}]}}\n",
+                path);
         expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--messages", path),
                    "user:a;tool:b;weather-7True");
         fixture_stop(fixture);
@@ -546,15 +488,80 @@ static void refuses_an_invalid_conversation_file_and_names_the_byte(void **state
         struct daemon_fixture *fixture = *state;
         char path[128], wanted[256];
 
-        start(fixture, CHATML);
+        start_chat_model(fixture, CHATML);
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
                 struct run_result ran;
 
-                write_file(fixture, "talk.json", cases[i].text, path);
+                write_chat_file(fixture, "talk.json", cases[i].text, path);
                 ran = RUN(fixture, NULL, SAMOVAR, "ask", "--messages", path);
                 snprintf(wanted, sizeof(wanted), "samovar: %s: %s\n", path, cases[i].reason);
                 assert_string_equal(ran.err, wanted);
                 assert_int_equal(ran.status, 1);
+                run_result_free(&ran);
+        }
+        fixture_stop(fixture);
+}
+
+/* The library's own calls: all tokens in two answers, and a list of some. */
+static void the_library_reads_the_vocabulary_in_chunks(void **state)
+{
+        static const uint32_t some[] = { CALL, 'a', END };
+        struct smv_connect options = { SMV_SIZE(smv_connect) };
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        struct daemon_fixture *fixture = *state;
+        const struct smv_piece *pieces;
+        size_t count, vocab = 1, at;
+        struct smv_client *client;
+
+        start_chat_model(fixture, CHATML);
+        options.socket = fixture->socket;
+        assert_int_equal(smv_connect(&options, &client), 0);
+        for (at = 0; at < vocab; at += count) {
+                assert_int_equal(smv_vocabulary(client, NULL, (uint32_t)at, at ? 0 : 3, &pieces,
+                                                &count, &vocab),
+                                 0);
+                assert_true(count && at + count <= vocab);
+                for (size_t i = 0; i < count; i++) {
+                        size_t id = at + i;
+
+                        assert_int_equal(pieces[i].kind, id < START   ? SMV_PIECE_TEXT
+                                                         : id < CALL  ? SMV_PIECE_CONTROL
+                                                         : id == CALL ? SMV_PIECE_USER
+                                                                      : SMV_PIECE_UNUSED);
+                        if (id < 256)
+                                assert_int_equal((uint8_t)*pieces[i].bytes, id);
+                        assert_int_equal(pieces[i].count, id < 256      ? 1
+                                                          : id == START ? 12
+                                                          : id == END   ? 10
+                                                          : id == CALL  ? 11
+                                                                        : 0);
+                }
+        }
+        assert_int_equal(vocab, 300);
+        assert_int_equal(smv_pieces(client, NULL, some, 3, &pieces), 0);
+        assert_memory_equal(pieces[0].bytes, "<tool_call>", pieces[0].count);
+        assert_memory_equal(pieces[1].bytes, "a", pieces[1].count);
+        assert_memory_equal(pieces[2].bytes, "<|im_end|>", pieces[2].count);
+        assert_int_equal(smv_vocabulary(client, NULL, 300, 0, &pieces, &count, &vocab), -EREMOTEIO);
+        smv_error(client, &problem);
+        assert_string_equal(problem.field, "from");
+        assert_string_equal(problem.message, "from is 300; the largest id is 299");
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
+static void the_command_prints_control_tokens_only_if_it_is_asked(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        start_chat_model(fixture, CHATML);
+        for (int shown = 0; shown < 2; shown++) {
+                ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once", "--temp", "100", "--seed",
+                          "3", "--max-tokens", "1500", "--ignore-eos",
+                          shown ? "--control-text" : "--stats");
+                assert_int_equal(ran.status, 0);
+                assert_true(!!memmem(ran.out, ran.out_bytes, "<|im_start|>", 12) == shown);
                 run_result_free(&ran);
         }
         fixture_stop(fixture);
@@ -573,6 +580,8 @@ int main(void)
                 DAEMON_TEST(the_ask_command_uses_the_chat_template),
                 DAEMON_TEST(a_refusal_names_what_the_user_gave),
                 DAEMON_TEST(the_command_sends_a_conversation_file_unchanged),
+                DAEMON_TEST(the_library_reads_the_vocabulary_in_chunks),
+                DAEMON_TEST(the_command_prints_control_tokens_only_if_it_is_asked),
                 DAEMON_TEST(refuses_an_invalid_conversation_file_and_names_the_byte),
         };
 

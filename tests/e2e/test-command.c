@@ -306,6 +306,44 @@ static void tokenizer_flag_replaces_the_tokenizer_of_the_model(void **state)
         fixture_stop(fixture);
 }
 
+/* These are SentencePiece's own pieces, with the first blank, which detokenize drops. */
+static void pieces_shows_each_token_by_itself(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+        char path[1024];
+
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model",
+                 env_path("SOURCES"));
+        START_DAEMON(fixture, "--threads", "1", "--tokenizer", path);
+        ran = RUN(fixture, NULL, SAMOVAR, "tokenize", "--pieces", "the house");
+        assert_string_equal(ran.out, "53 text \" the\"\n117 text \" \"\n4 user \"house\"\n");
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "detokenize", "--pieces", "--json", "2", "53", "0");
+        assert_string_equal(
+                ran.out,
+                "{\"pieces\":[{\"id\":2,\"kind\":\"control\",\"text\":\"</s>\",\"bytes\":[60,47,"
+                "115,62]},{\"id\":53,\"kind\":\"text\",\"text\":\" the\",\"bytes\":[32,116,"
+                "104,101]},{\"id\":0,\"kind\":\"unknown\",\"text\":\"<unk>\",\"bytes\":"
+                "[60,117,110,107,62]}]}\n");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "tokenize", "--pieces", "");
+        assert_string_equal(ran.out, "");
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+        fixture_stop(fixture);
+        START_DAEMON(fixture, "--threads", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "tokenize", "--pieces", "\xc3\xa9\"");
+        assert_string_equal(ran.out, "195 text \"\\xc3\"\n169 text \"\\xa9\"\n34 text \"\\\"\"\n");
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "detokenize", "--pieces", "7", "258");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "tokens has 258 at index 1; the largest id is 257"));
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 static void ask_warns_that_the_model_has_no_template(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -318,6 +356,31 @@ static void ask_warns_that_the_model_has_no_template(void **state)
         assert_int_equal(ran.out_bytes, 21);
         assert_int_equal(ran.out[20], '\n');
         run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
+static void the_command_says_which_stop_string_ended_the_answer(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result whole, ran;
+        char stop[4] = "";
+
+        START_DAEMON(fixture, "--threads", "1");
+        whole = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                    "0");
+        assert_true(whole.out_bytes > 40);
+        memcpy(stop, whole.out + 30, 3);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                  "0", "--json", "--stop", "THIS IS NEVER SAID", "--stop", stop);
+        assert_non_null(
+                strstr(ran.out, "{\"end\":\"stop\",\"stopped_by\":\"string\",\"stop_index\":1,"));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Once upon", "--max-tokens", "60", "--temp",
+                  "0", "--stats", "--stop", "THIS IS NEVER SAID", "--stop", stop);
+
+        assert_non_null(strstr(ran.err, "samovar: stop: string 2, \""));
+        run_result_free(&ran);
+        run_result_free(&whole);
         fixture_stop(fixture);
 }
 
@@ -641,7 +704,9 @@ int main(void)
                 DAEMON_TEST(detokenize_restores_the_text_from_tokenize),
                 DAEMON_TEST(a_trained_model_continues_a_story_as_computed),
                 DAEMON_TEST(tokenizer_flag_replaces_the_tokenizer_of_the_model),
+                DAEMON_TEST(pieces_shows_each_token_by_itself),
                 DAEMON_TEST(ask_warns_that_the_model_has_no_template),
+                DAEMON_TEST(the_command_says_which_stop_string_ended_the_answer),
                 DAEMON_TEST(stats_show_where_the_prompt_left_the_cache),
                 DAEMON_TEST(stats_show_the_leading_blank_of_a_token),
                 DAEMON_TEST(a_private_daemon_ends_with_its_command),

@@ -43,11 +43,12 @@ static void the_python_reader_takes_missing_members_of_an_END_for_zero(void **st
 {
         static const char program[] =
                 "import sys, struct; sys.path.insert(0, sys.argv[1]); import ring_reader as r\n"
-                "body = bytes([3]) + bytes(55) + struct.pack('<4I', 2, 1, 48, 16) + bytes(8)\n"
+                "body = bytes([2, 1, 7]) + bytes(53) + struct.pack('<4I', 2, 1, 48, 16) + "
+                "bytes(8)\n"
                 "for size in 48, 56, 72, 80:\n"
                 "    end = r.read_end(memoryview(body)[:size])\n"
                 "    known = [2, 48, 16] if size > 56 else [0, 0, 0]\n"
-                "    assert list(end.values()) == [3] + known, (size, end)\n";
+                "    assert list(end.values()) == [2, 1, 7] + known, (size, end)\n";
         struct daemon_fixture *fixture = *state;
         struct run_result ran;
         char folder[300];

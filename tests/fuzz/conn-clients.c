@@ -341,6 +341,8 @@ void make_frames(void)
         make_flood("list", 124, 1);
         for (uint64_t number = 1; number < 4; number++)
                 make_two("end", 125, "number", number, NULL, 0);
+        make_two("pieces", 126, "from", VOCAB - 2, "length", 9);
+        make_ids("pieces", 127, 'a');
 }
 
 /* ---- clients ---- */

@@ -109,12 +109,12 @@ static void branch(struct request *request, const struct request *parent)
         publish_fork(world.publish, request, parent);
 }
 
-static void begin(struct request *request, const struct request *parent)
+static void begin(struct request *request, const struct request *parent, bool control_text)
 {
         if (parent)
                 branch(request, parent);
         else
-                publish_begin(world.publish, request);
+                publish_begin(world.publish, request, control_text);
         assert(request->prompt_count && !request->max_tokens == !request->record_bytes_max);
         assert(request->prompt_count + request->max_tokens <= request->tokens_max);
         if (world.failed)
@@ -123,12 +123,13 @@ static void begin(struct request *request, const struct request *parent)
 
 static void begin_orphan(struct request *request)
 {
-        publish_begin(world.publish, request);
+        publish_begin(world.publish, request, false);
         end_so(request, SMV_END_ERROR, SMV_NO_STREAM);
 }
 
-static void on_submit(struct request *first)
+static void on_submit(const struct mail *mail)
 {
+        struct request *first = mail->what;
         bool forks = first->parent;
         const struct request *parent = forks ? take_parent(first->parent) : NULL;
         struct request *next;
@@ -145,7 +146,7 @@ static void on_submit(struct request *first)
                 if (forks && !parent)
                         begin_orphan(request);
                 else
-                        begin(request, parent);
+                        begin(request, parent, mail->control_text);
         }
 }
 
@@ -183,7 +184,7 @@ bool engine(void)
         if (!mailbox_take(world.to_engine, &mail, 1, 0))
                 return say_ends();
         if (mail.kind == MAIL_SUBMIT)
-                on_submit(mail.what);
+                on_submit(&mail);
         else if (mail.kind == MAIL_CANCEL)
                 on_cancel(&mail);
         else if (mail.kind == MAIL_SPACE)

@@ -156,10 +156,69 @@ static void tokenizes_as_the_original_tokenizers_do(void **state)
         assert_true(texts > 200);
 }
 
+/* A line for each id: what it is, and its bytes. */
+static unsigned check_pieces(const char *path)
+{
+        static const char *const kinds[] = {
+                [ENTRY_NORMAL] = "text",     [ENTRY_USER] = "user",       [ENTRY_BYTE] = "byte",
+                [ENTRY_CONTROL] = "control", [ENTRY_UNKNOWN] = "unknown", [ENTRY_UNUSED] = "unused"
+        };
+        struct golden g = { 0 };
+        static char line[LINE_BYTES], wanted[LINE_BYTES];
+        FILE *in = fopen(path, "r");
+        uint32_t id = 0;
+
+        assert_non_null(in);
+        snprintf(g.path, sizeof(g.path), "%s", path);
+        while (fgets(line, sizeof(line), in)) {
+                size_t kind = strcspn(line, " "), bytes, n;
+                const char *piece;
+
+                line[strcspn(line, "\n")] = '\0';
+                if (*line == '#' || !strncmp(line, "file ", 5)) {
+                        assert_true(read_head(&g, line));
+                        continue;
+                }
+                if (!g.tokenizer)
+                        open_golden(&g);
+                line[kind] = '\0';
+                assert_true(id < tokenizer_vocab(g.tokenizer));
+                bytes = read_hex(line + kind + 1, strlen(line + kind + 1), wanted);
+                piece = tokenizer_spelling(g.tokenizer, id, &n);
+                if (n != bytes || memcmp(piece, wanted, n) ||
+                    strcmp(kinds[tokenizer_kind(g.tokenizer, id)], line))
+                        fail_msg("%s: id %u is %s '%.*s', not %s '%.*s'", path, id,
+                                 kinds[tokenizer_kind(g.tokenizer, id)], (int)n, piece, line,
+                                 (int)bytes, wanted);
+                id++;
+        }
+        assert_int_equal(id, tokenizer_vocab(g.tokenizer));
+        fclose(in);
+        tokenizer_close(g.tokenizer);
+        return id;
+}
+
+static void pieces_are_those_of_the_original_tokenizers(void **state)
+{
+        char pattern[1024];
+        unsigned pieces = 0;
+        glob_t found;
+
+        (void)state;
+        snprintf(pattern, sizeof(pattern), "%s/*.pieces", folder);
+        assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+                pieces += check_pieces(found.gl_pathv[i]);
+        globfree(&found);
+        print_message("%u pieces\n", pieces);
+        assert_true(pieces > 1500);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(tokenizes_as_the_original_tokenizers_do),
+                cmocka_unit_test(pieces_are_those_of_the_original_tokenizers),
         };
         static char path[1024];
         const char *given = getenv("GOLDENS"), *sources = getenv("SOURCES");

@@ -18,13 +18,27 @@
 struct tokenizer {
         const char *piece;
         size_t bytes;
+        bool is_control;
 };
 
 const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes)
 {
         (void)id;
+        *ret_bytes = tokenizer->is_control ? 0 : tokenizer->bytes;
+        return tokenizer->piece;
+}
+
+const char *tokenizer_spelling(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes)
+{
+        (void)id;
         *ret_bytes = tokenizer->bytes;
         return tokenizer->piece;
+}
+
+enum entry_kind tokenizer_kind(const struct tokenizer *tokenizer, uint32_t id)
+{
+        (void)id;
+        return tokenizer->is_control ? ENTRY_CONTROL : ENTRY_NORMAL;
 }
 
 enum oracle_character { ORACLE_WHOLE, ORACLE_BEGUN, ORACLE_BAD };
@@ -68,9 +82,10 @@ struct oracle {
         const uint16_t *stop_bytes;
         uint32_t stop_count;
         uint8_t *all;
-        size_t n;     /* bytes received so far */
-        bool stopped; /* ... the last of them ends a stop string, ... */
-        size_t cut;   /* ... which begins here */
+        size_t n;      /* bytes received so far */
+        bool stopped;  /* ... the last of them ends a stop string, ... */
+        size_t cut;    /* ... which begins here, ... */
+        uint32_t stop; /* ... and has this index */
 };
 
 static inline void oracle_byte(struct oracle *o, uint8_t byte)
@@ -85,6 +100,7 @@ static inline void oracle_byte(struct oracle *o, uint8_t byte)
                 if (bytes <= o->n && !memcmp(o->all + o->n - bytes, o->stops[i], bytes) &&
                     o->n - bytes < o->cut) {
                         o->cut = o->n - bytes;
+                        o->stop = i;
                         o->stopped = true;
                 }
         }
@@ -140,7 +156,7 @@ static inline bool oracle_check(const char *text, size_t text_bytes, const uint8
 
         oracle.all = malloc(text_bytes + 1);
         assert(out && oracle.all);
-        detok_begin(&detok, &tokenizer, stops, stop_bytes, stop_count);
+        detok_begin(&detok, &tokenizer, stops, stop_bytes, stop_count, false);
         for (size_t i = 0; at < text_bytes && !oracle.stopped; i++) {
                 int r;
 
@@ -156,6 +172,7 @@ static inline bool oracle_check(const char *text, size_t text_bytes, const uint8
                 assert(room);
                 r = detok_feed(&detok, 0, room, &bytes);
                 assert(r == (oracle.stopped ? DETOK_E_STOP : 0));
+                assert(!oracle.stopped || detok.stop == oracle.stop);
                 memcpy(out + released, room, bytes);
                 free(room);
                 released += bytes;

@@ -195,6 +195,8 @@ static inline void end_record_of(struct script *s, uint32_t stream, uint32_t seq
                 uint8_t newer[8];
         } all = {
                 .end = { .reason = (uint8_t)reason,
+                         .stopped_by = reason == SMV_END_STOP ? SMV_STOPPED_BY_STRING : 0,
+                         .stop_index = reason == SMV_END_STOP ? 9 : 0,
                          .code = htole32(code),
                          .prompt_tokens = htole32(3),
                          .cached_tokens = htole32(1),

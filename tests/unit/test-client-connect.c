@@ -299,6 +299,11 @@ static void calls_with_one_answer_are_refused_without_a_client(void **state)
         (void)state;
         assert_int_equal(smv_tokenize(NULL, NULL, "a", 0, &tokens, &count), -EINVAL);
         assert_int_equal(smv_detokenize(NULL, NULL, NULL, 0, &text, &count), -EINVAL);
+        assert_int_equal(smv_pieces(NULL, NULL, NULL, 0, &(const struct smv_piece *){ NULL }),
+                         -EINVAL);
+        assert_int_equal(smv_vocabulary(NULL, NULL, 0, 0, &(const struct smv_piece *){ NULL },
+                                        &count, &count),
+                         -EINVAL);
         assert_int_equal(smv_template(NULL, &ask, &text, &count, NULL, NULL), -EINVAL);
         assert_int_equal(smv_status(NULL, &text), -EINVAL);
         assert_int_equal(smv_list(NULL, &text), -EINVAL);

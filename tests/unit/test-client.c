@@ -211,6 +211,9 @@ static void every_reason_of_an_end_arrives(void **state)
                 assert_int_equal(e.blocks_lost, 17);
                 assert_int_equal(e.recomputed, 18);
                 assert_int_equal(e.restored, 19);
+                assert_int_equal(e.stopped_by, reason == SMV_END_STOP ? SMV_STOPPED_BY_STRING
+                                                                      : SMV_STOPPED_BY_NOTHING);
+                assert_int_equal(e.stop_index, reason == SMV_END_STOP ? 9 : 0);
         }
         close_wire(&w);
 }
@@ -350,9 +353,10 @@ static void cancel_of_an_ended_stream_succeeds(void **state)
 
 static void generate_sends_exactly_the_fields_that_were_set(void **state)
 {
-        static const char want[] = "\xde\0\x0a\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
+        static const char want[] = "\xde\0\x0b\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
                                    "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
-                                   "\xa4seed\x00\xaaignore_eos\xc3\xa4stop\x92\xa1x\xa2yz"
+                                   "\xa4seed\x00\xaaignore_eos\xc3\xac"
+                                   "control_text\xc3\xa4stop\x92\xa1x\xa2yz"
                                    "\xabstop_tokens\x91\xcd\x01\x00";
         static const char *const stops[] = { "x", "yz" };
         static const uint32_t stop_ids[] = { 256 };
@@ -360,7 +364,7 @@ static void generate_sends_exactly_the_fields_that_were_set(void **state)
                 SMV_SIZE(smv_generate), .model = "m",    .prompt = "hidden",
                 .prompt_bytes = 2,      .max_tokens = 5, .set = SMV_SET_TEMPERATURE | SMV_SET_SEED,
                 .stops = stops,         .stop_count = 2, .stop_tokens = stop_ids,
-                .stop_token_count = 1,  .ignore_eos = 1,
+                .stop_token_count = 1,  .ignore_eos = 1, .control_text = 1,
         };
         uint8_t sent[4096];
         uint32_t length, stream;
@@ -678,6 +682,76 @@ static void reading_a_token_allocates_nothing(void **state)
         close_wire(&w);
 }
 
+/* A reply with a text, a part of a character and a control token, of a vocabulary of 9. */
+static void pieces_reply(struct script *s, uint32_t id, unsigned kinds)
+{
+        static const char *const pieces[] = { "ab", "\xe2", "<|x|>" };
+
+        ok_begin(s, id, 3);
+        text(s, "vocab");
+        number(s, 9);
+        text(s, "kinds");
+        byte(s, 0x90 | kinds);
+        for (unsigned i = 0; i < kinds; i++)
+                byte(s, (const uint8_t[]){ 0, 2, 3, 77 }[i]);
+        text(s, "pieces");
+        byte(s, 0x93);
+        for (unsigned i = 0; i < 3; i++) {
+                byte(s, 0xc4);
+                byte(s, (unsigned)strlen(pieces[i]));
+                raw(s, pieces[i], strlen(pieces[i]));
+        }
+        frame_end(s);
+}
+
+static void pieces_come_as_pointers_lengths_and_kinds(void **state)
+{
+        static const char ask[] = "\xde\0\x03\xa2op\xa6pieces\xa2id\x02\xa6tokens\x93\1\2\3";
+        static const char ask_more[] = "\xde\0\x04\xa2op\xa6pieces\xa2id\x03\xa4"
+                                       "from\x05\xa6length\x04";
+        const uint32_t ids[] = { 1, 2, 3 };
+        const struct smv_piece *pieces = NULL;
+        size_t count, vocab, n;
+        uint8_t sent[4096];
+        struct wire w;
+
+        (void)state;
+        begin();
+        pieces_reply(&script, 2, 3);
+        pieces_reply(&script, 3, 3);
+        pieces_reply(&script, 4, 3);
+        pieces_reply(&script, 5, 2);
+        open_wire(&w);
+        sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(smv_pieces(w.client, NULL, ids, 3, &pieces), 0);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(n, 4 + sizeof(ask) - 1);
+        assert_memory_equal(sent + 4, ask, sizeof(ask) - 1);
+        assert_int_equal(pieces[0].count, 2);
+        assert_memory_equal(pieces[0].bytes, "ab", 2);
+        assert_int_equal(pieces[0].kind, SMV_PIECE_TEXT);
+        assert_int_equal(pieces[1].count, 1);
+        assert_memory_equal(pieces[1].bytes, "\xe2", 1);
+        assert_string_equal(smv_piece_kind_name(pieces[1].kind), "byte");
+        assert_memory_equal(pieces[2].bytes, "<|x|>", pieces[2].count);
+        assert_string_equal(smv_piece_kind_name(pieces[2].kind), "control");
+        assert_string_equal(smv_piece_kind_name(6), "unknown");
+
+        assert_int_equal(smv_vocabulary(w.client, NULL, 5, 4, &pieces, &count, &vocab), 0);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(n, 4 + sizeof(ask_more) - 1);
+        assert_memory_equal(sent + 4, ask_more, sizeof(ask_more) - 1);
+        assert_int_equal(count, 3);
+        assert_int_equal(vocab, 9);
+
+        /* Replies that do not fit the question leave the caller's variables as they were. */
+        pieces = NULL;
+        assert_int_equal(smv_pieces(w.client, NULL, ids, 2, &pieces), -EPROTO);
+        assert_int_equal(smv_vocabulary(w.client, NULL, 5, 4, &pieces, &count, &vocab), -EPROTO);
+        assert_null(pieces);
+        close_wire(&w);
+}
+
 static void replies_do_not_grow_the_buffer(void **state)
 {
         const char *text_back;
@@ -780,6 +854,7 @@ int main(void)
                 cmocka_unit_test(the_fd_is_readable_when_data_or_a_hangup_arrived),
                 cmocka_unit_test(accepts_structs_of_older_and_newer_headers),
                 cmocka_unit_test(reading_a_token_allocates_nothing),
+                cmocka_unit_test(pieces_come_as_pointers_lengths_and_kinds),
                 cmocka_unit_test(replies_do_not_grow_the_buffer),
                 cmocka_unit_test(finds_the_default_socket_through_the_environment),
         };

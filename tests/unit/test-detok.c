@@ -30,7 +30,7 @@ static size_t shown(const char *text, const char *stop)
         struct detok detok;
         size_t bytes;
 
-        detok_begin(&detok, &tokenizer, &stop, &stop_bytes, stop ? 1 : 0);
+        detok_begin(&detok, &tokenizer, &stop, &stop_bytes, stop ? 1 : 0, false);
         detok_feed(&detok, 0, room, &bytes);
         return bytes;
 }
@@ -93,9 +93,78 @@ static void cuts_the_text_at_the_stop_that_ends_first(void **state)
                 size_t bytes;
 
                 assert_true(oracle_check("xxabcdef d!", 11, cuts, 5, stops, sizes, 4));
-                detok_begin(&detok, &whole, stops, sizes, 4);
+                detok_begin(&detok, &whole, stops, sizes, 4, false);
                 assert_int_equal(detok_feed(&detok, 0, room, &bytes), DETOK_E_STOP);
                 assert_int_equal(bytes, 3); /* "xxa": bcd began before cd */
+                assert_int_equal(detok.stop, 2);
+        }
+}
+
+/* The text of a control token is as good as other text, but only if it is asked for. */
+static void control_tokens_are_text_only_on_request(void **state)
+{
+        static const char *const stop = "<|end";
+        static const uint16_t bytes = 5;
+        struct tokenizer control = { "<|end|>", 7, .is_control = true }, text = { "a<|e", 4 };
+        char room[DETOK_HELD_MAX + 7];
+        struct detok detok, fork;
+        size_t n;
+
+        (void)state;
+        detok_begin(&detok, &control, NULL, NULL, 0, true);
+        assert_int_equal(detok_feed(&detok, 0, room, &n), 0);
+        assert_int_equal(n, 7);
+        assert_memory_equal(room, "<|end|>", 7);
+        detok_begin(&detok, &control, &stop, &bytes, 1, true);
+        assert_int_equal(detok_feed(&detok, 0, room, &n), DETOK_E_STOP);
+        assert_int_equal(n, 0);
+        detok_begin(&detok, &control, &stop, &bytes, 1, false);
+        assert_int_equal(detok_feed(&detok, 0, room, &n), 0);
+        assert_int_equal(n, 0);
+
+        /* A control token between the parts of a stop string separates them only if it is shown. */
+        for (int shown = 0; shown < 2; shown++) {
+                struct tokenizer each = text;
+
+                detok_begin(&fork, &each, &stop, &bytes, 1, shown);
+                assert_int_equal(detok_feed(&fork, 0, room, &n), 0);
+                assert_int_equal(n, 1);
+                detok_begin(&detok, &each, &stop, &bytes, 1, shown);
+                detok_follow(&detok, &fork);
+                each = (struct tokenizer){ "<|x|>", 5, .is_control = true };
+                assert_int_equal(detok_feed(&detok, 0, room, &n), 0);
+                assert_int_equal(n, shown ? 8 : 0);
+                each = (struct tokenizer){ "nd", 2 };
+                assert_int_equal(detok_feed(&detok, 0, room, &n), shown ? 0 : DETOK_E_STOP);
+        }
+}
+
+/* The first to end counts, also if another began before it; of equal ones, the first. */
+static void says_which_stop_string_ended_the_stream(void **state)
+{
+        static const struct {
+                const char *text, *stops[4];
+                uint32_t stop;
+        } cases[] = {
+                { "abcd", { "x", "abcd", "bc" }, 2 }, { "abc", { "c", "bc", "abc" }, 2 },
+                { "abc", { "abc", "bc", "c" }, 0 },   { "aab", { "b", "ab", "b", "ab" }, 1 },
+                { "one two", { "two", "one" }, 1 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct tokenizer whole = { cases[i].text, strlen(cases[i].text) };
+                uint16_t sizes[4];
+                uint32_t count = 0;
+                char room[DETOK_HELD_MAX + 8];
+                struct detok detok;
+                size_t bytes;
+
+                for (; count < 4 && cases[i].stops[count]; count++)
+                        sizes[count] = (uint16_t)strlen(cases[i].stops[count]);
+                detok_begin(&detok, &whole, cases[i].stops, sizes, count, false);
+                assert_int_equal(detok_feed(&detok, 0, room, &bytes), DETOK_E_STOP);
+                assert_int_equal(detok.stop, cases[i].stop);
         }
 }
 
@@ -168,7 +237,7 @@ static void the_buffer_holds_the_longest_text_that_can_wait(void **state)
         (void)state;
         memset(text, 'x', sizeof(text));
         memcpy(text, "\xF0\x9F\x98\x80", 4);
-        detok_begin(&detok, &tokenizer, &stop, &bytes, 1);
+        detok_begin(&detok, &tokenizer, &stop, &bytes, 1, false);
         assert_int_equal(detok_feed(&detok, 0, room, &n), 0);
         assert_int_equal(n, 0);
         assert_int_equal(detok.held_count, DETOK_HELD_MAX);
@@ -215,6 +284,8 @@ int main(void)
                 cmocka_unit_test(shows_bytes_that_cannot_begin_a_character_at_once),
                 cmocka_unit_test(holds_back_the_beginning_of_a_stop_string),
                 cmocka_unit_test(cuts_the_text_at_the_stop_that_ends_first),
+                cmocka_unit_test(says_which_stop_string_ended_the_stream),
+                cmocka_unit_test(control_tokens_are_text_only_on_request),
                 cmocka_unit_test(decodes_multi_byte_text_split_at_any_byte),
                 cmocka_unit_test(random_streams_agree_with_the_oracle),
                 cmocka_unit_test(the_buffer_holds_the_longest_text_that_can_wait),

@@ -129,6 +129,123 @@ static void tokenizes_and_detokenizes_text(void **state)
         edge_fixture_close(fixture);
 }
 
+static void ask_pieces(struct client *client, uint32_t id, uint32_t from, uint32_t length)
+{
+        struct wire_writer writer;
+        struct buffer frame;
+
+        OPEN_FRAME(writer, frame, length == UINT32_MAX ? 3 : 4);
+        put_head(&writer, "pieces", id);
+        wire_put_text(&writer, "from");
+        wire_put_uint(&writer, from);
+        if (length != UINT32_MAX) {
+                wire_put_text(&writer, "length");
+                wire_put_uint(&writer, length);
+        }
+        wire_end(&writer);
+        send_all(client, &frame);
+}
+
+/* Reads a reply with `count` pieces of the byte tokenizer, from the id `from` on. */
+static void expect_pieces(struct client *client, uint32_t from, uint32_t count)
+{
+        const msgpack_object *pieces, *kinds;
+        msgpack_unpacked reply;
+
+        assert_true(next_reply(client, &reply));
+        assert_int_equal(get_uint(&reply.data, "vocab"), VOCAB);
+        pieces = get(&reply.data, "pieces");
+        kinds = get(&reply.data, "kinds");
+        assert_int_equal(pieces->via.array.size, count);
+        assert_int_equal(kinds->via.array.size, count);
+        for (uint32_t i = 0; i < count; i++) {
+                const msgpack_object *piece = &pieces->via.array.ptr[i];
+
+                assert_int_equal(piece->type, MSGPACK_OBJECT_BIN);
+                assert_int_equal(piece->via.bin.size, from + i < 256 ? 1 : 0);
+                if (piece->via.bin.size)
+                        assert_int_equal((uint8_t)piece->via.bin.ptr[0], from + i);
+                assert_int_equal(kinds->via.array.ptr[i].via.u64, from + i < 256 ? 0 : 5);
+        }
+        drop_frame(client, &reply);
+}
+
+static void returns_the_pieces_of_ids_and_of_the_vocabulary(void **state)
+{
+        struct edge_fixture *fixture = edge_fixture_new();
+        struct client client;
+        msgpack_unpacked reply;
+        uint32_t ids[] = { 200, 201, 202 };
+
+        (void)state;
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
+        ask_tokens(&client, "pieces", 2, ids, 3);
+        expect_pieces(&client, 200, 3);
+        ask_pieces(&client, 3, 250, 20);
+        expect_pieces(&client, 250, 20);
+        ask_pieces(&client, 4, 0, UINT32_MAX);
+        expect_pieces(&client, 0, VOCAB);
+        ask_pieces(&client, 5, VOCAB - 1, 9);
+        expect_pieces(&client, VOCAB - 1, 1);
+
+        ids[1] = VOCAB;
+        ask_tokens(&client, "pieces", 6, ids, 3);
+        assert_true(next_reply(&client, &reply));
+        assert_int_equal(get_uint(&reply.data, "code"), SMV_BAD_VALUE);
+        assert_true(is_text(get(&reply.data, "field"), "tokens"));
+        assert_true(is_text(get(&reply.data, "message"),
+                            "tokens has 300 at index 1; the largest id is 299"));
+        drop_frame(&client, &reply);
+        ask_pieces(&client, 7, VOCAB, 1);
+        assert_true(next_reply(&client, &reply));
+        assert_true(is_text(get(&reply.data, "field"), "from"));
+        assert_true(is_text(get(&reply.data, "message"), "from is 300; the largest id is 299"));
+        drop_frame(&client, &reply);
+        ask_pieces(&client, 8, 0, 0);
+        assert_int_equal(reply_code(&client, 8), SMV_BAD_VALUE);
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        edge_fixture_close(fixture);
+}
+
+/* Of successive ids, a frame has as many as fit; a list of ids is refused as a whole. */
+static void the_vocabulary_comes_in_as_many_frames_as_it_needs(void **state)
+{
+        struct edge_fixture *fixture = edge_fixture_new();
+        uint32_t ids[VOCAB] = { 0 }, from, frames = 0;
+        struct client client;
+
+        (void)state;
+        fixture->config.frame_bytes = 600;
+        edge_fixture_start(fixture, true);
+        say_hello(fixture, &client);
+        for (from = 0; from < VOCAB; frames++) {
+                msgpack_unpacked reply;
+                uint32_t count;
+
+                ask_pieces(&client, 2, from, UINT32_MAX);
+                assert_true(next_reply(&client, &reply));
+                count = get(&reply.data, "pieces")->via.array.size;
+                assert_true(count > 0 && count < VOCAB / 2);
+                for (uint32_t i = 0; i < count && from + i < 256; i++)
+                        assert_int_equal((uint8_t)get(&reply.data, "pieces")
+                                                 ->via.array.ptr[i]
+                                                 .via.bin.ptr[0],
+                                         from + i);
+                from += count;
+                drop_frame(&client, &reply);
+        }
+        assert_int_equal(from, VOCAB);
+        assert_true(frames > 2);
+        ask_tokens(&client, "pieces", 3, ids, VOCAB);
+        assert_int_equal(reply_code(&client, 3), SMV_BAD_VALUE);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        edge_fixture_close(fixture);
+}
+
 static void refuses_a_reply_longer_than_a_frame(void **state)
 {
         struct edge_fixture *fixture = edge_fixture_new();
@@ -433,6 +550,8 @@ int main(void)
                 cmocka_unit_test(hello_and_each_frame_have_a_deadline),
                 cmocka_unit_test(replies_to_a_malformed_frame_and_closes_the_connection),
                 cmocka_unit_test(tokenizes_and_detokenizes_text),
+                cmocka_unit_test(returns_the_pieces_of_ids_and_of_the_vocabulary),
+                cmocka_unit_test(the_vocabulary_comes_in_as_many_frames_as_it_needs),
                 cmocka_unit_test(refuses_a_reply_longer_than_a_frame),
                 cmocka_unit_test(a_generate_cancelled_while_tokenized_never_reaches_the_engine),
                 cmocka_unit_test(frees_jobs_that_return_after_their_client_disconnected),

@@ -208,9 +208,50 @@ static void ids_max_is_exact_for_a_text_with_the_most_ids(void **state)
         tokenizer_close(t);
 }
 
+/* A stream shows the piece; a client that asks for the token itself gets its spelling. */
+static void a_token_that_is_not_text_has_a_spelling_and_a_kind(void **state)
+{
+        static const struct {
+                const char *text;
+                enum entry_kind kind;
+        } all[] = { { "<|end_of_turn|>", ENTRY_CONTROL },
+                    { "<unk>", ENTRY_UNKNOWN },
+                    { "<tool>", ENTRY_USER },
+                    { "spare", ENTRY_UNUSED },
+                    { "word", ENTRY_NORMAL },
+                    { "", ENTRY_CONTROL } };
+        struct tokenizer *tokenizer;
+        size_t bytes;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+                rig_add(&rig, all[i].text, all[i].kind, 0);
+        assert_int_equal(tokenizer_open(&rig.v, 300, &tokenizer, rig.why, sizeof(rig.why)), 0);
+        assert_int_equal(tokenizer_piece_max(tokenizer), strlen("<|end_of_turn|>"));
+        for (uint32_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+                bool is_text = all[i].kind != ENTRY_CONTROL && all[i].kind != ENTRY_UNKNOWN;
+                const char *spelling = tokenizer_spelling(tokenizer, 256 + i, &bytes);
+
+                assert_int_equal(tokenizer_kind(tokenizer, 256 + i), all[i].kind);
+                assert_int_equal(bytes, strlen(all[i].text));
+                assert_memory_equal(spelling, all[i].text, bytes);
+                tokenizer_piece(tokenizer, 256 + i, &bytes);
+                assert_int_equal(bytes, is_text ? strlen(all[i].text) : 0);
+        }
+        assert_int_equal(tokenizer_kind(tokenizer, 0xe2), ENTRY_BYTE);
+        assert_int_equal((uint8_t)*tokenizer_spelling(tokenizer, 0xe2, &bytes), 0xe2);
+        assert_int_equal(bytes, 1);
+        assert_int_equal(tokenizer_kind(tokenizer, 299), ENTRY_UNUSED);
+        tokenizer_spelling(tokenizer, 299, &bytes);
+        assert_int_equal(bytes, 0);
+        tokenizer_close(tokenizer);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_token_that_is_not_text_has_a_spelling_and_a_kind),
                 cmocka_unit_test(control_tokens_in_a_text_are_plain_text_unless_allowed),
                 cmocka_unit_test(finds_user_tokens_everywhere_and_the_longest_first),
                 cmocka_unit_test(finds_control_tokens_only_wholly_inside_the_allowed_parts),

@@ -224,6 +224,36 @@ static void prompt_and_tokens_exclude_each_other(void **state)
         expect_refused(&body, SMV_BAD_FIELD, "tokens");
 }
 
+/* Pieces of a list of ids, or of successive ids. */
+static void pieces_take_tokens_or_from_and_length_needs_from(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_PIECES, WIRE_FIELD_N, 0);
+        expect_taken(&body, &request);
+        begin_without(&body, WIRE_PIECES, WIRE_F_FROM, 2);
+        wire_put_text(&body.writer, "from");
+        wire_put_uint(&body.writer, 7);
+        wire_put_text(&body.writer, "length");
+        wire_put_uint(&body.writer, 9);
+        expect_taken(&body, &request);
+        assert_int_equal(request.from, 7);
+        assert_int_equal(request.length, 9);
+
+        begin_without(&body, WIRE_PIECES, WIRE_F_TOKENS, 0);
+        expect_refused(&body, SMV_MISSING, "tokens");
+        begin_without(&body, WIRE_PIECES, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "from");
+        wire_put_uint(&body.writer, 7);
+        expect_refused(&body, SMV_BAD_FIELD, "from");
+        begin_without(&body, WIRE_PIECES, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "length");
+        wire_put_uint(&body.writer, 7);
+        expect_refused(&body, SMV_BAD_FIELD, "length");
+}
+
 static void begin_fork(struct body *body, enum wire_field of, enum wire_field more)
 {
         body_begin(body, more == WIRE_FIELD_N ? 4 : 5);
@@ -677,6 +707,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(refuses_a_missing_required_field_by_name),
                 cmocka_unit_test(refuses_a_duplicate_field),
                 cmocka_unit_test(prompt_and_tokens_exclude_each_other),
+                cmocka_unit_test(pieces_take_tokens_or_from_and_length_needs_from),
                 cmocka_unit_test(accepts_forks_of_a_handle_or_of_a_stream_but_not_both),
                 cmocka_unit_test(refuses_stream_ids_that_would_overflow),
                 cmocka_unit_test(refuses_reserved_and_unknown_names),

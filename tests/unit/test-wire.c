@@ -32,6 +32,7 @@ static void missing_fields_have_their_defaults(void **state)
         assert_int_equal(request.stop_count, 0);
         assert_int_equal(request.stop_token_count, 0);
         assert_false(request.ignore_eos);
+        assert_false(request.control_text);
         assert_null(request.memory);
 }
 
@@ -65,6 +66,7 @@ static void decodes_every_field_unchanged(void **state)
         assert_int_equal(request.stop_token_count, 2);
         assert_int_equal(request.stop_tokens[1], 2);
         assert_true(request.ignore_eos);
+        assert_true(request.control_text);
         wire_release(&request);
         wire_release(&request); /* a second time is nothing */
 
@@ -129,7 +131,7 @@ static void error_messages_have_numbers_but_never_client_text(void **state)
         assert_string_equal(problem.message, "op must be one of hello, generate, cancel, tokenize, "
                                              "detokenize, status, template, open, append, "
                                              "truncate, fork, close, pin, attach, detach, "
-                                             "drop, publish, revoke, list, end");
+                                             "drop, publish, revoke, list, end, pieces");
 }
 
 /* ---- frames and the scan ---- */

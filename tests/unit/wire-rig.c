@@ -110,6 +110,7 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_COUNT:
         case WIRE_F_PIN_MS:
         case WIRE_F_RESUME_ID:
+        case WIRE_F_FROM:
         case WIRE_F_GROUP:
         case WIRE_F_NUMBER:
                 wire_put_uint(writer, 75);
@@ -135,6 +136,8 @@ static bool is_start(enum wire_op op, enum wire_field field, enum wire_field wit
                 return false;
         if (without == WIRE_F_HANDLE && (op == WIRE_GENERATE || op == WIRE_FORK))
                 return false;
+        if (op == WIRE_PIECES && field == WIRE_F_TOKENS)
+                return without != WIRE_F_FROM;
         if (op == WIRE_FORK && field == WIRE_F_STREAM)
                 return without != WIRE_F_STREAM;
         return (starts && field == WIRE_F_PROMPT) || (op == WIRE_APPEND && field == WIRE_F_TEXT);
@@ -223,7 +226,7 @@ void put_everything(struct body *body)
 {
         struct wire_writer *writer = &body->writer;
 
-        body_begin(body, 13);
+        body_begin(body, 14);
         wire_put_text(writer, "model");
         wire_put_text(writer, "tiny");
         wire_put_text(writer, "tokens");
@@ -250,6 +253,8 @@ void put_everything(struct body *body)
         wire_put_text(writer, "stop_tokens");
         put_ids(writer, 2, 2);
         wire_put_text(writer, "ignore_eos");
+        wire_put_bool(writer, true);
+        wire_put_text(writer, "control_text");
         wire_put_bool(writer, true);
         wire_put_text(writer, "op"); /* last: the order of pairs is free */
         wire_put_text(writer, "generate");
