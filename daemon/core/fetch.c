@@ -83,10 +83,10 @@ static block_t fetch_next(struct sched *sched, const struct slot *slot)
         return prefix_fetch(&sched->prefix, block);
 }
 
-void sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count)
+uint32_t sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count)
 {
         uint32_t there = sched_may_swap(sched) ? look_up(sched, slot) : 0;
-        uint32_t from = slot->planned;
+        uint32_t from = slot->planned, had = slot->block_count;
 
         assert(slot->mapped && count <= slot->swapped);
         for (; count; count--) {
@@ -101,4 +101,5 @@ void sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint
                 there--;
         }
         count_restored(sched, slot->request, from, slot->planned);
+        return slot->block_count - had;
 }

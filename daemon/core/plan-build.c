@@ -297,7 +297,7 @@ static void count_rows(struct prefill_step *step, enum request_state state, uint
         }
 }
 
-/* Tells the device the page table, and prepares for `more` pages. */
+/* Tells the device the page table, of which it does not know `pages` entries. */
 static void ready_slot(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t pages)
 {
         sched->pages_left -= pages;
@@ -347,8 +347,8 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
                 return 0;
         }
         if (fetches) {
-                ready_slot(sched, plan, slot, pages + fetches);
-                sched_fetch(sched, plan, slot, fetches);
+                ready_slot(sched, plan, slot, pages);
+                sched->pages_left -= sched_fetch(sched, plan, slot, fetches);
                 pages = 0;
                 used = sched->step.decode_rows ? fetches : 0;
         }

@@ -282,9 +282,9 @@ bool sched_may_swap(const struct sched *sched);
 /*
  * Brings the first `count` of its blocks from there.  The slot is mapped, and `plan` tells the
  * device.  Blocks that are in the pool by now are referenced instead.  If one is in neither place,
- * it and those after it are not awaited any more, and will be computed.
+ * it and those after it are not awaited any more, and will be computed.  Returns how many came.
  */
-void sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count);
+uint32_t sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count);
 
 /* usage.c: the usage of the pool by each user, in parts of blocks (fair-share.h). */
 
