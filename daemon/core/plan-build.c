@@ -348,7 +348,8 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
         }
         if (fetches) {
                 ready_slot(sched, plan, slot, pages);
-                sched->pages_left -= sched_fetch(sched, plan, slot, fetches);
+                fetches = sched_fetch(sched, plan, slot, fetches);
+                sched->pages_left -= fetches;
                 pages = 0;
                 used = sched->step.decode_rows ? fetches : 0;
         }

@@ -151,7 +151,7 @@ struct request {
         uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
         uint32_t computed;        /* positions that it had before it was preempted */
         uint32_t recomputed;      /* positions computed again after preemptions, so far */
-        uint32_t restored;        /* positions that came back from the swap after preemptions */
+        uint32_t restored;        /* positions awaited from the swap that came, after preemptions */
         bool reserves;            /* it has a slot, and counts towards conf.reserve_max */
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */

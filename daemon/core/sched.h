@@ -69,8 +69,9 @@
  * referenced there.  One that has left the swap is computed, with all that follow it.
  * In a plan with decodes each block that comes takes the place of a row of prompts, so a request
  * may get its blocks in several plans.  A prompt is short (above) by the rows that it takes in this
- * way.  If only the last row would follow the blocks, and its record has no space, the last block
- * is not awaited any more, but computed: a plan needs rows.
+ * way.  If its blocks do not come then, it gets no more rows than a short one may.  If only the
+ * last row would follow the blocks, and its record has no space, the last block is not awaited any
+ * more, but computed: a plan needs rows.
  * While two copies of a block take longer than 16 rows at the beginning of a prompt, no block moves
  * to the swap, and none comes back.  Until the time of a row is known, moving counts as quicker.
  *
