@@ -1,7 +1,10 @@
 /*
  * Policies of admission to the KV pool, over the same trace and with pools of several sizes:
  *
- *      bench-pool [OPTIONS]
+ *      bench-pool [OPTIONS] >RESULTS
+ *
+ * The results are lines of CSV, one for each run, after lines that begin with "# " and describe the
+ * measurement.  contrib/dev/pool.py makes a table and a picture of them.
  *
  * There is no model and no clock: the scheduler, or a simulation of vLLM's, runs with a model of
  * step costs in simulated time.  So the figures are the same on every machine.
@@ -20,7 +23,6 @@
 #include "bench/pool-vllm.h"
 
 #define POOLS_MAX  8u
-#define PARTS      72u /* columns of the picture */
 #define NEVER_NS   UINT64_MAX
 #define LEAD_NS    UINT64_C(500000000)
 #define PROMOTE_NS UINT64_C(30000000000)
@@ -43,7 +45,6 @@ struct bench {
         uint32_t pool_count;
         uint64_t seed;
         struct step_cost cost;
-        bool csv, picture;
 
         /* Found at the start. */
         struct trace trace;
@@ -218,6 +219,7 @@ static const char *last_part(const char *path)
 
 static void tell_settings(const struct bench *bench)
 {
+        const char *command = getenv("BENCH_COMMAND");
         const struct trace *trace = &bench->trace;
         double prompts = 0, outputs = 0, last = trace->requests[trace->count - 1].at;
 
@@ -242,24 +244,8 @@ static void tell_settings(const struct bench *bench)
                bench->users);
         printf("# mean need: %.0f blocks, as an oracle uses of a pool without limit\n",
                bench->need);
-}
-
-static void tell_head(const struct bench *bench)
-{
-        if (bench->csv)
-                puts("pool,blocks,policy,requests_s,tokens_s,running_mean,running_p95,"
-                     "preemptions_100,recomputed,ttft_mean,ttft_p50,ttft_p95,in_use");
-        else
-                puts("\n| pool | policy | requests/s | tokens/s | running, mean | p95 | "
-                     "preemptions per 100 | recomputed tokens | TTFT mean, s | p50 | p95 | "
-                     "in use, % |\n"
-                     "|---|---|---|---|---|---|---|---|---|---|---|---|");
-}
-
-/* About three significant digits. */
-static int decimals(double value)
-{
-        return value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+        if (command)
+                printf("# command: %s\n", command);
 }
 
 static void tell_figures(const struct bench *bench, uint32_t pool, enum pool_policy policy,
@@ -267,76 +253,30 @@ static void tell_figures(const struct bench *bench, uint32_t pool, enum pool_pol
 {
         uint32_t blocks = pool_blocks(bench, pool);
 
-        if (bench->csv)
-                printf("%g,%u,%s,%.4f,%.2f,%.2f,%.0f,%.2f,%" PRIu64 ",%.4f,%.4f,%.4f,%.4f\n",
-                       bench->pools[pool], blocks, policy_names[policy], figures->requests_s,
-                       figures->tokens_s, figures->running_mean, figures->running_p95,
-                       figures->preemptions_100, figures->recomputed, figures->ttft_mean,
-                       figures->ttft_p50, figures->ttft_p95, figures->blocks_mean / blocks);
-        else
-                printf("| %g (%u) | %s | %.2f | %.0f | %.1f | %.0f | %.1f | %" PRIu64
-                       " | %.*f | %.*f | %.*f | %.0f |\n",
-                       bench->pools[pool], blocks, policy_names[policy], figures->requests_s,
-                       figures->tokens_s, figures->running_mean, figures->running_p95,
-                       figures->preemptions_100, figures->recomputed, decimals(figures->ttft_mean),
-                       figures->ttft_mean, decimals(figures->ttft_p50), figures->ttft_p50,
-                       decimals(figures->ttft_p95), figures->ttft_p95,
-                       figures->blocks_mean / blocks * 100);
+        printf("%g,%u,%s,%.6g,%.6g,%.6g,%.6g,%.6g,%" PRIu64 ",%.6g,%.6g,%.6g,%.6g\n",
+               bench->pools[pool], blocks, policy_names[policy], figures->requests_s,
+               figures->tokens_s, figures->running_mean, figures->running_p95,
+               figures->preemptions_100, figures->recomputed, figures->ttft_mean, figures->ttft_p50,
+               figures->ttft_p95, figures->blocks_mean / blocks);
         fflush(stdout);
-}
-
-/* A line for each policy, over the same time; the height of a column is the running sequences. */
-static void draw(const struct bench *bench, uint32_t pool, const struct pool_log *logs)
-{
-        static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-        double means[POLICY_N][PARTS], most = 1;
-        uint64_t end_ns = 1;
-
-        for (uint32_t p = 0; p < POLICY_N; p++) {
-                const struct pool_step *last = &logs[p].steps[logs[p].step_count - 1];
-
-                if (last->begin_ns + last->ns > end_ns)
-                        end_ns = last->begin_ns + last->ns;
-        }
-        for (uint32_t p = 0; p < POLICY_N; p++) {
-                pool_log_running(&logs[p], end_ns, means[p], PARTS);
-                for (uint32_t i = 0; i < PARTS; i++)
-                        most = means[p][i] > most ? means[p][i] : most;
-        }
-        printf("\n# pool %g: running sequences in %.0f s, up to %.0f\n", bench->pools[pool],
-               (double)end_ns / 1e9, most);
-        for (uint32_t p = 0; p < POLICY_N; p++) {
-                printf("# %-8s |", policy_names[p]);
-                for (uint32_t i = 0; i < PARTS; i++)
-                        fputs(bars[(int)(means[p][i] / most * 8 + 0.5)], stdout);
-                puts("|");
-        }
 }
 
 /* ---- the runs ---- */
 
-static void run_pool(const struct bench *bench, uint32_t pool, struct pool_log *logs)
-{
-        for (uint32_t p = 0; p < POLICY_N; p++) {
-                struct pool_figures figures =
-                        run(bench, (enum pool_policy)p, pool_blocks(bench, pool), &logs[p]);
-
-                tell_figures(bench, pool, (enum pool_policy)p, &figures);
-        }
-}
-
 static void run_pools(const struct bench *bench)
 {
-        struct pool_log logs[POOLS_MAX][POLICY_N];
+        puts("pool,blocks,policy,requests_s,tokens_s,running_mean,running_p95,preemptions_100,"
+             "recomputed,ttft_mean,ttft_p50,ttft_p95,in_use");
+        for (uint32_t i = 0; i < bench->pool_count * POLICY_N; i++) {
+                uint32_t pool = i / POLICY_N;
+                enum pool_policy policy = i % POLICY_N;
+                struct pool_figures figures;
+                struct pool_log log;
 
-        tell_head(bench);
-        for (uint32_t i = 0; i < bench->pool_count; i++)
-                run_pool(bench, i, logs[i]);
-        for (uint32_t i = 0; i < bench->pool_count && bench->picture; i++)
-                draw(bench, i, logs[i]);
-        for (uint32_t i = 0; i < bench->pool_count; i++)
-                for (uint32_t p = 0; p < POLICY_N; p++)
-                        pool_log_deinit(&logs[i][p]);
+                figures = run(bench, policy, pool_blocks(bench, pool), &log);
+                pool_log_deinit(&log);
+                tell_figures(bench, pool, policy, &figures);
+        }
 }
 
 /* ---- the command line ---- */
@@ -357,9 +297,7 @@ static int usage(void)
               "  --gap-ms N          the scheduler's gap_ms; 0: prompts may fill a step [0]\n"
               "  --seed N            of the prompts, and of the trace if it is made up [1]\n"
               "  --base-us X, --row-us X, --position-ns X\n"
-              "                      the time of a step [6000, 27, 49: 8 B of bf16 on an H100]\n"
-              "  --csv               instead of a table\n"
-              "  --picture           running sequences over time, below the table\n",
+              "                      the time of a step [6000, 27, 49: 8 B of bf16 on an H100]\n",
               stderr);
         return 2;
 }
@@ -380,18 +318,14 @@ static int read_pools(struct bench *bench, const char *text)
         return *end ? -1 : 0;
 }
 
-enum option_kind { OPTION_COUNT, OPTION_REAL, OPTION_SEED, OPTION_SWITCH };
+enum option_kind { OPTION_COUNT, OPTION_REAL, OPTION_SEED };
 
 /* Reads the value of an option into the member that it names; or returns -1. */
 static int read_value(enum option_kind kind, void *member, const char *text, double least)
 {
         char *end = NULL;
-        double number = kind != OPTION_SWITCH ? strtod(text, &end) : 0;
+        double number = strtod(text, &end);
 
-        if (kind == OPTION_SWITCH) {
-                *(bool *)member = true;
-                return 0;
-        }
         if (end == text || *end || !(number >= least && number <= 1e7))
                 return -1;
         if (kind == OPTION_COUNT)
@@ -425,8 +359,6 @@ static int read_options(struct bench *bench, int argc, char **argv)
                 { "base-us", OPTION_REAL, &base_us, 0 },
                 { "row-us", OPTION_REAL, &row_us, 0 },
                 { "position-ns", OPTION_REAL, &bench->cost.position_ns, 0 },
-                { "csv", OPTION_SWITCH, &bench->csv, 0 },
-                { "picture", OPTION_SWITCH, &bench->picture, 0 },
         };
         enum { ROWS = sizeof(table) / sizeof(*table), TRACE = ROWS, POOLS, OPTIONS };
         struct option options[OPTIONS + 1] = { [TRACE] = { "trace", required_argument, NULL, 0 },
@@ -434,10 +366,7 @@ static int read_options(struct bench *bench, int argc, char **argv)
         int option, at = 0, r = 0;
 
         for (int i = 0; i < ROWS; i++)
-                options[i] = (struct option){ table[i].name,
-                                              table[i].kind == OPTION_SWITCH ? no_argument
-                                                                             : required_argument,
-                                              NULL, 0 };
+                options[i] = (struct option){ table[i].name, required_argument, NULL, 0 };
         while (!r && (option = getopt_long(argc, argv, "", options, &at)) != -1) {
                 if (option == '?')
                         r = -1;

@@ -129,23 +129,3 @@ int pool_log_figures(const struct pool_log *log, const struct pool_world *world,
         *ret_figures = figures;
         return r;
 }
-
-void pool_log_running(const struct pool_log *log, uint64_t ns, double *means, uint32_t count)
-{
-        double part_ns = (double)ns / count;
-
-        for (uint32_t i = 0; i < count; i++)
-                means[i] = 0;
-        for (size_t i = 0; i < log->step_count; i++) {
-                const struct pool_step *step = &log->steps[i];
-                double from = (double)step->begin_ns, to = from + (double)step->ns;
-
-                /* A step may reach over the borders of several parts. */
-                for (uint32_t k = (uint32_t)(from / part_ns); k < count && k * part_ns < to; k++) {
-                        double begin = fmax(from, k * part_ns), end = fmin(to, (k + 1) * part_ns);
-
-                        if (end > begin)
-                                means[k] += step->running * (end - begin) / part_ns;
-                }
-        }
-}

@@ -54,9 +54,6 @@ int pool_log_add(struct pool_log *log, const struct pool_step *step); /* 0 or -E
 int pool_log_figures(const struct pool_log *log, const struct pool_world *world,
                      struct pool_figures *ret_figures);
 
-/* Writes the mean number of running sequences in each of `count` equal parts of the first `ns`. */
-void pool_log_running(const struct pool_log *log, uint64_t ns, double *means, uint32_t count);
-
 /* The time of arrival of a request. */
 static inline uint64_t pool_arrival_ns(const struct pool_world *world, uint32_t request)
 {
