@@ -6,7 +6,7 @@
  * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
  * jump.  Some worlds have deadlines, or classes of which the better ones preempt the others, or
  * batches, or prompts that must not hold up decodes, or at first no model.  In most of them some
- * classes are learned, and answers become as long as they ask for, or all end at once.
+ * classes are learned, in some others reserve only a part of the pool, and answers become as long as they ask for, or all end at once.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
  * goes on asking for all it can, in any class.  A request of a user that has nothing, of any class,
@@ -380,6 +380,13 @@ static void add_swap(struct sched_conf *conf)
         conf->swap_copy_ns = copy_ns[sim_below(&dice, 6)];
 }
 
+/* In a third of the worlds, classes that are not learned may reserve only a part of the pool. */
+static void limit_reserved(struct sched_conf *conf)
+{
+        if (!sim_below(&dice, 3))
+                conf->reserve_max = 1 + sim_below(&dice, conf->blocks);
+}
+
 static void open_world(uint64_t seed, uint32_t depth, bool trace)
 {
         const struct sched_conf none = {
@@ -462,6 +469,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         if (sim_below(&dice, 4)) /* else all of them are reserved */
                 learn(&conf);
         add_swap(&conf);
+        limit_reserved(&conf);
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
@@ -682,7 +690,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
                 found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
-                limited, swapped_out, swapped_in, swap_dropped, restored, made_restored;
+                limited, beyond, swapped_out, swapped_in, swap_dropped, restored, made_restored;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -706,6 +714,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->lacked += sim->lacked;
         sum->held_back += sim->held_back;
         sum->limited += sim->limited;
+        sum->beyond += sim->beyond;
         sum->swapped_out += sim->swapped_out;
         sum->swapped_in += sim->swapped_in;
         sum->swap_dropped += sim->swap_dropped;
@@ -738,8 +747,10 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       sum->preempted, sum->resumed, sum->worn, sum->late, sum->late_over);
         print_message("        promised later: %" PRIu64 "; preempted for lack: %" PRIu64
                       " (%" PRIu64 " for the limit of a user)"
-                      "; lacked a block: %" PRIu64 ", held back: %" PRIu64 " times\n",
-                      sum->grown, sum->blocks_lost, sum->limited, sum->lacked, sum->held_back);
+                      "; lacked a block: %" PRIu64 ", held back: %" PRIu64
+                      " times; beyond the reserved part: %" PRIu64 "\n",
+                      sum->grown, sum->blocks_lost, sum->limited, sum->lacked, sum->held_back,
+                      sum->beyond);
         print_message("        moved to the swap: %" PRIu64 ", and back: %" PRIu64
                       "; dropped there: %" PRIu64 "; restored: %" PRIu64
                       " positions, and then made: %" PRIu64 " tokens\n",
@@ -785,7 +796,7 @@ static void lives(uint32_t depth)
                     sum.found_public);
         assert_true(sum.swapped_out && sum.swapped_in && sum.swap_dropped && sum.restored &&
                     sum.made_restored);
-        assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited);
+        assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited && sum.beyond);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
