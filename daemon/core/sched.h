@@ -48,10 +48,11 @@
  * catch up, and never more than conf.user_blocks.  Shared blocks are charged in parts
  * (fair-share.h, usage.c).  A running request may be preempted for one of a better class of its
  * user, or for a user that was served less, or when it has been stalled for conf.stall_preempt_ns,
- * or when blocks run out.
- * Then it is WAITING again, keeps its tokens, and continues later with the same result.  A request
- * is preempted at most conf.preemptions_max times, and more often only for a user that has no
- * slot, by one that has several.
+ * or when blocks run out.  Then it is WAITING again, keeps its tokens, and continues later with the
+ * same result.  A request is preempted at most conf.preemptions_max times, and more often only for
+ * a user that has no slot, by one that has several.
+ * No request that counts towards conf.reserve_max gives way to one that is learned only because
+ * that part of the pool is full.
  *
  * Sharing.  Computed blocks stay in the pool as long as there is space.  A request that begins
  * with the same tokens, in the same domain, references those blocks instead of computing them

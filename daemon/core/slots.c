@@ -309,7 +309,8 @@ static bool is_behind(const struct sched *sched, const struct request *request,
  * May this request be preempted for `to`, and in which order?  Within a user, class decides;
  * between users, their shares.  A user may exceed its half only while no other user waits.  A user
  * that would exceed it must not preempt requests of others: they would then wait, and its limit
- * would apply.
+ * would apply.  If `to` would be reserved, but for others that fill the part of the pool for
+ * that, none of these gives way: `to` would be reserved then, and might need more than they free.
  */
 static bool is_victim(const struct sched *sched, const struct request *request,
                       const struct request *to, bool within, uint64_t *ret_rank)
@@ -318,6 +319,9 @@ static bool is_victim(const struct sched *sched, const struct request *request,
         bool worn = request->preemptions >= sched->conf.preemptions_max;
 
         if (!own && !within)
+                return false;
+        if (request->reserves && !sched->conf.learned[to->priority] &&
+            !sched_is_reserved(sched, to))
                 return false;
         *ret_rank = VICTIM_STALLED;
         if (!worn && request->stalled && sched->now_ns >= sched_preempt_time(sched, request))

@@ -222,6 +222,10 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
                 if ((own_only && r->uid != request->uid) ||
                     (!is_stalled && !must_yield(walk, r, request)))
                         continue;
+                /* Does it fill the part of the pool that `request` does not get into? */
+                if (spot->reserves && !walk_is_reserved(walk, request) &&
+                    !sim->conf.learned[request->priority])
+                        continue;
                 for (; at && gives_way_before(walk, r, ret_victims[at - 1], now_ns); at--)
                         ret_victims[at] = ret_victims[at - 1];
                 ret_victims[at] = r;
