@@ -58,6 +58,16 @@ static int add_tensor(struct digest *digest, const struct checkpoint *checkpoint
         return error_pass(r);
 }
 
+/* Other programs print it, so it has letters, digits and the like, or it is left out. */
+static bool is_plain(const char *name)
+{
+        size_t count = strlen(name);
+
+        return count < sizeof(((struct model_facts *)NULL)->architecture) &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+                       count;
+}
+
 /* "general.architecture", or "model_type" of config.json. */
 static void read_architecture(const struct checkpoint *checkpoint, struct model_facts *facts)
 {
@@ -66,7 +76,8 @@ static void read_architecture(const struct checkpoint *checkpoint, struct model_
                 config ? json_string(config, json_member(config, 0, "model_type"), NULL)
                        : gguf_string(checkpoint_gguf(checkpoint), "general.architecture");
 
-        snprintf(facts->architecture, sizeof(facts->architecture), "%s", name ? name : "");
+        snprintf(facts->architecture, sizeof(facts->architecture), "%s",
+                 name && is_plain(name) ? name : "");
 }
 
 static void note_time(const struct checkpoint *checkpoint, const struct tensor *tensor,

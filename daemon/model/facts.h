@@ -9,9 +9,10 @@
 #define MODEL_DIGEST_CHARS 64u
 
 struct model_facts {
-        char architecture[32]; /* as the files name it: "llama"; "" if they do not */
-        uint64_t parameters;   /* numbers of all weights; a tied head counts once */
-        uint64_t modified_s;   /* when its newest file was written, in seconds since 1970 */
+        /* as the files name it: "llama"; "" if they do not, or not in plain letters and digits */
+        char architecture[32];
+        uint64_t parameters; /* numbers of all weights; a tied head counts once */
+        uint64_t modified_s; /* when its newest file was written, in seconds since 1970 */
         /*
          * Hexadecimal.  Models with the same tensors have the same digest, in any folder and under
          * any name.  It covers names, shapes and types, and samples of each tensor's bytes, so it

@@ -39,6 +39,27 @@ static void says_the_architecture_as_the_files_name_it(void **state)
         mend();
 }
 
+/* It goes to terminals, and into messages that must be UTF-8. */
+static void leaves_out_an_architecture_that_is_no_plain_name(void **state)
+{
+        static const char *const names[] = {
+                "\\u001b[31m",
+                "a b",
+                "\\u00e9t\\u00e9",
+                "a\\n",
+                "a_name_that_takes_more_bytes_than_there_are",
+        };
+        char first[128];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                snprintf(first, sizeof(first), "\"model_type\":\"%s\",", names[i]);
+                write_config(first);
+                assert_string_equal(facts_at(folder).architecture, "");
+        }
+        mend();
+}
+
 static void counts_the_numbers_of_all_tensors(void **state)
 {
         uint64_t parameters = 0;
@@ -130,6 +151,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(says_the_architecture_as_the_files_name_it),
+                cmocka_unit_test(leaves_out_an_architecture_that_is_no_plain_name),
                 cmocka_unit_test(counts_the_numbers_of_all_tensors),
                 cmocka_unit_test(says_when_the_weights_were_written),
                 cmocka_unit_test(the_digest_is_that_of_the_tensors_wherever_they_are),
