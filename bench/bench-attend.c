@@ -16,7 +16,7 @@
 
 #include "bench/peaks.h"
 #include "bench/table.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "kernels/backends.h"
 #include "kernels/convert.h"
 #include "kernels/kv.h"

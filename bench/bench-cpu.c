@@ -18,7 +18,7 @@
 #include "bench/peaks.h"
 #include "bench/table.h"
 #include "bench/thread-pool-wake.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define MEMORY_MIN                                                                                 \
         ((uint64_t)64 << 20) /* that is read for a ceiling: the weights' size, but so much ... */

@@ -21,7 +21,7 @@
 #include "bench/load-parts.h"
 #include "bench/table.h"
 #include "daemon/engine/model.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "kernels/cpu/cgroup-limits.h"
 
 #define SAMPLES 256u

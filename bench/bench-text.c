@@ -12,7 +12,7 @@
 
 #include "bench/table.h"
 #include "daemon/files/vocabulary.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 
 static void die(const char *what, const char *why)

@@ -15,7 +15,7 @@
 #include "bench/bench.h"
 #include "bench/table.h"
 #include "bench/thread-time.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define SAMPLES_MAX 4096u
 #define CLIENTS     16u

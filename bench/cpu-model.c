@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/engine/model.h"
-#include "daemon/base/sys.h"
-#include "daemon/base/errtext.h"
+#include "base/sys.h"
+#include "base/errtext.h"
 
 /* Slots: one for each of a batch, then these. */
 enum { SLOT_EMPTY = CPU_BATCH_MAX, SLOT_DEEP, SLOT_PROMPT, SLOTS };

@@ -22,7 +22,7 @@
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
 #include "daemon/model/served.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 
 #define PERIOD_NS   5000000u

@@ -17,7 +17,7 @@
 
 #include "bench/bench.h"
 #include "bench/table.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define PROMPT    4000u
 #define ANSWER    16384u

@@ -20,7 +20,7 @@
 #include "bench/bench.h"
 #include "bench/reader.h"
 #include "bench/table.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define COUNT_MAX 32768u
 

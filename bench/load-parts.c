@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "kernels/cpu/thread-pool.h"
 #include "kernels/memory.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/model.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define SLOW_NS  900000000u
 #define LOST_NS  10000000000u

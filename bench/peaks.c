@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "bench/peaks-loops.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "kernels/cpu/thread-pool.h"
 
 #define PIECE      ((size_t)2 << 20) /* bytes that a thread reads before it takes the next piece */

@@ -13,8 +13,8 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/text/worker.h"
 #include "daemon/text/tokenizer.h"
 

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "kernels/cpu/thread-pool.h"
 
 struct meeting {

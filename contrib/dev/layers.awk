@@ -7,23 +7,23 @@ BEGIN {
         may["kernels"]       = "kernels"
         may["client"]        = "include shm json client"
         may["cli"]           = "include json cli"
-        may["daemon/base"]   = "json daemon/base"
-        may["daemon/ipc"]    = "include shm daemon/base daemon/ipc"
-        may["daemon/model"]  = "include kernels daemon/base daemon/model"
+        may["base"]          = "json base"
+        may["daemon/ipc"]    = "include shm base daemon/ipc"
+        may["daemon/model"]  = "include kernels base daemon/model"
         may["daemon/core"]   = "include daemon/core"
-        may["daemon/text"]   = "include json daemon/base daemon/model daemon/text"
-        may["daemon/files"]  = "json kernels daemon/base daemon/model daemon/files"
-        may["daemon/engine"] = "include shm json kernels daemon/base daemon/ipc daemon/model daemon/core daemon/text daemon/files daemon/engine"
-        may["daemon/edge"]   = "include shm json daemon/base daemon/ipc daemon/model daemon/core daemon/text daemon/edge"
+        may["daemon/text"]   = "include json base daemon/model daemon/text"
+        may["daemon/files"]  = "json kernels base daemon/model daemon/files"
+        may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/text daemon/files daemon/engine"
+        may["daemon/edge"]   = "include shm json base daemon/ipc daemon/model daemon/core daemon/text daemon/edge"
 
-        also["daemon/core"]  = "daemon/base/free-numbers.h daemon/base/list.h daemon/base/siphash.h"
+        also["daemon/core"]  = "base/free-numbers.h base/list.h base/siphash.h"
         also["daemon/edge"]  = "daemon/start/config.h"
         also["daemon/text"]  = "daemon/ipc/mailbox.h"
 
-        door["event2/"]   = "daemon/edge/loop.c"
+        door["event2/"]   = "base/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
         door["liburing"]  = "daemon/engine/weights-uring.c"
-        door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h daemon/base/log.c " \
+        door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h base/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/worker.h daemon/text/worker.c kernels/cpu/thread-pool.h " \
                             "kernels/cpu/thread-pool.c bench/thread-pool-wake.c tests/"
         door["cuda"]      = "kernels/cuda/device-cuda.cc"

@@ -1,5 +1,5 @@
 #include "daemon/core/eviction.h"
-#include "daemon/base/siphash.h"
+#include "base/siphash.h"
 
 #include <assert.h>
 #include <errno.h>

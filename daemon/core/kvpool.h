@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 
 #define BLOCK_POSITIONS 16u
 

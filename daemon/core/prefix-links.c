@@ -1,6 +1,6 @@
 #include "daemon/core/prefix-links.h"
 #include "daemon/core/eviction.h"
-#include "daemon/base/siphash.h"
+#include "base/siphash.h"
 
 #include <assert.h>
 #include <string.h>

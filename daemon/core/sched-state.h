@@ -31,7 +31,7 @@
 
 #include <assert.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 #include "daemon/core/sched.h"
 #include "daemon/core/prefill-budget.h"
 #include "daemon/core/prefix.h"

@@ -8,9 +8,9 @@
 #include "daemon/edge/peer.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/wire.h"
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/log.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/log.h"
 
 #define REFUSAL_MAX 1024u
 /* A guess: connections that ask for little have ended by then. */

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/values.h"
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 #include "json/plural.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/edge/quota.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 /*
  * A client that has left, or was hung up, keeps no page of ours.  If the daemon itself ends, the

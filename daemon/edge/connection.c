@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 
 /* To one peer in a turn; then the others have theirs. */
 #define WRITE_TURN  (256u << 10)

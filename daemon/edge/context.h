@@ -17,18 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/base/list.h"
+#include "base/list.h"
 #include "daemon/ipc/usage-snapshot.h"
 #include "daemon/ipc/channel.h"
 #include "daemon/start/config.h"
 #include "daemon/core/request.h"
 #include "daemon/core/sched.h"
 #include "daemon/edge/buffer.h"
-#include "daemon/edge/loop.h"
+#include "base/loop.h"
 #include "daemon/ipc/mailbox.h"
 #include "daemon/model/served.h"
 #include "daemon/ipc/stats.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 struct quota;      /* quota.c */
 struct admission;  /* admission.c */

@@ -18,9 +18,9 @@
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/stream.h"
 #include "daemon/edge/subuid.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 
 #define FLUSH_NS  1000000000u
 #define NS_PER_MS 1000000u

@@ -10,7 +10,7 @@
 #include "daemon/edge/late.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 /* ---- life ---- */
 

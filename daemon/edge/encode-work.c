@@ -6,9 +6,9 @@
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/sys.h"
+#include "base/errtext.h"
 
 /* The most bytes of a reply besides the content that is counted. */
 #define REPLY_HEAD_BYTES 64u

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 static const char *const kind_names[] = {
         [ITEM_NIL] = "nil",         [ITEM_BOOL] = "a bool",

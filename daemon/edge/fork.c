@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/edge/admission.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "json/plural.h"
 
 /* `like` may be with the engine: the members that are read here do not change. */

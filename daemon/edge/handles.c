@@ -7,8 +7,8 @@
 
 #include "daemon/edge/admission.h"
 #include "daemon/edge/quota.h"
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 
 /* Numbers are random, so they spread over the buckets by themselves. */
 #define BUCKETS   1024u

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define RETRY_MS 250u

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "daemon/edge/accept.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "base/errtext.h"
 
 #define BACKLOG 128
 /* In one turn; then the peers have theirs. */

@@ -8,7 +8,7 @@
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
-#include "daemon/base/log.h"
+#include "base/log.h"
 
 #define MAILS 64u
 

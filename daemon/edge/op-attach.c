@@ -7,7 +7,7 @@
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 static int find_resumable(struct peer *peer, const struct wire_request *asked,
                           struct resumable **ret_resumable, struct wire_problem *ret_problem)

@@ -7,7 +7,7 @@
 #include "daemon/edge/late.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 /* "" is the default model.  NULL: there is none of that name. */
 static struct served *find_model(struct edge *edge, const struct wire_text *name)

@@ -6,7 +6,7 @@
 #include "daemon/edge/op-handle.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 /* NULL: it can not be forked, and the problem says why. */
 static struct stream *find_parent(struct peer *peer, const struct wire_request *asked,

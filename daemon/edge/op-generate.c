@@ -10,7 +10,7 @@
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 /* ---- after the text worker ---- */
 

@@ -10,7 +10,7 @@
 #include "daemon/edge/handles.h"
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/values.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "json/plural.h"
 
 /* ---- length ---- */

@@ -6,9 +6,9 @@
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/late.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/text/chat.h"
 
 static void put_models(struct wire_writer *writer, const struct served *served)

@@ -8,7 +8,7 @@
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/stream.h"
 #include "daemon/edge/wire.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

@@ -8,7 +8,7 @@
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/pins.h"
 #include "daemon/edge/streams.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "json/plural.h"
 
 /* The part of the handle's history to read: all of it, or its beginning. */

@@ -16,8 +16,8 @@
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/model/load-way.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/text/chat.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -6,7 +6,7 @@
 #include "daemon/edge/encode-work.h"
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/values.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 /* ---- tokenize ---- */
 

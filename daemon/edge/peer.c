@@ -21,8 +21,8 @@
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/wire.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
+#include "base/error.h"
+#include "base/log.h"
 
 /* The first read of a turn; clients mostly send less than this ... */
 #define READ_FIRST (8u << 10)

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 #include "daemon/core/kvpool.h"
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 
 struct pins {
         struct pins_conf conf;

@@ -16,8 +16,8 @@
 
 #include <stdint.h>
 
-#include "daemon/base/list.h"
-#include "daemon/edge/loop.h"
+#include "base/list.h"
+#include "base/loop.h"
 #include "daemon/edge/quota.h"
 #include "daemon/ipc/mailbox.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "json/plural.h"
 
 /* The part of a total that is kept for root and the user that runs the daemon. */

@@ -1,7 +1,7 @@
 #include "daemon/edge/record-frames.h"
 
 #include "daemon/edge/connection.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define FRAME_RECORDS (32u << 10) /* bytes of records in one frame, about */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 static size_t mark_count(uint32_t most)
 {

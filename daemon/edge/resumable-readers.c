@@ -2,7 +2,7 @@
 #include "daemon/edge/connection.h"
 #include "daemon/edge/record-frames.h"
 #include "daemon/edge/resumable.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 static struct resumable *resumable_of(struct list_head *link)
 {

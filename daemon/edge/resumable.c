@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/quota.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 
 #define NS_PER_MS UINT64_C(1000000)

@@ -12,9 +12,9 @@
 #include "daemon/edge/handles.h"
 #include "daemon/edge/record-frames.h"
 #include "daemon/edge/resumable.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "json/plural.h"
 
 #define MAILS 64u

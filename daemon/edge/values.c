@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "daemon/edge/msgpack-reader.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "json/utf8.h"
 
 /* The bytes of a value in an arena, without its text. */

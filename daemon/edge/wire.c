@@ -16,7 +16,7 @@
 
 #include "daemon/edge/fields.h"
 #include "json/utf8.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define PEEK_BYTES 4096u
 

@@ -4,7 +4,7 @@
 
 #include "daemon/engine/batch.h"
 #include "daemon/engine/sampler.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 static_assert(PLAN_TOKEN == STEP_TOKEN, "both sides mark a known token in the same way");
 static_assert(BLOCK_POSITIONS == PAGE_POSITIONS, "a block is a page");

@@ -7,9 +7,9 @@
 #include "daemon/engine/model.h"
 #include "daemon/engine/sampler.h"
 #include "daemon/engine/timings.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 
 /*

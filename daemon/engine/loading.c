@@ -4,9 +4,9 @@
 #include <inttypes.h>
 
 #include "daemon/engine/model.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 
 #define REPORT_NS 5000000000u
 

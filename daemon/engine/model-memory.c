@@ -8,8 +8,8 @@
 #include "daemon/engine/model-shapes.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/weights.h"
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 
 #define MATS_MODEL 2u
 #define MATS_LAYER 4u

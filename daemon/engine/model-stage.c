@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon/engine/weights-rows.h"
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 
 #define ROPE_TURNS_MAX 256u
 

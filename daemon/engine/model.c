@@ -11,8 +11,8 @@
 #include "daemon/engine/model-stage.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 
 #define STAGES_MAX 2u
 

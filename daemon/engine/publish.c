@@ -11,7 +11,7 @@
 #include "daemon/engine/publish.h"
 #include "daemon/engine/sampler.h"
 #include "daemon/engine/waker.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/model/served.h"
 #include "daemon/text/detok.h"
 #include "json/utf8.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "daemon/engine/tensors.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/error.h"
+#include "base/errtext.h"
+#include "base/error.h"
 
 enum extent {
         EXTENT_ONE,

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "daemon/ipc/channel.h"
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 
 #define MAILS 64u
 

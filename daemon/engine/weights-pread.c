@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "daemon/engine/weights-reader.h"
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 
 /* read per call, so that the caller gets control even on a slow disk */
 #define ONCE ((size_t)1 << 20)

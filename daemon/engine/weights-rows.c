@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/files/scales.h"
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "kernels/convert.h"
 
 static size_t row_stored(const struct tensor *tensor)

@@ -6,7 +6,7 @@
  * calls itself.  So this file asks the fault hook before them, and for the result of each read.
  */
 #include "daemon/engine/weights-reader.h"
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #ifdef WITH_URING
 
@@ -14,7 +14,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define LOOK_NS 50000000 /* the longest wait, so that the caller can do other checks */
 

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 #include "daemon/engine/weights-reader.h"
 #include "daemon/engine/weights-rows.h"
 #include "daemon/engine/weights.h"
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "base/errtext.h"
 #include "kernels/cpu/cgroup-limits.h"
 
 #define ROWS_ALIGN    32u /* no two pieces share rows that a backend packs together */

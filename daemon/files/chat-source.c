@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/files/checkpoint.h"
 #include "daemon/files/file.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/siphash.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/siphash.h"
+#include "base/sys.h"
 #include "daemon/files/checkpoint.h"
 
 #define SAMPLE_BYTES 4096u

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/sys.h"
 #include "daemon/files/checkpoint.h"
 #include "daemon/files/config-quantization.h"
 #include "daemon/files/config-traits.h"

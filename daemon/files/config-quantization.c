@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/files/config-keys.h"
 
 #define CONFIG "quantization_config"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/files/config-keys.h"
 #include "daemon/files/config-quantization.h"
 #include "daemon/files/config-traits.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/sys.h"
 
 int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
               size_t why_bytes)

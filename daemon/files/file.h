@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "json/reader.h"
 
 enum { FILE_E_ABSENT = 1 }; /* the file does not exist; *why says so */

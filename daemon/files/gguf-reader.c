@@ -25,8 +25,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/files/gguf-reader.h"
 
 #define KEY_BYTES_MAX    65535u

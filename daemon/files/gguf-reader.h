@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/files/tensor.h"
 
 /* The bytes read so far end in the middle: read more of the file and parse from the start. */

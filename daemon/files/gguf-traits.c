@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/files/gguf.h"
 #include "daemon/files/trait-reader.h"
 

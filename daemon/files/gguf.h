@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "daemon/files/tensor.h"
 #include "daemon/model/traits.h"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/files/file.h"
 #include "daemon/files/safetensors.h"
 #include "daemon/files/scales.h"

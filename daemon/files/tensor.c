@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 int tensor_table_init(struct tensor_table *table, uint32_t count)
 {

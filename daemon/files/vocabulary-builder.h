@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/wordmap.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/wordmap.h"
 #include "daemon/model/vocabulary.h"
 
 /* How a file writes the bytes of an entry. */

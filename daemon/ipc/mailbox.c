@@ -17,8 +17,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 
 #define LINE         128 /* two cache lines: processors fetch them in pairs */
 #define CAPACITY_MAX (1u << 24)

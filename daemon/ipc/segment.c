@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 
 int segment_new(const char *name, size_t bytes, enum segment_writer writer,
                 struct segment *ret_segment)

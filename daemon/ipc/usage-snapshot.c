@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define LINE  128 /* two cache lines: processors fetch them in pairs */
 #define TRIES 16

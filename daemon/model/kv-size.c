@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 
 #define SPARE_PART 16u
 #define SPARE_MAX  ((uint64_t)1 << 30)

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/sys.h"
 #include "daemon/start/config-table.h"
 
 #define FILE_BYTES_MAX  (1u << 20)

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
+#include "base/error.h"
+#include "base/log.h"
 #include "daemon/model/load-way.h"
 #include "json/distance.h"
 #include "kernels/page.h"

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/start/config-table.h"
 
 /* ---- defaults ---- */

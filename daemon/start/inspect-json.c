@@ -1,7 +1,7 @@
 /* inspect --json: one object.  A part is left out if the look did not come as far. */
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/start/inspection.h"
 #include "daemon/text/chat.h"
 #include "json/writer.h"

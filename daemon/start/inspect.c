@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/files/scales.h"
 #include "daemon/start/inspection.h"

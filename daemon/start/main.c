@@ -6,6 +6,7 @@
  * are printed on one line before anything large is allocated.
  */
 #include <errno.h>
+#include <samovar/protocol.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,10 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/edge/accept.h"
 #include "daemon/edge/edge.h"
 #include "daemon/edge/listener.h"
@@ -29,7 +30,7 @@
 #include "daemon/start/inspect.h"
 #include "daemon/start/model-setup.h"
 #include "daemon/start/render-template.h"
-#include "daemon/start/service-manager.h"
+#include "base/service-manager.h"
 #include "daemon/start/service.h"
 #include "daemon/start/shipped.h"
 #include "daemon/text/chat.h"
@@ -37,6 +38,10 @@
 
 /* How much longer than its draining another daemon may take to end. */
 #define REPLACE_MS 15000u
+
+/* The sockets that a service manager may pass. */
+#define SOCKETS_TAKEN                                                                              \
+        "samovard takes 2 at most: its own, and that of the same name and " SMV_CONTROL_SUFFIX
 
 struct daemon {
         int argc;
@@ -610,7 +615,8 @@ static int start(struct daemon *daemon)
                 return inspect(&daemon->setup, stdout);
         if (daemon->config.preview)
                 return render_template(&daemon->setup, stdout);
-        r = service_manager_open(&daemon->manager, daemon->setup.why, sizeof(daemon->setup.why));
+        r = service_manager_open(&daemon->manager, SERVICE_SOCKETS_MAX, SOCKETS_TAKEN,
+                                 daemon->setup.why, sizeof(daemon->setup.why));
         if (!r)
                 r = open_files(daemon);
         if (!r)

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/sys.h"
 #include "daemon/model/kv-size.h"
 #include "daemon/start/model-setup.h"
 #include "kernels/cpu/cgroup-limits.h"

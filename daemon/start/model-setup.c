@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
+#include "base/error.h"
+#include "base/log.h"
 #include "daemon/engine/publish.h"
 #include "daemon/files/chat-source.h"
 #include "daemon/files/generation-source.h"

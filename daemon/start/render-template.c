@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/errtext.h"
+#include "base/sys.h"
 #include "daemon/files/chat-source.h"
 #include "daemon/files/file.h"
 #include "daemon/text/chat.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/edge/edge.h"
 
 #define NS_PER_MS   UINT64_C(1000000)

@@ -16,7 +16,7 @@
 
 #include "daemon/edge/context.h"
 #include "daemon/start/config.h"
-#include "daemon/start/service-manager.h"
+#include "base/service-manager.h"
 
 struct service;
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 struct node {
         uint32_t first_child;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define ANSWER_BYTES 64u
 #define NAMES        6u /* how many variables we set ourselves, at most */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define TEXT_BYTES_MIN 512u
 #define SLOTS_MAX      4096u

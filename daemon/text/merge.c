@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define NO_RANK UINT32_MAX
 

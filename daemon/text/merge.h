@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/wordmap.h"
+#include "base/wordmap.h"
 #include "daemon/model/vocabulary.h"
 #include "daemon/text/encoding.h"
 

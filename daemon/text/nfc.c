@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/text/unicode.h"
 
 #define FOREIGN     0x200000u /* added to a byte that is no UTF-8; above all codes of Unicode */

@@ -4,7 +4,7 @@
 #ifndef DAEMON_TEXT_TOKENIZER_STATE_H
 #define DAEMON_TEXT_TOKENIZER_STATE_H
 
-#include "daemon/base/wordmap.h"
+#include "base/wordmap.h"
 #include "daemon/model/vocabulary.h"
 #include "daemon/text/added-tokens.h"
 #include "daemon/text/merge.h"

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/text/chunk-cache.h"
 #include "daemon/text/nfc.h"
 #include "daemon/text/pretokenize.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #define PIECE_FIRST 4096u
 #define PIECE_MOST  (256u << 10)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define SITES_MAX 1024u
 #define TOLD_MAX  32u

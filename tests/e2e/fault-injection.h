@@ -2,7 +2,7 @@
  * Fault injection: this counts every allocation and every system call of a process, and makes those
  * from the n-th on fail, one or several, with errors that occur in the real world.
  *
- * System calls are reached through the hook of daemon/base/sys.h.  Allocations are intercepted
+ * System calls are reached through the hook of base/sys.h.  Allocations are intercepted
  * below the program.  Without a sanitizer this file defines malloc() and its kin, so that libevent,
  * msgpack and the C library are counted, too.  A sanitizer has its own malloc(), so there the
  * linker's --wrap puts this code between our objects and the sanitizer (FAULTS_WRAP).

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "daemon/files/checkpoint.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/e2e/fault-injection.h"
 #include "tests/unit/safetensors-maker.h"
 

@@ -13,7 +13,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/e2e/stream-log.h"
 
 #define STARTS_MAX 400u

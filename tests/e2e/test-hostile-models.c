@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/skip.h"
 #include "tests/unit/good-folder.h"
 

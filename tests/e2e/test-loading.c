@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/weights-reader.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/e2e/raw-client.h"
 
 #define SLOW_US 100000

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/edge/loop.h"
-#include "daemon/base/sys.h"
+#include "base/loop.h"
+#include "base/sys.h"
 
 struct pair {
         struct loop *loop;

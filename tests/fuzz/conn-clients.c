@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "daemon/edge/wire.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 /* ---- frames a client may send ---- */
 

@@ -27,8 +27,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/edge/admission.h"
 #include "daemon/edge/edge.h"
 #include "daemon/edge/peer.h"

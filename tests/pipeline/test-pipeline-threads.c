@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/pipeline/one-mapping.h"
 #include "tests/pipeline/pipeline-rig.h"
 

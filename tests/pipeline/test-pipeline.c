@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/pipeline/pipeline-rig.h"
 
 #define TOKENS 1000000u

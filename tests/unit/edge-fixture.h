@@ -22,8 +22,8 @@
 #include "daemon/ipc/channel.h"
 #include "daemon/edge/accept.h"
 #include "daemon/edge/edge.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/log.h"
+#include "base/sys.h"
 #include "daemon/text/worker.h"
 
 #define VOCAB   300u

@@ -19,7 +19,7 @@
 #include "daemon/ipc/channel.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/scale.h"
 
 #define RING 65536u

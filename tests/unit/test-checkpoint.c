@@ -11,7 +11,7 @@
 
 #include "daemon/files/checkpoint.h"
 #include "daemon/files/tensor-names.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/unit/gguf-maker.h"
 #include "tests/unit/safetensors-maker.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon/start/config.h"
-#include "daemon/base/log.h"
+#include "base/log.h"
 #include "kernels/page.h"
 
 static char why[256];

@@ -12,7 +12,7 @@
 #include "daemon/engine/tensors.h"
 #include "daemon/files/checkpoint.h"
 #include "daemon/files/vocabulary.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/unit/good-folder.h"
 
 /* All that is looked at before the weights are; 0 or a negative errno. */

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/free-numbers.h"
+#include "base/free-numbers.h"
 
 static void gives_out_the_lowest_number_first(void **state)
 {

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/list.h"
+#include "base/list.h"
 
 struct thing {
         int number;

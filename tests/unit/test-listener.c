@@ -20,8 +20,8 @@
 
 #include "daemon/edge/accept.h"
 #include "daemon/edge/listener.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/log.h"
+#include "base/sys.h"
 
 #define ROUNDS 200
 

@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 
 static int kept_stderr;
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/edge/loop.h"
-#include "daemon/base/sys.h"
+#include "base/loop.h"
+#include "base/sys.h"
 
 #define PAIRS 4
 

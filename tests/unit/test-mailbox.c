@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define SECOND 1000000000u
 

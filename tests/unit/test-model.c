@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/unit/model-rig.h"
 
 #define LEN     40u

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "daemon/core/prefix.h"
-#include "daemon/base/siphash.h"
+#include "base/siphash.h"
 #include "tests/unit/prefix-rig.h"
 
 /*

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "tests/skip.h"
 
 #define BYTES   (20u * 4096)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/log.h"
+#include "base/log.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/subuid.h"
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define MS UINT64_C(1000000)
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 /* Under a sanitizer, too, an allocation too large returns NULL, as malloc does. */
 const char *__asan_default_options(void);

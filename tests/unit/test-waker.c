@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon/ipc/channel.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define RING 65536u
 

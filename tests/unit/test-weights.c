@@ -19,7 +19,7 @@
 
 #include "daemon/engine/weights-reader.h"
 #include "daemon/engine/weights.h"
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 #include "kernels/convert.h"
 #include "tests/skip.h"
 

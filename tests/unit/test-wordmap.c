@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/base/wordmap.h"
+#include "base/wordmap.h"
 
 #define STRINGS 5000u
 

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/budget.h"
 #include "daemon/text/template/builtins.h"
 #include "daemon/text/template/objects.h"

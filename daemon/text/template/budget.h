@@ -11,7 +11,7 @@
 #ifndef DAEMON_TEXT_TEMPLATE_BUDGET_H
 #define DAEMON_TEXT_TEMPLATE_BUDGET_H
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 #include "daemon/text/template.h"
 
 struct budget {

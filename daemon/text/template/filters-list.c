@@ -15,7 +15,7 @@
 #include "daemon/text/template/strings.h"
 #include "daemon/text/template/text.h"
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 
 static const struct value missing = { .kind = MISSING };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/budget.h"
 #include "daemon/text/template/print.h"
 #include "daemon/text/template/text.h"

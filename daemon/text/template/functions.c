@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/access.h"
 #include "daemon/text/template/budget.h"
 #include "daemon/text/template/builtins.h"

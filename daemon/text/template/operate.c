@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/budget.h"
 #include "daemon/text/template/code.h"
 #include "daemon/text/template/format.h"

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 
 /* How tightly operators bind. */
 enum {

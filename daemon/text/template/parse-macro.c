@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/text/template/text.h"
 
 static int add_parameter(struct parser *p, struct macro_code *macro)

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 #include "daemon/text/template/builtins.h"
 
 #define NAMED_MAX 32u

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/errtext.h"
+#include "base/error.h"
+#include "base/errtext.h"
 
 int parser_refuse(struct parser *p, const char *format, ...)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/run.h"
 
 struct template_limits template_limits(size_t input_bytes)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/access.h"
 #include "daemon/text/template/compare.h"
 #include "daemon/text/template/operate.h"

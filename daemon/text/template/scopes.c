@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/access.h"
 #include "daemon/text/template/run.h"
 

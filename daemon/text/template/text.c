@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "daemon/base/errtext.h"
+#include "base/errtext.h"
 #include "daemon/text/template/budget.h"
 #include "daemon/text/unicode.h"
 

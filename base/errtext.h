@@ -4,8 +4,8 @@
  * A name from the file is untrusted text that may reach a log, so it must pass through shown()
  * first.
  */
-#ifndef DAEMON_BASE_ERRTEXT_H
-#define DAEMON_BASE_ERRTEXT_H
+#ifndef BASE_ERRTEXT_H
+#define BASE_ERRTEXT_H
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "daemon/base/siphash.h"
+#include "base/siphash.h"
 
 struct state {
         uint64_t a, b, c, d;

@@ -3,7 +3,7 @@
  * frame costs three stores, and nothing is formatted until error_trail() is called.  The frames
  * nearest to the origin matter most: once the list is full, later frames are only counted.
  */
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 #include <stdint.h>
 #include <stdio.h>

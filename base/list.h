@@ -16,8 +16,8 @@
  * list_init() makes an empty list, or a link that is in no list.  A zeroed link is in no list
  * either.  To remove a link that is in no list does nothing.
  */
-#ifndef DAEMON_BASE_LIST_H
-#define DAEMON_BASE_LIST_H
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
 
 #include <assert.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * strings.  It does not copy the strings: they must outlive it.  Read-only once it is filled; then
  * any thread may use it.
  */
-#ifndef DAEMON_BASE_WORDMAP_H
-#define DAEMON_BASE_WORDMAP_H
+#ifndef BASE_WORDMAP_H
+#define BASE_WORDMAP_H
 
 #include <stddef.h>
 #include <stdint.h>

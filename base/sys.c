@@ -1,4 +1,4 @@
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -2,16 +2,16 @@
  * Open addressing, at most half full.  A slot keeps 32 bits of the hash, so that strings are
  * compared only if they are very probably equal.
  */
-#include "daemon/base/wordmap.h"
+#include "base/wordmap.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/siphash.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/siphash.h"
+#include "base/sys.h"
 
 struct slot {
         const char *bytes; /* NULL: empty */

@@ -9,8 +9,8 @@
  * Time and randomness also come from here.  Code that must be replayable gets them as arguments
  * instead.
  */
-#ifndef DAEMON_BASE_SYS_H
-#define DAEMON_BASE_SYS_H
+#ifndef BASE_SYS_H
+#define BASE_SYS_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
-#include "daemon/start/service-manager.h"
+#include "base/service-manager.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <samovar/protocol.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/error.h"
-#include "daemon/base/log.h"
-#include "daemon/base/sys.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sys.h"
 
 #define FIRST_PASSED_FD 3
 #define NS_PER_US       1000u
@@ -39,7 +39,8 @@ static int refuse(char *why, size_t why_bytes, const char *name)
 }
 
 /* The variables are for us only if LISTEN_PID says so: a parent may have left them. */
-static int take_socket(struct service_manager *manager, char *why, size_t why_bytes)
+static int take_sockets(struct service_manager *manager, uint32_t sockets_max, const char *takes,
+                        char *why, size_t why_bytes)
 {
         uint64_t pid, count;
         int r = 0;
@@ -50,11 +51,9 @@ static int take_socket(struct service_manager *manager, char *why, size_t why_by
                 return refuse(why, why_bytes, "LISTEN_FDS");
         if (pid != (uint64_t)getpid() || !count)
                 return 0;
-        if (count > SERVICE_SOCKETS_MAX) {
-                snprintf(why, why_bytes,
-                         "the service manager passes %llu sockets; samovard takes %u at most: its "
-                         "own, and that of the same name and " SMV_CONTROL_SUFFIX,
-                         (unsigned long long)count, SERVICE_SOCKETS_MAX);
+        if (count > sockets_max) {
+                snprintf(why, why_bytes, "the service manager passes %llu sockets; %s",
+                         (unsigned long long)count, takes);
                 return error_raise(-EINVAL);
         }
         while (manager->passed_count < count && !r) {
@@ -96,14 +95,16 @@ static int take_address(struct service_manager *manager, char *why, size_t why_b
         return 0;
 }
 
-int service_manager_open(struct service_manager *manager, char *why, size_t why_bytes)
+int service_manager_open(struct service_manager *manager, uint32_t sockets_max, const char *takes,
+                         char *why, size_t why_bytes)
 {
         static const char *const variables[] = { "LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES",
                                                  "WATCHDOG_PID", "WATCHDOG_USEC", "NOTIFY_SOCKET" };
         int r;
 
         *manager = (struct service_manager){ .fd = -1, .passed_fds = { -1, -1 } };
-        r = take_socket(manager, why, why_bytes);
+        assert(sockets_max <= SERVICE_SOCKETS_MAX);
+        r = take_sockets(manager, sockets_max, takes, why, why_bytes);
         if (!r)
                 r = take_watchdog(manager, why, why_bytes);
         if (!r)

@@ -13,8 +13,8 @@
  * Expected outcomes are small positive numbers, named by the module (RING_E_FULL).  The direct
  * caller handles them and does not forward them.
  */
-#ifndef DAEMON_BASE_ERROR_H
-#define DAEMON_BASE_ERROR_H
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
 
 #define error_raise(r) error_mark((r), 1, __FILE__, __LINE__, __func__)
 #define error_pass(r)  error_mark((r), 0, __FILE__, __LINE__, __func__)

@@ -1,4 +1,4 @@
-#include "daemon/edge/loop.h"
+#include "base/loop.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
-#include "daemon/base/error.h"
+#include "base/error.h"
 
 struct loop_signal {
         struct loop_signal *next;

@@ -5,8 +5,8 @@
  * outside which inputs collide.  The hash does not reveal a secret input either.  But it
  * does not prove equality: a caller that looks up by hash must compare the content, too.
  */
-#ifndef DAEMON_BASE_SIPHASH_H
-#define DAEMON_BASE_SIPHASH_H
+#ifndef BASE_SIPHASH_H
+#define BASE_SIPHASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -18,8 +18,8 @@
  *
  * Any thread, but only one for each place with log_limited_by().
  */
-#ifndef DAEMON_BASE_LOG_H
-#define DAEMON_BASE_LOG_H
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * them begin with variables in the environment; without those, nothing is passed and nothing is
  * told.  The variables are removed, so that no child takes them for its own.
  */
-#ifndef DAEMON_START_SERVICE_MANAGER_H
-#define DAEMON_START_SERVICE_MANAGER_H
+#ifndef BASE_SERVICE_MANAGER_H
+#define BASE_SERVICE_MANAGER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +23,12 @@ struct service_manager {
         uint64_t watchdog_ns;
 };
 
-/* -EINVAL and *why: it passes more than two sockets, or the variables are damaged. */
-int service_manager_open(struct service_manager *manager, char *why, size_t why_bytes);
+/*
+ * -EINVAL and *why: it passes more than sockets_max sockets (SERVICE_SOCKETS_MAX at most), or the
+ * variables are damaged.  `takes` says for people which sockets the program takes.
+ */
+int service_manager_open(struct service_manager *manager, uint32_t sockets_max, const char *takes,
+                         char *why, size_t why_bytes);
 void service_manager_close(struct service_manager *manager); /* not of passed_fds */
 
 /*

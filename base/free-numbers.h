@@ -6,8 +6,8 @@
  * provides the memory, one uint32_t for each number; nothing here allocates, and each function
  * but free_numbers_init() takes constant time.
  */
-#ifndef DAEMON_BASE_FREE_NUMBERS_H
-#define DAEMON_BASE_FREE_NUMBERS_H
+#ifndef BASE_FREE_NUMBERS_H
+#define BASE_FREE_NUMBERS_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -18,7 +18,7 @@
  * on by the time that one line takes.  If it would come to lie more than a burst ahead of now, the
  * line is suppressed.
  */
-#include "daemon/base/log.h"
+#include "base/log.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -33,7 +33,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "daemon/base/sys.h"
+#include "base/sys.h"
 
 #define LINE_BYTES 1024u
 #define CUT        "...\n" /* ends a line that was cut */
