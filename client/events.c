@@ -127,38 +127,36 @@ static int read_record(struct smv_client *client, const struct record *record, b
         return 1;
 }
 
-/*
- * The next record of the front frame waits for the reply to the request that begins its stream, and
- * the reply may be behind the frame.  EVENT: it was; its frame stays where it is, and is dropped
- * later as one that no request waits for.  Or NOTHING, or -ENOMEM.
- */
-static int read_early_reply(struct smv_client *client, uint32_t stream, struct smv_event *ret_event)
+/* Looks for the reply to a request among the frames behind the front one.  1, 0 or -ENOMEM. */
+static int find_reply(struct smv_client *client, const struct client_pending *pending,
+                      struct codec_frame *ret_frame)
 {
-        struct connection *connection = &client->connection;
-        size_t at = connection->start + (client->searched ? client->searched : client->frame_bytes);
-        struct codec_frame frame;
-        const char *body;
-        size_t bytes;
+        size_t start = client->connection.start, end;
         int r;
 
-        while (connection_frame(connection, at, &body, &bytes)) {
-                r = bytes ? client_decode(client, body, bytes, &frame) : 0;
-                if (r == -EPROTO)
-                        connection_set_lost(connection, r, at);
-                if (r)
-                        return r == -EPROTO ? NOTHING : r;
-                if (bytes && !frame.records && client_pending_of(client, &frame) &&
-                    client_pending_of(client, &frame) == client_find_pending(client, stream)) {
-                        r = client_request_finish(client, client_pending_of(client, &frame), &frame,
-                                                  ret_event);
-                        if (!r)
-                                client->searched = 0;
-                        return r ? r : EVENT;
-                }
-                at += 4 + bytes;
-                client->searched = at - connection->start;
+        while ((r = client_read_frame(client, start + client->searched, ret_frame, &end)) > 0) {
+                if (!ret_frame->records && client_pending_of(client, ret_frame) == pending)
+                        return 1;
+                client->searched = end - start;
         }
-        return NOTHING;
+        return r;
+}
+
+/*
+ * The next record of the front frame waits for a reply, which may be behind the frame.  EVENT: it
+ * was; its own frame is dropped later, as one that nothing waits for.  Or NOTHING, or -ENOMEM.
+ */
+static int read_early_reply(struct smv_client *client, struct smv_event *ret_event)
+{
+        struct client_pending *pending = client_find_pending(client, client->frame_waits);
+        struct codec_frame frame;
+        int r = find_reply(client, pending, &frame);
+
+        if (r <= 0)
+                return r;
+        r = client_request_finish(client, pending, &frame, ret_event);
+        client->searched = r ? client->searched : client->frame_bytes;
+        return r ? r : EVENT;
 }
 
 /*
@@ -188,8 +186,9 @@ static int read_frame(struct smv_client *client, struct smv_event *ret_event)
                 if (r >= 0)
                         client->record_at += record.step;
         }
+        client->frame_waits = r == -EAGAIN ? record.head.stream : 0;
         if (r == -EAGAIN)
-                return read_early_reply(client, record.head.stream, ret_event);
+                return read_early_reply(client, ret_event);
         if (r == -ENOMEM || (r > 0 && client->record_at < client->record_end))
                 return r;
 
@@ -237,7 +236,7 @@ static int read_ring(struct smv_client *client, struct smv_event *ret_event)
                         break;
         }
 
-        client->ring_waits = r == -EAGAIN;
+        client->ring_waits = r == -EAGAIN ? record.head.stream : 0;
         if (r == -ENOMEM || r == -EAGAIN)
                 shared_ring_unread(ring);
         if (!r || r == -EAGAIN)
@@ -257,39 +256,26 @@ static int read_ring(struct smv_client *client, struct smv_event *ret_event)
  */
 static int take_frame(struct smv_client *client, struct smv_event *ret_event)
 {
-        struct connection *connection = &client->connection;
-        struct client_pending *pending = NULL;
-        struct codec_frame frame = { 0 };
-        const char *body;
-        size_t bytes;
+        size_t start = client->connection.start, end;
+        struct client_pending *pending;
+        struct codec_frame frame;
         int r;
 
-        if (!connection_frame(connection, connection->start, &body, &bytes))
-                return NOTHING;
-
-        if (bytes) {
-                r = client_decode(client, body, bytes, &frame);
-                if (r == -EPROTO)
-                        connection_set_lost(connection, r, connection->start);
-                if (r)
-                        return r == -EPROTO ? NOTHING : r;
-        }
+        r = client_read_frame(client, start, &frame, &end);
+        if (r <= 0)
+                return r;
         if (frame.records) {
-                client->frame_bytes = 4 + bytes;
-                client->record_at =
-                        (size_t)(frame.records - (connection->in.at + connection->start));
+                client->frame_bytes = client->searched = end - start;
+                client->record_at = (size_t)(frame.records - (client->connection.in.at + start));
                 client->record_end = client->record_at + frame.records_bytes;
-                client->searched = 0;
                 return AGAIN;
         }
-        if (bytes)
-                pending = client_pending_of(client, &frame);
-        if (bytes && !pending)
+        pending = client_pending_of(client, &frame);
+        if (!pending)
                 client_unexpected_reply(client, &frame);
-        r = pending ? client_request_finish(client, pending, &frame, ret_event) : 0;
-        if (r)
+        else if ((r = client_request_finish(client, pending, &frame, ret_event)))
                 return r;
-        drop_frame(client, 4 + bytes);
+        drop_frame(client, end - start);
         return pending ? EVENT : AGAIN;
 }
 
@@ -324,24 +310,20 @@ static int next_event(struct smv_client *client, struct smv_event *ret_event)
         return r ? r : read_socket(client, ret_event);
 }
 
-/* The daemon is gone: answers the next pending request.  False: there is none. */
-static bool answer_lost(struct smv_client *client, struct smv_event *ret_event)
+/*
+ * The next pending request that will have no reply.  Those for which records wait come first: the
+ * replies to others may be behind these records.
+ */
+static struct client_pending *next_lost(const struct smv_client *client)
 {
-        for (size_t i = 0; i < client->pending_count; i++) {
-                struct client_pending *pending = &client->pending[i];
+        uint32_t waits = client->frame_waits ? client->frame_waits : client->ring_waits;
 
-                if (pending->lost)
-                        continue;
-                /* It stays in the table: records that came before its reply are skipped. */
-                pending->lost = true;
-                client->searched = 0;
-                *ret_event = (struct smv_event){ .kind = SMV_EVENT_REPLY,
-                                                 .stream = pending->id,
-                                                 .code = SMV_LOST };
-                client_lost(client);
-                return true;
-        }
-        return false;
+        if (waits)
+                return client_find_pending(client, waits);
+        for (size_t i = 0; i < client->pending_count; i++)
+                if (!client->pending[i].lost)
+                        return &client->pending[i];
+        return NULL;
 }
 
 /*
@@ -350,8 +332,18 @@ static bool answer_lost(struct smv_client *client, struct smv_event *ret_event)
  */
 static int end_lost(struct smv_client *client, struct smv_event *ret_event)
 {
-        if (answer_lost(client, ret_event))
+        struct client_pending *pending = next_lost(client);
+
+        if (pending) {
+                /* It stays in the table: records that came before its reply are skipped. */
+                pending->lost = true;
+                client->searched = client->frame_bytes;
+                client_lost(client);
+                *ret_event = (struct smv_event){ .kind = SMV_EVENT_REPLY,
+                                                 .stream = pending->id,
+                                                 .code = SMV_LOST };
                 return 1;
+        }
         client_remove_detached(client);
         if (!client->stream_count)
                 return client_lost(client);

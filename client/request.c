@@ -17,31 +17,21 @@ static int read_ahead(struct smv_client *client, uint32_t id, struct codec_frame
                       bool *ret_more)
 {
         struct connection *connection = &client->connection;
-        struct codec_frame frame = { 0 };
-        const char *body;
-        size_t bytes;
+        struct codec_frame frame;
         int r;
 
-        *ret_more = false;
-        if (!connection_frame(connection, connection->scan, &body, &bytes))
-                return 0;
-        if (bytes) {
-                r = client_decode(client, body, bytes, &frame);
-                if (r == -EPROTO)
-                        connection_set_lost(connection, r, connection->scan);
-                if (r)
-                        return r == -EPROTO ? 0 : r;
-        }
+        r = client_read_frame(client, connection->scan, &frame, &connection->scan);
+        *ret_more = r > 0;
+        if (r <= 0)
+                return r;
 
-        *ret_more = true;
-        connection->scan += 4 + bytes;
-        if (bytes && !frame.records && frame.id == id) {
+        if (!frame.records && frame.id == id) {
                 *ret_frame = frame;
                 return 1;
         }
-        if (frame.records || (bytes && client_pending_of(client, &frame)))
+        if (frame.records || client_pending_of(client, &frame))
                 connection_keep_scanned(connection);
-        else if (bytes)
+        else
                 client_unexpected_reply(client, &frame);
         /*
          * Drop doorbells and replies that no request waits for, unless events are before them:

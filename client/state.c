@@ -258,7 +258,7 @@ struct client_pending *client_pending_of(const struct smv_client *client,
         struct client_pending *pending =
                 reply->id <= UINT32_MAX ? client_find_pending(client, (uint32_t)reply->id) : NULL;
 
-        return pending && pending->id == reply->id ? pending : NULL;
+        return pending && pending->id == reply->id && !pending->lost ? pending : NULL;
 }
 
 /* Replies mostly come in the order of the requests, so the first one is found and moved soonest. */
@@ -299,23 +299,36 @@ void client_remove_detached(struct smv_client *client)
                         client->streams[i] = client->streams[--client->stream_count];
 }
 
-static bool has_asked_to_keep(const struct smv_client *client)
+static bool expects_frames_of_records(const struct smv_client *client)
 {
+        if (!client->ring.segment || client_resumable_count(client))
+                return true;
         for (size_t i = 0; i < client->pending_count; i++)
                 if (client->pending[i].keeps)
                         return true;
         return false;
 }
 
-int client_decode(struct smv_client *client, const char *body, size_t count,
-                  struct codec_frame *ret_frame)
+int client_read_frame(struct smv_client *client, size_t at, struct codec_frame *ret_frame,
+                      size_t *ret_end)
 {
-        int r = codec_decode(&client->codec, body, count, ret_frame);
+        const char *body;
+        size_t bytes;
+        int r = 0;
 
-        if (!r && ret_frame->records && client->ring.segment && !client_resumable_count(client) &&
-            !has_asked_to_keep(client))
-                return -EPROTO;
-        return r;
+        if (!connection_frame(&client->connection, at, &body, &bytes))
+                return 0;
+        *ret_frame = (struct codec_frame){ .ok = true };
+        if (bytes)
+                r = codec_decode(&client->codec, body, bytes, ret_frame);
+        if (!r && ret_frame->records && !expects_frames_of_records(client))
+                r = -EPROTO;
+        if (r == -EPROTO)
+                connection_set_lost(&client->connection, r, at);
+        if (r)
+                return r == -EPROTO ? 0 : r;
+        *ret_end = at + 4 + bytes;
+        return 1;
 }
 
 int client_release_ring(struct smv_client *client, bool all)

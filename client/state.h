@@ -113,11 +113,11 @@ struct smv_client {
         size_t frame_bytes; /* 0: none */
         size_t record_at, record_end;
         /*
-         * Its next record waits for a reply behind it, which is not among the frames that end here.
-         * 0: no record waits.
+         * The streams whose replies the next record waits for, in this frame and in the ring; 0:
+         * it does not wait.
          */
-        size_t searched;
-        bool ring_waits;        /* the next record in the ring waits for the reply to its request */
+        uint32_t frame_waits, ring_waits;
+        size_t searched;        /* up to here, also from connection.start, no frame is that reply */
         unsigned socket_unread; /* calls of smv_next() since it has last looked at the socket */
 
         struct smv_accepted accepted; /* describes the stream that began last */
@@ -186,7 +186,7 @@ uint32_t client_new_ids(struct smv_client *client, uint32_t count);
 int client_reserve_pending(struct smv_client *client);
 void client_add_pending(struct smv_client *client, const struct client_pending *pending);
 struct client_pending *client_find_pending(const struct smv_client *client, uint32_t id);
-/* The request that this reply answers. */
+/* The request that this reply answers; NULL: there is none, or it has had its REPLY. */
 struct client_pending *client_pending_of(const struct smv_client *client,
                                          const struct codec_frame *reply);
 void client_remove_pending(struct smv_client *client, struct client_pending *pending);
@@ -214,11 +214,15 @@ int client_copy_in(void *ours, size_t our_bytes, const void *theirs);
 void client_copy_out(void *theirs, void *ours, size_t our_bytes);
 
 /*
- * As codec_decode(), but -EPROTO for a frame of records if the client has a ring and neither has
- * nor has asked for a stream with keep_ms: only such streams send frames then.
+ * Decodes the frame at `at` of the connection's buffer, which ends at *ret_end.  1: it is complete.
+ * 0: it is not, or the connection is lost, because it is no frame of this protocol.  Or -ENOMEM.
+ *
+ * A doorbell is an ok reply without an id, for which nothing waits.  If the client has a ring, a
+ * frame of records is allowed only if there is, or is asked for, a stream with keep_ms: only such
+ * streams send frames then.
  */
-int client_decode(struct smv_client *client, const char *body, size_t count,
-                  struct codec_frame *ret_frame);
+int client_read_frame(struct smv_client *client, size_t at, struct codec_frame *ret_frame,
+                      size_t *ret_end);
 
 /*
  * Gives back space in the ring (shared_ring_release()), and tells a daemon that waits for it.  0 or
