@@ -244,7 +244,7 @@ static size_t take_bytes(struct http_connection *connection, const char *bytes, 
         return (size_t)(at - bytes);
 }
 
-/* What is behind the end of the request waits until that is answered. */
+/* Bytes behind the end of the request wait until that is answered. */
 static void receive(struct http_connection *connection, const char *bytes, size_t count)
 {
         size_t used = take_bytes(connection, bytes, count);
