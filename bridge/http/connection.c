@@ -459,7 +459,7 @@ static void settle(struct http_connection *connection)
         tell_drained(connection);
         if (!connection->dead && connection->state == HTTP_RUNNING && !connection->exchange &&
             !http_queue_bytes(connection)) {
-                if (connection->closes)
+                if (connection->closes || connection->server->stopped)
                         begin_to_linger(connection);
                 else
                         begin_next(connection);
