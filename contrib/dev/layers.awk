@@ -1,4 +1,4 @@
-# A room is a path's first part, in daemon/ its first two.  also[] names single files that a room may
+# A room is a path's first part, in daemon/ and bridge/ its first two.  also[] names single files that a room may
 # include besides.
 BEGIN {
         may["include"]       = "include"
@@ -8,6 +8,7 @@ BEGIN {
         may["client"]        = "include shm json client"
         may["cli"]           = "include json cli"
         may["base"]          = "json base"
+        may["bridge/http"]   = "json base bridge/http"
         may["daemon/ipc"]    = "include shm base daemon/ipc"
         may["daemon/model"]  = "include kernels base daemon/model"
         may["daemon/core"]   = "include daemon/core"
@@ -35,7 +36,7 @@ function room(path,    part, n)
         n = split(path, part, "/")
         if (part[1] == "samovar")
                 return "include"
-        if (part[1] == "daemon" && n > 2)
+        if ((part[1] == "daemon" || part[1] == "bridge") && n > 2)
                 return part[1] "/" part[2]
         return part[1]
 }
