@@ -576,7 +576,7 @@ static void close_daemon(struct daemon *daemon)
         close_kernels(&daemon->host);
         model_setup_close(&daemon->setup);
         service_manager_close(&daemon->manager);
-        config_deinit(&daemon->config);
+        settings_deinit(&config_table, &daemon->config);
 }
 
 /* The model is served anyway. */
@@ -591,25 +591,12 @@ static int start(struct daemon *daemon)
 {
         int r;
 
-        r = config_read(&daemon->config, daemon->argc, daemon->argv, daemon->setup.why,
-                        sizeof(daemon->setup.why));
+        r = settings_read(&config_table, &daemon->config, daemon->argc, daemon->argv,
+                          daemon->setup.why, sizeof(daemon->setup.why));
         if (r)
                 return r;
-        if (daemon->config.help) {
-                config_help(stdout);
+        if (settings_answer(&config_table, &daemon->config, stdout))
                 return 0;
-        }
-        if (daemon->config.version) {
-                printf("samovard %s\n", SAMOVAR_VERSION);
-                return 0;
-        }
-        if (daemon->config.check_config) {
-                if (daemon->config.file)
-                        printf("samovard: no fault in %s\n", daemon->config.file);
-                else
-                        printf("samovard: no file of settings is read\n");
-                return 0;
-        }
         log_open(daemon->config.log_level);
         if (daemon->config.inspect)
                 return inspect(&daemon->setup, stdout);
