@@ -808,6 +808,14 @@ int sys_futex_wake_shared(const uint32_t *word)
         return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX) < 0 ? -errno : 0;
 }
 
+void sys_ignore_io_signals(void)
+{
+        static const int numbers[] = { SIGPIPE, SIGXFSZ, SIGIO, SIGTTIN, SIGTTOU };
+
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+                signal(numbers[i], SIG_IGN);
+}
+
 int64_t sys_raise_descriptor_limit(uint64_t wanted)
 {
         struct rlimit limit;

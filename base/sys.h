@@ -130,6 +130,12 @@ int sys_process(int pid);
 int sys_process_signal(int process, int number);
 int sys_process_wait(int process, uint64_t deadline_ns);
 
+/*
+ * Ignores the signals that reading and writing can raise: without a handler, a file that is full, a
+ * reader that has left, or a terminal of another job would end or stop the program.
+ */
+void sys_ignore_io_signals(void);
+
 void sys_sleep_ns(uint64_t ns);
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
 

@@ -443,12 +443,12 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
         uint32_t index = 0, count = 0;
         uint64_t value;
 
-        while (config_limit(config, &index, &name, &value))
+        while (settings_limit(&config_table, config, &index, &name, &value))
                 count++;
         wire_put_text(writer, "limits");
         wire_put_map(writer, count);
         index = 0;
-        while (config_limit(config, &index, &name, &value))
+        while (settings_limit(&config_table, config, &index, &name, &value))
                 put_number(writer, name, value);
 }
 

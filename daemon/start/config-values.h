@@ -1,5 +1,5 @@
 /*
- * The values of all settings, decided at start.  config.h reads them.
+ * The values of all settings, decided at start.  config.h has their table.
  */
 #ifndef DAEMON_START_CONFIG_VALUES_H
 #define DAEMON_START_CONFIG_VALUES_H
