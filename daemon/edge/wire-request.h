@@ -50,6 +50,7 @@ enum wire_field {
         WIRE_F_DOORBELL,
         WIRE_F_RING_BYTES,
         WIRE_F_WHILE_STOPPING,
+        WIRE_F_PRINCIPAL,
         WIRE_F_MODEL,
         WIRE_F_PROMPT,
         WIRE_F_TOKENS,
@@ -124,8 +125,9 @@ struct wire_request {
         uint32_t version_min, version_max;
         enum wire_transport transport;
         enum wire_doorbell doorbell;
-        uint32_t ring_bytes; /* 0: the daemon chooses */
-        bool while_stopping; /* hello: also if the daemon takes no new work */
+        uint32_t ring_bytes;        /* 0: the daemon chooses */
+        bool while_stopping;        /* hello: also if the daemon takes no new work */
+        struct wire_text principal; /* hello: of a gateway's connection */
         struct wire_text model;
         /* generate, open: the prompt, unless tokens or messages are given */
         struct wire_text prompt;

@@ -138,6 +138,12 @@ struct smv_connect {
         void *on_wait_arg;
         /* For the answer to each request on this connection; 0: 60 s; -1: without limit. */
         int reply_timeout_ms;
+        /*
+         * NULL, or the principal that this connection is for: a name of 1 to 64 of the characters
+         * a-z, A-Z, 0-9, ".", "_" and "-".  For the daemon each principal is a user of its own.
+         * Only a process of the user that the daemon's setting `gateway` names may give one.
+         */
+        const char *principal;
 };
 
 /*
