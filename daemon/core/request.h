@@ -120,6 +120,7 @@ struct request {
         uint32_t submitted_count; /* tokens that it was submitted with */
         struct sampling sampling;
         bool ignore_eos;
+        bool progress; /* records say how much of the prompt is read */
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];

@@ -237,6 +237,7 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 .sample_index = asked->sample_index,
         };
         request->ignore_eos = asked->ignore_eos;
+        request->progress = asked->progress;
         copy_stops(stream, asked);
         for (uint32_t i = 0; i < request->stop_count; i++)
                 if (request->stop_bytes[i] > stop_max)

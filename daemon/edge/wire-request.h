@@ -87,6 +87,7 @@ enum wire_field {
         WIRE_F_GROUP,
         WIRE_F_NUMBER,
         WIRE_F_CONTROL_TEXT,
+        WIRE_F_PROGRESS,
         WIRE_FIELD_N,
 };
 
@@ -147,6 +148,7 @@ struct wire_request {
         bool ignore_eos;
         bool clamp;        /* generate: a max_tokens that does not fit is lowered */
         bool control_text; /* generate: the text of control tokens is shown */
+        bool progress;     /* generate: records say how much of the prompt is read */
         enum wire_priority priority;
         uint32_t deadline_ms;  /* 0: none */
         uint32_t stream;       /* cancel, fork, detach: the stream */

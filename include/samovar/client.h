@@ -248,6 +248,11 @@ struct smv_generate {
          * has no text in either case.
          */
         int control_text;
+        /*
+         * Nonzero: while the prompt is read, PROGRESS events say how far.  Not with keep_ms.  Forks
+         * of the stream have none.
+         */
+        int progress;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -286,7 +291,12 @@ struct smv_fork {
         enum smv_priority priority;
 };
 
-enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
+enum smv_event_kind {
+        SMV_EVENT_NONE = 0,
+        SMV_EVENT_TOKENS = 1,
+        SMV_EVENT_END = 2,
+        SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
+};
 
 /*
  * The logarithm of a token's probability at its place.  The probability is computed over all
@@ -310,7 +320,7 @@ struct smv_event {
         /* END */
         enum smv_reason reason;
         enum smv_code code;
-        uint32_t prompt_tokens, cached_tokens;
+        uint32_t prompt_tokens, cached_tokens; /* also of PROGRESS */
         uint32_t output_tokens; /* with the code LOST: those of the events on this connection */
         uint64_t queued_ns, prefill_ns, decode_ns;
         /*
@@ -345,6 +355,11 @@ struct smv_event {
          */
         enum smv_stopped_by stopped_by;
         uint32_t stop_index;
+        /*
+         * PROGRESS: how many tokens of the prompt are read, the cached ones counted.  It only
+         * grows, up to prompt_tokens.
+         */
+        uint32_t prefilled;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
