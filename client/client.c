@@ -208,6 +208,8 @@ static void put_hello(struct codec_writer *writer, const struct smv_connect *opt
         codec_put_ids(writer, "versions", versions, 2);
         if (options->while_stopping)
                 codec_put_bool(writer, "while_stopping", true);
+        if (options->principal)
+                codec_put_text(writer, "principal", options->principal, strlen(options->principal));
         codec_put_text(writer, "transport", transport, strlen(transport));
         if (options->transport == SMV_TRANSPORT_SOCKET)
                 return;

@@ -109,6 +109,9 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 client->logprobs[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
+        case SMV_RECORD_PROGRESS:
+                r = record_progress(record, ret_event);
+                break;
         case SMV_RECORD_END:
                 r = record_end(record, ret_event);
                 break;

@@ -49,6 +49,7 @@ static const struct setting rows[] = {
         { "socket",              KIND_TEXT,   AT(socket),              NULL,    0, 0, { "PATH" }, AT_START, "the socket that clients connect to; default: samovar/sock in $XDG_RUNTIME_DIR or /run", "Socket" },
         { "socket_mode",         KIND_MODE,   AT(socket_mode),         "0600",  0, 0, { "0600", "0660", "0666" }, AT_START, "users that may connect: the owner (0600), also the group (0660), or all (0666)" },
         { "socket_group",        KIND_TEXT,   AT(socket_group),        NULL,    0, 0, { "GROUP" }, AT_START, "group of the socket, a name or a number; default: the daemon's group" },
+        { "gateway",             KIND_TEXT,   AT(gateway),             NULL,    0, 0, { "USER" }, AT_START, "user, a name or a number, whose processes serve users of their own: principals; default: no user" },
 
         { "connections",         KIND_COUNT,  AT(connections),         "256",   1, 65536, { NULL }, AT_START, "connections of all users, an eighth of them for root and the user of the daemon", "Limits of all users together" },
         { "requests",            KIND_COUNT,  AT(requests),            "1024",  1, 65536, { NULL }, AT_START, "requests of all users, running and waiting, an eighth of them for root and the user of the daemon" },

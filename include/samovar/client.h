@@ -141,6 +141,12 @@ struct smv_connect {
         void *on_wait_arg;
         /* For the answer to each request on this connection; 0: 60 s; -1: without limit. */
         int reply_timeout_ms;
+        /*
+         * NULL, or the principal that this connection is for: a name of 1 to 64 of the characters
+         * a-z, A-Z, 0-9, ".", "_" and "-".  For the daemon each principal is a user of its own.
+         * Only a process of the user that the daemon's setting `gateway` names may give one.
+         */
+        const char *principal;
 };
 
 /*
@@ -245,6 +251,11 @@ struct smv_generate {
          * has no text in either case.
          */
         int control_text;
+        /*
+         * Nonzero: while the prompt is read, PROGRESS events say how far.  Not with keep_ms.  Forks
+         * of the stream have none.
+         */
+        int progress;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -288,6 +299,7 @@ enum smv_event_kind {
         SMV_EVENT_TOKENS = 1,
         SMV_EVENT_END = 2,
         SMV_EVENT_REPLY = 3, /* the answer to an smv_ask_ call */
+        SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
 };
 
 /*
@@ -312,7 +324,7 @@ struct smv_event {
         /* END */
         enum smv_reason reason;
         enum smv_code code; /* REPLY: SMV_OK, or why the request failed */
-        uint32_t prompt_tokens, cached_tokens;
+        uint32_t prompt_tokens, cached_tokens; /* also of PROGRESS */
         uint32_t output_tokens; /* with the code LOST: those of the events on this connection */
         uint64_t queued_ns, prefill_ns, decode_ns;
         /*
@@ -352,6 +364,11 @@ struct smv_event {
         size_t piece_count;
         uint64_t number;
         uint64_t length;
+        /*
+         * PROGRESS: how many tokens of the prompt are read, the cached ones counted.  It only
+         * grows, up to prompt_tokens.
+         */
+        uint32_t prefilled;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
