@@ -15,6 +15,7 @@ struct http_server;
 struct links;
 struct metrics;
 struct pulse;
+struct response_store;
 struct vocabulary;
 
 /* A name of a model that clients use, and the daemon's name for it.  name "*": all others. */
@@ -40,8 +41,9 @@ struct bridge {
         struct metrics *metrics;
         struct vocabulary *vocabulary;
         struct pulse *pulse;
-        struct list_head calls; /* that are not over */
-        struct list_head dead;  /* that are, until the end of the turn */
+        struct response_store *responses; /* set by main */
+        struct list_head calls;           /* that are not over */
+        struct list_head dead;            /* that are, until the end of the turn */
         struct loop_timer *burial, *pings;
         uint32_t call_count;
         uint64_t started_s;

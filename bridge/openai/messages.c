@@ -149,7 +149,7 @@ void openai_read_messages(struct fields *fields, struct conversation *conversati
 /* ---- tools ---- */
 
 /* none: the model is not told of any; auto: it decides.  To force a call needs a grammar. */
-static bool may_call(struct fields *fields)
+bool openai_may_call(struct fields *fields)
 {
         uint32_t node = field_of(fields, 0, "tool_choice");
         struct text choice = text_of(fields->json, node);
@@ -194,31 +194,18 @@ void openai_read_tools(struct fields *fields, struct conversation *conversation)
         unsigned index = 0;
 
         field_refuse(fields, 0, "functions", "use tools");
-        if (!may_call(fields))
+        if (!openai_may_call(fields))
                 return;
         for (uint32_t tool = json_first(fields->json, tools); tool != JSON_NONE && !fields->failed;
              tool = json_next(fields->json, tool))
                 read_tool(fields, conversation, tool, index++);
 }
 
-void openai_read_vars(struct fields *fields, struct conversation *conversation)
+/* Templates know either a word, or only whether the model shall think. */
+void openai_set_effort(struct conversation *conversation, struct text effort)
 {
-        uint32_t vars = field_object(fields, 0, "chat_template_kwargs");
-        struct text effort = { 0 };
-        struct template_var *var;
+        struct template_var *var = conversation_var(conversation, TEXT("reasoning_effort"));
 
-        for (uint32_t node = json_first(fields->json, vars); node != JSON_NONE;
-             node = json_next(fields->json, node)) {
-                size_t bytes;
-                const char *key = json_key(fields->json, node, &bytes);
-
-                var = conversation_var(conversation, (struct text){ key, bytes });
-                if (var)
-                        var->node = node;
-        }
-        if (!field_text(fields, 0, "reasoning_effort", &effort))
-                return;
-        var = conversation_var(conversation, TEXT("reasoning_effort"));
         if (var)
                 var->word = effort;
         if (!text_is(effort, "none"))
@@ -226,4 +213,22 @@ void openai_read_vars(struct fields *fields, struct conversation *conversation)
         var = conversation_var(conversation, TEXT("enable_thinking"));
         if (var)
                 var->flag = false;
+}
+
+void openai_read_vars(struct fields *fields, struct conversation *conversation)
+{
+        uint32_t vars = field_object(fields, 0, "chat_template_kwargs");
+        struct text effort = { 0 };
+
+        for (uint32_t node = json_first(fields->json, vars); node != JSON_NONE;
+             node = json_next(fields->json, node)) {
+                size_t bytes;
+                const char *key = json_key(fields->json, node, &bytes);
+                struct template_var *var =
+                        conversation_var(conversation, (struct text){ key, bytes });
+                if (var)
+                        var->node = node;
+        }
+        if (field_text(fields, 0, "reasoning_effort", &effort))
+                openai_set_effort(conversation, effort);
 }

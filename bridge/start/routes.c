@@ -3,6 +3,7 @@
 #include "bridge/openai/chat.h"
 #include "bridge/openai/completions.h"
 #include "bridge/openai/models.h"
+#include "bridge/openai/responses.h"
 #include "bridge/own/health.h"
 #include "bridge/own/texts.h"
 
@@ -16,6 +17,13 @@ const struct route routes[] = {
         { HTTP_GET,  "/v1/models/{}",        openai_model, 0 },
         { HTTP_POST, "/v1/chat/completions", openai_chat, 0 },
         { HTTP_POST, "/v1/completions",      openai_completions, 0 },
+
+        { HTTP_POST, "/v1/responses",        openai_responses, 0 },
+        { HTTP_POST, "/v1/responses/input_tokens", openai_response_tokens, 0 },
+        { HTTP_GET,  "/v1/responses/{}/input_items", openai_response_input_items, 0 },
+        { HTTP_POST, "/v1/responses/{}/cancel", openai_response_cancel, 0 },
+        { HTTP_GET,  "/v1/responses/{}",     openai_response_get, 0 },
+        { HTTP_DELETE, "/v1/responses/{}",   openai_response_delete, 0 },
 
         { HTTP_POST, "/tokenize",            own_tokenize, 0 },
         { HTTP_POST, "/detokenize",          own_detokenize, 0 },
