@@ -298,7 +298,7 @@ enum smv_event_kind {
         SMV_EVENT_NONE = 0,
         SMV_EVENT_TOKENS = 1,
         SMV_EVENT_END = 2,
-        SMV_EVENT_REPLY = 3, /* the answer to an smv_ask_ call */
+        SMV_EVENT_REPLY = 3,    /* the answer to an smv_ask_ call */
         SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
 };
 
@@ -323,7 +323,7 @@ struct smv_event {
         uint32_t position; /* of the first of these tokens in the sequence, the prompt counted */
         /* END */
         enum smv_reason reason;
-        enum smv_code code; /* REPLY: SMV_OK, or why the request failed */
+        enum smv_code code;                    /* REPLY: SMV_OK, or why the request failed */
         uint32_t prompt_tokens, cached_tokens; /* also of PROGRESS */
         uint32_t output_tokens; /* with the code LOST: those of the events on this connection */
         uint64_t queued_ns, prefill_ns, decode_ns;
