@@ -294,6 +294,15 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
         return 0;
 }
 
+void bridge_stop(struct bridge *bridge)
+{
+        const struct failure failure =
+                failure_make(FAILURE_UNAVAILABLE, NULL, "samovar-http stops; try again");
+
+        list_each_safe(at, &bridge->calls)
+                call_fail(LIST_ENTRY(at, struct call, of_bridge), &failure);
+}
+
 struct bridge *bridge_free(struct bridge *bridge)
 {
         if (!bridge)

@@ -14,6 +14,9 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
                struct bridge **ret_bridge);
 struct bridge *bridge_free(struct bridge *bridge); /* takes NULL */
 
+/* The program stops: what still runs ends with an error. */
+void bridge_stop(struct bridge *bridge);
+
 /* The handlers of the HTTP server; their arg is the bridge. */
 struct http_handlers bridge_handlers(struct bridge *bridge);
 
