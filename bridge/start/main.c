@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/http/server.h"
+#include "bridge/openai/response-store.h"
 #include "bridge/start/config.h"
 #include "bridge/start/routes.h"
 #include "bridge/start/service.h"
@@ -33,6 +34,7 @@ struct program {
         struct text_list addresses, hosts, origins, pairs;
         struct alias *aliases;
         struct loop *loop;
+        struct response_store *responses;
         struct bridge *bridge;
         struct bridge_service *service;
         uint32_t sockets; /* that it listens at */
@@ -82,7 +84,15 @@ static int make_bridge(struct program *program)
                 .response_max = config->response_max,
         };
 
-        return error_pass(bridge_new(&conf, routes, route_count, &program->bridge));
+        int r;
+
+        program->responses = response_store_new();
+        if (!program->responses)
+                return error_raise(-ENOMEM);
+        r = bridge_new(&conf, routes, route_count, &program->bridge);
+        if (!r)
+                program->bridge->responses = program->responses;
+        return error_pass(r);
 }
 
 static struct http_conf http_conf(const struct program *program)
@@ -277,6 +287,7 @@ static void close_program(struct program *program)
         if (program->bridge)
                 program->bridge->server = http_server_free(program->bridge->server);
         bridge_free(program->bridge);
+        response_store_free(program->responses);
         loop_free(program->loop);
         free(program->aliases);
         text_list_deinit(&program->pairs);
