@@ -16,6 +16,7 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -37,7 +38,7 @@ def raise_loopback():
 
 def offline():
     """Environment in which no client looks for the world outside, nor finds keys of a user."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR") if name in os.environ}
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR", "OWN_NETWORK") if name in os.environ}
     os.environ.clear()
     os.environ.update(keep)
     os.environ.update({"NO_PROXY": "*", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false",
@@ -46,7 +47,7 @@ def offline():
 
 class Test:
     def __init__(self, module, function):
-        self.module, self.function = module.removeprefix("test_"), function
+        self.module, self.function = module, function
         self.name = function.__name__.removeprefix("test_")
         self.wants = list(inspect.signature(function).parameters)
         self.limit = getattr(function, "limit", LIMIT)
@@ -54,23 +55,27 @@ class Test:
     def named(self, names):
         if not names:
             return self.module not in ASKED_FOR
-        return any(name == self.module or name in self.name for name in names)
+        return self.module in names or any(name in self.name for name in names if name not in modules())
+
+
+def modules():
+    return [path.stem.removeprefix("test_") for path in sorted(HERE.glob("test_*.py"))]
 
 
 def load(names):
     """All tests that are named, and the modules that can not be imported."""
     tests, broken = [], []
-    for path in sorted(HERE.glob("test_*.py")):
-        short = path.stem.removeprefix("test_")
+    only = [name for name in names if name in modules()]
+    for short in only if len(only) == len(names) and only else modules():
         if short in ASKED_FOR and short not in names:
             continue
         try:
-            module = importlib.import_module(path.stem)
+            module = importlib.import_module("test_" + short)
         except Exception:
-            broken.append((path.stem, traceback.format_exc()))
+            broken.append((short, traceback.format_exc()))
             continue
-        tests += [Test(path.stem, function) for name, function in vars(module).items()
-                  if name.startswith("test_") and callable(function) and function.__module__ == path.stem]
+        tests += [Test(short, function) for name, function in vars(module).items()
+                  if name.startswith("test_") and callable(function) and function.__module__ == module.__name__]
     return [test for test in tests if test.named(names)], broken
 
 
@@ -132,6 +137,16 @@ def report(test, passed, seconds, text):
 
 
 def main():
+    with tempfile.TemporaryDirectory(prefix="samovar-clients-") as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        try:
+            return run_all()
+        finally:
+            for pair in STARTED:
+                pair.end()
+
+
+def run_all():
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument("build")
     ask.add_argument("names", nargs="*")
@@ -165,9 +180,6 @@ def main():
         if not passed:
             failed.append(test.name)
             revive(pairs, args.build, test)
-    for name, pair in pairs.items():
-        if name != "build":
-            pair.end()
     if failed:
         print("\nfailed:\n" + "\n".join("    " + name for name in failed))
     print("%d passed, %d failed, 0 skipped" % (len(tests) + len(broken) - len(failed), len(failed)))

@@ -1,8 +1,8 @@
 """A model that says what a test wants: each token has one successor.
 
-The prompt ends with a control token that the chat template chooses by the last message: a message
-with "say NAME" in it selects the script NAME.  From there each token leads to the next one of the
-script.  The embedding is the unit matrix, the layer adds nothing, and the head has the successors.
+The prompt ends with a control token that the chat template chooses: a message of the user with
+"say NAME." in it, behind the last answer, selects the script NAME, and the result of a tool selects
+`done`.  From there each token leads to the next one of the script.  The embedding is the unit matrix, the layer adds nothing, and the head has the successors.
 
 So a script must not have a token twice.  A text is cut into pieces that occur nowhere else, at any
 byte: most characters of more than one byte lie in two tokens.
@@ -73,12 +73,14 @@ TEMPLATE = """\
 {%- elif messages[0].role == 'system' %}
     {{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}
 {%- endif %}
+{%- set chosen = namespace(script='hello') %}
 {%- for message in messages %}
     {%- if message.role == 'system' and not loop.first %}
         {{- raise_exception('System message must be at the beginning.') }}
     {%- elif message.role == 'user' %}
         {{- '<|im_start|>user\\n' + message.content + '<|im_end|>\\n' }}
-    {%- elif message.role == 'assistant' %}
+CASES    {%- elif message.role == 'assistant' %}
+        {%- set chosen.script = 'hello' %}
         {{- '<|im_start|>assistant\\n' }}
         {%- if message.reasoning_content %}
             {{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}
@@ -101,6 +103,7 @@ TEMPLATE = """\
         {%- endif %}
         {{- '<|im_end|>\\n' }}
     {%- elif message.role == 'tool' %}
+        {%- set chosen.script = 'done' %}
         {%- if loop.first or messages[loop.index0 - 1].role != 'tool' %}
             {{- '<|im_start|>user' }}
         {%- endif %}
@@ -111,18 +114,13 @@ TEMPLATE = """\
     {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
-    {%- set last = messages[messages | length - 1] %}
-    {%- if last.role == 'tool' %}
-        {{- '<|say done|>' }}
-CASES    {%- else %}
-        {{- '<|say hello|>' }}
-    {%- endif %}
+    {{- '<|im_start|>assistant\\n<|say ' + chosen.script + '|>' }}
 {%- endif %}
 """
 CASE = """\
-    {%%- elif last.content and 'say %s.' in last.content %%}
-        {{- '<|say %s|>' }}
+        {%%- if 'say %s.' in message.content %%}
+            {%%- set chosen.script = '%s' %%}
+        {%%- endif %%}
 """
 
 

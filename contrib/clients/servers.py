@@ -77,7 +77,13 @@ class Pair:
         more = ["--gateway", os.getuid()] if self.keys else []
         self._start("daemon", [self.build / "daemon" / "samovard", "--model", model, *DAEMON,
                                "--socket", self.socket, *more, *self.more["daemon"]])
-        until("the daemon listens", self.daemon_answers, alive=[self.programs["daemon"]])
+        self._until("daemon", "it listens", self.daemon_answers)
+
+    def _until(self, name, what, true):
+        try:
+            until(what, true, alive=[self.programs[name]])
+        except AssertionError as error:
+            raise AssertionError("%s: %s\n%s" % (name, error, self.log(name)[-2000:])) from None
 
     def daemon_answers(self):
         with socket.socket(socket.AF_UNIX) as probe:
@@ -92,7 +98,7 @@ class Pair:
         self._start("bridge", [self.build / "bridge" / "samovar-http", "--listen",
                                "127.0.0.1:%d" % self.port, "--socket", self.socket, *more,
                                *self.more["bridge"]])
-        until("the bridge serves", self.healthy, alive=[self.programs["bridge"]])
+        self._until("bridge", "it serves", self.healthy)
 
     def healthy(self):
         try:

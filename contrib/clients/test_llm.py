@@ -14,7 +14,7 @@ HELLO = text_of("hello").decode()
 def llm(pair, *arguments, folder=None):
     folder = folder or Path(tempfile.mkdtemp(prefix="samovar-llm-"))
     (folder / "extra-openai-models.yaml").write_text(
-        "- model_id: ours\n  model_name: %s\n  api_base: %s/v1\n  api_key_name: ours\n  supports_tools: true\n" % (pair.model, pair.url))
+        "- model_id: ours\n  model_name: %s\n  api_base: %s/v1\n  api_key_name: ours\n  supports_tools: true\n  supports_schema: true\n" % (pair.model, pair.url))
     (folder / "keys.json").write_text('{"ours": "%s"}' % pair.key)
     run = subprocess.run([sys.executable, "-m", "llm", *arguments], capture_output=True, text=True, timeout=50,
                          stdin=subprocess.DEVNULL, env={**os.environ, "LLM_USER_PATH": str(folder)})
