@@ -151,6 +151,7 @@ static void on_request(void *arg, struct http_exchange *exchange)
         call->link = links_get(bridge->links, call->principal,
                                http_server_principal(bridge->server, call->principal));
         call->body.at = http_body(exchange, &call->body.bytes);
+        call->body_fd = http_body_fd(exchange, &call->body_fd_bytes);
         snprintf(call->request_id, sizeof(call->request_id), "%s", http_request_id(exchange));
         if (call->link)
                 bridge_route(call);
@@ -167,8 +168,11 @@ static void on_gone(void *arg, struct http_exchange *exchange)
 
 static void on_drained(void *arg, struct http_exchange *exchange)
 {
+        struct call *call = http_get(exchange);
+
         (void)arg;
-        (void)exchange;
+        if (call && call->drained)
+                call->drained(call);
 }
 
 static const char *on_refusal(void *arg, const char *path, const char *request_id, unsigned status,

@@ -73,6 +73,7 @@ struct call *call_new(struct bridge *bridge, const struct call_sink *sink, void 
         call->bridge = bridge;
         call->sink = sink;
         call->sink_arg = sink_arg;
+        call->body_fd = -1;
         call->begun_ns = sys_clock_ns();
         list_push_back(&bridge->calls, &call->of_bridge);
         bridge->call_count++;
@@ -114,6 +115,20 @@ struct call *call_free(struct call *call)
         arena_deinit(&call->arena);
         free(call);
         return NULL;
+}
+
+const char *call_query(const struct call *call, const char *name)
+{
+        const char *value = NULL;
+
+        if (call->sink == &call_http_sink && http_query(call->sink_arg, name, &value))
+                return value;
+        return NULL;
+}
+
+const char *call_request_header(const struct call *call, const char *name)
+{
+        return call->sink == &call_http_sink ? http_header(call->sink_arg, name) : NULL;
 }
 
 bool call_read_json(struct call *call)

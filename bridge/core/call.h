@@ -52,6 +52,8 @@ struct call {
         const char *path;
         struct text tail; /* what stands for the last `{}` of the pattern */
         struct text body;
+        int body_fd; /* the body, if its route spools it; -1 */
+        uint64_t body_fd_bytes;
         struct text model; /* that the request names, for a refusal */
         char request_id[40];
         uint64_t begun_ns;
@@ -68,6 +70,8 @@ struct call {
 
         void *own; /* of the dialect, in the arena or freed by clean() */
         void (*clean)(struct call *call);
+        void (*drained)(struct call *call); /* the client has taken most of what was written */
+        bool background;                    /* of a batch: its runs wait for all others */
         struct link_waiter waiter;
         void (*go)(struct call *call);   /* with a connection */
         void (*next)(struct call *call); /* behind that, for vocabulary.c */
@@ -76,6 +80,10 @@ struct call {
         struct link_stream ask_stream;
         void (*on_answer)(struct call *call, const struct smv_event *reply);
 };
+
+/* Of the HTTP request; NULL: there is none, or the call is of a batch. */
+const char *call_query(const struct call *call, const char *name);
+const char *call_request_header(const struct call *call, const char *name);
 
 /*
  * Parses the body into call->json.  False: it was no JSON object, and the call has failed.

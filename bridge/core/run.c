@@ -273,6 +273,8 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
         run->ops = ops;
         run->own = own;
         run->options = *options;
+        if (call->background)
+                run->options.priority = SMV_PRIORITY_BACKGROUND;
         run->count = run->left = options->n ? options->n : 1;
         run->ask.on_reply = on_reply;
         run->ask.on_event = on_event;

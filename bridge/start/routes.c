@@ -1,7 +1,9 @@
 #include "bridge/start/routes.h"
 
+#include "bridge/openai/batches.h"
 #include "bridge/openai/chat.h"
 #include "bridge/openai/completions.h"
+#include "bridge/openai/files.h"
 #include "bridge/openai/models.h"
 #include "bridge/openai/responses.h"
 #include "bridge/own/health.h"
@@ -18,6 +20,15 @@ const struct route routes[] = {
         { HTTP_POST, "/v1/chat/completions", openai_chat, 0 },
         { HTTP_POST, "/v1/completions",      openai_completions, 0 },
 
+        { HTTP_POST, "/v1/files",            openai_file_upload, ROUTE_SPOOL },
+        { HTTP_GET,  "/v1/files",            openai_file_list, 0 },
+        { HTTP_GET,  "/v1/files/{}/content", openai_file_content, 0 },
+        { HTTP_GET,  "/v1/files/{}",         openai_file_get, 0 },
+        { HTTP_DELETE, "/v1/files/{}",       openai_file_delete, 0 },
+        { HTTP_POST, "/v1/batches",          openai_batch_create, 0 },
+        { HTTP_GET,  "/v1/batches",          openai_batch_list, 0 },
+        { HTTP_POST, "/v1/batches/{}/cancel", openai_batch_cancel, 0 },
+        { HTTP_GET,  "/v1/batches/{}",       openai_batch_get, 0 },
         { HTTP_POST, "/v1/embeddings",       openai_embeddings, 0 },
         { HTTP_POST, "/v1/responses",        openai_responses, 0 },
         { HTTP_POST, "/v1/responses/input_tokens", openai_response_tokens, 0 },
