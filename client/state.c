@@ -258,7 +258,7 @@ struct client_pending *client_pending_of(const struct smv_client *client,
         struct client_pending *pending =
                 reply->id <= UINT32_MAX ? client_find_pending(client, (uint32_t)reply->id) : NULL;
 
-        return pending && pending->id == reply->id && !pending->lost ? pending : NULL;
+        return pending && pending->id == reply->id ? pending : NULL;
 }
 
 /* Replies mostly come in the order of the requests, so the first one is found and moved soonest. */

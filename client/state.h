@@ -186,7 +186,7 @@ uint32_t client_new_ids(struct smv_client *client, uint32_t count);
 int client_reserve_pending(struct smv_client *client);
 void client_add_pending(struct smv_client *client, const struct client_pending *pending);
 struct client_pending *client_find_pending(const struct smv_client *client, uint32_t id);
-/* The request that this reply answers; NULL: there is none, or it has had its REPLY. */
+/* The request that this reply answers; NULL: there is none. */
 struct client_pending *client_pending_of(const struct smv_client *client,
                                          const struct codec_frame *reply);
 void client_remove_pending(struct smv_client *client, struct client_pending *pending);

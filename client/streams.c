@@ -4,6 +4,7 @@
  */
 #include "client/streams.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <samovar/protocol.h>
 
@@ -94,6 +95,8 @@ int client_take_streams(struct smv_client *client, const struct client_pending *
 {
         uint64_t numbers[SMV_FORKS_MAX];
         bool numbered = !codec_get_uints(frame, "numbers", numbers, pending->streams);
+
+        assert(client->stream_size - client->stream_count >= pending->streams);
 
         (void)ret_answer;
         for (uint32_t i = 0; i < pending->streams; i++)
