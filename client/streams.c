@@ -199,7 +199,7 @@ int smv_cancel(struct smv_client *client, uint32_t stream)
         r = client_begin(client);
         if (r)
                 return r;
-        if (!client_stream(client, stream) && !client_find_pending(client, stream))
+        if (!client_stream(client, stream) && !client_pending_stream(client, stream))
                 return 0;
 
         client_request_begin(client, &request, "cancel");

@@ -247,6 +247,10 @@ static void cancel_works_before_the_reply(void **state)
         assert_int_equal(next_now(w.client), -ENODATA);
         assert_int_equal(smv_cancel(w.client, 2), 0);
         assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
+        ask_tokenize(w.client);
+        sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(smv_cancel(w.client, 4), 0); /* it is no stream */
+        assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
         close_wire(&w);
 }
 
