@@ -9,6 +9,7 @@
 #include <event2/event_struct.h>
 
 #include "base/error.h"
+#include "base/list.h"
 
 struct loop_signal {
         struct loop_signal *next;
@@ -22,7 +23,16 @@ struct loop {
         struct loop_signal *signals;
         loop_handler after; /* called after each turn; or NULL */
         void *after_arg;
+        struct list_head tasks; /* those that are posted */
+        struct list_head running;
         bool stopped;
+};
+
+struct loop_task {
+        struct loop *loop;
+        struct list_head link;
+        loop_handler handler;
+        void *arg;
 };
 
 struct loop_watch {
@@ -51,6 +61,8 @@ int loop_new(struct loop **ret_loop)
                 free(loop);
                 return error_raise(-ENOMEM);
         }
+        list_init(&loop->tasks);
+        list_init(&loop->running);
         *ret_loop = loop;
         return 0;
 }
@@ -71,14 +83,31 @@ struct loop *loop_free(struct loop *loop)
         return NULL;
 }
 
+/* Those that are posted now.  A task may free itself or any other one. */
+static void run_tasks(struct loop *loop)
+{
+        struct list_head *at;
+
+        while ((at = list_pop_front(&loop->tasks)))
+                list_push_back(&loop->running, at);
+        while ((at = list_pop_front(&loop->running))) {
+                struct loop_task *task = LIST_ENTRY(at, struct loop_task, link);
+
+                task->handler(task->arg);
+        }
+}
+
 int loop_run(struct loop *loop)
 {
         /* libevent forgets a break that comes before the loop runs; `stopped` does not. */
         while (!loop->stopped) {
-                if (event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) < 0)
+                int how = list_is_empty(&loop->tasks) ? 0 : EVLOOP_NONBLOCK;
+
+                if (event_base_loop(loop->base, how | EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) < 0)
                         return error_raise(-EIO);
                 if (loop->after)
                         loop->after(loop->after_arg);
+                run_tasks(loop);
         }
         loop->stopped = false;
         return 0;
@@ -225,6 +254,32 @@ struct loop_timer *loop_timer_free(struct loop_timer *timer)
                 return NULL;
         evtimer_del(&timer->event);
         free(timer);
+        return NULL;
+}
+
+int loop_task_new(struct loop *loop, loop_handler handler, void *arg, struct loop_task **ret_task)
+{
+        struct loop_task *task = calloc(1, sizeof(*task));
+
+        if (!task)
+                return error_raise(-ENOMEM);
+        *task = (struct loop_task){ .loop = loop, .handler = handler, .arg = arg };
+        *ret_task = task;
+        return 0;
+}
+
+void loop_task_post(struct loop_task *task)
+{
+        if (list_is_empty(&task->link))
+                list_push_back(&task->loop->tasks, &task->link);
+}
+
+struct loop_task *loop_task_free(struct loop_task *task)
+{
+        if (!task)
+                return NULL;
+        list_remove(&task->link);
+        free(task);
         return NULL;
 }
 

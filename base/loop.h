@@ -13,6 +13,7 @@
 struct loop;
 struct loop_watch;
 struct loop_timer;
+struct loop_task;
 
 /*
  * READ and WRITE are level-triggered.  HUP is for a connection that was read to its end: READ would
@@ -52,6 +53,15 @@ int loop_timer_new(struct loop *loop, loop_handler handler, void *arg,
 int loop_timer_set(struct loop_timer *timer, uint64_t in_ns);
 void loop_timer_clear(struct loop_timer *timer);
 struct loop_timer *loop_timer_free(struct loop_timer *timer);
+
+/*
+ * A task that is posted runs once, at the end of this turn: behind the handlers of events and that
+ * of loop_after_turns().  Tasks run in the order in which they were posted.  One that is posted by
+ * a task runs in the next turn, which then does not wait for events.
+ */
+int loop_task_new(struct loop *loop, loop_handler handler, void *arg, struct loop_task **ret_task);
+void loop_task_post(struct loop_task *task); /* does nothing if it is posted already */
+struct loop_task *loop_task_free(struct loop_task *task);
 
 /* Freed with the loop. */
 int loop_signal(struct loop *loop, int number, loop_handler handler, void *arg);

@@ -102,7 +102,7 @@ int service_manager_open(struct service_manager *manager, uint32_t sockets_max, 
                                                  "WATCHDOG_PID", "WATCHDOG_USEC", "NOTIFY_SOCKET" };
         int r;
 
-        *manager = (struct service_manager){ .fd = -1, .passed_fds = { -1, -1 } };
+        *manager = (struct service_manager){ .fd = -1 };
         assert(sockets_max <= SERVICE_SOCKETS_MAX);
         r = take_sockets(manager, sockets_max, takes, why, why_bytes);
         if (!r)

@@ -11,12 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SERVICE_SOCKETS_MAX 2u
+#define SERVICE_SOCKETS_MAX 8u
 
 struct service_manager {
         char address[112]; /* where it listens; "": nobody does */
         int fd;            /* a datagram socket, or -1 */
-        /* The listening sockets that it passed; those beyond passed_count are -1. */
+        /* The listening sockets that it passed; those from passed_count on are not set. */
         int passed_fds[SERVICE_SOCKETS_MAX];
         uint32_t passed_count;
         /* It kills the daemon when it was not told WATCHDOG=1 for so long; 0: it does not. */

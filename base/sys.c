@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pwd.h>
@@ -204,6 +206,18 @@ int sys_shutdown(int fd)
         return shutdown(fd, SHUT_RDWR) < 0 ? -errno : 0;
 }
 
+int sys_shutdown_sending(int fd)
+{
+        return shutdown(fd, SHUT_WR) < 0 ? -errno : 0;
+}
+
+int sys_hung_up(int fd)
+{
+        struct pollfd ask = { .fd = fd, .events = POLLRDHUP };
+
+        return (int)CALL("poll", poll(&ask, 1, 0));
+}
+
 int sys_writable(int fd)
 {
         struct pollfd ask = { .fd = fd, .events = POLLOUT };
@@ -360,6 +374,66 @@ int sys_unix_listener(int fd, char *ret_path, size_t path_bytes)
                 return -EINVAL;
         memcpy(ret_path, at.sun_path, strlen(at.sun_path) + 1);
         return 0;
+}
+
+/* A restarted server must get its port while old connections are still in TIME_WAIT. */
+int sys_socket_tcp(int family)
+{
+        int fd = (int)CALL("socket", socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        const int on = 1;
+        int r = 0;
+
+        if (fd < 0)
+                return fd;
+        r = (int)CALL("setsockopt", setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
+        if (!r && family == AF_INET6)
+                r = (int)CALL("setsockopt",
+                              setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)));
+        if (!r)
+                return fd;
+        sys_close(fd);
+        return r;
+}
+
+int sys_bind(int fd, const struct sockaddr_storage *to)
+{
+        socklen_t bytes =
+                to->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+
+        return (int)CALL("bind", bind(fd, (const struct sockaddr *)to, bytes));
+}
+
+int sys_set_no_delay(int fd)
+{
+        const int on = 1;
+
+        return (int)CALL("setsockopt", setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
+}
+
+int sys_socket_ends(int fd, struct sockaddr_storage *ret_ours, struct sockaddr_storage *ret_peer)
+{
+        socklen_t bytes = sizeof(*ret_ours);
+        int r;
+
+        *ret_ours = (struct sockaddr_storage){ 0 };
+        r = (int)CALL("getsockname", getsockname(fd, (struct sockaddr *)ret_ours, &bytes));
+        if (r || !ret_peer)
+                return r;
+        bytes = sizeof(*ret_peer);
+        *ret_peer = (struct sockaddr_storage){ 0 };
+        return (int)CALL("getpeername", getpeername(fd, (struct sockaddr *)ret_peer, &bytes));
+}
+
+int sys_is_listening(int fd)
+{
+        socklen_t bytes = sizeof(int);
+        int type = 0, listens = 0, r;
+
+        r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes));
+        if (!r)
+                r = (int)CALL("getsockopt",
+                              getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes));
+        return r < 0 ? r : type == SOCK_STREAM && listens;
 }
 
 int sys_socket_datagram(void)
@@ -732,6 +806,14 @@ int sys_futex_wake(const uint32_t *word)
 int sys_futex_wake_shared(const uint32_t *word)
 {
         return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX) < 0 ? -errno : 0;
+}
+
+void sys_ignore_io_signals(void)
+{
+        static const int numbers[] = { SIGPIPE, SIGXFSZ, SIGIO, SIGTTIN, SIGTTOU };
+
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+                signal(numbers[i], SIG_IGN);
 }
 
 int64_t sys_raise_descriptor_limit(uint64_t wanted)

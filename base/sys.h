@@ -51,7 +51,10 @@ ssize_t sys_send(int fd, const void *bytes, size_t count); /* never blocks, neve
  * way.
  */
 ssize_t sys_send_fds(int fd, const void *bytes, size_t count, const int *fds, unsigned fd_count);
-int sys_shutdown(int fd);                       /* both directions: the peer sees the end at once */
+int sys_shutdown(int fd);         /* both directions: the peer sees the end at once */
+int sys_shutdown_sending(int fd); /* the peer sees the end behind what was sent */
+/* 1: the peer has closed, or does not send any more, whatever is unread before that; 0: no. */
+int sys_hung_up(int fd);
 int sys_writable(int fd);                       /* 1: a write now would not block; 0: it might */
 int sys_file_size(int fd, uint64_t *ret_bytes); /* -EINVAL: not a regular file */
 /* Identifies the state of a file: if the mark differs, the file was changed. */
@@ -77,6 +80,13 @@ int sys_set_nonblocking(int fd);
 int sys_set_close_on_exec(int fd);
 /* 0 and its path if it is a Unix stream socket that listens at a path; -EINVAL: it is not. */
 int sys_unix_listener(int fd, char *ret_path, size_t path_bytes);
+/* A TCP socket of AF_INET or AF_INET6 (which then takes no IPv4), as sys_socket_unix(). */
+int sys_socket_tcp(int family);
+int sys_bind(int fd, const struct sockaddr_storage *address);
+int sys_set_no_delay(int fd); /* of TCP: sends without waiting for more */
+/* The two ends of a connected socket; of a listening one, the first of them (NULL: not wanted). */
+int sys_socket_ends(int fd, struct sockaddr_storage *ret_ours, struct sockaddr_storage *ret_peer);
+int sys_is_listening(int fd);  /* 1: it is a stream socket that listens; 0: it is not */
 int sys_socket_datagram(void); /* Unix, close-on-exec */
 /* A path, or an abstract name that begins with @.  Never blocks. */
 ssize_t sys_send_to(int fd, const char *address, const void *bytes, size_t count);
@@ -119,6 +129,12 @@ int sys_release_pages(int fd, uint64_t bytes);
 int sys_process(int pid);
 int sys_process_signal(int process, int number);
 int sys_process_wait(int process, uint64_t deadline_ns);
+
+/*
+ * Ignores the signals that reading and writing can raise: without a handler, a file that is full, a
+ * reader that has left, or a terminal of another job would end or stop the program.
+ */
+void sys_ignore_io_signals(void);
 
 void sys_sleep_ns(uint64_t ns);
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);

@@ -58,7 +58,7 @@ int __wrap_ring_stall(struct ring_writer *writer)
 static int set_config(struct pipeline *pipeline, const struct pipeline_conf *conf)
 {
         struct config *config = &pipeline->config;
-        int r = config_init(config);
+        int r = settings_init(&config_table, config);
 
         if (r)
                 return r;
@@ -292,7 +292,7 @@ struct pipeline *pipeline_close(struct pipeline *pipeline)
         sys_close(pipeline->bell);
         null_model_free(pipeline->served.model);
         tokenizer_close(pipeline->served.tokenizer);
-        config_deinit(&pipeline->config);
+        settings_deinit(&config_table, &pipeline->config);
         counting = NULL;
         free(pipeline);
         return NULL;

@@ -50,6 +50,7 @@ struct cli {
         const char *name; /* of the command */
         enum cli_command command;
         const char *socket;
+        const char *principal;
         const char *model; /* a model's name, or a file for a private daemon */
         bool json, any_uid, stats, ignore_eos, clamp, all, pieces, control_text;
         uint32_t timeout_s; /* as given; 0: not given */

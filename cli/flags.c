@@ -63,6 +63,7 @@ static const char *const priorities[] = {
 static const struct flag flags[] = {
         { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
+        { "--principal", "NAME", ALL,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
         { "--timeout",   "SECONDS", ALL,   FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
 
@@ -362,14 +363,15 @@ static int read_template_file(struct cli *cli)
         cli->argument_count--;
         memmove(cli->arguments, cli->arguments + 1,
                 (size_t)cli->argument_count * sizeof(*cli->arguments));
-        if (!cli->model && !cli->socket && !cli->any_uid && !cli->timeout_s)
+        if (!cli->model && !cli->socket && !cli->any_uid && !cli->principal && !cli->timeout_s)
                 return 0;
         say("the template of the file %s is rendered without a running daemon: leave out %s",
             cli->file,
-            cli->model     ? "--model"
-            : cli->socket  ? "--socket"
-            : cli->any_uid ? "--any-uid"
-                           : "--timeout");
+            cli->model       ? "--model"
+            : cli->socket    ? "--socket"
+            : cli->any_uid   ? "--any-uid"
+            : cli->principal ? "--principal"
+                             : "--timeout");
         return CLI_USAGE;
 }
 

@@ -135,6 +135,7 @@ static int connect_service(struct cli *cli)
                 .message = message,
                 .message_bytes = sizeof(message),
                 .any_uid = cli->any_uid,
+                .principal = cli->principal,
                 .transport = cli->transport,
                 .while_stopping = !!(cli->command & LOOKS),
                 .on_wait = on_wait,

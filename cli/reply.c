@@ -47,14 +47,15 @@ int reply_status(struct cli *cli, struct bytes *json)
         return CLI_FAILED;
 }
 
-const char *user_name(uint64_t uid, char to[USER_NAME_BYTES])
+const char *user_name(uint64_t uid, const char *principal, char to[USER_NAME_BYTES])
 {
+        const char *by = principal ? principal : "", *at = *by ? "@" : "";
         const struct passwd *user = uid < UINT32_MAX ? getpwuid((uid_t)uid) : NULL;
 
         if (user)
-                snprintf(to, USER_NAME_BYTES, "%s", user->pw_name);
+                snprintf(to, USER_NAME_BYTES, "%s%s%s", by, at, user->pw_name);
         else
-                snprintf(to, USER_NAME_BYTES, "%" PRIu64, uid);
+                snprintf(to, USER_NAME_BYTES, "%s%s%" PRIu64, by, at, uid);
         return to;
 }
 
@@ -74,6 +75,6 @@ const char *reply_owner(const struct reply_daemon *daemon, char to[REPLY_OWNER_B
         char name[USER_NAME_BYTES];
 
         snprintf(to, REPLY_OWNER_BYTES, "process %" PRIu64 " of user %s (uid %" PRIu64 ")",
-                 daemon->pid, user_name(daemon->uid, name), daemon->uid);
+                 daemon->pid, user_name(daemon->uid, NULL, name), daemon->uid);
         return to;
 }

@@ -21,9 +21,12 @@ int reply_parse(const char *json, const char *what, struct json_document **ret_r
  */
 int reply_status(struct cli *cli, struct bytes *json);
 
-/* The name of a user, or its number if it has none. */
-#define USER_NAME_BYTES 33
-const char *user_name(uint64_t uid, char to[USER_NAME_BYTES]);
+/*
+ * The name of a user, or its number if it has none: "root".  A principal stands before its gateway:
+ * "alice@samovar-http"; NULL or "": it is none.
+ */
+#define USER_NAME_BYTES 98
+const char *user_name(uint64_t uid, const char *principal, char to[USER_NAME_BYTES]);
 
 /* The daemon that sent this status.  The path belongs to the document. */
 struct reply_daemon {

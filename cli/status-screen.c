@@ -299,6 +299,7 @@ static void add_margin(struct making *m)
 
 struct user {
         uint32_t uid;
+        const char *principal; /* of this gateway; or NULL, or "" */
         double requests, blocks, cached, pinned, handles, connections;
 };
 
@@ -327,8 +328,8 @@ static void add_user(struct making *m, const struct user *user)
         char name[USER_NAME_BYTES];
 
         add_line(m, "           %-14.14s %8.0f %7.0f %7.0f %7.0f %8.0f %8.0f",
-                 user_name(user->uid, name), user->requests, user->blocks, user->cached,
-                 user->pinned, user->handles, user->connections);
+                 user_name(user->uid, user->principal, name), user->requests, user->blocks,
+                 user->cached, user->pinned, user->handles, user->connections);
 }
 
 static void add_users(struct making *m)
@@ -344,6 +345,7 @@ static void add_users(struct making *m)
              at = json_next(m->status, at))
                 users[i++] = (struct user){
                         .uid = (uint32_t)user_number(m, at, "uid"),
+                        .principal = json_string(m->status, member(m, at, "principal"), NULL),
                         .requests = user_number(m, at, "requests"),
                         .blocks = user_number(m, at, "blocks"),
                         .cached = user_number(m, at, "cached_blocks"),

@@ -148,11 +148,12 @@ static const char *facts_of(const struct json_document *work, uint32_t row, char
 static int print_row(struct screen *screen, const struct json_document *work, uint32_t row,
                      const char *kind, const char *state)
 {
+        const char *principal = json_string(work, json_member(work, row, "principal"), NULL);
         char line[512], user[USER_NAME_BYTES], age[16], pid[16], facts[FACTS_BYTES];
 
         snprintf(line, sizeof(line), "%-20" PRIu64 " %-9s %-8s %-12s %8s %9" PRIu64 " %7s %s%s\n",
                  number_of(work, row, "number"), kind, state,
-                 user_name(number_of(work, row, "uid"), user),
+                 user_name(number_of(work, row, "uid"), principal, user),
                  pid_of(number_of(work, row, "pid"), pid), number_of(work, row, "tokens"),
                  age_of(number_of(work, row, "age_ms"), age),
                  number_of(work, row, "keep_ms") ? "kept" : "", facts_of(work, row, facts));

@@ -399,6 +399,8 @@ static int prepare(struct search *s, const struct smv_beam *o, struct smv_genera
                 return r;
         if (client->stream_count)
                 return client_fail(client, -EBUSY, "other streams of this client are alive");
+        if (client->pending_count)
+                return client_fail(client, -EBUSY, "replies to other requests are outstanding");
         s->model = find_model(client, start->model);
         if (!s->model)
                 return client_refuse(client, -ENOENT, "model", "the daemon serves no such model");

@@ -208,6 +208,8 @@ static void put_hello(struct codec_writer *writer, const struct smv_connect *opt
         codec_put_ids(writer, "versions", versions, 2);
         if (options->while_stopping)
                 codec_put_bool(writer, "while_stopping", true);
+        if (options->principal)
+                codec_put_text(writer, "principal", options->principal, strlen(options->principal));
         codec_put_text(writer, "transport", transport, strlen(transport));
         if (options->transport == SMV_TRANSPORT_SOCKET)
                 return;
@@ -398,13 +400,14 @@ int smv_model(const struct smv_client *client, size_t index, struct smv_model *r
 static int send_hello(struct smv_client *client, const struct smv_connect *options,
                       uint32_t *ret_id)
 {
-        struct codec_writer writer;
+        struct client_request request;
 
-        client_request_begin(client, &writer, "hello", ret_id);
-        put_hello(&writer, options);
+        client_request_begin(client, &request, "hello");
+        put_hello(&request.writer, options);
         if (options->transport != SMV_TRANSPORT_SOCKET)
                 connection_accept_fds(&client->connection);
-        return client_request_send(client, &writer);
+        *ret_id = request.pending.id;
+        return client_request_send(client, &request);
 }
 
 /*
@@ -582,6 +585,7 @@ static void undo_connection(struct smv_client *client)
         connection_deinit(&client->connection);
         connection_init(&client->connection, -1);
         client->ring_failed = client->connection_refused = false;
+        client->parting = (struct client_failure){ 0 };
         client->last_id = 0;
         client_clear_failure(client);
 }
@@ -745,6 +749,7 @@ struct smv_client *smv_close(struct smv_client *client)
         bytes_deinit(&client->text);
         bytes_deinit(&client->beam);
         free(client->streams);
+        free(client->pending);
         free(client);
         return NULL;
 }

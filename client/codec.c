@@ -528,6 +528,11 @@ void codec_put_packed(struct codec_writer *writer, const char *name,
         write_bytes(writer, packed->bytes, packed->count);
 }
 
+void codec_abort(struct codec_writer *writer)
+{
+        writer->to->count = writer->frame;
+}
+
 int codec_end(struct codec_writer *writer)
 {
         char *at;
@@ -535,7 +540,7 @@ int codec_end(struct codec_writer *writer)
         uint16_t pairs = htobe16((uint16_t)writer->pairs);
 
         if (writer->result) {
-                writer->to->count = writer->frame;
+                codec_abort(writer);
                 return writer->result;
         }
 

@@ -109,5 +109,7 @@ bool codec_is_value(const struct smv_packed *packed);
 void codec_put_packed(struct codec_writer *writer, const char *name,
                       const struct smv_packed *packed);
 int codec_end(struct codec_writer *writer);
+/* In place of codec_end(): removes the frame. */
+void codec_abort(struct codec_writer *writer);
 
 #endif

@@ -110,6 +110,8 @@ void connection_set_lost(struct connection *connection, int error, size_t at)
         connection->in.count = at;
         if (connection->scan > at)
                 connection->scan = at;
+        if (connection->kept > at)
+                connection->kept = at;
         connection->out.count = connection->sent = 0;
         if (connection->lost)
                 return;
@@ -123,10 +125,40 @@ void connection_consume(struct connection *connection, size_t at)
         assert(at >= connection->start && at <= connection->in.count);
 
         connection->start = at;
+        if (connection->kept < at)
+                connection->kept = at;
         if (connection->scan < at)
                 connection->scan = at;
         if (at == connection->in.count)
-                connection->start = connection->scan = connection->in.count = 0;
+                connection->start = connection->kept = connection->scan = connection->in.count = 0;
+}
+
+void connection_consume_scanned(struct connection *connection)
+{
+        if (!connection_has_kept(connection))
+                connection_consume(connection, connection->scan);
+}
+
+void connection_keep_scanned(struct connection *connection)
+{
+        connection->kept = connection->scan;
+}
+
+bool connection_has_kept(const struct connection *connection)
+{
+        return connection->kept > connection->start;
+}
+
+/* So that `out` does not grow although it is never empty: moves the unsent bytes to its front. */
+static void drop_sent(struct connection *connection)
+{
+        struct bytes *out = &connection->out;
+
+        if (connection->sent < out->count - connection->sent)
+                return;
+        out->count -= connection->sent;
+        memmove(out->at, out->at + connection->sent, out->count);
+        connection->sent = 0;
 }
 
 void connection_flush(struct connection *connection)
@@ -139,11 +171,16 @@ void connection_flush(struct connection *connection)
                 if (n >= 0)
                         connection->sent += (size_t)n;
                 else if (errno == EAGAIN)
-                        return;
+                        return drop_sent(connection);
                 else if (errno != EINTR)
                         connection->mute = true;
         }
         connection->out.count = connection->sent = 0;
+}
+
+size_t connection_unsent(const struct connection *connection)
+{
+        return connection->out.count - connection->sent;
 }
 
 int connection_send_empty(struct connection *connection)
@@ -228,6 +265,7 @@ static int make_space(struct connection *connection)
         if (connection->start) {
                 memmove(in->at, in->at + connection->start, in->count - connection->start);
                 in->count -= connection->start;
+                connection->kept -= connection->start;
                 connection->scan -= connection->start;
                 connection->start = 0;
         }

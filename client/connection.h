@@ -4,12 +4,13 @@
  * Only connection_poll() blocks, and not longer than its deadline.  Bytes that cannot be
  * sent at once wait in `out`.  Received bytes stay in `in` until they are dropped:
  *
- *      in.at        start               scan              in.count
- *        | dropped   | frames to read    | never looked at  |
+ *      in.at        start             kept             scan              in.count
+ *        | dropped   | frames to read  | read            | never looked at  |
  *
  * Events are read at `start`, in the order in which they came.  While a call waits
- * for its reply, it looks ahead with `scan`.  This steps over records and leaves them
- * where they are.  Only then does `in` grow beyond one frame, up to CONNECTION_IN_MAX.
+ * for its reply, it looks ahead with `scan`.  This steps over records and over replies that
+ * are events, and leaves them where they are: the last of them ends at `kept`.  Only then
+ * does `in` grow beyond one frame, up to CONNECTION_IN_MAX.
  *
  * The connection accepts descriptors only while it waits for the reply to hello.  At any
  * other time the kernel drops the descriptors that the daemon sends.
@@ -33,7 +34,7 @@ struct connection {
         int lost;  /* 0, or the negative errno that says why it was lost */
         bool mute; /* sending failed; the daemon may have sent the reason */
         struct bytes in, out;
-        size_t start, scan, sent;
+        size_t start, kept, scan, sent;
         size_t frame_max; /* the longest body that is accepted */
 
         bool takes_fds;
@@ -72,6 +73,8 @@ int connection_poll(struct connection *connection, uint64_t deadline);
 
 /* Sends as much of `out` as the socket accepts now. */
 void connection_flush(struct connection *connection);
+/* The bytes that wait in `out`. */
+size_t connection_unsent(const struct connection *connection);
 
 /* Appends an empty frame to `out`, and sends what it can.  0 or -ENOMEM. */
 int connection_send_empty(struct connection *connection);
@@ -86,6 +89,12 @@ int connection_frame(struct connection *connection, size_t at, const char **ret_
 
 /* Drops everything before `at`. */
 void connection_consume(struct connection *connection, size_t at);
+/* Drops everything before `scan`, unless a frame before it was kept for events. */
+void connection_consume_scanned(struct connection *connection);
+/* The frame that ends at `scan` is an event, as yet unread. */
+void connection_keep_scanned(struct connection *connection);
+/* True if frames that were kept are still unread. */
+bool connection_has_kept(const struct connection *connection);
 
 /*
  * Marks the connection as lost: nothing more is received, and the bytes from `at` on are discarded.

@@ -1,18 +1,32 @@
 /*
- * Events: converts records from the ring or from frames, one at a time.
+ * Events: converts records from the ring or from frames, and replies to pending requests, one at a
+ * time.
  *
  * The ring is read before the socket.  If a connection has a ring, the socket brings replies and
  * kicks; a kick only means "look at the ring".  The socket also tells of the daemon's death.  When
  * it is lost, the complete records in the ring are read first.
+ *
+ * The ring may have records of a stream whose reply is still on the socket.  The reply must come
+ * first, so nothing more is read from the ring until then, and the client waits for the socket
+ * only.  If a frame has such a record, replies behind that frame are looked for and taken first.
  */
 #include "client/state.h"
 
 #include <errno.h>
 
 #include "client/record-reader.h"
+#include "client/request.h"
 
 /* The longest futex sleep while some streams send their records through the socket. */
 #define BOTH_TRANSPORTS_NS 1000000u
+/* If replies are outstanding: how many calls may find an event in the ring, and read no socket. */
+#define SOCKET_UNREAD_MAX 32u
+
+enum outcome {
+        NOTHING = 0, /* nothing more can be read now */
+        EVENT = 1,
+        AGAIN = 2, /* something was read that is no event */
+};
 
 /*
  * Adds the last LOGPROBS record to the event, if there is one.  0, or -EPROTO: it does not belong
@@ -43,7 +57,23 @@ static bool is_its_transport(const struct smv_client *client, const struct clien
         return !client->ring.segment || framed == (stream->resume_id != 0);
 }
 
-/* Converts one record to at most one event.  1: an event; 0: none; -EPROTO or -ENOMEM. */
+/*
+ * A record of a stream that is not in the table.  -EAGAIN: its request is pending, so it must wait.
+ * 0: the connection was lost before the reply, so nobody wants it.  -EPROTO: there is none.
+ */
+static int judge_early(const struct smv_client *client, uint32_t id)
+{
+        const struct client_pending *pending = client_find_pending(client, id);
+
+        if (!pending || id - pending->id >= pending->streams)
+                return -EPROTO;
+        return pending->lost ? 0 : -EAGAIN;
+}
+
+/*
+ * Converts one record to at most one event.  1: an event; 0: none; -EPROTO; -ENOMEM, or -EAGAIN:
+ * it must be read again later.
+ */
 static int read_record(struct smv_client *client, const struct record *record, bool framed,
                        struct smv_event *ret_event)
 {
@@ -53,8 +83,9 @@ static int read_record(struct smv_client *client, const struct record *record, b
         if (record->head.type == SMV_RECORD_PAD)
                 return 0;
         stream = client_stream(client, record->head.stream);
-        if (!stream || record->head.sequence != stream->sequence ||
-            !is_its_transport(client, stream, framed))
+        if (!stream)
+                return judge_early(client, record->head.stream);
+        if (record->head.sequence != stream->sequence || !is_its_transport(client, stream, framed))
                 return -EPROTO;
         if (stream->detached) {
                 client->logprobs[framed].stream = 0;
@@ -78,6 +109,9 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 client->logprobs[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
+        case SMV_RECORD_PROGRESS:
+                r = record_progress(record, ret_event);
+                break;
         case SMV_RECORD_END:
                 r = record_end(record, ret_event);
                 break;
@@ -96,17 +130,54 @@ static int read_record(struct smv_client *client, const struct record *record, b
         return 1;
 }
 
+/* Looks for the reply to a request among the frames behind the front one.  1, 0 or -ENOMEM. */
+static int find_reply(struct smv_client *client, const struct client_pending *pending,
+                      struct codec_frame *ret_frame)
+{
+        size_t start = client->connection.start, end;
+        int r;
+
+        while ((r = client_read_frame(client, start + client->searched, ret_frame, &end)) > 0) {
+                if (!ret_frame->records && client_pending_of(client, ret_frame) == pending)
+                        return 1;
+                client->searched = end - start;
+        }
+        return r;
+}
+
 /*
- * Reads the frame of records at the front.  1: an event; 0: it has no more; -ENOMEM.
- *
- * The frame is dropped together with its last record and not one call later, because
- * there may be no later smv_next().  Its bytes stay readable until something new is
- * received.
+ * The next record of the front frame waits for a reply, which may be behind the frame.  EVENT: it
+ * was; its own frame is dropped later, as one that nothing waits for.  Or NOTHING, or -ENOMEM.
  */
+static int read_early_reply(struct smv_client *client, struct smv_event *ret_event)
+{
+        struct client_pending *pending = client_find_pending(client, client->frame_waits);
+        struct codec_frame frame;
+        int r = find_reply(client, pending, &frame);
+
+        if (r <= 0)
+                return r;
+        r = client_request_finish(client, pending, &frame, ret_event);
+        client->searched = r ? client->searched : client->frame_bytes;
+        return r ? r : EVENT;
+}
+
+/*
+ * Drops the frame at the front with its last record, and not one call later, because there may be
+ * no later smv_next().  Its bytes stay readable until something new is received.
+ */
+static void drop_frame(struct smv_client *client, size_t bytes)
+{
+        connection_consume(&client->connection, client->connection.start + bytes);
+        client_remove_detached(client);
+}
+
+/* Reads the frame of records at the front: an outcome, or -ENOMEM. */
 static int read_frame(struct smv_client *client, struct smv_event *ret_event)
 {
         struct connection *connection = &client->connection;
         const char *frame = connection->in.at + connection->start;
+        size_t bytes = client->frame_bytes;
         struct record record;
         int r = 0;
 
@@ -118,20 +189,18 @@ static int read_frame(struct smv_client *client, struct smv_event *ret_event)
                 if (r >= 0)
                         client->record_at += record.step;
         }
+        client->frame_waits = r == -EAGAIN ? record.head.stream : 0;
+        if (r == -EAGAIN)
+                return read_early_reply(client, ret_event);
         if (r == -ENOMEM || (r > 0 && client->record_at < client->record_end))
                 return r;
 
-        if (r < 0) {
-                connection_set_lost(connection, r, connection->start);
-                r = 0;
-        } else {
-                if (connection->start < connection->scan)
-                        client->records_ahead--;
-                connection_consume(connection, connection->start + client->frame_bytes);
-        }
         client->frame_bytes = 0;
-        client_remove_detached(client);
-        return r;
+        if (r < 0)
+                connection_set_lost(connection, r, connection->start);
+        else
+                drop_frame(client, bytes);
+        return r > 0 ? EVENT : AGAIN;
 }
 
 /*
@@ -150,7 +219,8 @@ static void stop_reading_ring(struct smv_client *client)
 }
 
 /*
- * Reads the ring.  1: an event; 0: it has no more, and all space was given back; -ENOMEM.
+ * Reads the ring.  1: an event; 0: it has no more that may be read now, and all space was given
+ * back; -ENOMEM.
  * Space is given back before a record is taken.  So the event that this returns is never
  * in space that was given back.
  */
@@ -169,10 +239,11 @@ static int read_ring(struct smv_client *client, struct smv_event *ret_event)
                         break;
         }
 
-        if (!r)
-                return client_release_ring(client, true);
-        if (r == -ENOMEM)
+        client->ring_waits = r == -EAGAIN ? record.head.stream : 0;
+        if (r == -ENOMEM || r == -EAGAIN)
                 shared_ring_unread(ring);
+        if (!r || r == -EAGAIN)
+                return client_release_ring(client, true);
         if (r != -EPROTO)
                 return r;
         stop_reading_ring(client);
@@ -180,71 +251,102 @@ static int read_ring(struct smv_client *client, struct smv_event *ret_event)
 }
 
 /*
- * Takes the frame at the front: a frame of records is prepared for read_frame(), any other
- * frame is dropped.  1: it was complete; 0: it was not, or the connection is lost; or -ENOMEM.
+ * Reads the frame at the front: a frame of records is prepared for read_frame(), the reply to a
+ * pending request is an event, any other frame is dropped.  An outcome, or -ENOMEM.
  *
- * The replies seen here are those that no call waits for (to a cancel), or those already
- * read by looking ahead.  Only a refusal of the connection itself, which has no id,
- * matters.
+ * The replies that are dropped are those that nothing waits for (to a cancel), or those already
+ * read by looking ahead.  Only a refusal of the connection itself, which has no id, matters.
  */
-static int take_frame(struct smv_client *client)
+static int take_frame(struct smv_client *client, struct smv_event *ret_event)
 {
-        struct connection *connection = &client->connection;
-        struct codec_frame frame = { 0 };
-        const char *body;
-        size_t bytes;
+        size_t start = client->connection.start, end;
+        struct client_pending *pending;
+        struct codec_frame frame;
         int r;
 
-        if (!connection_frame(connection, connection->start, &body, &bytes))
-                return 0;
-
-        if (bytes) {
-                r = client_decode(client, body, bytes, &frame);
-                if (r == -EPROTO)
-                        connection_set_lost(connection, r, connection->start);
-                if (r)
-                        return r == -EPROTO ? 0 : r;
-        }
+        r = client_read_frame(client, start, &frame, &end);
+        if (r <= 0)
+                return r;
         if (frame.records) {
-                client->frame_bytes = 4 + bytes;
-                client->record_at =
-                        (size_t)(frame.records - (connection->in.at + connection->start));
+                client->frame_bytes = client->searched = end - start;
+                client->record_at = (size_t)(frame.records - (client->connection.in.at + start));
                 client->record_end = client->record_at + frame.records_bytes;
-                return 1;
+                return AGAIN;
         }
-        if (bytes)
+        pending = client_pending_of(client, &frame);
+        if (!pending)
                 client_unexpected_reply(client, &frame);
-        connection_consume(connection, connection->start + 4 + bytes);
-        return 1;
+        else if ((r = client_request_finish(client, pending, &frame, ret_event)))
+                return r;
+        drop_frame(client, end - start);
+        return pending ? EVENT : AGAIN;
 }
 
-/* The next event among the data that has come, the ring before the socket: 1, 0 or -ENOMEM. */
-static int next_event(struct smv_client *client, struct smv_event *ret_event)
+/* The next event among the frames that have come: EVENT, NOTHING or -ENOMEM. */
+static int read_socket(struct smv_client *client, struct smv_event *ret_event)
 {
         int r;
 
-        r = read_ring(client, ret_event);
-        if (r)
-                return r;
-        do {
-                if (client->frame_bytes) {
-                        r = read_frame(client, ret_event);
-                        if (r)
-                                return r;
-                }
-                r = take_frame(client);
-        } while (r > 0);
-
+        client->socket_unread = 0;
+        do
+                r = client->frame_bytes ? read_frame(client, ret_event)
+                                        : take_frame(client, ret_event);
+        while (r == AGAIN);
         return r;
 }
 
 /*
- * The daemon is gone: makes the END of the next living stream: 1; or -ENOTCONN if no stream is
- * alive.
+ * The next event among the data that has come, the ring before the socket: 1, 0 or -ENOMEM.  But a
+ * ring that is never empty must not hide the replies.
+ */
+static int next_event(struct smv_client *client, struct smv_event *ret_event)
+{
+        int r = 0;
+
+        if (client->pending_count && ++client->socket_unread > SOCKET_UNREAD_MAX) {
+                r = connection_poll(&client->connection, 0);
+                if (r >= 0)
+                        r = read_socket(client, ret_event);
+        }
+        if (!r)
+                r = read_ring(client, ret_event);
+        return r ? r : read_socket(client, ret_event);
+}
+
+/*
+ * The next pending request that will have no reply.  Those for which records wait come first: the
+ * replies to others may be behind these records.
+ */
+static struct client_pending *next_lost(const struct smv_client *client)
+{
+        uint32_t waits = client->frame_waits ? client->frame_waits : client->ring_waits;
+
+        if (waits)
+                return client_find_pending(client, waits);
+        for (size_t i = 0; i < client->pending_count; i++)
+                if (!client->pending[i].lost)
+                        return &client->pending[i];
+        return NULL;
+}
+
+/*
+ * The daemon is gone, and all that came was read: answers the next pending request, or makes the
+ * END of the next living stream: 1; or -ENOTCONN if there is neither.
  */
 static int end_lost(struct smv_client *client, struct smv_event *ret_event)
 {
-        client->records_ahead = 0;
+        struct client_pending *pending = next_lost(client);
+
+        if (pending) {
+                /* It stays in the table: records that came before its reply are skipped. */
+                pending->lost = true;
+                client->searched = client->frame_bytes;
+                client_lost(client);
+                *ret_event = (struct smv_event){ .kind = SMV_EVENT_REPLY,
+                                                 .stream = pending->id,
+                                                 .code = SMV_LOST };
+                return 1;
+        }
         client_remove_detached(client);
         if (!client->stream_count)
                 return client_lost(client);
@@ -271,7 +373,7 @@ static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint
 {
         uint64_t now;
 
-        if (!client->ring.segment || !client->spin_ns)
+        if (!client->ring.segment || !client->spin_ns || client->ring_waits)
                 return false;
         now = monotonic_ns();
         if (!*until)
@@ -291,7 +393,8 @@ static int sleep_on_ring(struct smv_client *client, uint64_t deadline)
         if (until > now && until - now > shared_ring_sleep_max(ring))
                 until = now + shared_ring_sleep_max(ring);
         /* The futex does not wake us for data on the socket. */
-        if (resumable && until > now && until - now > BOTH_TRANSPORTS_NS && futex)
+        if ((resumable || client->pending_count) && until > now &&
+            until - now > BOTH_TRANSPORTS_NS && futex)
                 until = now + BOTH_TRANSPORTS_NS;
 
         if (futex) {
@@ -307,6 +410,20 @@ static int sleep_on_ring(struct smv_client *client, uint64_t deadline)
         return r ? r : monotonic_ns() < deadline;
 }
 
+/* Polls or sleeps until there may be news.  1: look again; 0: the deadline has passed; -ENOMEM. */
+static int wait_for_news(struct smv_client *client, uint64_t deadline, uint64_t *spin_until)
+{
+        if (is_spinning(client, deadline, spin_until)) {
+                int r = client->pending_count ? connection_poll(&client->connection, 0) : 1;
+
+                return r < 0 ? r : 1;
+        }
+        /* While the ring waits for a reply, only the socket has news. */
+        if (client->ring.segment && !client->ring_waits)
+                return sleep_on_ring(client, deadline);
+        return connection_poll(&client->connection, deadline);
+}
+
 /*
  * After each sleep, the loop looks at everything once more.  It must do so after a lost connection,
  * because the daemon may die between publishing a record and ringing.  It must do so after the
@@ -317,6 +434,7 @@ static int wait_event(struct smv_client *client, struct smv_event *ret_event, ui
                       bool waits)
 {
         uint64_t spin_until = 0;
+        bool expects;
         int r;
 
         for (;;) {
@@ -325,18 +443,13 @@ static int wait_event(struct smv_client *client, struct smv_event *ret_event, ui
                         return r;
                 if (client->connection.lost)
                         return end_lost(client, ret_event);
-                /* Without a stream there is nothing to wait for, but there may be data to read. */
-                if (!client->stream_count)
-                        deadline = 0;
-                if (is_spinning(client, deadline, &spin_until))
-                        continue;
-
-                r = client->ring.segment ? sleep_on_ring(client, deadline)
-                                         : connection_poll(&client->connection, deadline);
+                /* With nothing to wait for, there may still be data to read. */
+                expects = client->stream_count || client->pending_count;
+                r = wait_for_news(client, expects ? deadline : 0, &spin_until);
                 if (r < 0)
                         return r;
                 if (!r && !waits)
-                        return client->stream_count ? 0 : -ENODATA;
+                        return expects ? 0 : -ENODATA;
                 if (!r)
                         waits = false;
         }
@@ -353,12 +466,13 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
         if (!client)
                 return -EINVAL;
         client_clear_failure(client);
+        connection_flush(&client->connection);
 
         r = wait_event(client, &event, deadline_after(timeout_ms), timeout_ms != 0);
         if (r == -ENOMEM)
                 client_fail(client, r, "out of memory");
         else if (r == -ENODATA)
-                client_fail(client, r, "no stream is alive");
+                client_fail(client, r, "no stream is alive, and no reply is outstanding");
         else if (r > 0)
                 client_copy_out(ret_event, &event, sizeof(event));
         return r;
@@ -367,6 +481,11 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
 int smv_fd(const struct smv_client *client)
 {
         return client ? client->connection.fd : -EINVAL;
+}
+
+int smv_wants_write(const struct smv_client *client)
+{
+        return client && connection_unsent(&client->connection);
 }
 
 void smv_wake_after(struct smv_client *client, size_t bytes)

@@ -46,23 +46,49 @@ static int take_fork(struct smv_client *client, const struct smv_fork *options,
         return r ? r : client_check_set(client, ret_options->set);
 }
 
-int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
-             uint32_t *ret_streams)
+static int begin_fork(struct smv_client *client, struct client_request *request, uint32_t stream,
+                      const struct smv_fork *options)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
         struct smv_fork o;
-        uint32_t id;
         int r;
 
         r = take_fork(client, options, &o);
         if (!r)
-                r = client_streams_begin(client, &writer, "fork", o.count, &id);
-        if (r)
-                return r;
-        put_fork(&writer, stream, &o);
-        r = client_streams_call(client, &writer, id, o.count, &frame);
-        for (uint32_t i = 0; !r && i < o.count; i++)
-                ret_streams[i] = id + i;
+                r = client_streams_begin(client, request, "fork", o.count);
+        if (!r)
+                put_fork(&request->writer, stream, &o);
+        return r;
+}
+
+/* Their ids are known as soon as the request is begun. */
+static void return_streams(const struct client_pending *pending, uint32_t *ret_streams)
+{
+        for (uint32_t i = 0; i < pending->streams; i++)
+                ret_streams[i] = pending->id + i;
+}
+
+int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
+             uint32_t *ret_streams)
+{
+        struct client_request request;
+        int r = begin_fork(client, &request, stream, options);
+
+        if (!r)
+                r = client_request_wait(client, &request, NULL);
+        if (!r)
+                return_streams(&request.pending, ret_streams);
+        return r;
+}
+
+int smv_ask_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
+                 uint32_t *ret_streams)
+{
+        struct client_request request;
+        int r = begin_fork(client, &request, stream, options);
+
+        if (!r)
+                r = client_request_ask(client, &request, ret_streams);
+        if (!r)
+                return_streams(&request.pending, ret_streams);
         return r;
 }

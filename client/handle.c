@@ -1,110 +1,183 @@
 /* Requests about handles: histories that the daemon stores. */
 #include <errno.h>
+#include <samovar/protocol.h>
 #include <string.h>
 
 #include "client/options.h"
-#include "client/request.h"
 #include "client/streams.h"
 
-/*
- * Sends a request that was begun, and gets the field `length` of its reply.  ret_length: may be
- * NULL.
- */
-static int ask_length(struct smv_client *client, struct codec_writer *writer, uint32_t id,
-                      struct codec_frame *ret_frame, size_t *ret_length)
-{
-        uint64_t length;
-        int r;
+/* ---- what the replies say ---- */
 
-        r = client_request_call(client, writer, id, ret_frame);
+static int take_length(struct smv_client *client, const struct client_pending *pending,
+                       const struct codec_frame *frame, struct smv_event *ret_answer)
+{
+        int r = codec_get_uint(frame, "length", &ret_answer->length);
+
+        (void)pending;
+        return r ? client_bad_reply(client, r, "length") : 0;
+}
+
+static int take_opened(struct smv_client *client, const struct client_pending *pending,
+                       const struct codec_frame *frame, struct smv_event *ret_answer)
+{
+        int r = take_length(client, pending, frame, ret_answer);
+
         if (r)
                 return r;
-        r = codec_get_uint(ret_frame, "length", &length);
+        r = codec_get_uint(frame, "handle", &ret_answer->number);
+        return r ? client_bad_reply(client, r, "handle") : 0;
+}
+
+/*
+ * All of the new handles are in client->ids, which begin_fork() has made large enough; the event
+ * has the first one.
+ */
+static int take_handles(struct smv_client *client, const struct client_pending *pending,
+                        const struct codec_frame *frame, struct smv_event *ret_answer)
+{
+        uint64_t *handles = (uint64_t *)(void *)client->ids.at;
+        size_t count = pending->handle_count;
+        int r = -EPROTO;
+
+        if (count && count <= SMV_FORKS_MAX)
+                r = codec_get_uints(frame, "handles", handles, count);
         if (r)
-                return client_bad_reply(client, r, "length");
-        if (ret_length)
-                *ret_length = (size_t)length;
+                return client_bad_reply(client, r, "handles");
+        ret_answer->number = *handles;
         return 0;
 }
 
-/* Begins a request about this handle: 0, or what client_begin() returns. */
-static int begin(struct smv_client *client, struct codec_writer *writer, const char *op,
-                 uint64_t handle, uint32_t *ret_id)
+/* ---- requests ---- */
+
+/* client_begin(), then a request about this handle. */
+static int begin(struct smv_client *client, struct client_request *request, const char *op,
+                 uint64_t handle, client_take_fn *take)
 {
         int r = client_begin(client);
 
         if (r)
                 return r;
-        client_request_begin(client, writer, op, ret_id);
-        codec_put_uint(writer, "handle", handle);
+        client_request_begin(client, request, op);
+        codec_put_uint(&request->writer, "handle", handle);
+        request->pending.take = take;
+        return 0;
+}
+
+/* Sends a request that was begun, and gets the length in its reply.  ret_length: may be NULL. */
+static int wait_for_length(struct smv_client *client, struct client_request *request,
+                           size_t *ret_length)
+{
+        struct smv_event answer;
+        int r = client_request_wait(client, request, &answer);
+
+        if (!r && ret_length)
+                *ret_length = (size_t)answer.length;
+        return r;
+}
+
+static int begin_open(struct smv_client *client, struct client_request *request,
+                      const struct smv_generate *options)
+{
+        struct smv_generate o;
+        int r;
+
+        r = client_begin_generate(client, options, &o);
+        if (r)
+                return r;
+        client_request_begin(client, request, "open");
+        client_put_start(&request->writer, &o);
+        if (o.keep_ms)
+                codec_put_uint(&request->writer, "keep_ms", o.keep_ms);
+        request->pending.take = take_opened;
         return 0;
 }
 
 int smv_handle_open(struct smv_client *client, const struct smv_generate *options,
                     uint64_t *ret_handle, size_t *ret_length)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        struct smv_generate o;
-        size_t length = 0;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        struct smv_event answer;
+        int r = begin_open(client, &request, options);
 
-        r = client_begin_generate(client, options, &o);
+        if (!r)
+                r = client_request_wait(client, &request, &answer);
         if (r)
                 return r;
-        client_request_begin(client, &writer, "open", &id);
-        client_put_start(&writer, &o);
-        if (o.keep_ms)
-                codec_put_uint(&writer, "keep_ms", o.keep_ms);
-        r = ask_length(client, &writer, id, &frame, &length);
-        if (r)
-                return r;
-        r = codec_get_uint(&frame, "handle", ret_handle);
-        if (r)
-                return client_bad_reply(client, r, "handle");
+        *ret_handle = answer.number;
         if (ret_length)
-                *ret_length = length;
+                *ret_length = (size_t)answer.length;
         return 0;
+}
+
+int smv_ask_handle_open(struct smv_client *client, const struct smv_generate *options,
+                        uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin_open(client, &request, options);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
+}
+
+static int begin_append(struct smv_client *client, struct client_request *request, uint64_t handle,
+                        const uint32_t *tokens, size_t token_count)
+{
+        int r = begin(client, request, "append", handle, take_length);
+
+        if (!r)
+                codec_put_ids(&request->writer, "tokens", tokens, token_count);
+        return r;
 }
 
 int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
                       size_t token_count, size_t *ret_length)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin_append(client, &request, handle, tokens, token_count);
 
-        r = begin(client, &writer, "append", handle, &id);
-        if (r)
-                return r;
-        codec_put_ids(&writer, "tokens", tokens, token_count);
-        return ask_length(client, &writer, id, &frame, ret_length);
+        return r ? r : wait_for_length(client, &request, ret_length);
+}
+
+int smv_ask_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
+                          size_t token_count, uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin_append(client, &request, handle, tokens, token_count);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
+}
+
+static int begin_append_text(struct smv_client *client, struct client_request *request,
+                             uint64_t handle, const char *text, size_t text_bytes)
+{
+        int r = begin(client, request, "append", handle, take_length);
+
+        if (!r)
+                codec_put_given(&request->writer, "text", text, text_bytes);
+        return r;
 }
 
 int smv_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
                            size_t text_bytes, size_t *ret_length)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin_append_text(client, &request, handle, text, text_bytes);
 
-        r = begin(client, &writer, "append", handle, &id);
-        if (r)
-                return r;
-        codec_put_given(&writer, "text", text, text_bytes);
-        return ask_length(client, &writer, id, &frame, ret_length);
+        return r ? r : wait_for_length(client, &request, ret_length);
 }
 
-int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
-                               const struct smv_generate *options, size_t *ret_length)
+int smv_ask_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
+                               size_t text_bytes, uint32_t *ret_request)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
+        struct client_request request;
+        int r = begin_append_text(client, &request, handle, text, text_bytes);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
+}
+
+static int begin_append_messages(struct smv_client *client, struct client_request *request,
+                                 uint64_t handle, const struct smv_generate *options)
+{
         struct smv_generate o;
-        uint32_t id;
         int r;
 
         r = client_begin_generate(client, options, &o);
@@ -113,25 +186,75 @@ int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
         if (!o.messages && !o.packed_messages.bytes)
                 return client_refuse(client, -EINVAL, "messages",
                                      "there are no messages to append");
-        r = begin(client, &writer, "append", handle, &id);
-        if (r)
-                return r;
-        client_put_conversation(&writer, &o);
-        return ask_length(client, &writer, id, &frame, ret_length);
+        r = begin(client, request, "append", handle, take_length);
+        if (!r)
+                client_put_conversation(&request->writer, &o);
+        return r;
+}
+
+int smv_handle_append_messages(struct smv_client *client, uint64_t handle,
+                               const struct smv_generate *options, size_t *ret_length)
+{
+        struct client_request request;
+        int r = begin_append_messages(client, &request, handle, options);
+
+        return r ? r : wait_for_length(client, &request, ret_length);
+}
+
+int smv_ask_handle_append_messages(struct smv_client *client, uint64_t handle,
+                                   const struct smv_generate *options, uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin_append_messages(client, &request, handle, options);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
+}
+
+static int begin_truncate(struct smv_client *client, struct client_request *request,
+                          uint64_t handle, size_t length)
+{
+        int r = begin(client, request, "truncate", handle, take_length);
+
+        if (!r)
+                codec_put_uint(&request->writer, "length", length);
+        return r;
 }
 
 int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t length)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin_truncate(client, &request, handle, length);
 
-        r = begin(client, &writer, "truncate", handle, &id);
+        return r ? r : client_request_wait(client, &request, NULL);
+}
+
+int smv_ask_handle_truncate(struct smv_client *client, uint64_t handle, size_t length,
+                            uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin_truncate(client, &request, handle, length);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
+}
+
+static int begin_fork(struct smv_client *client, struct client_request *request, uint64_t handle,
+                      size_t count, uint32_t keep_ms)
+{
+        int r = client_begin(client);
+
         if (r)
                 return r;
-        codec_put_uint(&writer, "length", length);
-        return ask_length(client, &writer, id, &frame, NULL);
+        client->ids.count = 0;
+        if (bytes_reserve(&client->ids, SMV_FORKS_MAX * sizeof(uint64_t)))
+                return client_fail(client, -ENOMEM, "out of memory");
+        r = begin(client, request, "fork", handle, take_handles);
+        if (r)
+                return r;
+        codec_put_uint(&request->writer, "count", count);
+        if (keep_ms)
+                codec_put_uint(&request->writer, "keep_ms", keep_ms);
+        request->pending.handle_count = count;
+        return 0;
 }
 
 int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, uint64_t *ret_handles)
@@ -142,92 +265,137 @@ int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, ui
 int smv_handle_fork_keep(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
                          uint64_t *ret_handles)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin_fork(client, &request, handle, count, keep_ms);
 
-        r = begin(client, &writer, "fork", handle, &id);
+        if (!r)
+                r = client_request_wait(client, &request, NULL);
+        if (!r)
+                memcpy(ret_handles, client->ids.at, count * sizeof(*ret_handles));
+        return r;
+}
+
+int smv_ask_handle_fork(struct smv_client *client, uint64_t handle, uint32_t keep_ms,
+                        uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin_fork(client, &request, handle, 1, keep_ms);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
+}
+
+/* With ms 0 it begins no stream. */
+static int begin_pin(struct smv_client *client, struct client_request *request, uint64_t handle,
+                     uint32_t ms, enum smv_priority priority)
+{
+        int r = client_check_priority(client, priority);
+
+        if (!r)
+                r = client_begin(client);
         if (r)
                 return r;
-        codec_put_uint(&writer, "count", count);
-        if (keep_ms)
-                codec_put_uint(&writer, "keep_ms", keep_ms);
-        r = client_request_call(client, &writer, id, &frame);
+        if (ms)
+                r = client_streams_begin(client, request, "pin", 1);
+        else
+                client_request_begin(client, request, "pin");
         if (r)
                 return r;
-        r = codec_get_uints(&frame, "handles", ret_handles, count);
-        return r ? client_bad_reply(client, r, "handles") : 0;
+        codec_put_uint(&request->writer, "handle", handle);
+        codec_put_uint(&request->writer, "pin_ms", ms);
+        client_put_priority(&request->writer, priority);
+        return 0;
 }
 
 int smv_handle_pin(struct smv_client *client, uint64_t handle, uint32_t ms,
                    enum smv_priority priority, uint32_t *ret_stream)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r = client_check_priority(client, priority);
+        struct client_request request;
+        int r = begin_pin(client, &request, handle, ms, priority);
 
         if (!r)
-                r = client_begin(client);
+                r = client_request_wait(client, &request, NULL);
+        if (!r && ms)
+                *ret_stream = request.pending.id;
+        return r;
+}
+
+int smv_ask_handle_pin(struct smv_client *client, uint64_t handle, uint32_t ms,
+                       enum smv_priority priority, uint32_t *ret_stream)
+{
+        struct client_request request;
+        int r = begin_pin(client, &request, handle, ms, priority);
+
+        return r ? r : client_request_ask(client, &request, ret_stream);
+}
+
+static int begin_publish(struct smv_client *client, struct client_request *request, uint64_t handle,
+                         size_t length, const uint32_t *group)
+{
+        int r = client_begin(client);
+
         if (!r)
-                r = client_streams_begin(client, &writer, "pin", 1, &id);
+                r = client_streams_begin(client, request, "publish", 1);
         if (r)
                 return r;
-        codec_put_uint(&writer, "handle", handle);
-        codec_put_uint(&writer, "pin_ms", ms);
-        client_put_priority(&writer, priority);
-        if (!ms)
-                return client_request_call(client, &writer, id, &frame); /* begins no stream */
-        r = client_streams_call(client, &writer, id, 1, &frame);
-        if (!r)
-                *ret_stream = id;
-        return r;
+        codec_put_uint(&request->writer, "handle", handle);
+        if (length)
+                codec_put_uint(&request->writer, "length", length);
+        if (group)
+                codec_put_uint(&request->writer, "group", *group);
+        codec_put_text(&request->writer, "to", group ? "group" : "all", group ? 5 : 3);
+        return 0;
 }
 
 int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
                        const uint32_t *group, uint32_t *ret_stream)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin_publish(client, &request, handle, length, group);
 
-        r = client_begin(client);
         if (!r)
-                r = client_streams_begin(client, &writer, "publish", 1, &id);
-        if (r)
-                return r;
-        codec_put_uint(&writer, "handle", handle);
-        if (length)
-                codec_put_uint(&writer, "length", length);
-        if (group)
-                codec_put_uint(&writer, "group", *group);
-        codec_put_text(&writer, "to", group ? "group" : "all", group ? 5 : 3);
-        r = client_streams_call(client, &writer, id, 1, &frame);
+                r = client_request_wait(client, &request, NULL);
         if (!r)
-                *ret_stream = id;
+                *ret_stream = request.pending.id;
         return r;
+}
+
+int smv_ask_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
+                           const uint32_t *group, uint32_t *ret_stream)
+{
+        struct client_request request;
+        int r = begin_publish(client, &request, handle, length, group);
+
+        return r ? r : client_request_ask(client, &request, ret_stream);
 }
 
 int smv_handle_revoke(struct smv_client *client, uint64_t handle)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin(client, &request, "revoke", handle, NULL);
 
-        r = begin(client, &writer, "revoke", handle, &id);
-        return r ? r : client_request_call(client, &writer, id, &frame);
+        return r ? r : client_request_wait(client, &request, NULL);
+}
+
+int smv_ask_handle_revoke(struct smv_client *client, uint64_t handle, uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin(client, &request, "revoke", handle, NULL);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
 }
 
 int smv_handle_close(struct smv_client *client, uint64_t handle)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint32_t id;
-        int r;
+        struct client_request request;
+        int r = begin(client, &request, "close", handle, NULL);
 
-        r = begin(client, &writer, "close", handle, &id);
-        return r ? r : client_request_call(client, &writer, id, &frame);
+        return r ? r : client_request_wait(client, &request, NULL);
+}
+
+int smv_ask_handle_close(struct smv_client *client, uint64_t handle, uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin(client, &request, "close", handle, NULL);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
 }

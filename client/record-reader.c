@@ -111,6 +111,24 @@ int record_logprobs(const struct record *record, struct bytes *logprobs, size_t 
         return r;
 }
 
+int record_progress(const struct record *record, struct smv_event *ret_event)
+{
+        struct smv_record_progress progress;
+
+        if (record->payload_bytes < sizeof(progress))
+                return -EPROTO;
+        copy(&progress, record->payload, sizeof(progress));
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_PROGRESS,
+                .stream = record->head.stream,
+                .prompt_tokens = le32toh(progress.prompt_tokens),
+                .cached_tokens = le32toh(progress.cached_tokens),
+                .prefilled = le32toh(progress.prefilled),
+                .sequence = record->head.sequence,
+        };
+        return 0;
+}
+
 int record_end(const struct record *record, struct smv_event *ret_event)
 {
         struct smv_record_end end = { 0 };

@@ -1,12 +1,13 @@
 /*
  * Requests and their replies.
  *
- * A call sends one frame and reads ahead until the reply with its id has come.
- * Records that come in between stay where they are, for smv_next().
+ * A call that waits sends one frame and reads ahead until the reply with its id has come.
+ * Records and the replies to pending requests stay where they are, for smv_next().
  */
 #include "client/request.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /*
  * Looks at the next frame at connection->scan.  1: it is the reply to `id`.  0: it is not, or no
@@ -16,38 +17,27 @@ static int read_ahead(struct smv_client *client, uint32_t id, struct codec_frame
                       bool *ret_more)
 {
         struct connection *connection = &client->connection;
-        struct codec_frame frame = { 0 };
-        const char *body;
-        size_t bytes;
+        struct codec_frame frame;
         int r;
 
-        *ret_more = false;
-        if (!connection_frame(connection, connection->scan, &body, &bytes))
-                return 0;
-        if (bytes) {
-                r = client_decode(client, body, bytes, &frame);
-                if (r == -EPROTO)
-                        connection_set_lost(connection, r, connection->scan);
-                if (r)
-                        return r == -EPROTO ? 0 : r;
-        }
+        r = client_read_frame(client, connection->scan, &frame, &connection->scan);
+        *ret_more = r > 0;
+        if (r <= 0)
+                return r;
 
-        *ret_more = true;
-        connection->scan += 4 + bytes;
-        if (bytes && !frame.records && frame.id == id) {
+        if (!frame.records && frame.id == id) {
                 *ret_frame = frame;
                 return 1;
         }
-        if (frame.records)
-                client->records_ahead++;
-        else if (bytes)
+        if (frame.records || client_pending_of(client, &frame))
+                connection_keep_scanned(connection);
+        else
                 client_unexpected_reply(client, &frame);
         /*
-         * Drop doorbells and replies that no call waits for, unless records are before them:
-         * dropping would drop those records too.
+         * Drop doorbells and replies that no request waits for, unless events are before them:
+         * dropping would drop those events too.
          */
-        if (!client->records_ahead)
-                connection_consume(connection, connection->scan);
+        connection_consume_scanned(connection);
         return 0;
 }
 
@@ -89,16 +79,16 @@ static int wait_for_reply(struct smv_client *client, uint32_t id, uint64_t deadl
         }
 }
 
-void client_request_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
-                          uint32_t *ret_id)
+void client_request_begin(struct smv_client *client, struct client_request *request, const char *op)
 {
-        *ret_id = client_new_ids(client, 1);
-        codec_begin(writer, &client->connection.out, client->request_max, op, *ret_id);
+        *request = (struct client_request){ .pending.id = client_new_ids(client, 1) };
+        codec_begin(&request->writer, &client->connection.out, client->request_max, op,
+                    request->pending.id);
 }
 
-static int end_request(struct smv_client *client, struct codec_writer *writer)
+static int end_request(struct smv_client *client, struct client_request *request)
 {
-        int r = codec_end(writer);
+        int r = codec_end(&request->writer);
 
         if (r == -EMSGSIZE)
                 return client_fail(
@@ -110,9 +100,9 @@ static int end_request(struct smv_client *client, struct codec_writer *writer)
         return 0;
 }
 
-int client_request_send(struct smv_client *client, struct codec_writer *writer)
+int client_request_send(struct smv_client *client, struct client_request *request)
 {
-        int r = end_request(client, writer);
+        int r = end_request(client, request);
 
         if (!r)
                 connection_flush(&client->connection);
@@ -136,15 +126,75 @@ int client_request_await(struct smv_client *client, uint32_t id, uint64_t deadli
         return 0;
 }
 
-int client_request_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
-                        struct codec_frame *ret_frame)
+/* Takes an ok reply as an event.  0, -ENOMEM or -EPROTO. */
+static int take(struct smv_client *client, const struct client_pending *pending,
+                const struct codec_frame *frame, struct smv_event *ret_answer)
 {
+        *ret_answer = (struct smv_event){ .kind = SMV_EVENT_REPLY, .stream = pending->id };
+        return pending->take ? pending->take(client, pending, frame, ret_answer) : 0;
+}
+
+int client_request_wait(struct smv_client *client, struct client_request *request,
+                        struct smv_event *ret_answer)
+{
+        struct client_pending *pending = &request->pending;
+        struct smv_event unused;
+        struct codec_frame frame;
         int r;
 
-        r = end_request(client, writer);
-        if (!r)
-                r = client_request_await(client, id, deadline_after(client->reply_ms), ret_frame);
-        return r == -ETIMEDOUT ? client_timed_out(client, client->reply_ms, "reply_timeout_ms") : r;
+        r = end_request(client, request);
+        if (r)
+                return r;
+        r = client_request_await(client, pending->id, deadline_after(client->reply_ms), &frame);
+        if (r == -ETIMEDOUT)
+                return client_timed_out(client, client->reply_ms, "reply_timeout_ms");
+        return r ? r : take(client, pending, &frame, ret_answer ? ret_answer : &unused);
+}
+
+int client_request_ask(struct smv_client *client, struct client_request *request, uint32_t *ret_id)
+{
+        int r = client_reserve_pending(client);
+
+        if (r) {
+                codec_abort(&request->writer);
+                return r;
+        }
+        r = client_request_send(client, request);
+        if (r)
+                return r;
+        client_add_pending(client, &request->pending);
+        *ret_id = request->pending.id;
+        return 0;
+}
+
+/* There is no errno in an event: a reply that cannot be taken is a failure of the daemon. */
+static void blame_daemon(struct smv_client *client)
+{
+        struct client_failure *failure = &client->failure;
+
+        failure->code = SMV_INTERNAL;
+        snprintf(failure->name, sizeof(failure->name), "%s", smv_code_name(failure->code));
+}
+
+int client_request_finish(struct smv_client *client, struct client_pending *pending,
+                          const struct codec_frame *frame, struct smv_event *ret_event)
+{
+        int r = 0;
+
+        if (frame->ok)
+                r = take(client, pending, frame, ret_event);
+        if (r == -ENOMEM)
+                return r;
+        if (r)
+                blame_daemon(client);
+        else if (!frame->ok)
+                client_refused(client, frame);
+        if (r || !frame->ok)
+                *ret_event = (struct smv_event){ .kind = SMV_EVENT_REPLY,
+                                                 .stream = pending->id,
+                                                 .code = client->failure.code };
+        client_remove_pending(client, pending);
+        return 0;
 }
 
 int client_bad_reply(struct smv_client *client, int error, const char *field)

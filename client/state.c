@@ -1,5 +1,5 @@
 /*
- * The last failure, the ids, and the table of streams of a client.
+ * The last failure, the ids, and the tables of streams and of pending requests of a client.
  *
  * A lost connection is not an error of one call but a state.  Complete records that came
  * before are still read.  Then each living stream gets its END, and from then on every
@@ -96,7 +96,8 @@ static void copy_text(char *to, size_t size, const struct codec_frame *frame, co
 
 void client_refused(struct smv_client *client, const struct codec_frame *frame)
 {
-        enum smv_code code = frame->code <= INT32_MAX ? (enum smv_code)frame->code : SMV_INTERNAL;
+        enum smv_code code =
+                frame->code && frame->code <= INT32_MAX ? (enum smv_code)frame->code : SMV_INTERNAL;
         uint64_t retry_ms = 0;
 
         client->failure.code = code;
@@ -115,12 +116,14 @@ void client_unexpected_reply(struct smv_client *client, const struct codec_frame
                 return;
         client_refused(client, frame);
         client->connection_refused = true;
+        client->parting = client->failure;
 }
 
 static void set_lost(struct smv_client *client)
 {
         client->failure.code = SMV_LOST;
         snprintf(client->failure.name, sizeof(client->failure.name), "%s", smv_code_name(SMV_LOST));
+        client->parting = client->failure;
 }
 
 int client_timed_out(struct smv_client *client, int ms, const char *setting)
@@ -135,7 +138,8 @@ int client_lost(struct smv_client *client)
         const char *why = "the daemon closed the connection";
 
         /* If the daemon gave a reason before it hung up, that reason is better. */
-        if (client->failure.code == SMV_OK) {
+        client->failure = client->parting;
+        if (client->parting.code == SMV_OK) {
                 if (client->connection.lost == -EPROTO)
                         why = "the daemon sent bytes that are not a frame of the protocol";
                 else if (client->connection.lost == -ENOBUFS)
@@ -148,8 +152,10 @@ int client_lost(struct smv_client *client)
 
 void client_clear_failure(struct smv_client *client)
 {
-        if (!client->connection.lost && !client->connection_refused)
+        if (client->parting.code == SMV_OK)
                 client_fail(client, 0, "%s", smv_code_text(SMV_OK));
+        else
+                client->failure = client->parting;
 }
 
 int client_begin(struct smv_client *client)
@@ -160,9 +166,13 @@ int client_begin(struct smv_client *client)
                 return client_lost(client);
 
         client_clear_failure(client);
-        if (!client->records_ahead)
-                connection_consume(&client->connection, client->connection.scan);
+        connection_consume_scanned(&client->connection);
         return 0;
+}
+
+static bool is_taken(struct smv_client *client, uint32_t id)
+{
+        return !id || client_stream(client, id) || client_find_pending(client, id);
 }
 
 uint32_t client_new_ids(struct smv_client *client, uint32_t count)
@@ -171,7 +181,7 @@ uint32_t client_new_ids(struct smv_client *client, uint32_t count)
 
         while (run < count) {
                 client->last_id++;
-                run = !client->last_id || client_stream(client, client->last_id) ? 0 : run + 1;
+                run = is_taken(client, client->last_id) ? 0 : run + 1;
         }
         return client->last_id - count + 1;
 }
@@ -190,7 +200,7 @@ int client_reserve_streams(struct smv_client *client, uint32_t count)
         size_t size = client->stream_size ? client->stream_size : 8;
         struct client_stream *streams;
 
-        while (size - client->stream_count < count)
+        while (size - client->stream_count < count + client->pending_streams)
                 size *= 2;
         if (size == client->stream_size)
                 return 0;
@@ -200,6 +210,65 @@ int client_reserve_streams(struct smv_client *client, uint32_t count)
         client->streams = streams;
         client->stream_size = size;
         return 0;
+}
+
+int client_reserve_pending(struct smv_client *client)
+{
+        size_t size = client->pending_size ? 2 * client->pending_size : 8;
+        struct client_pending *pending;
+
+        if (client->pending_count == CLIENT_PENDING_MAX)
+                return client_fail(client, -EBUSY, "%u replies are outstanding; no more may be",
+                                   CLIENT_PENDING_MAX);
+        if (connection_unsent(&client->connection) > CLIENT_UNSENT_MAX)
+                return client_fail(client, -EBUSY,
+                                   "the daemon has not taken %zu bytes of requests; that is more "
+                                   "than %zu",
+                                   connection_unsent(&client->connection), CLIENT_UNSENT_MAX);
+        if (client->pending_count < client->pending_size)
+                return 0;
+        pending = reallocarray(client->pending, size, sizeof(*pending));
+        if (!pending)
+                return client_fail(client, -ENOMEM, "out of memory");
+        client->pending = pending;
+        client->pending_size = size;
+        return 0;
+}
+
+void client_add_pending(struct smv_client *client, const struct client_pending *pending)
+{
+        client->pending[client->pending_count++] = *pending;
+        client->pending_streams += pending->streams;
+}
+
+struct client_pending *client_find_pending(const struct smv_client *client, uint32_t id)
+{
+        for (size_t i = 0; i < client->pending_count; i++) {
+                struct client_pending *one = &client->pending[i];
+
+                if (id == one->id || id - one->id < one->streams)
+                        return one;
+        }
+        return NULL;
+}
+
+struct client_pending *client_pending_of(const struct smv_client *client,
+                                         const struct codec_frame *reply)
+{
+        struct client_pending *pending =
+                reply->id <= UINT32_MAX ? client_find_pending(client, (uint32_t)reply->id) : NULL;
+
+        return pending && pending->id == reply->id && !pending->lost ? pending : NULL;
+}
+
+/* Replies mostly come in the order of the requests, so the first one is found and moved soonest. */
+void client_remove_pending(struct smv_client *client, struct client_pending *pending)
+{
+        size_t after = client->pending_count - (size_t)(pending - client->pending) - 1;
+
+        client->pending_count--;
+        client->pending_streams -= pending->streams;
+        memmove(pending, pending + 1, after * sizeof(*pending));
 }
 
 /* Moves the last stream to the free place: their order does not matter. */
@@ -223,21 +292,43 @@ size_t client_resumable_count(const struct smv_client *client)
  */
 void client_remove_detached(struct smv_client *client)
 {
-        if (client->records_ahead)
+        if (connection_has_kept(&client->connection))
                 return;
         for (size_t i = client->stream_count; i-- > 0;)
                 if (client->streams[i].detached)
                         client->streams[i] = client->streams[--client->stream_count];
 }
 
-int client_decode(struct smv_client *client, const char *body, size_t count,
-                  struct codec_frame *ret_frame)
+static bool expects_frames_of_records(const struct smv_client *client)
 {
-        int r = codec_decode(&client->codec, body, count, ret_frame);
+        if (!client->ring.segment || client_resumable_count(client))
+                return true;
+        for (size_t i = 0; i < client->pending_count; i++)
+                if (client->pending[i].keeps)
+                        return true;
+        return false;
+}
 
-        if (!r && ret_frame->records && client->ring.segment && !client_resumable_count(client))
-                return -EPROTO;
-        return r;
+int client_read_frame(struct smv_client *client, size_t at, struct codec_frame *ret_frame,
+                      size_t *ret_end)
+{
+        const char *body;
+        size_t bytes;
+        int r = 0;
+
+        if (!connection_frame(&client->connection, at, &body, &bytes))
+                return 0;
+        *ret_frame = (struct codec_frame){ .ok = true };
+        if (bytes)
+                r = codec_decode(&client->codec, body, bytes, ret_frame);
+        if (!r && ret_frame->records && !expects_frames_of_records(client))
+                r = -EPROTO;
+        if (r == -EPROTO)
+                connection_set_lost(&client->connection, r, at);
+        if (r)
+                return r == -EPROTO ? 0 : r;
+        *ret_end = at + 4 + bytes;
+        return 1;
 }
 
 int client_release_ring(struct smv_client *client, bool all)

@@ -1,14 +1,15 @@
 /*
- * The state of a client, below everything else: its last failure, its ids, and its streams.
+ * The state of a client, below everything else: its last failure, its ids, its streams, and its
+ * requests whose replies are events.
  *
  * client.c makes and closes the client.  request.c sends requests, and calls.c those with one
  * reply.  options.c sends the options of a generate; streams.c begins streams with them, and
  * fork.c forks streams.  attach.c handles resumable streams, and handle.c handles histories
  * (handles).  beam.c does beam search with all of these.  events.c reads the records of the
- * streams.
+ * streams, and the replies that no call waits for.
  *
- * Records stay in the ring or in the connection's buffer until smv_next() reads them.  So events
- * keep their order, whichever call received them.
+ * Records, and replies that are events, stay in the ring or in the connection's buffer until
+ * smv_next() reads them.  So events keep their order, whichever call received them.
  */
 #ifndef CLIENT_STATE_H
 #define CLIENT_STATE_H
@@ -26,6 +27,9 @@
 
 /* If a daemon is alive but does not answer for this long, the client gives up. */
 #define CLIENT_REPLY_MS 60000
+/* No more is asked while this many replies are outstanding, or this many bytes are not sent yet. */
+#define CLIENT_PENDING_MAX 4096u
+#define CLIENT_UNSENT_MAX  ((size_t)64 << 20)
 
 /* A stream that was accepted, and whose END smv_next() has not returned yet. */
 struct client_stream {
@@ -35,6 +39,37 @@ struct client_stream {
         uint64_t number;    /* for smv_end(); 0: the daemon did not say */
         uint64_t resume_id; /* 0: the stream ends with the connection */
         bool detached;      /* records that have come meanwhile are skipped */
+};
+
+struct client_pending;
+
+/*
+ * Takes what the ok reply to a request says: into the state of the client, and into the members of
+ * *ret_answer, which stays valid until the next call.  0, -ENOMEM, or -EPROTO: the reply lacks
+ * something, as client_bad_reply() has recorded.  After a failure nothing has changed.
+ */
+typedef int client_take_fn(struct smv_client *client, const struct client_pending *pending,
+                           const struct codec_frame *frame, struct smv_event *ret_answer);
+
+/* A request whose reply was not taken yet. */
+struct client_pending {
+        uint32_t id;
+        uint32_t streams; /* how many it begins: those with the ids `id`, `id` + 1, ... */
+        bool keeps;       /* its stream outlives the connection */
+        bool lost;        /* the connection is lost, and the REPLY said so */
+        /* NULL: an ok reply says nothing more.  The union is for it. */
+        client_take_fn *take;
+        union {
+                struct {
+                        size_t least, most;
+                } pieces;
+                struct {
+                        uint64_t resume_id;
+                        uint32_t from;
+                } attach;
+                uint32_t detached;   /* the stream */
+                size_t handle_count; /* of a fork */
+        };
 };
 
 /* A model, as the reply to hello describes it. */
@@ -69,10 +104,21 @@ struct smv_client {
         struct client_stream *streams;
         size_t stream_count, stream_size;
 
+        /* The requests whose replies are events, in the order in which they were asked. */
+        struct client_pending *pending;
+        size_t pending_count, pending_size;
+        size_t pending_streams; /* that they begin; `streams` has space for them */
+
         /* The frame of records that is being read; the offsets count from connection.start. */
         size_t frame_bytes; /* 0: none */
         size_t record_at, record_end;
-        size_t records_ahead; /* frames of records between connection.start and connection.scan */
+        /*
+         * The streams whose replies the next record waits for, in this frame and in the ring; 0:
+         * it does not wait.
+         */
+        uint32_t frame_waits, ring_waits;
+        size_t searched;        /* up to here, also from connection.start, no frame is that reply */
+        unsigned socket_unread; /* calls of smv_next() since it has last looked at the socket */
 
         struct smv_accepted accepted; /* describes the stream that began last */
 
@@ -86,7 +132,8 @@ struct smv_client {
         struct bytes ids, text, beam; /* the memory that the last answer or event points at */
 
         struct client_failure failure; /* the last one */
-        /* The daemon has refused the connection; client_clear_failure() leaves the reason. */
+        /* Why the connection is lost, or was refused by the daemon; code OK: it is neither. */
+        struct client_failure parting;
         bool connection_refused;
 };
 
@@ -126,9 +173,23 @@ void client_refused(struct smv_client *client, const struct codec_frame *frame);
 void client_unexpected_reply(struct smv_client *client, const struct codec_frame *frame);
 
 /*
- * Finds `count` consecutive ids that no living stream has.  Returns the first; none of them is 0.
+ * Finds `count` consecutive ids that no living stream and no pending request has.  Returns the
+ * first; none of them is 0.
  */
 uint32_t client_new_ids(struct smv_client *client, uint32_t count);
+
+/*
+ * The table of pending requests.  client_reserve_pending() makes space for one: 0, -ENOMEM, or
+ * -EBUSY: there are too many, or too much is not sent yet.  client_find_pending() finds the one
+ * with this id, or the one that begins this stream; NULL: there is none.
+ */
+int client_reserve_pending(struct smv_client *client);
+void client_add_pending(struct smv_client *client, const struct client_pending *pending);
+struct client_pending *client_find_pending(const struct smv_client *client, uint32_t id);
+/* The request that this reply answers; NULL: there is none, or it has had its REPLY. */
+struct client_pending *client_pending_of(const struct smv_client *client,
+                                         const struct codec_frame *reply);
+void client_remove_pending(struct smv_client *client, struct client_pending *pending);
 
 /*
  * The table of streams.  client_reserve_streams() makes space for `count` more: 0 or -ENOMEM.
@@ -153,11 +214,15 @@ int client_copy_in(void *ours, size_t our_bytes, const void *theirs);
 void client_copy_out(void *theirs, void *ours, size_t our_bytes);
 
 /*
- * As codec_decode(), but -EPROTO for a frame of records if the client has a ring and no stream with
- * keep_ms: only such streams send frames then.
+ * Decodes the frame at `at` of the connection's buffer, which ends at *ret_end.  1: it is complete.
+ * 0: it is not, or the connection is lost, because it is no frame of this protocol.  Or -ENOMEM.
+ *
+ * A doorbell is an ok reply without an id, for which nothing waits.  If the client has a ring, a
+ * frame of records is allowed only if there is, or is asked for, a stream with keep_ms: only such
+ * streams send frames then.
  */
-int client_decode(struct smv_client *client, const char *body, size_t count,
-                  struct codec_frame *ret_frame);
+int client_read_frame(struct smv_client *client, size_t at, struct codec_frame *ret_frame,
+                      size_t *ret_end);
 
 /*
  * Gives back space in the ring (shared_ring_release()), and tells a daemon that waits for it.  0 or

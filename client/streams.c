@@ -27,6 +27,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "clamp", true);
         if (o->control_text)
                 codec_put_bool(writer, "control_text", true);
+        if (o->progress)
+                codec_put_bool(writer, "progress", true);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))
@@ -71,56 +73,63 @@ static struct smv_accepted take_accepted(const struct codec_frame *frame)
         };
 }
 
-int client_streams_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
-                         uint32_t count, uint32_t *ret_id)
+int client_streams_begin(struct smv_client *client, struct client_request *request, const char *op,
+                         uint32_t count)
 {
+        uint32_t id;
         int r = client_reserve_streams(client, count);
 
         if (r)
                 return r;
-        *ret_id = client_new_ids(client, count);
-        codec_begin(writer, &client->connection.out, client->request_max, op, *ret_id);
+        id = client_new_ids(client, count);
+        request->pending =
+                (struct client_pending){ .id = id, .streams = count, .take = client_take_streams };
+        codec_begin(&request->writer, &client->connection.out, client->request_max, op, id);
         return 0;
 }
 
-/* Adds the streams to the table.  The reply of a daemon that knows no numbers has none. */
-static void add_streams(struct smv_client *client, uint32_t id, uint32_t count,
-                        const struct codec_frame *frame)
+/* The reply of a daemon that knows no numbers of streams has none. */
+int client_take_streams(struct smv_client *client, const struct client_pending *pending,
+                        const struct codec_frame *frame, struct smv_event *ret_answer)
 {
         uint64_t numbers[SMV_FORKS_MAX];
-        bool numbered = !codec_get_uints(frame, "numbers", numbers, count);
+        bool numbered = !codec_get_uints(frame, "numbers", numbers, pending->streams);
 
-        for (uint32_t i = 0; i < count; i++)
-                client->streams[client->stream_count++] =
-                        (struct client_stream){ .id = id + i, .number = numbered ? numbers[i] : 0 };
+        (void)ret_answer;
+        for (uint32_t i = 0; i < pending->streams; i++)
+                client->streams[client->stream_count++] = (struct client_stream){
+                        .id = pending->id + i,
+                        .number = numbered ? numbers[i] : 0,
+                };
+        client->accepted = take_accepted(frame);
+        return 0;
 }
 
 /* The number of a stream that survives its connection is its resume id. */
-void client_stream_keep(struct client_stream *stream, uint64_t resume_id)
+void client_stream_keep(struct smv_client *client, struct smv_event *answer, uint64_t resume_id)
 {
-        stream->number = stream->resume_id = resume_id;
+        struct client_stream *stream = client_stream(client, answer->stream);
+
+        stream->number = stream->resume_id = answer->number = resume_id;
 }
 
-int client_streams_call(struct smv_client *client, struct codec_writer *writer, uint32_t id,
-                        uint32_t count, struct codec_frame *ret_frame)
+static int take_kept(struct smv_client *client, const struct client_pending *pending,
+                     const struct codec_frame *frame, struct smv_event *ret_answer)
 {
-        int r = client_request_call(client, writer, id, ret_frame);
+        uint64_t resume_id;
+        int r = codec_get_uint(frame, "resume_id", &resume_id);
 
         if (r)
-                return r;
-        add_streams(client, id, count, ret_frame);
-        client->accepted = take_accepted(ret_frame);
+                return client_bad_reply(client, r, "resume_id");
+        client_take_streams(client, pending, frame, ret_answer);
+        client_stream_keep(client, ret_answer, resume_id);
         return 0;
 }
 
-int smv_generate(struct smv_client *client, const struct smv_generate *options,
-                 uint32_t *ret_stream)
+static int begin_generate(struct smv_client *client, struct client_request *request,
+                          const struct smv_generate *options)
 {
-        struct codec_writer writer;
-        struct codec_frame frame;
         struct smv_generate o;
-        uint64_t resume_id;
-        uint32_t id, count;
         int r;
 
         r = client_begin_generate(client, options, &o);
@@ -129,22 +138,37 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         if (o.n > SMV_SAMPLES_MAX)
                 return client_refuse(client, -EINVAL, "n", "n is %u; it may be up to %u", o.n,
                                      SMV_SAMPLES_MAX);
-        count = o.n ? o.n : 1;
-        r = client_streams_begin(client, &writer, "generate", count, &id);
+        r = client_streams_begin(client, request, "generate", o.n ? o.n : 1);
         if (r)
                 return r;
-        put_generate(&writer, &o);
-        r = client_streams_call(client, &writer, id, count, &frame);
-        if (r)
-                return r;
-        *ret_stream = id;
-        if (!o.keep_ms)
-                return 0;
-        r = codec_get_uint(&frame, "resume_id", &resume_id);
-        if (r)
-                return client_bad_reply(client, r, "resume_id");
-        client_stream_keep(client_stream(client, id), resume_id);
+        put_generate(&request->writer, &o);
+        if (o.keep_ms) {
+                request->pending.keeps = true;
+                request->pending.take = take_kept;
+        }
         return 0;
+}
+
+int smv_generate(struct smv_client *client, const struct smv_generate *options,
+                 uint32_t *ret_stream)
+{
+        struct client_request request;
+        int r = begin_generate(client, &request, options);
+
+        if (!r)
+                r = client_request_wait(client, &request, NULL);
+        if (!r)
+                *ret_stream = request.pending.id;
+        return r;
+}
+
+int smv_ask_generate(struct smv_client *client, const struct smv_generate *options,
+                     uint32_t *ret_stream)
+{
+        struct client_request request;
+        int r = begin_generate(client, &request, options);
+
+        return r ? r : client_request_ask(client, &request, ret_stream);
 }
 
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted)
@@ -166,17 +190,16 @@ uint64_t smv_stream_number(const struct smv_client *client, uint32_t stream)
 
 int smv_cancel(struct smv_client *client, uint32_t stream)
 {
-        struct codec_writer writer;
-        uint32_t id;
+        struct client_request request;
         int r;
 
         r = client_begin(client);
         if (r)
                 return r;
-        if (!client_stream(client, stream))
+        if (!client_stream(client, stream) && !client_find_pending(client, stream))
                 return 0;
 
-        client_request_begin(client, &writer, "cancel", &id);
-        codec_put_uint(&writer, "stream", stream);
-        return client_request_send(client, &writer);
+        client_request_begin(client, &request, "cancel");
+        codec_put_uint(&request.writer, "stream", stream);
+        return client_request_send(client, &request);
 }

@@ -1,4 +1,4 @@
-# A room is a path's first part, in daemon/ its first two.  also[] names single files that a room may
+# A room is a path's first part, in daemon/ and bridge/ its first two.  also[] names single files that a room may
 # include besides.
 BEGIN {
         may["include"]       = "include"
@@ -8,13 +8,20 @@ BEGIN {
         may["client"]        = "include shm json client"
         may["cli"]           = "include json cli"
         may["base"]          = "json base"
+        may["bridge/http"]   = "json base bridge/http"
+        may["bridge/core"]   = "include json base bridge/http bridge/core"
+        may["bridge/openai"] = "include json base bridge/core bridge/openai"
+        may["bridge/anthropic"] = "include json base bridge/core bridge/anthropic"
+        may["bridge/ollama"] = "include json base bridge/core bridge/ollama"
+        may["bridge/own"]    = "include json base bridge/core bridge/openai bridge/own"
+        may["settings"]      = "json base settings"
         may["daemon/ipc"]    = "include shm base daemon/ipc"
         may["daemon/model"]  = "include kernels base daemon/model"
         may["daemon/core"]   = "include daemon/core"
         may["daemon/text"]   = "include json base daemon/model daemon/text"
         may["daemon/files"]  = "json kernels base daemon/model daemon/files"
         may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/text daemon/files daemon/engine"
-        may["daemon/edge"]   = "include shm json base daemon/ipc daemon/model daemon/core daemon/text daemon/edge"
+        may["daemon/edge"]   = "include shm json base settings daemon/ipc daemon/model daemon/core daemon/text daemon/edge"
 
         also["daemon/core"]  = "base/free-numbers.h base/list.h base/siphash.h"
         also["daemon/edge"]  = "daemon/start/config.h"
@@ -35,7 +42,7 @@ function room(path,    part, n)
         n = split(path, part, "/")
         if (part[1] == "samovar")
                 return "include"
-        if (part[1] == "daemon" && n > 2)
+        if ((part[1] == "daemon" || part[1] == "bridge") && n > 2)
                 return part[1] "/" part[2]
         return part[1]
 }

@@ -18,9 +18,9 @@
  */
 static void print_settings(void)
 {
-        struct config_row row;
+        struct settings_row row;
 
-        for (size_t i = 0; config_describe(i, &row); i++)
+        for (size_t i = 0; settings_describe(&config_table, i, &row); i++)
                 printf("setting\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.group ? row.group : "",
                        row.name, row.value, row.values, row.initial, row.help,
                        row.flag_only ? "flag"

@@ -25,7 +25,7 @@ void fair_share_deinit(struct fair_share *share)
         share->at = NULL;
 }
 
-static struct share_user *find_user(const struct fair_share *share, uint32_t uid)
+static struct share_user *find_user(const struct fair_share *share, uint64_t uid)
 {
         for (uint32_t i = 0; i < share->count; i++)
                 if (share->at[i].uid == uid)
@@ -34,7 +34,7 @@ static struct share_user *find_user(const struct fair_share *share, uint32_t uid
 }
 
 /* A user that is present. */
-static struct share_user *user_of(const struct fair_share *share, uint32_t uid)
+static struct share_user *user_of(const struct fair_share *share, uint64_t uid)
 {
         struct share_user *user = find_user(share, uid);
 
@@ -68,7 +68,7 @@ static struct share_user *least_away(struct fair_share *share)
         return least;
 }
 
-static struct share_user *add_user(struct fair_share *share, uint32_t uid)
+static struct share_user *add_user(struct fair_share *share, uint64_t uid)
 {
         struct share_user *user =
                 share->count < share->max ? &share->at[share->count++] : least_away(share);
@@ -77,7 +77,7 @@ static struct share_user *add_user(struct fair_share *share, uint32_t uid)
         return user;
 }
 
-void fair_share_add_request(struct fair_share *share, uint32_t uid)
+void fair_share_add_request(struct fair_share *share, uint64_t uid)
 {
         struct share_user *user = find_user(share, uid);
 
@@ -100,12 +100,12 @@ static void remove_waiting(struct share_user *user)
         user->waiting--;
 }
 
-void fair_share_cancel_waiting(struct fair_share *share, uint32_t uid)
+void fair_share_cancel_waiting(struct fair_share *share, uint64_t uid)
 {
         remove_waiting(user_of(share, uid));
 }
 
-void fair_share_remove_request(struct fair_share *share, uint32_t uid)
+void fair_share_remove_request(struct fair_share *share, uint64_t uid)
 {
         struct share_user *user = user_of(share, uid);
 
@@ -133,7 +133,7 @@ static bool another_waits(const struct fair_share *share, const struct share_use
         return false;
 }
 
-bool fair_share_is_within_half(const struct fair_share *share, uint32_t uid, uint64_t parts)
+bool fair_share_is_within_half(const struct fair_share *share, uint64_t uid, uint64_t parts)
 {
         const struct share_user *user = user_of(share, uid);
 
@@ -147,7 +147,7 @@ static bool is_over_limit(const struct fair_share *share, uint64_t parts)
         return share->user_blocks && parts > share->user_blocks * BLOCK_PARTS;
 }
 
-bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint64_t parts)
+bool fair_share_may_take_slot(const struct fair_share *share, uint64_t uid, uint64_t parts)
 {
         const struct share_user *user = user_of(share, uid);
 
@@ -159,7 +159,7 @@ bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint
         return !another_waits(share, user) || fair_share_is_within_half(share, uid, parts);
 }
 
-struct fair_share_excess fair_share_excess(const struct fair_share *share, uint32_t uid,
+struct fair_share_excess fair_share_excess(const struct fair_share *share, uint64_t uid,
                                            uint64_t parts)
 {
         uint64_t whole = parts / BLOCK_PARTS + (parts % BLOCK_PARTS > 0);
@@ -174,22 +174,22 @@ struct fair_share_excess fair_share_excess(const struct fair_share *share, uint3
         return (struct fair_share_excess){ .blocks = blocks, .blocks_max = share->blocks / 2 };
 }
 
-void fair_share_note_stalled_slots(struct fair_share *share, uint32_t uid, bool holds)
+void fair_share_note_stalled_slots(struct fair_share *share, uint64_t uid, bool holds)
 {
         user_of(share, uid)->holds_stalled = holds;
 }
 
-void fair_share_requeue(struct fair_share *share, uint32_t uid)
+void fair_share_requeue(struct fair_share *share, uint64_t uid)
 {
         user_of(share, uid)->waiting++;
 }
 
-void fair_share_charge(struct fair_share *share, uint32_t uid, uint64_t ns)
+void fair_share_charge(struct fair_share *share, uint64_t uid, uint64_t ns)
 {
         user_of(share, uid)->served_ns += ns;
 }
 
-void fair_share_count_stalled(struct fair_share *share, uint32_t uid)
+void fair_share_count_stalled(struct fair_share *share, uint64_t uid)
 {
         user_of(share, uid)->stalled++;
 }
@@ -215,12 +215,12 @@ void fair_share_limit_credit(struct fair_share *share)
         }
 }
 
-uint64_t fair_share_served(const struct fair_share *share, uint32_t uid)
+uint64_t fair_share_served(const struct fair_share *share, uint64_t uid)
 {
         return user_of(share, uid)->served_ns;
 }
 
-bool fair_share_is_passed_over(const struct fair_share *share, uint32_t uid)
+bool fair_share_is_passed_over(const struct fair_share *share, uint64_t uid)
 {
         return user_of(share, uid)->passed_in == share->pass;
 }
@@ -230,7 +230,7 @@ void fair_share_begin_pass(struct fair_share *share)
         share->pass++;
 }
 
-void fair_share_pass_over(struct fair_share *share, uint32_t uid, uint64_t parts)
+void fair_share_pass_over(struct fair_share *share, uint64_t uid, uint64_t parts)
 {
         struct share_user *user = user_of(share, uid);
 
@@ -238,7 +238,7 @@ void fair_share_pass_over(struct fair_share *share, uint32_t uid, uint64_t parts
         user->limited = is_over_limit(share, parts);
 }
 
-void fair_share_take_slot(struct fair_share *share, uint32_t uid, enum request_priority priority,
+void fair_share_take_slot(struct fair_share *share, uint64_t uid, enum request_priority priority,
                           uint64_t now_ns)
 {
         struct share_user *user = user_of(share, uid);
@@ -249,13 +249,13 @@ void fair_share_take_slot(struct fair_share *share, uint32_t uid, enum request_p
         user->limited = false;
 }
 
-uint64_t fair_share_turn(const struct fair_share *share, uint32_t uid,
+uint64_t fair_share_turn(const struct fair_share *share, uint64_t uid,
                          enum request_priority priority)
 {
         return user_of(share, uid)->turn_ns[priority];
 }
 
-void fair_share_return_slot(struct fair_share *share, uint32_t uid)
+void fair_share_return_slot(struct fair_share *share, uint64_t uid)
 {
         struct share_user *user = user_of(share, uid);
 
@@ -264,12 +264,12 @@ void fair_share_return_slot(struct fair_share *share, uint32_t uid)
         user->limited = false;
 }
 
-void fair_share_reserve(struct fair_share *share, uint32_t uid, uint32_t blocks)
+void fair_share_reserve(struct fair_share *share, uint64_t uid, uint32_t blocks)
 {
         user_of(share, uid)->reserved += blocks;
 }
 
-void fair_share_release(struct fair_share *share, uint32_t uid, uint32_t blocks)
+void fair_share_release(struct fair_share *share, uint64_t uid, uint32_t blocks)
 {
         struct share_user *user = user_of(share, uid);
 
@@ -277,24 +277,24 @@ void fair_share_release(struct fair_share *share, uint32_t uid, uint32_t blocks)
         user->reserved -= blocks;
 }
 
-uint32_t fair_share_reserved(const struct fair_share *share, uint32_t uid)
+uint32_t fair_share_reserved(const struct fair_share *share, uint64_t uid)
 {
         return user_of(share, uid)->reserved;
 }
 
-uint32_t fair_share_slots(const struct fair_share *share, uint32_t uid)
+uint32_t fair_share_slots(const struct fair_share *share, uint64_t uid)
 {
         return user_of(share, uid)->slots;
 }
 
-bool fair_share_has_user(const struct fair_share *share, uint32_t uid)
+bool fair_share_has_user(const struct fair_share *share, uint64_t uid)
 {
         const struct share_user *user = find_user(share, uid);
 
         return user && user->alive;
 }
 
-bool fair_share_is_waiting(const struct fair_share *share, uint32_t uid)
+bool fair_share_is_waiting(const struct fair_share *share, uint64_t uid)
 {
         return user_of(share, uid)->waiting;
 }

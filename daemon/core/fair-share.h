@@ -1,5 +1,6 @@
 /*
- * Fair share: the slots and blocks that each user (uid) has, and the time that each was served.
+ * Fair share: the slots and blocks that each user has, and the time that each was served.  A user
+ * is a uid, or a principal of a gateway, which has a number above all uids.
  *
  * The account of a user is the time of steps that was spent on its requests, whatever their class
  * (charge.c).  The next slot goes to the user that was served least.  (A virtual token counter,
@@ -40,7 +41,7 @@
 #include "daemon/core/request.h"
 
 struct share_user {
-        uint32_t uid;
+        uint64_t uid;
         uint32_t alive, waiting; /* its requests; those not waiting have a slot or are ending */
         uint64_t served_ns;
         uint64_t turn_ns[REQUEST_PRIORITY_N]; /* when one of the class got a slot last */
@@ -73,56 +74,56 @@ int fair_share_init(struct fair_share *share, uint32_t users_max, uint32_t slots
 void fair_share_deinit(struct fair_share *share);
 
 /* A request of this user arrives and waits.  If it is the only one, the user arrives. */
-void fair_share_add_request(struct fair_share *share, uint32_t uid);
+void fair_share_add_request(struct fair_share *share, uint64_t uid);
 /* A waiting request ends without having got a slot. */
-void fair_share_cancel_waiting(struct fair_share *share, uint32_t uid);
+void fair_share_cancel_waiting(struct fair_share *share, uint64_t uid);
 /* A request has retired.  If it was the last one, the user leaves. */
-void fair_share_remove_request(struct fair_share *share, uint32_t uid);
+void fair_share_remove_request(struct fair_share *share, uint64_t uid);
 
 /* Has one of this user's slots a stalled request?  Called before the next one. */
-void fair_share_note_stalled_slots(struct fair_share *share, uint32_t uid, bool holds);
+void fair_share_note_stalled_slots(struct fair_share *share, uint64_t uid, bool holds);
 /* May a waiting request have a slot, if its user is then charged with `parts`? */
-bool fair_share_may_take_slot(const struct fair_share *share, uint32_t uid, uint64_t parts);
+bool fair_share_may_take_slot(const struct fair_share *share, uint64_t uid, uint64_t parts);
 /* The slots or blocks that a user would have with one more request, and the most it may have. */
 struct fair_share_excess {
         uint32_t slots, slots_max;   /* 0: not these are exceeded, ... */
         uint32_t blocks, blocks_max; /* ... or not these; rounded up */
 };
 /* Why such a request may have no slot, although its user is not passed over yet. */
-struct fair_share_excess fair_share_excess(const struct fair_share *share, uint32_t uid,
+struct fair_share_excess fair_share_excess(const struct fair_share *share, uint64_t uid,
                                            uint64_t parts);
 /* Would it be within the half that applies while another user waits? */
-bool fair_share_is_within_half(const struct fair_share *share, uint32_t uid, uint64_t parts);
+bool fair_share_is_within_half(const struct fair_share *share, uint64_t uid, uint64_t parts);
 /* A waiting request gets a slot. */
-void fair_share_take_slot(struct fair_share *share, uint32_t uid, enum request_priority priority,
+void fair_share_take_slot(struct fair_share *share, uint64_t uid, enum request_priority priority,
                           uint64_t now_ns);
 /* When a request of this user and class got a slot last; 0: never. */
-uint64_t fair_share_turn(const struct fair_share *share, uint32_t uid,
+uint64_t fair_share_turn(const struct fair_share *share, uint64_t uid,
                          enum request_priority priority);
-void fair_share_return_slot(struct fair_share *share, uint32_t uid);
-void fair_share_reserve(struct fair_share *share, uint32_t uid, uint32_t blocks);
+void fair_share_return_slot(struct fair_share *share, uint64_t uid);
+void fair_share_reserve(struct fair_share *share, uint64_t uid, uint32_t blocks);
 /* Reserved blocks were allocated, or are not needed any more. */
-void fair_share_release(struct fair_share *share, uint32_t uid, uint32_t blocks);
-uint32_t fair_share_reserved(const struct fair_share *share, uint32_t uid);
-uint32_t fair_share_slots(const struct fair_share *share, uint32_t uid);
+void fair_share_release(struct fair_share *share, uint64_t uid, uint32_t blocks);
+uint32_t fair_share_reserved(const struct fair_share *share, uint64_t uid);
+uint32_t fair_share_slots(const struct fair_share *share, uint64_t uid);
 /* Does this user have a request alive? */
-bool fair_share_has_user(const struct fair_share *share, uint32_t uid);
-bool fair_share_is_waiting(const struct fair_share *share, uint32_t uid);
+bool fair_share_has_user(const struct fair_share *share, uint64_t uid);
+bool fair_share_is_waiting(const struct fair_share *share, uint64_t uid);
 /* A preempted request, which has given everything back, waits again. */
-void fair_share_requeue(struct fair_share *share, uint32_t uid);
+void fair_share_requeue(struct fair_share *share, uint64_t uid);
 
-void fair_share_charge(struct fair_share *share, uint32_t uid, uint64_t ns);
+void fair_share_charge(struct fair_share *share, uint64_t uid, uint64_t ns);
 /* Counts a stalled request that waits, for the next call of fair_share_limit_credit(). */
-void fair_share_count_stalled(struct fair_share *share, uint32_t uid);
+void fair_share_count_stalled(struct fair_share *share, uint64_t uid);
 /* All users of a step are charged: raises the accounts of content users that are too far behind. */
 void fair_share_limit_credit(struct fair_share *share);
-uint64_t fair_share_served(const struct fair_share *share, uint32_t uid);
+uint64_t fair_share_served(const struct fair_share *share, uint64_t uid);
 
 /* Begins a new pass over the queue, from its front. */
 void fair_share_begin_pass(struct fair_share *share);
 /* This user, who would be charged with `parts`, gets no slot until the next pass. */
-void fair_share_pass_over(struct fair_share *share, uint32_t uid, uint64_t parts);
-bool fair_share_is_passed_over(const struct fair_share *share, uint32_t uid);
+void fair_share_pass_over(struct fair_share *share, uint64_t uid, uint64_t parts);
+bool fair_share_is_passed_over(const struct fair_share *share, uint64_t uid);
 
 /* Asserts that the sums over all users are these. */
 void fair_share_check(const struct fair_share *share, uint32_t waiting, uint32_t slots,

@@ -68,7 +68,7 @@ static void count_length(struct forecast_lengths *lengths, uint32_t tokens)
                 lengths->count += lengths->buckets[i] /= 2;
 }
 
-static struct forecast_user *find_user(const struct forecast *forecast, uint32_t uid)
+static struct forecast_user *find_user(const struct forecast *forecast, uint64_t uid)
 {
         for (uint32_t i = 0; i < FORECAST_USERS; i++)
                 if (forecast->users[i].used && forecast->users[i].uid == uid)
@@ -76,7 +76,7 @@ static struct forecast_user *find_user(const struct forecast *forecast, uint32_t
         return NULL;
 }
 
-static struct forecast_user *add_user(struct forecast *forecast, uint32_t uid)
+static struct forecast_user *add_user(struct forecast *forecast, uint64_t uid)
 {
         struct forecast_user *oldest = forecast->users;
 
@@ -87,7 +87,7 @@ static struct forecast_user *add_user(struct forecast *forecast, uint32_t uid)
         return oldest;
 }
 
-void forecast_learn(struct forecast *forecast, uint32_t uid, enum request_priority priority,
+void forecast_learn(struct forecast *forecast, uint64_t uid, enum request_priority priority,
                     uint32_t tokens)
 {
         struct forecast_user *user = find_user(forecast, uid);
@@ -112,7 +112,7 @@ void forecast_note(struct forecast *forecast, bool preempted)
                 forecast->trust = TRUST_LEAST;
 }
 
-static const struct forecast_lengths *lengths_of(const struct forecast *forecast, uint32_t uid,
+static const struct forecast_lengths *lengths_of(const struct forecast *forecast, uint64_t uid,
                                                  enum request_priority priority)
 {
         const struct forecast_user *user = find_user(forecast, uid);
@@ -142,7 +142,7 @@ static uint32_t length_after(const struct forecast *forecast,
         return bucket_end(FORECAST_BUCKETS - 1);
 }
 
-uint32_t forecast_rest(const struct forecast *forecast, uint32_t uid,
+uint32_t forecast_rest(const struct forecast *forecast, uint64_t uid,
                        enum request_priority priority, uint32_t made, uint32_t most)
 {
         const struct forecast_lengths *lengths = lengths_of(forecast, uid, priority);

@@ -37,7 +37,7 @@ struct forecast_lengths {
 };
 
 struct forecast_user {
-        uint32_t uid;
+        uint64_t uid;
         uint64_t used; /* a serial number; 0: the entry is free */
         struct forecast_lengths lengths[REQUEST_PRIORITY_N];
 };
@@ -65,13 +65,13 @@ int forecast_init(struct forecast *forecast, uint32_t streams_max, uint32_t targ
 void forecast_deinit(struct forecast *forecast);
 
 /* A request has ended, by itself, with so many tokens. */
-void forecast_learn(struct forecast *forecast, uint32_t uid, enum request_priority priority,
+void forecast_learn(struct forecast *forecast, uint64_t uid, enum request_priority priority,
                     uint32_t tokens);
 /* A request has retired.  Was it preempted because blocks ran out? */
 void forecast_note(struct forecast *forecast, bool preempted);
 
 /* The tokens that a request will still make that has made `made` of `most`. */
-uint32_t forecast_rest(const struct forecast *forecast, uint32_t uid,
+uint32_t forecast_rest(const struct forecast *forecast, uint64_t uid,
                        enum request_priority priority, uint32_t made, uint32_t most);
 
 /* The streams for forecast_most(), one by one; forecast_clear() begins anew. */

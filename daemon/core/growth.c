@@ -26,7 +26,7 @@ bool sched_lacks_block(const struct sched *sched, const struct request *request)
 }
 
 /* Only its own requests can make room for a user that has all it may have. */
-static bool is_over_limit(const struct sched *sched, uint32_t uid)
+static bool is_over_limit(const struct sched *sched, uint64_t uid)
 {
         uint64_t limit = sched->conf.user_blocks * BLOCK_PARTS;
 

@@ -13,13 +13,14 @@
 
 #include "daemon/core/kvpool.h"
 
-/* A domain: a uid, or one of these. */
+/* A domain: a user, or one of the first two.  Users are uids, and principals from the last on. */
 #define PREFIX_EVERYONE   (UINT64_C(1) << 32)
 #define PREFIX_GROUP(gid) (UINT64_C(2) << 32 | (gid))
+#define PREFIX_PRINCIPALS (UINT64_C(3) << 32)
 
 static inline bool prefix_is_public(uint64_t domain)
 {
-        return domain >> 32;
+        return domain >= PREFIX_EVERYONE && domain < PREFIX_PRINCIPALS;
 }
 
 struct prefix_conf {

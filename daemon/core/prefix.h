@@ -11,7 +11,7 @@
  *      everyone's   -> [You are a ta] -> [ble of units,]
  *                                     -> [ble of kings,]          <- this one is 1000's own
  *
- * A user's domain is the uid, and no other user can find anything in it.  There are also
+ * A user's domain is its number, and no other user can find anything in it.  There are also
  * public domains: one for everyone and one for each group.  A block gets into a public domain
  * only by being published.  Below a public block users have their own blocks, each user
  * separately.  Below a user's own block there are no public blocks.

@@ -104,7 +104,7 @@ struct request {
 
         /* The values asked for.  Only the loop writes them, before the request is submitted. */
         uint32_t stream; /* the client's id for it, also in its records */
-        uint32_t uid;    /* of the peer, from the kernel */
+        uint64_t uid;    /* its user: the uid of the peer, or the number of a principal */
         enum request_priority priority;
         uint64_t deadline_ns; /* the request ends at this time in any state; 0: never */
         struct served *model;
@@ -120,6 +120,7 @@ struct request {
         uint32_t submitted_count; /* tokens that it was submitted with */
         struct sampling sampling;
         bool ignore_eos;
+        bool progress; /* records say how much of the prompt is read */
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];

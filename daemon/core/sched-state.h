@@ -289,7 +289,7 @@ uint32_t sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, 
 /* usage.c: the usage of the pool by each user, in parts of blocks (fair-share.h). */
 
 /* The user must have a request alive. */
-uint64_t sched_usage(const struct sched *sched, uint32_t uid);
+uint64_t sched_usage(const struct sched *sched, uint64_t uid);
 /* The same for the user of this slot, including the blocks that it has and needs reserved. */
 uint64_t sched_usage_with(const struct sched *sched, const struct slot *slot);
 

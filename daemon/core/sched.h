@@ -174,7 +174,7 @@ struct sched_counts {
 
 /* Counts of one user. */
 struct sched_user {
-        uint32_t uid;
+        uint64_t uid;
         uint32_t blocks;    /* blocks of its requests, shared ones in parts; rounded up */
         uint32_t cached;    /* its own blocks without references */
         uint64_t served_ns; /* its account, which only differences give a meaning; 0: it is away */

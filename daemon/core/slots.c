@@ -542,7 +542,7 @@ static bool is_batch_full(const struct sched *sched)
                sched->conf.slots - sched->free_slots.count >= sched->conf.batch_size;
 }
 
-static bool holds_stalled(const struct sched *sched, uint32_t uid)
+static bool holds_stalled(const struct sched *sched, uint64_t uid)
 {
         for (uint32_t i = 0; i < sched->stalled.count; i++) {
                 const struct request *request = sched->stalled.at[i];

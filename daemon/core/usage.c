@@ -27,7 +27,7 @@ static uint64_t public_parts(const struct sched *sched, const struct slot *slot)
         return parts;
 }
 
-uint64_t sched_usage(const struct sched *sched, uint32_t uid)
+uint64_t sched_usage(const struct sched *sched, uint64_t uid)
 {
         uint64_t blocks = fair_share_reserved(&sched->fair_share, uid), parts = 0;
 
@@ -54,7 +54,7 @@ uint32_t sched_users(const struct sched *sched, struct sched_user *users, uint32
         uint32_t count = 0;
 
         for (uint32_t i = 0; i < fair_share->count && count < max; i++) {
-                uint32_t uid = fair_share->at[i].uid;
+                uint64_t uid = fair_share->at[i].uid;
 
                 if (!fair_share->at[i].alive)
                         continue;
@@ -71,9 +71,9 @@ uint32_t sched_users(const struct sched *sched, struct sched_user *users, uint32
                 const struct prefix_owner *owner = &prefix->owners[number];
 
                 if (!prefix_is_public(owner->domain) &&
-                    !fair_share_has_user(fair_share, (uint32_t)owner->domain))
+                    !fair_share_has_user(fair_share, owner->domain))
                         users[count++] = (struct sched_user){
-                                .uid = (uint32_t)owner->domain,
+                                .uid = owner->domain,
                                 .cached = owner->cached,
                         };
         }

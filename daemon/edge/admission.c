@@ -55,7 +55,7 @@ struct admission *admission_free(struct admission *admission)
 }
 
 /* Takes a place in the daemon, a request in the account, and its bytes; or nothing of it. */
-static int enter(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+static int enter(struct admission *admission, uint64_t uid, uint32_t id, uint64_t bytes,
                  struct wire_problem *ret_problem)
 {
         int r;
@@ -70,13 +70,13 @@ static int enter(struct admission *admission, uint32_t uid, uint32_t id, uint64_
         return error_pass(r);
 }
 
-static void leave(struct admission *admission, uint32_t uid, uint64_t bytes)
+static void leave(struct admission *admission, uint64_t uid, uint64_t bytes)
 {
         quota_uncharge(admission->quota, uid, QUOTA_PROMPT_BYTES, bytes);
         quota_uncharge(admission->quota, uid, QUOTA_REQUESTS, 1);
 }
 
-int admission_job(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+int admission_job(struct admission *admission, uint64_t uid, uint32_t id, uint64_t bytes,
                   struct wire_problem *ret_problem)
 {
         int r = enter(admission, uid, id, bytes, ret_problem);
@@ -86,14 +86,14 @@ int admission_job(struct admission *admission, uint32_t uid, uint32_t id, uint64
         return error_pass(r);
 }
 
-int admission_job_more(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+int admission_job_more(struct admission *admission, uint64_t uid, uint32_t id, uint64_t bytes,
                        struct wire_problem *ret_problem)
 {
         return error_pass(
                 quota_ask(admission->quota, uid, QUOTA_PROMPT_BYTES, bytes, id, ret_problem));
 }
 
-void admission_job_done(struct admission *admission, uint32_t uid, uint64_t bytes)
+void admission_job_done(struct admission *admission, uint64_t uid, uint64_t bytes)
 {
         assert(admission->jobs);
         admission->jobs--;
@@ -237,6 +237,7 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 .sample_index = asked->sample_index,
         };
         request->ignore_eos = asked->ignore_eos;
+        request->progress = asked->progress;
         copy_stops(stream, asked);
         for (uint32_t i = 0; i < request->stop_count; i++)
                 if (request->stop_bytes[i] > stop_max)
@@ -399,7 +400,7 @@ int admission_finish(struct admission *admission, struct stream *first, const ch
         return error_pass(r);
 }
 
-int admission_make(struct admission *admission, uint32_t uid, struct served *served, uint32_t id,
+int admission_make(struct admission *admission, uint64_t uid, struct served *served, uint32_t id,
                    size_t own, size_t more, struct stream **ret_stream,
                    struct wire_problem *ret_problem)
 {
@@ -430,7 +431,7 @@ int admission_make(struct admission *admission, uint32_t uid, struct served *ser
         return 0;
 }
 
-int admission_ask(struct admission *admission, uint32_t uid, struct served *served,
+int admission_ask(struct admission *admission, uint64_t uid, struct served *served,
                   const struct wire_request *asked, struct stream **ret_stream,
                   struct wire_problem *ret_problem)
 {

@@ -33,7 +33,7 @@ int admission_check(const struct admission *admission, const struct served *serv
  * ids that it may have are charged; the caller makes the copy, for the text worker.  If it had
  * messages, a copy of them is charged.  0; or WIRE_E_REFUSED or -ENOMEM, and nothing is charged.
  */
-int admission_ask(struct admission *admission, uint32_t uid, struct served *served,
+int admission_ask(struct admission *admission, uint64_t uid, struct served *served,
                   const struct wire_request *asked, struct stream **ret_stream,
                   struct wire_problem *ret_problem);
 
@@ -64,11 +64,11 @@ void admission_forget_all(struct admission *admission, struct stream *first);
  * uid and of the daemon, and its bytes are charged.  admission_job_more() charges more bytes for
  * the same job.  0, WIRE_E_REFUSED or -ENOMEM.
  */
-int admission_job(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+int admission_job(struct admission *admission, uint64_t uid, uint32_t id, uint64_t bytes,
                   struct wire_problem *ret_problem);
-int admission_job_more(struct admission *admission, uint32_t uid, uint32_t id, uint64_t bytes,
+int admission_job_more(struct admission *admission, uint64_t uid, uint32_t id, uint64_t bytes,
                        struct wire_problem *ret_problem);
-void admission_job_done(struct admission *admission, uint32_t uid, uint64_t bytes);
+void admission_job_done(struct admission *admission, uint64_t uid, uint64_t bytes);
 
 /* The most tokens that a sequence of this model may have here. */
 uint32_t admission_context(const struct admission *admission, const struct served *served);
@@ -82,7 +82,7 @@ uint32_t admission_jobs(const struct admission *admission);
  * A stream without parameters.  `own` is its size with its stop strings, and `more` is charged in
  * addition.
  */
-int admission_make(struct admission *admission, uint32_t uid, struct served *served, uint32_t id,
+int admission_make(struct admission *admission, uint64_t uid, struct served *served, uint32_t id,
                    size_t own, size_t more, struct stream **ret_stream,
                    struct wire_problem *ret_problem);
 

@@ -1,4 +1,5 @@
 #include "daemon/edge/connection.h"
+#include "daemon/edge/principals.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,7 +26,8 @@ void connection_hang_up(struct peer *peer, const char *why)
                 return;
         peer->doomed = true;
         connection_mark(peer);
-        log_limited(LOG_DEBUG, "peer_hang_up uid=%u pid=%d why=%s", peer->uid, peer->pid, why);
+        log_limited(LOG_DEBUG, "peer_hang_up uid=%u principal=%s pid=%d why=%s", peer->process_uid,
+                    principal_name(peer->principal), peer->pid, why);
 }
 
 /* 1: all is sent.  0: the socket is full, or the limit of the turn is reached. */
@@ -200,8 +202,9 @@ void connection_refuse(struct peer *peer, const struct wire_problem *problem)
 void connection_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem)
 {
         if (r < 0) {
-                log_limited(LOG_WARN, "request_failed uid=%u pid=%d error=%s at=%s", peer->uid,
-                            peer->pid, strerror(-r), error_trail());
+                log_limited(LOG_WARN, "request_failed uid=%u principal=%s pid=%d error=%s at=%s",
+                            peer->process_uid, principal_name(peer->principal), peer->pid,
+                            strerror(-r), error_trail());
                 wire_refuse(problem, SMV_NO_MEMORY, id, NULL, "the daemon is out of memory");
         }
         connection_refuse(peer, problem);

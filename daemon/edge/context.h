@@ -36,6 +36,8 @@ struct handles;    /* handles.c */
 struct pins;       /* pins.c */
 struct resumables; /* resumable.c */
 struct subuid;     /* subuid.c */
+struct principals; /* principals.c */
+struct principal;
 
 /* The limits that admission checks, and functions of the engine, which the edge may not include. */
 struct admission_conf {
@@ -83,6 +85,7 @@ struct edge {
         struct loop *loop;
         struct subuid *subuid;
         struct quota *quota;
+        struct principals *principals;
         struct admission *admission;
         struct handles *handles;
         struct pins *pins;
@@ -130,9 +133,11 @@ struct peer {
         struct edge *edge;
         struct list_head peers_link, marked_link;
         int fd;
-        uint32_t uid;
-        int32_t pid; /* for the log only */
-        /* No groups if the setting `publish` is off. */
+        uint64_t uid; /* its user: the uid of its process, or the number of its principal */
+        struct principal *principal; /* from hello on; or NULL */
+        uint32_t process_uid;        /* from the kernel */
+        int32_t pid;                 /* for the log only */
+        /* No groups if the setting `publish` is off, or if it has a principal. */
         uint32_t group_count, groups[REQUEST_GROUPS_MAX];
         enum peer_state state;
         bool read_shut; /* the client has shut its sending side */

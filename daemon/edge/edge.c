@@ -14,6 +14,7 @@
 #include "daemon/edge/mail.h"
 #include "daemon/edge/peer.h"
 #include "daemon/edge/pins.h"
+#include "daemon/edge/principals.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/stream.h"
@@ -223,6 +224,7 @@ void edge_reload(struct edge *edge)
         quota_reload(edge->quota, &quota);
         if (edge->subuid && quota_remap(edge->quota))
                 log_warn("accounts_unchanged error=%s", strerror(ENOMEM));
+        principals_reload(edge->principals);
         admission_reload(edge->admission, edge->conf.config->max_tokens);
 }
 
@@ -242,6 +244,8 @@ static int begin(struct edge *edge)
                 r = begin_subuid(edge);
         if (!r)
                 r = begin_quota(edge);
+        if (!r)
+                r = principals_new(edge->conf.config->gateway, edge->quota, &edge->principals);
         if (!r)
                 r = admission_new(&edge->conf.admission, edge->quota, &edge->admission);
         if (!r)
@@ -305,6 +309,7 @@ struct edge *edge_free(struct edge *edge)
         handles_free(edge->handles);
         resumables_free(edge->resumables);
         admission_free(edge->admission);
+        principals_free(edge->principals);
         quota_free(edge->quota);
         subuid_free(edge->subuid);
         free(edge);

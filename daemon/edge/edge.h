@@ -11,7 +11,7 @@
  * The modules, from the bottom up; each may use those above it in this list:
  *
  *     buffer, msgpack-reader, wire-request, values, field-readers, fields, wire   the protocol
- *     loop, subuid, quota, record-log
+ *     loop, subuid, quota, principals, record-log
  *     context, stream              what all share
  *     channels, pins               rings; pinned histories
  *     connection, record-frames    what is sent

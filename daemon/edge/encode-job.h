@@ -36,7 +36,8 @@ struct encode_job {
         struct peer *peer;     /* NULL once it is gone */
         struct list_head link; /* in peer->jobs, or in peer->replies */
         enum wire_op op;
-        uint32_t id, uid;
+        uint32_t id;
+        uint64_t uid;
         const struct served *served;
         uint64_t charged; /* bytes that are charged for the job itself */
 

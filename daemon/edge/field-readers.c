@@ -150,6 +150,25 @@ int read_text(struct reading *in, const struct field *field, const struct item *
         return 0;
 }
 
+static bool is_name_byte(char c)
+{
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '.' || c == '_' || c == '-';
+}
+
+int read_name(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r = read_text(in, field, item);
+
+        for (uint32_t i = 0; !r && i < item->count; i++)
+                if (!is_name_byte(item->bytes[i]))
+                        r = REFUSE(in, field,
+                                   "has a character at byte %u that is none of a-z, A-Z, 0-9, '.', "
+                                   "'_' and '-'",
+                                   i);
+        return r;
+}
+
 static bool same(const struct item *item, const char *word)
 {
         return item->count == strlen(word) && !memcmp(item->bytes, word, item->count);

@@ -33,6 +33,7 @@ field_reader read_uint64;
 field_reader read_float;
 field_reader read_bool;
 field_reader read_text;
+field_reader read_name;
 field_reader read_op;
 field_reader read_transport;
 field_reader read_doorbell;

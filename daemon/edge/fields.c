@@ -18,7 +18,6 @@
  * misread.
  */
 static const char *const reserved[] = {
-        "principal",
         "adapter",
         "draft",
         "snapshot",
@@ -62,6 +61,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "doorbell",    WIRE_F_DOORBELL,    "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_doorbell,    0 },
         { { "ring_bytes",  WIRE_F_RING_BYTES,  "uint",    SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX, 0, 0, HELLO, 0 },            read_ring_bytes,  0 },
         { { "while_stopping", WIRE_F_WHILE_STOPPING, "bool", 0, 1, 0, 0,                             HELLO, 0 },               read_bool,        AT(while_stopping) },
+        { { "principal",   WIRE_F_PRINCIPAL,   "text",    1, SMV_PRINCIPAL_BYTES_MAX, 0, 0,          HELLO, 0 },               read_name,        AT(principal) },
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               WITH_MODEL, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE | PIECES, DETOKENIZE }, read_tokens, 0 },
@@ -98,6 +98,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
         { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },
         { { "control_text", WIRE_F_CONTROL_TEXT, "bool",  0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(control_text) },
+        { { "progress",    WIRE_F_PROGRESS,    "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(progress) },
 };
 /* clang-format on */
 

@@ -56,7 +56,7 @@ static struct handle *find_any(const struct handles *handles, uint64_t number)
         return at;
 }
 
-struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number)
+struct handle *handles_find(const struct handles *handles, uint64_t uid, uint64_t number)
 {
         struct handle *handle = find_any(handles, number);
 

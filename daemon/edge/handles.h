@@ -44,7 +44,7 @@
 struct handle {
         /* Random, so that it names nothing after the handle or the daemon has ended.  Not 0. */
         uint64_t number;
-        uint32_t uid; /* this user may name it, from any connection */
+        uint64_t uid; /* this user may name it, from any connection */
         struct served *model;
         uint32_t *tokens; /* NULL: there are none */
         uint32_t count;
@@ -66,7 +66,7 @@ int handles_new(struct edge *edge, struct handles **ret_handles);
 struct handles *handles_free(struct handles *handles); /* asserts that none is open */
 
 /* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
-struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number);
+struct handle *handles_find(const struct handles *handles, uint64_t uid, uint64_t number);
 
 /* The handles that outlive their connections; others are in the lists of their peers. */
 struct list_head *handles_kept(struct handles *handles);

@@ -1,11 +1,14 @@
 #include "daemon/edge/op-hello.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/late.h"
+#include "daemon/edge/principals.h"
+#include "daemon/edge/quota.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -87,7 +90,7 @@ static void put_welcome(struct peer *peer, uint32_t id)
         wire_put_text(&writer, "pid");
         wire_put_uint(&writer, edge->pid);
         wire_put_text(&writer, "uid");
-        wire_put_uint(&writer, peer->uid);
+        wire_put_uint(&writer, peer->process_uid);
         wire_put_text(&writer, "frame_bytes");
         wire_put_uint(&writer, edge->conf.config->frame_bytes);
         wire_put_text(&writer, "features");
@@ -154,7 +157,8 @@ static int welcome(struct peer *peer, const struct wire_request *asked,
                 r = give_ring(peer, asked, ret_problem);
                 if (!r)
                         return 0;
-                log_limited(LOG_DEBUG, "no_ring uid=%u pid=%d why=%s at=%s", peer->uid, peer->pid,
+                log_limited(LOG_DEBUG, "no_ring uid=%u principal=%s pid=%d why=%s at=%s",
+                            peer->process_uid, principal_name(peer->principal), peer->pid,
                             r < 0 ? strerror(-r) : ret_problem->message, error_trail());
         }
         if (asked->transport == WIRE_RING && r < 0)
@@ -165,6 +169,69 @@ static int welcome(struct peer *peer, const struct wire_request *asked,
         put_welcome(peer, asked->id);
         return 0;
 }
+
+/* ---- the principal ---- */
+
+/* Until now the connection was charged to the process: it moves to the principal, if that may. */
+static int move_charge(struct peer *peer, const struct principal *principal, uint32_t id,
+                       struct wire_problem *ret_problem)
+{
+        struct quota *quota = peer->edge->quota;
+        int r;
+
+        assert(!peer->channel && !peer->frame_charged);
+        r = quota_connect(quota, principal->uid, sys_clock_ns(), ret_problem);
+        if (r > 0)
+                ret_problem->id = id;
+        if (!r)
+                r = quota_ask(quota, principal->uid, QUOTA_CONNECTIONS, 1, id, ret_problem);
+        if (r)
+                return error_pass(r);
+        quota_uncharge(quota, peer->process_uid, QUOTA_CONNECTIONS, 1);
+        quota_connect_back(quota, peer->process_uid);
+        return 0;
+}
+
+/* A hello may come again, if the one before was refused: then it must be for the same principal. */
+static bool is_same(const struct principal *principal, const struct wire_request *asked)
+{
+        const struct wire_text *name = &asked->principal;
+
+        return wire_has(asked, WIRE_F_PRINCIPAL) && strlen(principal->name) == name->count &&
+               !memcmp(principal->name, name->bytes, name->count);
+}
+
+/* The peer counts as the principal that hello names, if it names one, from now on. */
+static int take_principal(struct peer *peer, const struct wire_request *asked,
+                          struct wire_problem *ret_problem)
+{
+        struct principal *principal;
+        int r;
+
+        if (peer->principal && !is_same(peer->principal, asked))
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "principal",
+                                   "an earlier hello of this connection was for the principal %s",
+                                   peer->principal->name);
+        if (peer->principal || !wire_has(asked, WIRE_F_PRINCIPAL))
+                return 0;
+        r = principals_enter(peer->edge->principals, peer->process_uid, &asked->principal,
+                             asked->id, ret_problem, &principal);
+        if (r)
+                return error_pass(r);
+        r = move_charge(peer, principal, asked->id, ret_problem);
+        if (r) {
+                principal_leave(principal);
+                return error_pass(r);
+        }
+        peer->principal = principal;
+        peer->uid = principal->uid;
+        peer->group_count = 0;
+        log_limited(LOG_DEBUG, "peer_principal uid=%u principal=%s pid=%d", peer->process_uid,
+                    principal_name(peer->principal), peer->pid);
+        return 0;
+}
+
+/* ---- hello ---- */
 
 int op_hello(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -185,7 +252,9 @@ int op_hello(struct peer *peer, struct wire_request *asked, struct wire_problem 
                 ret_problem->fatal = true;
                 return WIRE_E_REFUSED;
         }
-        r = welcome(peer, asked, ret_problem);
+        r = take_principal(peer, asked, ret_problem);
+        if (!r)
+                r = welcome(peer, asked, ret_problem);
         if (r)
                 return error_pass(r);
         loop_timer_clear(peer->deadline);

@@ -1,10 +1,12 @@
 #include "daemon/edge/op-list.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "daemon/edge/connection.h"
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/handles.h"
+#include "daemon/edge/principals.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/stream.h"
 #include "daemon/edge/wire.h"
@@ -15,7 +17,7 @@
 /* A walk over all work.  Each visitor may be NULL; `pid` is 0 if no connection has the thing. */
 struct walk {
         struct edge *edge;
-        uint32_t viewer;
+        uint64_t viewer;
         bool sees_all;
         void (*stream)(struct walk *walk, struct stream *stream, uint32_t pid);
         void (*resumable)(struct walk *walk, struct resumable *resumable);
@@ -30,7 +32,7 @@ struct walk {
         struct handle *closing;
 };
 
-static bool shows(const struct walk *walk, uint32_t uid)
+static bool shows(const struct walk *walk, uint64_t uid)
 {
         return walk->sees_all || uid == walk->viewer;
 }
@@ -103,6 +105,18 @@ static void put_word(struct wire_writer *writer, const char *name, const char *w
 {
         wire_put_text(writer, name);
         wire_put_text(writer, word);
+}
+
+/* A principal with work is not forgotten. */
+static void put_user(struct walk *walk, uint64_t uid)
+{
+        struct user_shown user;
+        bool known = principals_show(walk->edge->principals, uid, &user);
+
+        assert(known);
+        (void)known;
+        put_number(walk->writer, "uid", user.uid);
+        put_word(walk->writer, "principal", user.principal);
 }
 
 static uint64_t ms_since(const struct walk *walk, uint64_t ns)
@@ -200,11 +214,11 @@ static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
         struct wire_writer *writer = walk->writer;
         enum request_wait wait = wait_of(stream);
 
-        wire_put_map(writer, 13 + count_facts(wait));
+        wire_put_map(writer, 14 + count_facts(wait));
         put_number(writer, "number", stream->number);
         put_word(writer, "kind", stream->reads_only ? "pin" : "stream");
         put_word(writer, "state", state_word(stream));
-        put_number(writer, "uid", stream->request.uid);
+        put_user(walk, stream->request.uid);
         put_number(writer, "pid", pid);
         put_word(writer, "priority", priority_word(stream->request.priority));
         put_number(writer, "age_ms", ms_since(walk, stream->begun_ns));
@@ -221,11 +235,11 @@ static void put_resumable(struct walk *walk, struct resumable *resumable)
         struct stream *stream = resumable->stream;
         enum request_wait wait = wait_of(stream);
 
-        wire_put_map(writer, 13 + count_facts(wait));
+        wire_put_map(writer, 14 + count_facts(wait));
         put_number(writer, "number", resumable->number);
         put_word(writer, "kind", "resumable");
         put_word(writer, "state", stream ? state_word(stream) : "ended");
-        put_number(writer, "uid", resumable->uid);
+        put_user(walk, resumable->uid);
         put_number(writer, "pid", resumable->peer ? (uint32_t)resumable->peer->pid : 0);
         put_word(writer, "priority", priority_word(resumable->priority));
         put_number(writer, "age_ms", ms_since(walk, resumable->begun_ns));
@@ -242,9 +256,9 @@ static void put_handle(struct walk *walk, struct handle *handle, uint32_t pid)
 {
         struct wire_writer *writer = walk->writer;
 
-        wire_put_map(writer, 7);
+        wire_put_map(writer, 8);
         put_number(writer, "number", handle->number);
-        put_number(writer, "uid", handle->uid);
+        put_user(walk, handle->uid);
         put_number(writer, "pid", pid);
         put_number(writer, "age_ms", ms_since(walk, handle->made_ns));
         put_number(writer, "tokens", handle->count);

@@ -13,6 +13,7 @@
 #include "daemon/edge/connection.h"
 #include "daemon/edge/handles.h"
 #include "daemon/edge/late.h"
+#include "daemon/edge/principals.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/model/load-way.h"
@@ -251,7 +252,8 @@ static const char *const kind_meanings[QUOTA_KIND_N] = {
 };
 /* clang-format on */
 
-#define UID_MEANING "the user"
+#define UID_MEANING       "the user"
+#define PRINCIPAL_MEANING "the principal of this user, a gateway; otherwise empty"
 #define BLOCKS_MEANING                                                                             \
         "blocks that its running requests have and were promised; shared ones in parts"
 #define CACHED_MEANING "its blocks that no request uses now"
@@ -344,7 +346,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
  * True for root and for the user that runs the daemon.  Other users see their own row, and what
  * explains why a request waits.
  */
-static bool sees_all(const struct edge *edge, uint32_t viewer)
+static bool sees_all(const struct edge *edge, uint64_t viewer)
 {
         return !viewer || viewer == edge->uid;
 }
@@ -352,7 +354,7 @@ static bool sees_all(const struct edge *edge, uint32_t viewer)
 /* ---- users ---- */
 
 /* The next user that this viewer may see: itself, or any. */
-static const struct quota_user *next_shown(const struct edge *edge, uint32_t viewer,
+static const struct quota_user *next_shown(const struct edge *edge, uint64_t viewer,
                                            uint32_t *index)
 {
         const struct quota_user *user;
@@ -369,7 +371,7 @@ struct written {
         uint32_t count;
 };
 
-static struct usage_row row_of(const struct written *written, uint32_t uid)
+static struct usage_row row_of(const struct written *written, uint64_t uid)
 {
         for (uint32_t i = 0; i < written->count; i++)
                 if (written->rows[i].uid == uid)
@@ -377,14 +379,19 @@ static struct usage_row row_of(const struct written *written, uint32_t uid)
         return (struct usage_row){ .uid = uid };
 }
 
-/* The next row of a user that holds nothing here, but that has blocks in the pool. */
-static const struct usage_row *next_gone(const struct edge *edge, uint32_t viewer,
+/*
+ * The next row of a user that holds nothing here, but that has blocks in the pool.  Principals that
+ * were forgotten are left out.
+ */
+static const struct usage_row *next_gone(const struct edge *edge, uint64_t viewer,
                                          const struct written *written, uint32_t *index)
 {
         while (*index < written->count) {
                 const struct usage_row *row = &written->rows[(*index)++];
+                struct user_shown shown;
 
                 if ((row->blocks || row->cached) &&
+                    principals_show(edge->principals, row->uid, &shown) &&
                     (row->uid == viewer || sees_all(edge, viewer)) &&
                     !quota_holds(edge->quota, row->uid))
                         return row;
@@ -398,18 +405,23 @@ static void put_number(struct wire_writer *writer, const char *name, uint64_t va
         wire_put_uint(writer, value);
 }
 
-static void put_user(struct wire_writer *writer, const struct quota_user *user,
-                     const struct usage_row *row)
+static void put_user(struct wire_writer *writer, const struct edge *edge,
+                     const struct quota_user *user, const struct usage_row *row)
 {
-        wire_put_map(writer, 3 + QUOTA_KIND_N);
-        put_number(writer, "uid", row->uid);
+        struct user_shown shown;
+
+        (void)principals_show(edge->principals, row->uid, &shown);
+        wire_put_map(writer, 4 + QUOTA_KIND_N);
+        put_number(writer, "uid", shown.uid);
+        wire_put_text(writer, "principal");
+        wire_put_text(writer, shown.principal);
         for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++)
                 put_number(writer, quota_name(kind), user ? user->held[kind] : 0);
         put_number(writer, "blocks", row->blocks);
         put_number(writer, "cached_blocks", row->cached);
 }
 
-static void put_users(struct wire_writer *writer, const struct edge *edge, uint32_t viewer)
+static void put_users(struct wire_writer *writer, const struct edge *edge, uint64_t viewer)
 {
         const struct quota_user *user;
         const struct usage_row *gone;
@@ -428,11 +440,11 @@ static void put_users(struct wire_writer *writer, const struct edge *edge, uint3
         while ((user = next_shown(edge, viewer, &index))) {
                 struct usage_row row = row_of(&written, user->uid);
 
-                put_user(writer, user, &row);
+                put_user(writer, edge, user, &row);
         }
         index = 0;
         while ((gone = next_gone(edge, viewer, &written, &index)))
-                put_user(writer, NULL, gone);
+                put_user(writer, edge, NULL, gone);
 }
 
 /* ---- the reply ---- */
@@ -443,12 +455,12 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
         uint32_t index = 0, count = 0;
         uint64_t value;
 
-        while (config_limit(config, &index, &name, &value))
+        while (settings_limit(&config_table, config, &index, &name, &value))
                 count++;
         wire_put_text(writer, "limits");
         wire_put_map(writer, count);
         index = 0;
-        while (config_limit(config, &index, &name, &value))
+        while (settings_limit(&config_table, config, &index, &name, &value))
                 put_number(writer, name, value);
 }
 
@@ -532,7 +544,7 @@ static void put_section(struct wire_writer *writer, const struct edge *edge,
                         put_key(writer, edge, snapshot, &section->keys[i]);
 }
 
-static void put_status(struct edge *edge, uint32_t viewer, struct wire_writer *writer, uint32_t id)
+static void put_status(struct edge *edge, uint64_t viewer, struct wire_writer *writer, uint32_t id)
 {
         bool all = sees_all(edge, viewer);
         struct snapshot snapshot;
@@ -576,17 +588,20 @@ static bool describe_user(size_t index, struct status_row *ret_row)
         if (index == 0) {
                 ret_row->name = "uid";
                 ret_row->meaning = UID_MEANING;
-        } else if (index <= QUOTA_KIND_N) {
-                ret_row->name = quota_name((enum quota_kind)(index - 1));
-                ret_row->meaning = kind_meanings[index - 1];
-        } else if (index == QUOTA_KIND_N + 1) {
+        } else if (index == 1) {
+                ret_row->name = "principal";
+                ret_row->meaning = PRINCIPAL_MEANING;
+        } else if (index <= QUOTA_KIND_N + 1) {
+                ret_row->name = quota_name((enum quota_kind)(index - 2));
+                ret_row->meaning = kind_meanings[index - 2];
+        } else if (index == QUOTA_KIND_N + 2) {
                 ret_row->name = "blocks";
                 ret_row->meaning = BLOCKS_MEANING;
         } else {
                 ret_row->name = "cached_blocks";
                 ret_row->meaning = CACHED_MEANING;
         }
-        return index < QUOTA_KIND_N + 3;
+        return index < QUOTA_KIND_N + 4;
 }
 
 bool status_describe(size_t index, struct status_row *ret_row)

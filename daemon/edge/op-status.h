@@ -15,7 +15,7 @@
 
 int op_status(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 
-/* A key of the reply, for a page of reference.  `limits` is not among them: see config_limit(). */
+/* A key of the reply, for a page of reference; but not of `limits`: see settings_limit(). */
 struct status_row {
         const char *section; /* the map that has the key; "": the reply itself */
         const char *about;   /* what the section is about */

@@ -17,6 +17,7 @@
 #include "daemon/edge/op-pin.h"
 #include "daemon/edge/op-status.h"
 #include "daemon/edge/op-tokenize.h"
+#include "daemon/edge/principals.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
@@ -495,7 +496,7 @@ int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer *
                 sys_close(fd);
                 return error_raise(-ENOMEM);
         }
-        *peer = (struct peer){ .edge = edge, .fd = fd, .uid = uid, .pid = pid };
+        *peer = (struct peer){ .edge = edge, .fd = fd, .uid = uid, .process_uid = uid, .pid = pid };
         list_init(&peer->streams);
         list_init(&peer->jobs);
         list_init(&peer->replies);
@@ -522,13 +523,14 @@ int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer *
 struct peer *peer_free(struct peer *peer)
 {
         struct edge *edge;
-        uint32_t uid;
+        uint64_t uid;
 
         if (!peer)
                 return NULL;
         edge = peer->edge;
         uid = peer->uid;
-        log_limited(LOG_DEBUG, "peer_out uid=%u pid=%d fd=%d", uid, peer->pid, peer->fd);
+        log_limited(LOG_DEBUG, "peer_out uid=%u principal=%s pid=%d fd=%d", peer->process_uid,
+                    principal_name(peer->principal), peer->pid, peer->fd);
         handles_leave(peer);
         encode_jobs_leave(peer);
         streams_leave(peer);
@@ -541,6 +543,7 @@ struct peer *peer_free(struct peer *peer)
                 peer->channel->holds_connection = true;
         else
                 quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
+        principal_leave(peer->principal);
         release(peer);
         if (edge->alone)
                 edge->drains_pending = 2;

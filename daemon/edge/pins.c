@@ -91,7 +91,7 @@ void pins_begin(struct pins *pins, struct pin *pin)
 
 /* ---- to give out and take back ---- */
 
-static int charge(struct pins *pins, struct pin *pin, uint32_t uid, uint32_t blocks, uint32_t id,
+static int charge(struct pins *pins, struct pin *pin, uint64_t uid, uint32_t blocks, uint32_t id,
                   struct wire_problem *ret_problem)
 {
         uint32_t before = pin->blocks;
@@ -107,7 +107,7 @@ static int charge(struct pins *pins, struct pin *pin, uint32_t uid, uint32_t blo
         return error_pass(r);
 }
 
-int pins_take(struct pins *pins, struct pin *pin, uint32_t uid, uint32_t tokens, uint32_t ms,
+int pins_take(struct pins *pins, struct pin *pin, uint64_t uid, uint32_t tokens, uint32_t ms,
               uint32_t id, struct wire_problem *ret_problem)
 {
         int r;

@@ -24,7 +24,8 @@
 /* A pin of a handle. */
 struct pin {
         uint32_t number; /* 0: there is none */
-        uint32_t uid, blocks, ms;
+        uint32_t blocks, ms;
+        uint64_t uid;
         uint64_t until_ns;
         struct list_head link;
 };
@@ -47,7 +48,7 @@ struct pins *pins_free(struct pins *pins);
  * of `tokens` tokens.  If there is a pin already, it is used again.  0, WIRE_E_REFUSED or -ENOMEM;
  * then nothing is changed.
  */
-int pins_take(struct pins *pins, struct pin *pin, uint32_t uid, uint32_t tokens, uint32_t ms,
+int pins_take(struct pins *pins, struct pin *pin, uint64_t uid, uint32_t tokens, uint32_t ms,
               uint32_t id, struct wire_problem *ret_problem);
 /* The history has been read: the pin's time begins. */
 void pins_begin(struct pins *pins, struct pin *pin);

@@ -57,7 +57,7 @@ int quota_new(const struct quota_conf *conf, struct quota **ret_quota)
         return 0;
 }
 
-bool quota_is_privileged(const struct quota *quota, uint32_t uid)
+bool quota_is_privileged(const struct quota *quota, uint64_t uid)
 {
         return !uid || uid == quota->conf.owner;
 }
@@ -152,7 +152,7 @@ static int make_room(struct quota *quota, uint32_t more)
         return 0;
 }
 
-static struct quota_user *find(const struct quota *quota, uint32_t uid)
+static struct quota_user *find(const struct quota *quota, uint64_t uid)
 {
         for (uint32_t i = 0; i < quota->count; i++)
                 if (quota->users[i].uid == uid)
@@ -160,15 +160,15 @@ static struct quota_user *find(const struct quota *quota, uint32_t uid)
         return NULL;
 }
 
-static uint32_t account_of(const struct quota *quota, uint32_t uid)
+static uint64_t account_of(const struct quota *quota, uint64_t uid)
 {
-        if (!quota->conf.subuid || quota_is_privileged(quota, uid))
+        if (!quota->conf.subuid || uid > UINT32_MAX || quota_is_privileged(quota, uid))
                 return uid;
-        return subuid_account(quota->conf.subuid, uid);
+        return subuid_account(quota->conf.subuid, (uint32_t)uid);
 }
 
 /* There is room. */
-static struct quota_user *find_or_add(struct quota *quota, uint32_t uid)
+static struct quota_user *find_or_add(struct quota *quota, uint64_t uid)
 {
         struct quota_user *user = find(quota, uid);
 
@@ -186,7 +186,7 @@ static struct quota_user *find_or_add(struct quota *quota, uint32_t uid)
 }
 
 /* The user and its account, which are made if they are not there. */
-static int look_up(struct quota *quota, uint32_t uid, struct quota_user **ret_user,
+static int look_up(struct quota *quota, uint64_t uid, struct quota_user **ret_user,
                    struct quota_user **ret_account)
 {
         struct quota_user *user = find(quota, uid);
@@ -282,7 +282,7 @@ static bool fits_account(const struct quota *quota, const struct quota_user *acc
         return held <= max && amount <= max - held;
 }
 
-int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)
+int quota_charge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount)
 {
         struct quota_user *user = NULL, *account = NULL;
         int r;
@@ -299,7 +299,7 @@ int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
         return 0;
 }
 
-void quota_recharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)
+void quota_recharge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount)
 {
         struct quota_user *user = find(quota, uid);
 
@@ -308,7 +308,7 @@ void quota_recharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uin
         user->held[kind] += amount;
 }
 
-void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount)
+void quota_uncharge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount)
 {
         struct quota_user *user = find(quota, uid);
 
@@ -319,7 +319,7 @@ void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uin
         subtract(quota, find(quota, user->account), kind, amount);
 }
 
-static void move_to_account(struct quota *quota, struct quota_user *user, uint32_t account)
+static void move_to_account(struct quota *quota, struct quota_user *user, uint64_t account)
 {
         for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++) {
                 if (!user->held[kind])
@@ -399,7 +399,7 @@ static int refuse_total(const struct quota *quota, const struct quota_user *acco
                            privileged ? "" : ", a part of it for root and the daemon's user");
 }
 
-int quota_ask(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
+int quota_ask(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
               struct wire_problem *ret_problem)
 {
         struct quota_user *user = NULL, *account = NULL;
@@ -423,7 +423,7 @@ static uint32_t token_ms(const struct quota *quota, const struct quota_user *acc
         return (uint32_t)((1 - account->connects) * 1000 / quota->conf.connects_per_s) + 1;
 }
 
-int quota_connect(struct quota *quota, uint32_t uid, uint64_t now_ns,
+int quota_connect(struct quota *quota, uint64_t uid, uint64_t now_ns,
                   struct wire_problem *ret_problem)
 {
         struct quota_user *user = NULL, *account = NULL;
@@ -449,9 +449,21 @@ int quota_connect(struct quota *quota, uint32_t uid, uint64_t now_ns,
         return 0;
 }
 
+void quota_connect_back(struct quota *quota, uint64_t uid)
+{
+        const struct quota_user *user = find(quota, uid);
+        struct quota_user *account = user ? find(quota, user->account) : NULL;
+
+        if (!account) /* its bucket was full again */
+                return;
+        account->connects += 1;
+        if (account->connects > quota->conf.connects_burst)
+                account->connects = quota->conf.connects_burst;
+}
+
 /* ---- for status ---- */
 
-bool quota_holds(const struct quota *quota, uint32_t uid)
+bool quota_holds(const struct quota *quota, uint64_t uid)
 {
         const struct quota_user *user = find(quota, uid);
 

@@ -1,5 +1,5 @@
 /*
- * Quota: what each user (uid, from the kernel) holds, and the limits of that.
+ * Quota: what each user (a uid from the kernel, or a principal) holds, and the limits of that.
  *
  * Everything is charged to the user, not to a connection, so a client gains nothing when it
  * reconnects.  A charge is made before the work and is taken back exactly once.  There are two
@@ -8,7 +8,7 @@
  * Accounts.  A uid that lies in a range of /etc/subuid is a process in a container of the user that
  * owns the range.  Its charges go to the account of that user (subuid.h); other uids have accounts
  * of their own.  All this is about limits: who may name a handle or a stream is decided by the uid
- * itself.
+ * itself.  A principal (principals.h) has a number in place of a uid, and an account of its own.
  *
  * Shares of a total.  An eighth of each total, and at least one of two, is a reserve for root and
  * for the user that runs the daemon.  They may take all that is free.  Let C be the total without
@@ -67,8 +67,8 @@ struct quota_conf {
 
 /* One uid, and how much of each kind it holds. */
 struct quota_user {
-        uint32_t uid;
-        uint32_t account; /* the uid whose account is charged */
+        uint64_t uid;
+        uint64_t account; /* the uid whose account is charged */
         uint64_t held[QUOTA_KIND_N];
         /* If this is the uid of an account: what all uids of the account hold together ... */
         uint64_t all[QUOTA_KIND_N];
@@ -95,32 +95,35 @@ struct quota *quota_free(struct quota *quota); /* asserts that nothing is held *
 int quota_remap(struct quota *quota);
 
 /* Is it root, or the user that runs the daemon? */
-bool quota_is_privileged(const struct quota *quota, uint32_t uid);
+bool quota_is_privileged(const struct quota *quota, uint64_t uid);
 
 /* 0, an outcome or -ENOMEM. */
-int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
+int quota_charge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount);
 /* The same for a request of a client: WIRE_E_REFUSED and the problem if it is over a limit. */
-int quota_ask(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
+int quota_ask(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
               struct wire_problem *ret_problem);
 /*
  * Charges again what was just taken back, as it goes from one thing of the user to another.  The
  * limits are not asked: they may have been lowered since the first charge.
  */
-void quota_recharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
-void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
+void quota_recharge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount);
+void quota_uncharge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount);
 
 /*
  * Counts one more connection attempt of this uid.  0; or WIRE_E_REFUSED if it is over the rate, and
  * the problem says when to try again; or -ENOMEM.  Root and the user that runs the daemon have no
  * such limit.
  */
-int quota_connect(struct quota *quota, uint32_t uid, uint64_t now_ns,
+int quota_connect(struct quota *quota, uint64_t uid, uint64_t now_ns,
                   struct wire_problem *ret_problem);
+
+/* An attempt of this uid turned out to be that of another user: it does not count. */
+void quota_connect_back(struct quota *quota, uint64_t uid);
 
 const char *quota_name(enum quota_kind kind);
 uint64_t quota_used(const struct quota *quota, enum quota_kind kind); /* by all users */
 
-bool quota_holds(const struct quota *quota, uint32_t uid); /* true if it holds anything */
+bool quota_holds(const struct quota *quota, uint64_t uid); /* true if it holds anything */
 
 /* For status: users that hold something, from *index on; NULL after the last. */
 const struct quota_user *quota_next(const struct quota *quota, uint32_t *index);

@@ -7,6 +7,7 @@
 #include "base/free-numbers.h"
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
+#include "daemon/edge/principals.h"
 #include "daemon/edge/quota.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -86,7 +87,7 @@ static int choose_number(const struct resumables *all, uint64_t *ret_number)
         return r ? error_raise(r) : 0;
 }
 
-struct resumable *resumables_find(const struct resumables *all, uint32_t uid, uint64_t number)
+struct resumable *resumables_find(const struct resumables *all, uint64_t uid, uint64_t number)
 {
         struct resumable *resumable = find_any(all, number);
 
@@ -228,9 +229,11 @@ void resumable_drop(struct resumable *resumable)
 static void on_timer(void *arg)
 {
         struct resumable *resumable = arg;
+        struct user_shown user;
 
-        log_limited(LOG_DEBUG, "resumable_expired uid=%u keep_ms=%u", resumable->uid,
-                    resumable->keep_ms);
+        (void)principals_show(resumable->all->edge->principals, resumable->uid, &user);
+        log_limited(LOG_DEBUG, "resumable_expired uid=%u principal=%s keep_ms=%u", user.uid,
+                    user.principal, resumable->keep_ms);
         resumable_drop(resumable);
 }
 

@@ -36,7 +36,7 @@
 struct resumable {
         struct resumables *all;
         uint64_t number; /* its user names it by this; random, as that of a handle */
-        uint32_t uid;
+        uint64_t uid;
         uint32_t slot;         /* the stream number that the engine uses */
         struct stream *stream; /* NULL: RETIRED was taken; that may be after its END was read */
         uint32_t prompt_tokens, max_tokens, keep_ms;
@@ -75,7 +75,7 @@ void resumables_retired(struct resumables *all, const struct stream *stream);
 bool resumables_hear(struct resumables *all, const struct channel *channel);
 
 /* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
-struct resumable *resumables_find(const struct resumables *all, uint32_t uid, uint64_t number);
+struct resumable *resumables_find(const struct resumables *all, uint64_t uid, uint64_t number);
 
 /*
  * The stream can not be named any more, and ends if it runs.  A reader that is attached still gets

@@ -10,6 +10,7 @@
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/handles.h"
+#include "daemon/edge/principals.h"
 #include "daemon/edge/record-frames.h"
 #include "daemon/edge/resumable.h"
 #include "base/error.h"
@@ -308,7 +309,8 @@ bool streams_take(struct peer *peer)
                 return false;
         buffer_init(&frame, peer->out.max);
         if (copy_records(peer, &frame)) {
-                log_limited(LOG_ERROR, "ring_unreadable uid=%u pid=%d at=%s", peer->uid, peer->pid,
+                log_limited(LOG_ERROR, "ring_unreadable uid=%u principal=%s pid=%d at=%s",
+                            peer->process_uid, principal_name(peer->principal), peer->pid,
                             error_trail());
                 connection_hang_up(peer, "its ring cannot be read");
         }

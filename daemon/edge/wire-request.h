@@ -50,6 +50,7 @@ enum wire_field {
         WIRE_F_DOORBELL,
         WIRE_F_RING_BYTES,
         WIRE_F_WHILE_STOPPING,
+        WIRE_F_PRINCIPAL,
         WIRE_F_MODEL,
         WIRE_F_PROMPT,
         WIRE_F_TOKENS,
@@ -86,6 +87,7 @@ enum wire_field {
         WIRE_F_GROUP,
         WIRE_F_NUMBER,
         WIRE_F_CONTROL_TEXT,
+        WIRE_F_PROGRESS,
         WIRE_FIELD_N,
 };
 
@@ -124,8 +126,9 @@ struct wire_request {
         uint32_t version_min, version_max;
         enum wire_transport transport;
         enum wire_doorbell doorbell;
-        uint32_t ring_bytes; /* 0: the daemon chooses */
-        bool while_stopping; /* hello: also if the daemon takes no new work */
+        uint32_t ring_bytes;        /* 0: the daemon chooses */
+        bool while_stopping;        /* hello: also if the daemon takes no new work */
+        struct wire_text principal; /* hello: of a gateway's connection */
         struct wire_text model;
         /* generate, open: the prompt, unless tokens or messages are given */
         struct wire_text prompt;
@@ -145,6 +148,7 @@ struct wire_request {
         bool ignore_eos;
         bool clamp;        /* generate: a max_tokens that does not fit is lowered */
         bool control_text; /* generate: the text of control tokens is shown */
+        bool progress;     /* generate: records say how much of the prompt is read */
         enum wire_priority priority;
         uint32_t deadline_ms;  /* 0: none */
         uint32_t stream;       /* cancel, fork, detach: the stream */

@@ -303,6 +303,9 @@ static int check_generate(struct reading *in)
         if (!r)
                 r = check_alone(in, WIRE_F_KEEP_MS, in->request->n > 1,
                                 "with n: ask for each resumable stream by itself");
+        if (!r)
+                r = check_alone(in, WIRE_F_PROGRESS, wire_has(in->request, WIRE_F_KEEP_MS),
+                                "with keep_ms: no progress is stored");
         return r ? r : check_streams(in);
 }
 

@@ -21,9 +21,10 @@ int batch_init(struct batch *batch, const struct sched_conf *conf)
                 .want = calloc(rows, sizeof(*batch->want)),
                 .picks = calloc(rows, sizeof(*batch->picks)),
                 .want_sequences = calloc(rows, sizeof(*batch->want_sequences)),
+                .run_sequences = calloc(rows, sizeof(*batch->run_sequences)),
         };
         if (!batch->rows || !batch->runs || !batch->pages || !batch->copies || !batch->want ||
-            !batch->picks || !batch->want_sequences) {
+            !batch->picks || !batch->want_sequences || !batch->run_sequences) {
                 batch_deinit(batch);
                 return error_raise(-ENOMEM);
         }
@@ -47,6 +48,7 @@ void batch_deinit(struct batch *batch)
         free(batch->want);
         free(batch->picks);
         free(batch->want_sequences);
+        free(batch->run_sequences);
         *batch = (struct batch){ 0 };
 }
 
@@ -69,6 +71,7 @@ static void add_row(struct batch *batch, const struct plan_row *row)
                 assert(batch->rows[at - 1].position + 1 == row->position);
                 run->count++;
         } else {
+                batch->run_sequences[step->run_count] = row->sequence;
                 batch->runs[step->run_count++] = (struct step_run){ .row = at, .count = 1 };
         }
 

@@ -22,7 +22,8 @@ struct batch {
         struct step_copy *copies;
         uint32_t *want;
         struct pick *picks;
-        struct sequence **want_sequences; /* the sequence of each wanted row */
+        struct sequence **want_sequences; /* the sequence of each wanted row ... */
+        struct sequence **run_sequences;  /* ... and of each run */
 };
 
 int batch_init(struct batch *batch, const struct sched_conf *conf);

@@ -251,6 +251,26 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                                                    .verdict = verdict });
 }
 
+/*
+ * Says how much of each prompt is read by now.  A request that was preempted reads its prompt
+ * again, and tokens that it has made.
+ */
+static void tell_progress(struct engine *engine, const struct batch *batch)
+{
+        for (uint32_t i = 0; i < batch->step.run_count; i++) {
+                const struct step_run *run = &batch->runs[i];
+                const struct request *request = batch->run_sequences[i]->request;
+                uint32_t count = batch->rows[run->row + run->count - 1].position + 1;
+
+                if (!request->progress || request->state == REQUEST_ENDING ||
+                    request->sequence.token_count > request->prompt_count)
+                        continue;
+                assert(count <= request->prompt_count);
+                publish_progress(engine->publish, request, count,
+                                 sched_pending_bytes(engine->sched, request->channel->number));
+        }
+}
+
 static void collect(struct engine *engine)
 {
         uint64_t number = engine->collected + 1;
@@ -268,6 +288,8 @@ static void collect(struct engine *engine)
         now = engine_now(engine);
         counter_add(&engine->conf.stats->busy_ns, now - engine->busy_from_ns);
         engine->busy_from_ns = now;
+        if (!r)
+                tell_progress(engine, batch);
         for (uint32_t i = 0; i < batch->step.want_count; i++)
                 take_result(engine, batch, i, now);
         engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });

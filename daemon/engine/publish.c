@@ -23,6 +23,7 @@ struct stream {
         struct detok detok;
         uint32_t sequence;
         uint32_t output_count;
+        uint32_t prefilled;             /* of the last PROGRESS */
         uint8_t stopped_by, stop_index; /* see ring.h */
 };
 
@@ -102,6 +103,7 @@ void publish_begin(struct publish *publish, const struct request *request, bool 
 
         stream->sequence = 0;
         stream->output_count = 0;
+        stream->prefilled = 0;
         stream->stopped_by = SMV_STOPPED_BY_NOTHING;
         stream->stop_index = 0;
         request->channel->ends_bytes += request->end_bytes_max;
@@ -235,6 +237,30 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
                 put_logprobs(publish, request, logprobs, position);
         put_tokens(publish, request, &token, 1, position, publish->text, bytes);
         return verdict;
+}
+
+void publish_progress(struct publish *publish, const struct request *request, uint32_t prefilled,
+                      uint64_t pending_bytes)
+{
+        const struct smv_record_progress progress = {
+                .prompt_tokens = request->prompt_count,
+                .cached_tokens = request->sequence.cached_count,
+                .prefilled = prefilled,
+        };
+        struct stream *stream = stream_of(publish, request);
+        struct channel *channel = request->channel;
+        uint64_t least = channel->writer.data_bytes / 4 + ring_record_bytes(sizeof(progress));
+        uint64_t free_bytes;
+        void *to;
+
+        if (prefilled <= stream->prefilled || channel->shut ||
+            publish_free_bytes(channel, &free_bytes) || free_bytes < least + pending_bytes)
+                return;
+        to = put(publish, request, SMV_RECORD_PROGRESS, 0, sizeof(progress));
+        if (!to)
+                return;
+        memcpy(to, &progress, sizeof(progress));
+        stream->prefilled = prefilled;
 }
 
 /* Time between two moments of a request; 0 if it ended before one of them. */

@@ -65,6 +65,14 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
                                  enum sched_verdict verdict);
 
 /*
+ * Writes how much of the prompt is read, if that is more than was written before, and if the ring
+ * has space besides: rows in flight may still write `pending_bytes`, and a quarter of the ring must
+ * stay free.  So what is paid for always fits, and no stream waits for its reader because of this.
+ */
+void publish_progress(struct publish *publish, const struct request *request, uint32_t prefilled,
+                      uint64_t pending_bytes);
+
+/*
  * Writes the text still held back, and END.  Rows in flight may still write `pending_bytes`.  If
  * there is no space for all of these, it writes nothing and returns PUBLISH_E_LATER.
  */

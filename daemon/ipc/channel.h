@@ -79,7 +79,7 @@ struct channel {
         /* Loop thread only. */
         struct ring_reader reader; /* of a private channel */
         void *owner;           /* the peer whose records it has; NULL: none, or the peer is gone */
-        uint32_t uid;          /* the user charged for it, with or without an owner */
+        uint64_t uid;          /* the user charged for it, with or without an owner */
         uint64_t charged;      /* bytes charged to that user; 0 for a private channel */
         bool holds_connection; /* the peer is gone, and its connection is charged until now */
         uint64_t retired_received; /* requests of that peer whose RETIRED was received */

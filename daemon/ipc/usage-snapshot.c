@@ -26,7 +26,8 @@
 #define TRIES 16
 
 struct cell {
-        _Atomic uint32_t uid, blocks, cached;
+        _Atomic uint64_t uid;
+        _Atomic uint32_t blocks, cached;
 };
 
 struct usage_snapshot {

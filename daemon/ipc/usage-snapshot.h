@@ -19,7 +19,7 @@
 struct usage_snapshot;
 
 struct usage_row {
-        uint32_t uid;
+        uint64_t uid;
         uint32_t blocks; /* blocks that this user's running requests hold or were promised */
         uint32_t cached; /* this user's blocks in the cache that no request uses now */
 };

@@ -1,21 +1,9 @@
 /*
- * The table has everything about a setting: name, kind, range, default, help and group.  A default
- * is written like a user's value and parsed by the same code.  So the default in --help is the one
- * in effect.  contrib/dev/reference makes the reference page and the man page from the same rows.
+ * The rows of samovard's settings.
  */
-#include "daemon/start/config-table.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/error.h"
 #include "base/log.h"
 #include "daemon/model/load-way.h"
-#include "json/distance.h"
+#include "daemon/start/config.h"
 #include "kernels/page.h"
 
 #define K          (UINT64_C(1) << 10)
@@ -25,7 +13,7 @@
 #define N(array)   (sizeof(array) / sizeof(*(array)))
 
 /* clang-format off */
-const struct setting config_settings[] = {
+static const struct setting rows[] = {
         { "model",               KIND_TEXT,   AT(model),               NULL,    0, 0, { "PATH[=NAME]" }, AT_START, "the model to serve: a GGUF file or a folder of safetensors; default: teaspoon, which comes with samovar", "Model" },
         { "tokenizer",           KIND_TEXT,   AT(tokenizer),           NULL,    0, 0, { "PATH[=SPLIT]" }, AT_START, "use this vocabulary instead of the model's own; SPLIT: gpt2, llama3, qwen2" },
         { "load",                KIND_WORD,   AT(load),                "auto",  0, 0, { [LOAD_AUTO] = "auto", [LOAD_CACHED] = "cached", [LOAD_URING] = "uring", [LOAD_PLAIN] = "plain" }, AT_START, "how weights are read; auto: chosen by where the file lies" },
@@ -61,6 +49,7 @@ const struct setting config_settings[] = {
         { "socket",              KIND_TEXT,   AT(socket),              NULL,    0, 0, { "PATH" }, AT_START, "the socket that clients connect to; default: samovar/sock in $XDG_RUNTIME_DIR or /run", "Socket" },
         { "socket_mode",         KIND_MODE,   AT(socket_mode),         "0600",  0, 0, { "0600", "0660", "0666" }, AT_START, "users that may connect: the owner (0600), also the group (0660), or all (0666)" },
         { "socket_group",        KIND_TEXT,   AT(socket_group),        NULL,    0, 0, { "GROUP" }, AT_START, "group of the socket, a name or a number; default: the daemon's group" },
+        { "gateway",             KIND_TEXT,   AT(gateway),             NULL,    0, 0, { "USER" }, AT_START, "user, a name or a number, whose processes serve users of their own: principals; default: no user" },
 
         { "connections",         KIND_COUNT,  AT(connections),         "256",   1, 65536, { NULL }, AT_START, "connections of all users, an eighth of them for root and the user of the daemon", "Limits of all users together" },
         { "requests",            KIND_COUNT,  AT(requests),            "1024",  1, 65536, { NULL }, AT_START, "requests of all users, running and waiting, an eighth of them for root and the user of the daemon" },
@@ -106,243 +95,17 @@ const struct setting config_settings[] = {
 };
 /* clang-format on */
 
-const size_t config_setting_count = N(config_settings);
-
-/* ---- refusals ---- */
-
-int config_refuse(const struct config_place *at, const char *format, ...)
-{
-        int used = 0;
-        va_list values;
-
-        if (at->file)
-                used = snprintf(at->why, at->why_bytes, "%s:%u: ", at->file, at->line);
-        if (used >= 0 && (size_t)used < at->why_bytes) {
-                va_start(values, format);
-                vsnprintf(at->why + used, at->why_bytes - (size_t)used, format, values);
-                va_end(values);
-        }
-        /* The message may contain user input: keep it on one line, whatever the input is. */
-        for (size_t i = 0; i < at->why_bytes && at->why[i]; i++)
-                if ((unsigned char)at->why[i] < ' ' || at->why[i] == 0x7f)
-                        at->why[i] = '?';
-        return error_raise(-EINVAL);
-}
-
-/* ---- names ---- */
-
-const char *config_shown(const struct config_place *at, const char *name, char *to, size_t bytes)
-{
-        snprintf(to, bytes, "%s%s", at->file ? "" : "--", name);
-        for (char *c = to; !at->file && *c; c++)
-                if (*c == '_')
-                        *c = '-';
-        return to;
-}
-
-int config_refuse_name(const struct config_place *at, const char *name, size_t bytes)
-{
-        const struct setting *nearest = NULL;
-        uint32_t best = DISTANCE_NONE;
-        char as[48];
-
-        for (size_t i = 0; i < config_setting_count; i++)
-                if (!(at->file && config_settings[i].use == FLAG_ONLY) &&
-                    distance_is_hint(name, bytes, config_settings[i].name, &best))
-                        nearest = &config_settings[i];
-        return config_refuse(at, "there is no setting %s%.*s%s%s%s", at->file ? "" : "--",
-                             (int)(bytes < 40 ? bytes : 40), name, nearest ? "; is " : "",
-                             nearest ? config_shown(at, nearest->name, as, sizeof(as)) : "",
-                             nearest ? " meant?" : "");
-}
-
-/* A flag has dashes where the table has underscores. */
-const struct setting *config_find(const struct config_place *at, const char *name, size_t bytes)
-{
-        for (size_t i = 0; i < config_setting_count; i++) {
-                const char *known = config_settings[i].name;
-                size_t j = 0;
-
-                if (strlen(known) != bytes || (at->file && config_settings[i].use == FLAG_ONLY))
-                        continue;
-                while (j < bytes && name[j] == (!at->file && known[j] == '_' ? '-' : known[j]))
-                        j++;
-                if (j == bytes)
-                        return &config_settings[i];
-        }
-        return NULL;
-}
-
-/* ---- values ---- */
-
-static int set_text(const struct config_place *at, char **to, const char *value)
-{
-        char *copy = strdup(value);
-
-        if (!copy) {
-                snprintf(at->why, at->why_bytes, "out of memory");
-                return error_raise(-ENOMEM);
-        }
-        free(*to);
-        *to = copy;
-        return 0;
-}
-
-static int read_word(const struct setting *s, const struct config_place *at, const char *value,
-                     uint32_t *ret_index)
-{
-        char as[48], all[64] = "";
-        size_t used = 0;
-
-        for (uint32_t i = 0; s->words[i]; i++) {
-                if (!strcmp(s->words[i], value)) {
-                        *ret_index = i;
-                        return 0;
-                }
-                used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
-                                         s->words[i]);
-        }
-        return config_refuse(at, "%s is %.40s; it may be %s",
-                             config_shown(at, s->name, as, sizeof(as)), value, all);
-}
-
-/*
- * Connecting needs the write permission, and no other mode bit has a meaning for a socket.  So
- * there are three modes.  A mode that suggests more than that (0777, 0640) is a mistake.  660 means
- * 0660, as for chmod.
- */
-static int read_mode(const struct setting *s, const struct config_place *at, const char *value,
-                     uint32_t *ret_mode)
-{
-        uint32_t word;
-        int r;
-
-        for (uint32_t i = 0; s->words[i]; i++)
-                if (!strcmp(s->words[i] + 1, value))
-                        value = s->words[i];
-        r = read_word(s, at, value, &word);
-        if (!r)
-                *ret_mode = (uint32_t)strtoul(s->words[word], NULL, 8);
-        return r;
-}
-
-const char *config_sized(enum config_kind kind, uint64_t n, char *to, size_t bytes)
-{
-        uint32_t unit = 0;
-
-        while (kind == KIND_BYTES && n && n % 1024 == 0 && unit < 3) {
-                n /= 1024;
-                unit++;
-        }
-        snprintf(to, bytes, "%" PRIu64 "%.1s", n, &"\0KMG"[unit]);
-        return to;
-}
-
-/* Digits, and for sizes one of K, M, G.  False: not a number, or it does not fit 64 bits. */
-static bool read_digits(enum config_kind kind, const char *value, uint64_t *ret_number)
-{
-        static const char units[] = "KMG";
-        uint64_t n = 0;
-        const char *unit;
-
-        if (!*value)
-                return false;
-        for (; *value >= '0' && *value <= '9'; value++)
-                if (__builtin_mul_overflow(n, 10u, &n) ||
-                    __builtin_add_overflow(n, (uint64_t)(*value - '0'), &n))
-                        return false;
-        if (*value && kind == KIND_BYTES) {
-                unit = strchr(units, *value++);
-                if (!unit || __builtin_mul_overflow(n, K << 10 * (unit - units), &n))
-                        return false;
-        }
-        *ret_number = n;
-        return !*value;
-}
-
-static int read_number(const struct setting *s, const struct config_place *at, const char *value,
-                       uint64_t *ret_number)
-{
-        char as[48], low[24], high[24];
-        uint64_t n;
-
-        if (!read_digits(s->kind, value, &n) || n < s->low || n > s->high)
-                return config_refuse(at, "%s is %.40s; it may be from %s to %s%s",
-                                     config_shown(at, s->name, as, sizeof(as)), value,
-                                     config_sized(s->kind, s->low, low, sizeof(low)),
-                                     config_sized(s->kind, s->high, high, sizeof(high)),
-                                     s->kind == KIND_BYTES ? ", written like 512M" : "");
-        *ret_number = n;
-        return 0;
-}
-
-static int read_some(const struct setting *s, const struct config_place *at, const char *value,
-                     uint32_t *ret_number)
-{
-        char as[48];
-        uint64_t n;
-
-        for (uint32_t i = 0; s->words[i]; i++)
-                if (!strcmp(s->words[i], value)) {
-                        *ret_number = UINT32_MAX - i;
-                        return 0;
-                }
-        if (!read_digits(s->kind, value, &n) || n < s->low || n > s->high)
-                return config_refuse(
-                        at, "%s is %.40s; it may be %s, %s, or from %" PRIu64 " to %" PRIu64,
-                        config_shown(at, s->name, as, sizeof(as)), value, s->words[0], s->words[1],
-                        s->low, s->high);
-        *ret_number = (uint32_t)n;
-        return 0;
-}
-
-static int read_switch(const struct setting *s, const struct config_place *at, const char *value,
-                       bool *ret_on)
-{
-        char as[48];
-
-        if (strcmp(value, "yes") && strcmp(value, "no"))
-                return config_refuse(at, "%s is %.40s; it may be yes or no",
-                                     config_shown(at, s->name, as, sizeof(as)), value);
-        *ret_on = value[0] == 'y';
-        return 0;
-}
-
-int config_set(struct config *config, const struct setting *s, const struct config_place *at,
-               const char *value)
-{
-        void *to = (char *)config + s->offset;
-        uint64_t n = 0;
-        uint32_t word;
-        char as[48];
-        int r;
-
-        switch (s->kind) {
-        case KIND_TEXT:
-                if (!*value)
-                        return config_refuse(at, "%s is empty",
-                                             config_shown(at, s->name, as, sizeof(as)));
-                return set_text(at, to, value);
-        case KIND_NAME:
-                r = read_word(s, at, value, &word);
-                return r ? r : set_text(at, to, value);
-        case KIND_WORD:
-                return read_word(s, at, value, to);
-        case KIND_MODE:
-                return read_mode(s, at, value, to);
-        case KIND_SWITCH:
-                return read_switch(s, at, value, to);
-        case KIND_SOME:
-                return read_some(s, at, value, to);
-        default:
-                break;
-        }
-        r = read_number(s, at, value, &n);
-        if (r)
-                return error_pass(r);
-        if (s->kind == KIND_BYTES)
-                *(uint64_t *)to = n;
-        else
-                *(uint32_t *)to = (uint32_t)n; /* an int32_t setting has its maximum at INT32_MAX */
-        return 0;
-}
+const struct settings_table config_table = {
+        .program = "samovard",
+        .synopsis = "[--model PATH] [--name VALUE | --name=VALUE] ...",
+        .file = "samovar.conf",
+        .rows = rows,
+        .count = N(rows),
+        .bytes = sizeof(struct config),
+        .config = AT(file),
+        .check_config = AT(check_config),
+        .help = AT(help),
+        .version = AT(version),
+        .looks_for_file = config_serves_socket,
+        .check = config_check_together,
+};

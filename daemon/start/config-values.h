@@ -1,5 +1,5 @@
 /*
- * The values of all settings, decided at start.  config.h reads them.
+ * The values of all settings, decided at start.  config.h has their table.
  */
 #ifndef DAEMON_START_CONFIG_VALUES_H
 #define DAEMON_START_CONFIG_VALUES_H
@@ -27,6 +27,7 @@ struct config {
         char *socket;          /* NULL: the default path */
         uint32_t socket_mode;  /* 0600, 0660 or 0666 */
         char *socket_group;    /* a name or a number; NULL: the group that the daemon runs as */
+        char *gateway;         /* a user's name or number; NULL: no user may speak for principals */
         char *backend;         /* "cpu", "cuda", "auto", "ref" */
         char *backend_library; /* NULL: the library shipped with samovar */
         uint32_t gpu_layers;   /* the last layers of the model, or CONFIG_AUTO, CONFIG_ALL */

@@ -1,142 +1,56 @@
 #include "daemon/start/config.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/error.h"
-#include "daemon/start/config-table.h"
+#include "settings/refuse.h"
 
-/* ---- defaults ---- */
-
-int config_init(struct config *config)
+int config_check_together(const void *values, const struct settings_place *at)
 {
-        char why[160];
-        struct config_place at = { .why = why, .why_bytes = sizeof(why) };
-        int r = 0;
+        const struct config *c = values;
+        bool no_gpu = !strcmp(c->backend, "cpu") || !strcmp(c->backend, "ref");
 
-        *config = (struct config){ .fd = -1 };
-        for (size_t i = 0; !r && i < config_setting_count; i++)
-                if (config_settings[i].initial)
-                        r = config_set(config, &config_settings[i], &at,
-                                       config_settings[i].initial);
-        if (r)
-                config_deinit(config);
-        return error_pass(r);
+        if (no_gpu && c->gpu_layers && c->gpu_layers != CONFIG_AUTO)
+                return settings_refuse(at,
+                                       "gpu_layers puts layers on a GPU, but backend is %s, which "
+                                       "has none; cuda and auto do",
+                                       c->backend);
+        if (c->swap_bytes && (no_gpu || !c->gpu_layers))
+                return settings_refuse(at,
+                                       "swap_bytes is for pools on a GPU, but %s is %s; raise "
+                                       "kv_bytes instead",
+                                       no_gpu ? "backend" : "gpu_layers",
+                                       no_gpu ? c->backend : "0");
+        if (c->step_tokens < c->max_seqs)
+                return settings_refuse(
+                        at,
+                        "step_tokens is %u and max_seqs is %u; a step needs a row for "
+                        "every sequence",
+                        c->step_tokens, c->max_seqs);
+        if (c->batch_size > c->max_seqs)
+                return settings_refuse(
+                        at, "batch_size is %u and max_seqs is %u; a batch runs all at once",
+                        c->batch_size, c->max_seqs);
+        if (c->ring_bytes & (c->ring_bytes - 1))
+                return settings_refuse(at, "ring_bytes is %" PRIu64 "; it must be a power of two",
+                                       c->ring_bytes);
+        if (c->uid_ring_bytes < c->ring_bytes)
+                return settings_refuse(at,
+                                       "uid_ring_bytes is %" PRIu64 " and ring_bytes is %" PRIu64
+                                       "; a user needs space for one ring",
+                                       c->uid_ring_bytes, c->ring_bytes);
+        if (c->socket_group && c->socket_mode == 0600)
+                return settings_refuse(
+                        at,
+                        "socket_group is %.40s and socket_mode is 0600, which lets no group "
+                        "in; 0660 does",
+                        c->socket_group);
+        return 0;
 }
 
-void config_deinit(struct config *config)
+bool config_serves_socket(const void *values)
 {
-        for (size_t i = 0; i < config_setting_count; i++)
-                if (config_settings[i].kind == KIND_TEXT || config_settings[i].kind == KIND_NAME)
-                        free(*(char **)((char *)config + config_settings[i].offset));
-        *config = (struct config){ .fd = -1 };
-}
+        const struct config *c = values;
 
-/* ---- help ---- */
-
-/* The values that a setting may have, as --help shows them; "" if the value's name says it. */
-static void print_values(const struct setting *s, char *to, size_t bytes)
-{
-        char low[24], high[24];
-        size_t used = 0;
-
-        *to = '\0';
-        switch (s->kind) {
-        case KIND_TEXT:
-        case KIND_SWITCH:
-                break;
-        case KIND_NAME:
-        case KIND_WORD:
-        case KIND_MODE:
-                for (uint32_t i = 0; s->words[i] && used < bytes; i++)
-                        used += (size_t)snprintf(to + used, bytes - used, "%s%s", i ? ", " : "",
-                                                 s->words[i]);
-                break;
-        case KIND_SOME:
-                snprintf(to, bytes, "%s, %s, %" PRIu64 " to %" PRIu64, s->words[0], s->words[1],
-                         s->low, s->high);
-                break;
-        default:
-                snprintf(to, bytes, "%s to %s", config_sized(s->kind, s->low, low, sizeof(low)),
-                         config_sized(s->kind, s->high, high, sizeof(high)));
-        }
-}
-
-bool config_describe(size_t index, struct config_row *ret_row)
-{
-        static const char *const stands_for[] = {
-                [KIND_NAME] = "WORD",  [KIND_WORD] = "WORD",    [KIND_MODE] = "MODE",
-                [KIND_INT] = "NUMBER", [KIND_COUNT] = "NUMBER", [KIND_BYTES] = "SIZE",
-                [KIND_SWITCH] = "",    [KIND_SOME] = "NUMBER",
-        };
-        const struct setting *s;
-
-        if (index >= config_setting_count)
-                return false;
-        s = &config_settings[index];
-        *ret_row = (struct config_row){
-                .group = s->group,
-                .name = s->name,
-                .value = s->kind == KIND_TEXT ? s->words[0] : stands_for[s->kind],
-                .initial = s->initial && s->kind != KIND_SWITCH ? s->initial : "",
-                .help = s->help,
-                .flag_only = s->use == FLAG_ONLY,
-                .live = s->use == LIVE,
-        };
-        print_values(s, ret_row->values, sizeof(ret_row->values));
-        return true;
-}
-
-bool config_limit(const struct config *config, uint32_t *index, const char **ret_name,
-                  uint64_t *ret_value)
-{
-        while (*index < config_setting_count) {
-                const struct setting *s = &config_settings[(*index)++];
-                const void *value = (const char *)config + s->offset;
-
-                if (s->use == FLAG_ONLY)
-                        continue;
-                *ret_name = s->name;
-                switch (s->kind) {
-                case KIND_COUNT:
-                        *ret_value = *(const uint32_t *)value;
-                        return true;
-                case KIND_BYTES:
-                        *ret_value = *(const uint64_t *)value;
-                        return true;
-                case KIND_SWITCH:
-                        *ret_value = *(const bool *)value;
-                        return true;
-                default:
-                        break;
-                }
-        }
-        return false;
-}
-
-void config_help(FILE *to)
-{
-        struct config_place flag = { .file = NULL };
-        struct config_row row;
-
-        fputs("usage: samovard [--model PATH] [--name VALUE | --name=VALUE] ...\n", to);
-        for (size_t i = 0; config_describe(i, &row); i++) {
-                char as[48], line[80];
-
-                if (row.group)
-                        fprintf(to, "\n%s\n", row.group);
-                snprintf(line, sizeof(line), "%s %s", config_shown(&flag, row.name, as, sizeof(as)),
-                         row.value);
-                fprintf(to, "  %-28s %s%s%s", line, row.help, *row.values ? "; " : "", row.values);
-                if (*row.initial)
-                        fprintf(to, " [%s]", row.initial);
-                fputs(row.flag_only ? "; not in a file\n"
-                      : row.live    ? "; SIGHUP reloads it\n"
-                                    : "\n",
-                      to);
-        }
-        fputs("\nA size takes K, M or G.  A config file has lines `name = value`, with _ for - in\n"
-              "names, and comments that begin with #.\n",
-              to);
+        return c->fd < 0 && !c->inspect && !c->preview;
 }

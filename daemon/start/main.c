@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <samovar/protocol.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +39,7 @@
 #define REPLACE_MS 15000u
 
 /* The sockets that a service manager may pass. */
+#define SOCKETS_MAX 2u
 #define SOCKETS_TAKEN                                                                              \
         "samovard takes 2 at most: its own, and that of the same name and " SMV_CONTROL_SUFFIX
 
@@ -390,7 +390,7 @@ static int claim_socket(struct daemon *daemon)
                 .path = config->socket,
                 .mode = config->socket_mode,
                 .group = config->socket_group,
-                .passed_fd = daemon->manager.passed_fds[0],
+                .passed_fd = daemon->manager.passed_count ? daemon->manager.passed_fds[0] : -1,
                 .replace_ms = config->replace ? config->drain_timeout_ms + REPLACE_MS : 0,
         };
         int r = 0;
@@ -576,7 +576,7 @@ static void close_daemon(struct daemon *daemon)
         close_kernels(&daemon->host);
         model_setup_close(&daemon->setup);
         service_manager_close(&daemon->manager);
-        config_deinit(&daemon->config);
+        settings_deinit(&config_table, &daemon->config);
 }
 
 /* The model is served anyway. */
@@ -591,32 +591,19 @@ static int start(struct daemon *daemon)
 {
         int r;
 
-        r = config_read(&daemon->config, daemon->argc, daemon->argv, daemon->setup.why,
-                        sizeof(daemon->setup.why));
+        r = settings_read(&config_table, &daemon->config, daemon->argc, daemon->argv,
+                          daemon->setup.why, sizeof(daemon->setup.why));
         if (r)
                 return r;
-        if (daemon->config.help) {
-                config_help(stdout);
+        if (settings_answer(&config_table, &daemon->config, stdout))
                 return 0;
-        }
-        if (daemon->config.version) {
-                printf("samovard %s\n", SAMOVAR_VERSION);
-                return 0;
-        }
-        if (daemon->config.check_config) {
-                if (daemon->config.file)
-                        printf("samovard: no fault in %s\n", daemon->config.file);
-                else
-                        printf("samovard: no file of settings is read\n");
-                return 0;
-        }
         log_open(daemon->config.log_level);
         if (daemon->config.inspect)
                 return inspect(&daemon->setup, stdout);
         if (daemon->config.preview)
                 return render_template(&daemon->setup, stdout);
-        r = service_manager_open(&daemon->manager, SERVICE_SOCKETS_MAX, SOCKETS_TAKEN,
-                                 daemon->setup.why, sizeof(daemon->setup.why));
+        r = service_manager_open(&daemon->manager, SOCKETS_MAX, SOCKETS_TAKEN, daemon->setup.why,
+                                 sizeof(daemon->setup.why));
         if (!r)
                 r = open_files(daemon);
         if (!r)
@@ -659,28 +646,16 @@ static int tell(const struct daemon *daemon, int r)
         return lost ? EX_TEMPFAIL : EXIT_FAILURE;
 }
 
-/*
- * Signals that reading and writing can raise: without a handler, a file that is full, a reader that
- * has left, or a terminal of another job would end or stop the daemon.
- */
-static void ignore_signals_of_io(void)
-{
-        static const int numbers[] = { SIGPIPE, SIGXFSZ, SIGIO, SIGTTIN, SIGTTOU };
-
-        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-                signal(numbers[i], SIG_IGN);
-}
-
 int main(int argc, char **argv)
 {
         struct daemon daemon = { .bell = -1,
                                  .setup.config = &daemon.config,
                                  .argc = argc,
                                  .argv = argv,
-                                 .manager = { .fd = -1, .passed_fds = { -1, -1 } } };
+                                 .manager = { .fd = -1 } };
         int status;
 
-        ignore_signals_of_io();
+        sys_ignore_io_signals();
         status = tell(&daemon, start(&daemon));
         close_daemon(&daemon);
         return status;

@@ -75,7 +75,8 @@ static void on_reload(void *arg)
 
         service_manager_tell(conf->manager, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                              sys_clock_ns() / NS_PER_US);
-        if (config_reload(conf->config, conf->argc, conf->argv, why, sizeof(why))) {
+        if (settings_reload(&config_table, conf->config, conf->argc, conf->argv, why,
+                            sizeof(why))) {
                 log_error("reload_refused why=%s", why);
         } else {
                 log_set_level((enum log_level)conf->config->log_level);

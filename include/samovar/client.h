@@ -19,6 +19,8 @@
  * one END event (reason ERROR, code SMV_LOST), and no call hangs.  If no answer to
  * a request comes within reply_timeout_ms of struct smv_connect, the call returns
  * -ETIMEDOUT, and the connection is lost: the daemon was stopped, or has failed.
+ * Calls whose names begin with smv_ask_ send a request and do not wait: smv_next()
+ * returns the answer.
  *
  * Functions return 0 or a positive count on success.  They return -EREMOTEIO if
  * the daemon refused the request: smv_error() then has its code, field and
@@ -72,6 +74,7 @@ template <typename type> inline type smv_sized()
 
 struct smv_client;
 struct smv_problem;
+struct smv_piece;
 
 /* How records reach the client: through a ring in shared memory, or in frames on the socket. */
 enum smv_transport {
@@ -138,6 +141,12 @@ struct smv_connect {
         void *on_wait_arg;
         /* For the answer to each request on this connection; 0: 60 s; -1: without limit. */
         int reply_timeout_ms;
+        /*
+         * NULL, or the principal that this connection is for: a name of 1 to 64 of the characters
+         * a-z, A-Z, 0-9, ".", "_" and "-".  For the daemon each principal is a user of its own.
+         * Only a process of the user that the daemon's setting `gateway` names may give one.
+         */
+        const char *principal;
 };
 
 /*
@@ -242,6 +251,11 @@ struct smv_generate {
          * has no text in either case.
          */
         int control_text;
+        /*
+         * Nonzero: while the prompt is read, PROGRESS events say how far.  Not with keep_ms.  Forks
+         * of the stream have none.
+         */
+        int progress;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -280,7 +294,13 @@ struct smv_fork {
         enum smv_priority priority;
 };
 
-enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
+enum smv_event_kind {
+        SMV_EVENT_NONE = 0,
+        SMV_EVENT_TOKENS = 1,
+        SMV_EVENT_END = 2,
+        SMV_EVENT_REPLY = 3,    /* the answer to an smv_ask_ call */
+        SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
+};
 
 /*
  * The logarithm of a token's probability at its place.  The probability is computed over all
@@ -294,8 +314,8 @@ struct smv_logprob {
 struct smv_event {
         size_t size; /* set by the caller, as in the options */
         enum smv_event_kind kind;
-        uint32_t stream;
-        /* TOKENS: the new tokens and the new text */
+        uint32_t stream; /* REPLY: the request */
+        /* TOKENS: the new tokens and the new text; REPLY: what the request asked for */
         const uint32_t *tokens;
         size_t token_count;
         const char *text; /* not NUL-terminated */
@@ -303,8 +323,8 @@ struct smv_event {
         uint32_t position; /* of the first of these tokens in the sequence, the prompt counted */
         /* END */
         enum smv_reason reason;
-        enum smv_code code;
-        uint32_t prompt_tokens, cached_tokens;
+        enum smv_code code;                    /* REPLY: SMV_OK, or why the request failed */
+        uint32_t prompt_tokens, cached_tokens; /* also of PROGRESS */
         uint32_t output_tokens; /* with the code LOST: those of the events on this connection */
         uint64_t queued_ns, prefill_ns, decode_ns;
         /*
@@ -339,6 +359,16 @@ struct smv_event {
          */
         enum smv_stopped_by stopped_by;
         uint32_t stop_index;
+        /* REPLY: what the request asked for; each smv_ask_ call says which members it sets. */
+        const struct smv_piece *pieces;
+        size_t piece_count;
+        uint64_t number;
+        uint64_t length;
+        /*
+         * PROGRESS: how many tokens of the prompt are read, the cached ones counted.  It only
+         * grows, up to prompt_tokens.
+         */
+        uint32_t prefilled;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
@@ -426,8 +456,10 @@ int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *
  *
  *      1           *ret_event is filled
  *      0           no event came within timeout_ms (0: do not wait, -1: wait without limit)
- *      -ENODATA    no stream is alive, so no event will come
- *      -ENOTCONN   the daemon is gone, and every stream has had its END
+ *      -ENODATA    no stream is alive and no reply is outstanding, so no event will come
+ *      -ENOTCONN   the daemon is gone, every stream has had its END, and every request its REPLY
+ *
+ * It also sends what the daemon has not taken so far.
  */
 int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout_ms);
 
@@ -463,7 +495,8 @@ int smv_model(const struct smv_client *client, size_t index, struct smv_model *r
 
 /*
  * Asks the daemon to end a stream.  Does not wait for it: the stream still ends with its END.  It
- * is no error if the stream has ended already.
+ * is no error if the stream has ended already.  If the stream's REPLY has not come yet, it may be a
+ * refusal with the code SMV_CANCELLED.
  */
 int smv_cancel(struct smv_client *client, uint32_t stream);
 
@@ -683,7 +716,108 @@ int smv_end(struct smv_client *client, uint64_t number);
  */
 uint64_t smv_stream_number(const struct smv_client *client, uint32_t stream);
 
-/* Describes the last failed call on this client. */
+/*
+ * Requests that do not wait, for programs with an event loop.  Each does what the call of the same
+ * name without `ask_` does, but returns at once, even if the daemon is stopped or busy.  0 means
+ * that the request is sent, or waits to be sent.  smv_next() returns the answer as an event REPLY,
+ * whose `stream` is the id that the call has returned.
+ *
+ * If its `code` is not SMV_OK, the request failed, and smv_error() describes the failure until the
+ * next call.  The daemon refused the request; or the code is SMV_LOST; or it is SMV_INTERNAL, and
+ * the daemon's answer lacks something.
+ *
+ * If a request begins streams, there is one REPLY, whose `stream` is the id of the first.  It comes
+ * before all other events of these streams.  With SMV_OK they have begun, and smv_accepted()
+ * describes them.  With another code they have not: no END comes, and their ids are free.  Until
+ * the REPLY, smv_cancel() is the only call that takes such an id.
+ *
+ * Replies come in no particular order.  Calls that wait may be mixed with these; they leave the
+ * replies to others for smv_next().  There is no time limit for a reply: a program that wants one
+ * has its own, and may smv_close().  If the connection is lost, each outstanding request has its
+ * REPLY, with the code SMV_LOST; its streams have no END.
+ *
+ * -EBUSY: 4096 replies are outstanding, or the daemon has not taken 64 MiB of requests.
+ */
+
+/* As smv_generate(); the REPLY has the resume id as `number`, with keep_ms. */
+int smv_ask_generate(struct smv_client *client, const struct smv_generate *options,
+                     uint32_t *ret_stream);
+/* As smv_fork(): it returns the ids of `count` streams, of which the first is that of the REPLY. */
+int smv_ask_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
+                 uint32_t *ret_streams);
+/* As smv_attach(); the REPLY has the resume id as `number`. */
+int smv_ask_attach(struct smv_client *client, uint64_t resume_id, uint32_t from,
+                   uint32_t *ret_stream);
+/*
+ * As smv_detach(); events of the stream may come until the REPLY.  -EBUSY: the REPLY of the
+ * stream itself has not come.
+ */
+int smv_ask_detach(struct smv_client *client, uint32_t stream, uint32_t *ret_request);
+/* As smv_drop(); the REPLY has only its code. */
+int smv_ask_drop(struct smv_client *client, uint64_t resume_id, uint32_t *ret_request);
+/* As smv_template(); the REPLY has `text`, and `tokens` if `tokenize` is not 0. */
+int smv_ask_template(struct smv_client *client, const struct smv_generate *options, int tokenize,
+                     uint32_t *ret_request);
+/* As smv_tokenize(); the REPLY has `tokens`. */
+int smv_ask_tokenize(struct smv_client *client, const char *model, const char *text,
+                     size_t text_bytes, uint32_t *ret_request);
+/* As smv_detokenize(); the REPLY has `text`. */
+int smv_ask_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
+                       size_t token_count, uint32_t *ret_request);
+/* As smv_pieces(); the REPLY has `pieces`. */
+int smv_ask_pieces(struct smv_client *client, const char *model, const uint32_t *tokens,
+                   size_t token_count, uint32_t *ret_request);
+/*
+ * As smv_vocabulary(); the REPLY has `pieces`, and the number of tokens that there are as
+ * `number`.
+ */
+int smv_ask_vocabulary(struct smv_client *client, const char *model, uint32_t from, uint32_t count,
+                       uint32_t *ret_request);
+/* As smv_status(); the REPLY has the object as `text`, NUL-terminated. */
+int smv_ask_status(struct smv_client *client, uint32_t *ret_request);
+/* As smv_list(); the REPLY has the object as `text`, NUL-terminated. */
+int smv_ask_list(struct smv_client *client, uint32_t *ret_request);
+/* As smv_end(); the REPLY has only its code. */
+int smv_ask_end(struct smv_client *client, uint64_t number, uint32_t *ret_request);
+/* As smv_handle_open(); the REPLY has the handle as `number`, and `length`. */
+int smv_ask_handle_open(struct smv_client *client, const struct smv_generate *options,
+                        uint32_t *ret_request);
+/* As smv_handle_append(); the REPLY has `length`. */
+int smv_ask_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
+                          size_t token_count, uint32_t *ret_request);
+/* As smv_handle_append_text(); the REPLY has `length`. */
+int smv_ask_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
+                               size_t text_bytes, uint32_t *ret_request);
+/* As smv_handle_append_messages(); the REPLY has `length`. */
+int smv_ask_handle_append_messages(struct smv_client *client, uint64_t handle,
+                                   const struct smv_generate *options, uint32_t *ret_request);
+/* As smv_handle_truncate(); the REPLY has `length`. */
+int smv_ask_handle_truncate(struct smv_client *client, uint64_t handle, size_t length,
+                            uint32_t *ret_request);
+/*
+ * As smv_handle_fork_keep() for one new handle, which the REPLY has as `number`; keep_ms 0: it
+ * closes with this connection.
+ */
+int smv_ask_handle_fork(struct smv_client *client, uint64_t handle, uint32_t keep_ms,
+                        uint32_t *ret_request);
+/* As smv_handle_pin(); with ms 0 there is only the REPLY. */
+int smv_ask_handle_pin(struct smv_client *client, uint64_t handle, uint32_t ms,
+                       enum smv_priority priority, uint32_t *ret_stream);
+/* As smv_handle_publish(). */
+int smv_ask_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
+                           const uint32_t *group, uint32_t *ret_stream);
+/* As smv_handle_revoke(); the REPLY has only its code. */
+int smv_ask_handle_revoke(struct smv_client *client, uint64_t handle, uint32_t *ret_request);
+/* As smv_handle_close(); the REPLY has only its code. */
+int smv_ask_handle_close(struct smv_client *client, uint64_t handle, uint32_t *ret_request);
+
+/*
+ * 1: requests wait to be sent, because the daemon does not take them.  Then also wait until
+ * smv_fd() is writable, and call smv_next(…, 0), which sends them.  0: nothing waits.
+ */
+int smv_wants_write(const struct smv_client *client);
+
+/* Describes the last failed call on this client, or the failure that its last event reports. */
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem);
 
 /* The name of a code: "too_long".  Never NULL. */

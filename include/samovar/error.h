@@ -39,7 +39,7 @@
         X(25, NO_RESUMABLE,  "no_resumable",  "there is no resumable stream with this id") \
         X(26, MOVED,         "moved",         "another connection reads the stream now") \
         X(27, BACKEND,       "backend",       "the hardware that runs the model has failed, and the daemon stops") \
-        X(28, DENIED,        "denied",        "the daemon cannot tell which user this is, and serves no such process")
+        X(28, DENIED,        "denied",        "the daemon cannot tell which user this is, or the process may not speak for another one")
 /* clang-format on */
 
 enum smv_code {

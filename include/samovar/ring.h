@@ -102,6 +102,7 @@ enum smv_record_type {
         SMV_RECORD_TOKENS = 1,
         SMV_RECORD_LOGPROBS = 2,
         SMV_RECORD_END = 3,
+        SMV_RECORD_PROGRESS = 4,
 };
 
 /*
@@ -153,6 +154,17 @@ struct smv_record_logprob {
         uint32_t logprob;
 };
 
+/*
+ * PROGRESS: how much of the prompt is read.  Such records come only if the request asked for them,
+ * before its first TOKENS, at most one for each step that read a part of the prompt.  Some are left
+ * out if the ring has little free space.
+ */
+struct smv_record_progress {
+        uint32_t prompt_tokens;
+        uint32_t cached_tokens; /* those of the prompt that need not be read */
+        uint32_t prefilled;     /* tokens of the prompt that are read or cached; it only grows */
+};
+
 /* END: the last record of every stream, exactly once. */
 struct smv_record_end {
         uint8_t reason;     /* enum smv_reason */
@@ -196,6 +208,7 @@ SMV_ASSERT_SIZE(smv_record, 16, "a record's head is 16 bytes");
 SMV_ASSERT_SIZE(smv_record_tokens, 8, "TOKENS is 8 bytes before its ids");
 SMV_ASSERT_SIZE(smv_record_logprobs, 8, "LOGPROBS is 8 bytes before its entries");
 SMV_ASSERT_SIZE(smv_record_logprob, 8, "an entry is 8 bytes");
+SMV_ASSERT_SIZE(smv_record_progress, 12, "PROGRESS is 12 bytes");
 SMV_ASSERT_SIZE(smv_record_end, 72, "END is 72 bytes");
 #undef SMV_ASSERT_SIZE
 

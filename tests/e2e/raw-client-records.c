@@ -75,6 +75,22 @@ static void take_logprobs(struct stream *stream, const uint8_t *payload, size_t 
         check_logprobs(stream->logprobs + at, stream->logprobs_each);
 }
 
+static void take_progress(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_progress progress;
+
+        assert_int_equal(bytes, sizeof(progress));
+        memcpy(&progress, payload, sizeof(progress));
+        assert_int_equal(stream->token_count, 0);
+        assert_true(progress.cached_tokens < progress.prefilled &&
+                    progress.prefilled <= progress.prompt_tokens);
+        assert_true(progress.prefilled > stream->progress.prefilled);
+        if (stream->progress_count)
+                assert_int_equal(progress.prompt_tokens, stream->progress.prompt_tokens);
+        stream->progress = progress;
+        stream->progress_count++;
+}
+
 static void take_tokens(struct stream *stream, const uint8_t *payload, size_t bytes)
 {
         struct smv_record_tokens head;
@@ -168,6 +184,8 @@ size_t raw_client_take_record(struct raw_client *client, const uint8_t *at, size
                 take_end(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_LOGPROBS) {
                 take_logprobs(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_PROGRESS) {
+                take_progress(stream, at + sizeof(head), head.size - sizeof(head));
         } else {
                 assert_int_equal(head.type, SMV_RECORD_TOKENS);
                 take_tokens(stream, at + sizeof(head), head.size - sizeof(head));

@@ -121,7 +121,8 @@ static bool has_something(const msgpack_object *row)
                 uint32_t bytes = pair->key.via.str.size;
 
                 if ((bytes != 3 || memcmp(name, "uid", 3)) &&
-                    (bytes != 13 || memcmp(name, "cached_blocks", 13)) && pair->val.via.u64)
+                    (bytes != 13 || memcmp(name, "cached_blocks", 13)) &&
+                    pair->val.type == MSGPACK_OBJECT_POSITIVE_INTEGER && pair->val.via.u64)
                         return true;
         }
         return false;

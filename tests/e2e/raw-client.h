@@ -48,6 +48,9 @@ struct stream {
         uint32_t logprobs_each;
         /* of tokens; it may be one more than token_count: the TOKENS record comes next */
         size_t logprob_count;
+        /* PROGRESS records: how many there were, and the last one */
+        size_t progress_count;
+        struct smv_record_progress progress;
 };
 
 /* How records come: in frames, or through a ring whose news is signalled by one of two bells. */

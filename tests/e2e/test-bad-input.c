@@ -112,7 +112,6 @@ static const struct bad_value {
         {                                                                                          \
                 field, "", "\1", 1, SMV_RESERVED                                                   \
         }
-        RESERVED("principal"),
         RESERVED("adapter"),
         RESERVED("draft"),
         RESERVED("snapshot"),
@@ -120,6 +119,7 @@ static const struct bad_value {
         {                                                                                          \
                 field, "", "\1", 1, SMV_BAD_FIELD                                                  \
         }
+        FOREIGN("principal"),
         FOREIGN("stream"),
         FOREIGN("text"),
         FOREIGN("versions"),

@@ -27,6 +27,7 @@ struct seen {
         uint32_t id;
         uint32_t tokens[TOKENS];
         size_t token_count;
+        bool asked; /* its reply has not come yet */
         bool ended, lost;
 };
 
@@ -35,6 +36,7 @@ struct library_run {
         enum smv_transport transport;
         struct seen streams[STREAMS];
         size_t stream_count;
+        uint32_t asked;     /* a request without a stream whose reply has not come yet; 0: none */
         uint32_t no_memory; /* the number of calls that returned -ENOMEM */
         bool lost;
 };
@@ -125,11 +127,40 @@ static bool begin(struct library_run *run)
                 .stop_tokens = stop_ids,    .stop_token_count = 2, .ignore_eos = 1,
         };
         struct seen *seen = &run->streams[run->stream_count];
+        int r;
 
-        if (!is_done(run, PERSIST(run, smv_generate(run->client, &options, &seen->id))))
+        seen->asked = run->stream_count % 3 == 2;
+        if (seen->asked)
+                r = PERSIST(run, smv_ask_generate(run->client, &options, &seen->id));
+        else
+                r = PERSIST(run, smv_generate(run->client, &options, &seen->id));
+        if (!is_done(run, r))
                 return false;
         run->stream_count++;
         return true;
+}
+
+/* A question whose answer comes between the events of the streams. */
+static bool ask_beside(struct library_run *run)
+{
+        return is_done(run, PERSIST(run, smv_ask_tokenize(run->client, NULL, large, LARGE / 10,
+                                                          &run->asked)));
+}
+
+/* The reply to a question, or to a stream's request: if the connection is lost, it ends that. */
+static void take_reply(struct library_run *run, struct seen *seen, const struct smv_event *event)
+{
+        bool lost_now = event->code == SMV_LOST;
+
+        assert_true(lost_now || event->code == SMV_OK);
+        if (event->stream == run->asked) {
+                assert_int_equal(event->token_count, lost_now ? 0 : LARGE / 10);
+                run->asked = 0;
+                return;
+        }
+        assert_true(seen->asked);
+        seen->asked = false;
+        seen->ended = seen->lost = lost_now;
 }
 
 static void take_event(struct library_run *run, const struct smv_event *event)
@@ -138,8 +169,12 @@ static void take_event(struct library_run *run, const struct smv_event *event)
 
         while (seen < run->streams + run->stream_count && seen->id != event->stream)
                 seen++;
+        if (event->kind == SMV_EVENT_REPLY) {
+                take_reply(run, seen, event);
+                return;
+        }
         assert_true(seen < run->streams + run->stream_count);
-        assert_false(seen->ended);
+        assert_false(seen->asked || seen->ended);
         if (event->kind == SMV_EVENT_TOKENS) {
                 assert_true(event->token_count <= TOKENS - seen->token_count);
                 memcpy(seen->tokens + seen->token_count, event->tokens,
@@ -177,7 +212,7 @@ static void check_streams(const struct library_run *run)
         for (size_t i = 0; i < run->stream_count; i++) {
                 const struct seen *seen = &run->streams[i];
 
-                assert_true(seen->ended);
+                assert_true(seen->ended && !run->asked);
                 assert_true(!seen->lost || run->lost);
                 if (i != 1 && !seen->lost)
                         assert_int_equal(seen->token_count, TOKENS);
@@ -193,8 +228,11 @@ static void act(struct library_run *run, const struct daemon_fixture *fixture)
 {
         bool open = connect_library(run, fixture) && ask(run);
 
-        while (open && run->stream_count < STREAMS)
+        while (open && run->stream_count < STREAMS) {
                 open = begin(run);
+                if (open && run->stream_count == 2)
+                        open = ask_beside(run);
+        }
         if (open)
                 is_done(run, PERSIST(run, smv_cancel(run->client, run->streams[1].id)));
         read_all(run);

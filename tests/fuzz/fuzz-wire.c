@@ -234,8 +234,12 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return put_ids(writer, request->stop_tokens, request->stop_token_count);
         case WIRE_F_WHILE_STOPPING:
                 return wire_put_bool(writer, request->while_stopping);
+        case WIRE_F_PRINCIPAL:
+                return put_text(writer, &request->principal);
         case WIRE_F_CLAMP:
                 return wire_put_bool(writer, request->clamp);
+        case WIRE_F_PROGRESS:
+                return wire_put_bool(writer, request->progress);
         case WIRE_F_CONTROL_TEXT:
                 return wire_put_bool(writer, request->control_text);
         case WIRE_F_IGNORE_EOS:
@@ -309,6 +313,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->while_stopping == b->while_stopping && a->clamp == b->clamp);
+        assert(same_text(&a->principal, &b->principal));
         assert(a->handle == b->handle && a->length == b->length && a->count == b->count);
         assert(a->pin_ms == b->pin_ms && a->to == b->to && a->group == b->group);
         assert(a->stream == b->stream && same_text(&a->model, &b->model));
@@ -325,6 +330,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->n == b->n && a->sample_index == b->sample_index && a->logprobs == b->logprobs);
         assert(a->keep_ms == b->keep_ms && a->resume_id == b->resume_id && a->from == b->from);
         assert(a->number == b->number && a->control_text == b->control_text);
+        assert(a->progress == b->progress);
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)

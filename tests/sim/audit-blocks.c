@@ -134,8 +134,9 @@ static void audit_found_page(struct sim *sim, struct sim_request *owner,
         audit_valid(sim, owner, page->block);
         audit_content(sim, owner, page);
         sim_must(sim, audit_may_see(sim, owner, page->block, page->index),
-                 "block %u of domain %llx is shown to %s of %u", page->block,
-                 (unsigned long long)sim->block_domain[page->block], owner->name, owner->uid);
+                 "block %u of domain %llx is shown to %s of %llu", page->block,
+                 (unsigned long long)sim->block_domain[page->block], owner->name,
+                 (unsigned long long)owner->uid);
         sim->found_public += sim->block_domain[page->block] != sim_domain(owner);
         if (page->index < owner->block_count) {
                 block_t mine = owner->blocks[page->index];

@@ -129,7 +129,7 @@ static bool is_over(enum sim_ground ground)
         return ground >= SIM_OVER_SLOTS;
 }
 
-uint32_t walk_slots_of(const struct walk *walk, uint32_t uid)
+uint32_t walk_slots_of(const struct walk *walk, uint64_t uid)
 {
         uint32_t slots = 0;
 
@@ -142,7 +142,7 @@ uint32_t walk_slots_of(const struct walk *walk, uint32_t uid)
  * plan, and still is without a break.  A request that this plan admits was not: it may be stalled
  * again since, at the same time.
  */
-static bool has_stalled_slot(const struct walk *walk, uint32_t uid)
+static bool has_stalled_slot(const struct walk *walk, uint64_t uid)
 {
         each_request(walk->sim, r)
         {
@@ -234,7 +234,7 @@ enum walk_answer walk_is_above_half(const struct walk *walk, const struct sim_re
         return 2 * then.most > conf->blocks * WALK_PARTS ? WALK_PERHAPS : WALK_NO;
 }
 
-bool walk_is_passed(const struct walk *walk, uint32_t uid)
+bool walk_is_passed(const struct walk *walk, uint64_t uid)
 {
         for (uint32_t i = 0; i < walk->passed_count; i++)
                 if (walk->passed_uids[i] == uid)

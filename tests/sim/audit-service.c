@@ -19,7 +19,7 @@
 #define CREDIT    10u                 /* leads */
 #define STEP_MOST (UINT64_C(1) << 36) /* ns; a step that takes longer counts as this */
 
-static struct sim_account *account_of(struct sim *sim, uint32_t uid)
+static struct sim_account *account_of(struct sim *sim, uint64_t uid)
 {
         struct sim_account *unused = NULL;
 
@@ -40,7 +40,7 @@ struct sim_account *audit_account(struct sim *sim, const struct sim_request *req
         return account_of(sim, request->uid);
 }
 
-static bool is_present(struct sim *sim, uint32_t uid)
+static bool is_present(struct sim *sim, uint64_t uid)
 {
         each_request(sim, r)
         {
@@ -85,7 +85,7 @@ struct rows {
         uint64_t decodes, prompts, decode_positions, prompt_positions, fetched;
 };
 
-static struct rows rows_of(const struct sim_flight *flight, uint32_t uid)
+static struct rows rows_of(const struct sim_flight *flight, uint64_t uid)
 {
         struct rows rows = { 0 };
 
@@ -112,7 +112,7 @@ static bool is_more(const struct rows *a, const struct rows *b)
                a->prompt_positions >= b->prompt_positions + rough * (a->prompts + b->prompts);
 }
 
-static uint64_t told_of(const struct sim *sim, uint32_t count, uint32_t uid)
+static uint64_t told_of(const struct sim *sim, uint32_t count, uint64_t uid)
 {
         for (uint32_t i = 0; i < count; i++)
                 if (sim->users[i].uid == uid)
@@ -127,7 +127,7 @@ static uint32_t ask(struct sim *sim)
 
 /* A change of an account by a step, as far as it is known. */
 struct change {
-        uint32_t uid;
+        uint64_t uid;
         struct rows rows;
         uint64_t ns;
         bool raised; /* it may be larger than the charge */
@@ -137,7 +137,7 @@ struct change {
  * Whether others keep it waiting, or may.  Stalled requests could not run anyway.  And where users
  * have a maximum of blocks, that may be the reason.
  */
-static enum walk_answer is_kept_waiting(struct sim *sim, uint32_t uid)
+static enum walk_answer is_kept_waiting(struct sim *sim, uint64_t uid)
 {
         each_request(sim, r)
         {
@@ -163,11 +163,11 @@ static uint32_t list_changes(struct sim *sim, const struct sim_flight *flight,
 
                 if (!account->used || !is_present(sim, account->uid))
                         continue;
-                sim_must(sim, now >= account->served_ns, "the account of user %u shrinks",
-                         account->uid);
+                sim_must(sim, now >= account->served_ns, "the account of user %llu shrinks",
+                         (unsigned long long)account->uid);
                 kept = is_kept_waiting(sim, account->uid);
-                sim_must(sim, kept != WALK_NO || now + credit >= most, "user %u is too far behind",
-                         account->uid);
+                sim_must(sim, kept != WALK_NO || now + credit >= most,
+                         "user %llu is too far behind", (unsigned long long)account->uid);
                 ret_changes[count++] =
                         (struct change){ .uid = account->uid,
                                          .rows = rows_of(flight, account->uid),
@@ -191,15 +191,15 @@ void audit_charge(struct sim *sim, const struct sim_flight *flight)
                 const struct change *a = &changes[i];
 
                 sim_must(sim, a->rows.decodes || a->rows.prompts || a->raised || !a->ns,
-                         "user %u is charged, and had no rows", a->uid);
+                         "user %llu is charged, and had no rows", (unsigned long long)a->uid);
                 *(a->raised ? &maybe : &surely) += a->rows.decodes || a->rows.prompts ? a->ns : 0;
                 for (uint32_t j = 0; j < count; j++)
                         sim_must(sim,
                                  a->raised || changes[j].raised ||
                                          !is_more(&a->rows, &changes[j].rows) ||
                                          a->ns + ns / 1000 + 1000 >= changes[j].ns,
-                                 "user %u had more rows than user %u, and is charged less", a->uid,
-                                 changes[j].uid);
+                                 "user %llu had more rows than user %llu, and is charged less",
+                                 (unsigned long long)a->uid, (unsigned long long)changes[j].uid);
         }
         sim_must(sim, surely <= ns && surely + maybe >= ns, "a step took %llu ns, charged are %llu",
                  (unsigned long long)ns, (unsigned long long)surely);
@@ -211,11 +211,11 @@ void audit_accounts(struct sim *sim)
         uint32_t told = ask(sim);
 
         for (uint32_t i = 0; i < told; i++) {
-                uint32_t uid = sim->users[i].uid;
+                uint64_t uid = sim->users[i].uid;
                 uint64_t served = is_present(sim, uid) ? account_of(sim, uid)->served_ns : 0;
 
                 sim_must(sim, sim->users[i].served_ns == served,
-                         "the account of user %u is %llu, it says %llu", uid,
+                         "the account of user %llu is %llu, it says %llu", (unsigned long long)uid,
                          (unsigned long long)served, (unsigned long long)sim->users[i].served_ns);
         }
 }

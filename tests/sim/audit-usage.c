@@ -208,7 +208,7 @@ uint32_t walk_most_found(const struct walk *walk, const struct sim_request *requ
         return most_found(walk, request, true, &tail);
 }
 
-struct walk_charge walk_charge(const struct walk *walk, uint32_t uid,
+struct walk_charge walk_charge(const struct walk *walk, uint64_t uid,
                                const struct sim_request *with)
 {
         struct sim *sim = walk->sim;
@@ -365,8 +365,8 @@ static void audit_cached(struct sim *sim, const struct sched_counts *counts,
         sim_must(sim,
                  user->cached <= most &&
                          user->cached + counts->blocks_free + charge->hidden >= most,
-                 "user %u has %u blocks that nobody holds, it says %u, and %u are free", user->uid,
-                 most, user->cached, counts->blocks_free);
+                 "user %llu has %u blocks that nobody holds, it says %u, and %u are free",
+                 (unsigned long long)user->uid, most, user->cached, counts->blocks_free);
 }
 
 /*
@@ -374,13 +374,14 @@ static void audit_cached(struct sim *sim, const struct sched_counts *counts,
  * began with one request that needs the maximum, and had a tail to copy.  The other is a user
  * that was given another's block as its own while that block was still to be copied.
  */
-static void audit_most(struct sim *sim, uint32_t uid, const struct walk_charge *charge)
+static void audit_most(struct sim *sim, uint64_t uid, const struct walk_charge *charge)
 {
         uint32_t most = sim->conf.user_blocks ? sim->conf.user_blocks : sim->conf.blocks;
         uint64_t more = count_copies(sim) + charge->hidden + (charge->slots == 1);
 
         sim_must(sim, charge->least - charge->of_public <= (most + more) * WALK_PARTS,
-                 "user %u has %u blocks, and may have %u", uid, blocks_of(charge->least), most);
+                 "user %llu has %u blocks, and may have %u", (unsigned long long)uid,
+                 blocks_of(charge->least), most);
 }
 
 static void audit_user(struct sim *sim, const struct walk *walk, const struct sched_counts *counts,
@@ -390,13 +391,14 @@ static void audit_user(struct sim *sim, const struct walk *walk, const struct sc
 
         sim_must(sim,
                  user->blocks >= blocks_of(charge.least) && user->blocks <= blocks_of(charge.most),
-                 "user %u has %llu to %llu parts of blocks, it says %u blocks", user->uid,
-                 (unsigned long long)charge.least, (unsigned long long)charge.most, user->blocks);
+                 "user %llu has %llu to %llu parts of blocks, it says %u blocks",
+                 (unsigned long long)user->uid, (unsigned long long)charge.least,
+                 (unsigned long long)charge.most, user->blocks);
         audit_cached(sim, counts, user, &charge);
         audit_most(sim, user->uid, &charge);
 }
 
-static bool has_requests(struct sim *sim, uint32_t uid)
+static bool has_requests(struct sim *sim, uint64_t uid)
 {
         each_request(sim, r)
         {
@@ -416,12 +418,13 @@ static void audit_list(struct sim *sim, uint32_t count)
                 bool here = has_requests(sim, users[i].uid);
 
                 for (uint32_t j = 0; j < i; j++)
-                        sim_must(sim, users[j].uid != users[i].uid, "user %u is told twice",
-                                 users[i].uid);
-                sim_must(sim, !here || !others, "user %u is there, and comes after who is not",
-                         users[i].uid);
+                        sim_must(sim, users[j].uid != users[i].uid, "user %llu is told twice",
+                                 (unsigned long long)users[i].uid);
+                sim_must(sim, !here || !others, "user %llu is there, and comes after who is not",
+                         (unsigned long long)users[i].uid);
                 sim_must(sim, here || (users[i].cached && !users[i].blocks),
-                         "user %u is not there, and has nothing cached", users[i].uid);
+                         "user %llu is not there, and has nothing cached",
+                         (unsigned long long)users[i].uid);
                 others |= !here;
         }
         each_request(sim, r)
@@ -430,7 +433,7 @@ static void audit_list(struct sim *sim, uint32_t count)
 
                 for (uint32_t i = 0; i < count; i++)
                         told |= users[i].uid == r->uid;
-                sim_must(sim, told, "nothing is told of user %u", r->uid);
+                sim_must(sim, told, "nothing is told of user %llu", (unsigned long long)r->uid);
         }
 }
 

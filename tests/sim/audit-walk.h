@@ -46,7 +46,7 @@ struct walk {
         bool open;                          /* another way may have led here, in another order */
         bool idle;                          /* no plan can be made, or admission is on hold */
         bool after;                         /* the books are as this plan leaves them */
-        uint32_t passed_uids[SIM_REQUESTS]; /* users that are passed over */
+        uint64_t passed_uids[SIM_REQUESTS]; /* users that are passed over */
         uint32_t passed_count;
         uint64_t grounds[SIM_GROUND_N];
         /* the number of requests for which others gave way, and which were passed over then */
@@ -72,7 +72,7 @@ enum walk_answer walk_is_held_back(const struct walk *walk, const struct sim_req
                                    struct sim_request *const *victims, uint32_t count);
 bool walk_waits(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_free_slots(const struct walk *walk);
-bool walk_is_passed(const struct walk *walk, uint32_t uid);
+bool walk_is_passed(const struct walk *walk, uint64_t uid);
 
 /* audit-usage.c: a user's share of the pool, in parts of blocks. */
 #define WALK_PARTS UINT64_C(65536)
@@ -98,7 +98,7 @@ uint32_t walk_most_found(const struct walk *walk, const struct sim_request *requ
 enum walk_answer walk_frees(const struct walk *walk, const struct sim_request *request);
 bool walk_may_share(const struct walk *walk, const struct sim_request *request);
 /* ... including the blocks of this request, which this plan admits; or NULL. */
-struct walk_charge walk_charge(const struct walk *walk, uint32_t uid,
+struct walk_charge walk_charge(const struct walk *walk, uint64_t uid,
                                const struct sim_request *with);
 /*
  * ... including the blocks that this request would have.  How many would be found cannot be
@@ -117,7 +117,7 @@ uint64_t walk_rank(const struct walk *walk, const struct sim_request *request);
 /* ... and those of a request that has a slot, by which it may have to give way. */
 uint32_t walk_held_class(const struct walk *walk, const struct sim_request *request);
 uint64_t walk_held_rank(const struct walk *walk, const struct sim_request *request);
-uint32_t walk_slots_of(const struct walk *walk, uint32_t uid);
+uint32_t walk_slots_of(const struct walk *walk, uint64_t uid);
 /* When a request of this user and class was admitted last. */
 uint64_t walk_turn(const struct walk *walk, const struct sim_request *request);
 /* The result of its admission if its user then has this many parts of blocks. */

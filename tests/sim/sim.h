@@ -40,7 +40,7 @@
 /* One request as a test asks for it. */
 struct sim_ask {
         const char *name;
-        uint32_t uid;
+        uint64_t uid;
         enum request_priority priority;
         uint32_t channel, prompt, most; /* most 0: the prompt is read, and no token is made */
         uint32_t pin;                   /* the pin to set on a request with most 0; 0: none */
@@ -69,7 +69,8 @@ struct sim_request {
         uint64_t *chain; /* the KV of every position */
 
         /* The auditor's books. */
-        uint32_t uid, channel;
+        uint64_t uid;
+        uint32_t channel;
         enum request_priority priority;
         uint64_t admitted_step; /* the number of the plan that let it in */
         /* sequence numbers: of its arrival, and of its admission to a slot */
@@ -134,7 +135,7 @@ struct sim_request {
 /* The time that a user was served.  It is kept while any user has a request alive. */
 struct sim_account {
         bool used;
-        uint32_t uid;
+        uint64_t uid;
         uint64_t served_ns;
         uint64_t turn_ns[REQUEST_PRIORITY_N]; /* when one of the class got a slot last */
 };

@@ -55,7 +55,7 @@ static void foretell(struct sim_request *request, const struct sim_ask *ask, uin
 }
 
 /* If two are taken for the same by chance, the check only becomes less strict. */
-static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
+static bool is_new_beginning(struct sim *sim, uint64_t uid, uint32_t token)
 {
         uint64_t bit = sim_mix((uint64_t)uid << 32 | token) % SIM_BEGINNINGS;
         bool is_new = !(sim->beginnings[bit / 64] >> bit % 64 & 1);

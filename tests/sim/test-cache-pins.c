@@ -13,7 +13,7 @@ static void world(struct sched_conf conf)
 }
 
 /* Its first `shared` tokens are those of the one text that all know. */
-static void ask(const char *name, uint32_t uid, uint32_t shared, uint32_t prompt, uint32_t most)
+static void ask(const char *name, uint64_t uid, uint32_t shared, uint32_t prompt, uint32_t most)
 {
         sim_submit(&sim, &(struct sim_ask){ .name = name,
                                             .uid = uid,

@@ -42,7 +42,7 @@ static void run(uint64_t until_ms)
         }
 }
 
-static uint32_t count_alive(uint32_t uid)
+static uint32_t count_alive(uint64_t uid)
 {
         uint32_t count = 0;
 
@@ -50,14 +50,14 @@ static uint32_t count_alive(uint32_t uid)
         return count;
 }
 
-static void keep_asking(uint32_t uid, uint32_t alive, uint32_t prompt, uint32_t most)
+static void keep_asking(uint64_t uid, uint32_t alive, uint32_t prompt, uint32_t most)
 {
         while (count_alive(uid) < alive)
                 sim_submit(&sim, &(struct sim_ask){
                                          .name = "r", .uid = uid, .prompt = prompt, .most = most });
 }
 
-static uint64_t served(uint32_t uid)
+static uint64_t served(uint64_t uid)
 {
         each_request(&sim, r)
         {
@@ -164,7 +164,7 @@ static void crowd(uint32_t slots, uint32_t context)
         sim_open(&sim, &conf, 11, false);
 }
 
-static void keep(uint32_t uid, enum request_priority priority, uint32_t alive, uint32_t prompt,
+static void keep(uint64_t uid, enum request_priority priority, uint32_t alive, uint32_t prompt,
                  uint32_t most)
 {
         uint32_t count = 0;

@@ -40,7 +40,7 @@ static void world(uint64_t token_gap_ns)
         sim_open(&sim, &conf, 7, true);
 }
 
-static void keep_asking(uint32_t uid, uint32_t alive, uint32_t tokens, uint32_t most)
+static void keep_asking(uint64_t uid, uint32_t alive, uint32_t tokens, uint32_t most)
 {
         uint32_t count = 0;
 

@@ -14,7 +14,7 @@ static void world(struct sched_conf conf)
 }
 
 /* Its first `shared` tokens are those of the one text that all know. */
-static struct sim_request *ask(const char *name, uint32_t uid, uint32_t shared, uint32_t prompt,
+static struct sim_request *ask(const char *name, uint64_t uid, uint32_t shared, uint32_t prompt,
                                uint32_t most)
 {
         return sim_submit(&sim, &(struct sim_ask){ .name = name,

@@ -58,8 +58,11 @@ static struct moods {
         uint32_t length; /* SAME_LENGTH: of all answers */
 } moods;
 
-/* The first asks most; uids are numbers like others, the first and the last of all included. */
-static const uint32_t uids[] = { 1000, 1001, 0, UINT32_MAX, 65534 };
+/*
+ * The first asks most; uids are numbers like others, the first and the last of all included.  The
+ * last user is a principal.
+ */
+static const uint64_t uids[] = { 1000, 1001, 0, UINT32_MAX, PREFIX_PRINCIPALS + 1000 };
 #define USERS_MAX (sizeof(uids) / sizeof(*uids))
 #define STRANGER  4242u
 #define GROUP     7u
@@ -92,7 +95,7 @@ static uint32_t size(struct sim *sim, uint32_t most)
         return 1 + sim_below(sim, limit);
 }
 
-static uint32_t user(struct sim *sim)
+static uint64_t user(struct sim *sim)
 {
         uint32_t number = 0;
 
@@ -171,7 +174,7 @@ static void stretch(struct sim *sim, struct sim_ask *ask)
 }
 
 /* The last request that came; NULL: it does not fit, or there is no place. */
-static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_priority priority)
+static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_priority priority)
 {
         struct sim_request *first = NULL, *request;
         struct sim_ask ask = { 0 };
@@ -260,7 +263,7 @@ static void hang_up(struct sim *sim)
 static void happen(struct sim *sim)
 {
         for (uint32_t crowd = 1 + sim_below(sim, 4); crowd && chance(sim, moods.submit); crowd--) {
-                uint32_t uid = user(sim);
+                uint64_t uid = user(sim);
 
                 submit(sim, uid, class_of_one(sim));
         }
@@ -590,7 +593,7 @@ static bool others_go_first(struct sim *sim, const struct sim_request *request)
         return false;
 }
 
-static const struct sim_request *request_of(struct sim *sim, uint32_t uid)
+static const struct sim_request *request_of(struct sim *sim, uint64_t uid)
 {
         each_request(sim, r)
         {

@@ -12,7 +12,7 @@ static void world(struct sched_conf conf)
 }
 
 /* Its first `shared` tokens are those of a text that all requests with this number know. */
-static struct sim_request *say(const char *name, uint32_t uid, uint32_t text, uint32_t prompt,
+static struct sim_request *say(const char *name, uint64_t uid, uint32_t text, uint32_t prompt,
                                uint32_t most)
 {
         return sim_submit(&sim, &(struct sim_ask){ .name = name,
@@ -82,7 +82,7 @@ static void a_prompt_without_record_space_computes_its_last_block_in_the_swap(vo
 }
 
 /* Reads a text and nothing else, and lets the time for it pass. */
-static void read_text(uint32_t uid, uint32_t text, uint32_t count, uint32_t pin, uint64_t publish)
+static void read_text(uint64_t uid, uint32_t text, uint32_t count, uint32_t pin, uint64_t publish)
 {
         sim_submit(&sim, &(struct sim_ask){ .name = "read",
                                             .uid = uid,
@@ -95,14 +95,14 @@ static void read_text(uint32_t uid, uint32_t text, uint32_t count, uint32_t pin,
 }
 
 /* The blocks of this many positions are taken by one who was never there before. */
-static void take_blocks(uint32_t uid, uint32_t text, uint32_t positions)
+static void take_blocks(uint64_t uid, uint32_t text, uint32_t positions)
 {
         say("take", uid, text, positions, 1);
         run_unseen(100);
 }
 
 /* The positions that a user finds of a text, in pool and swap. */
-static uint32_t find(uint32_t uid, uint32_t text, uint32_t count)
+static uint32_t find(uint64_t uid, uint32_t text, uint32_t count)
 {
         const struct sim_request *request = say("find", uid, text, count, 1);
         uint32_t found;
@@ -372,7 +372,7 @@ static void a_prompt_is_short_by_the_blocks_that_come(void **state)
         sim_close(&sim);
 }
 
-static uint64_t served(uint32_t uid)
+static uint64_t served(uint64_t uid)
 {
         struct sched_user users[8];
         uint32_t count = sched_users(sim.sched, users, 8);

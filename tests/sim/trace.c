@@ -46,16 +46,16 @@ static void tell_state(const struct sim *sim)
         each_request(sim, r)
         {
                 fprintf(stderr,
-                        "%6s: uid %u class %d served %llu ns; %s slot %d; %u+%u, worst %u, "
+                        "%6s: uid %llu class %d served %llu ns; %s slot %d; %u+%u, worst %u, "
                         "promised "
                         "%u (%u), has %u; at %u "
                         "of "
                         "%u, flying %u; preemptions %u, lost %u%s%s%s%s%s\n",
-                        r->name, r->uid, (int)r->priority, (unsigned long long)audit_served(sim, r),
-                        request_state_name(r->core.state), (int)r->core.sequence.slot,
-                        r->core.prompt_count, r->core.max_tokens, r->worst, r->promised,
-                        r->core.promised, r->block_count, r->planned, r->known, r->in_flight,
-                        r->preemptions, r->core.blocks_lost,
+                        r->name, (unsigned long long)r->uid, (int)r->priority,
+                        (unsigned long long)audit_served(sim, r), request_state_name(r->core.state),
+                        (int)r->core.sequence.slot, r->core.prompt_count, r->core.max_tokens,
+                        r->worst, r->promised, r->core.promised, r->block_count, r->planned,
+                        r->known, r->in_flight, r->preemptions, r->core.blocks_lost,
                         r->core.lacks_block ? ", lacks a block" : "",
                         r->core.held_back ? ", held back" : "", r->admitted ? ", admitted" : "",
                         r->core.stalled ? ", stalled" : "", r->decided ? ", decided" : "");

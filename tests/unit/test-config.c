@@ -19,15 +19,16 @@ static char why[256];
 
 /* Reads `samovard` and these flags. */
 #define READ(config, ...)                                                                          \
-        config_read(config, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)) + 1,         \
-                    (char *[]){ "samovard", __VA_ARGS__, NULL }, why, sizeof(why))
+        settings_read(&config_table, config,                                                       \
+                      (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)) + 1,               \
+                      (char *[]){ "samovard", __VA_ARGS__, NULL }, why, sizeof(why))
 
 #define ACCEPTS(field, expected, ...)                                                              \
         do {                                                                                       \
                 struct config accepted;                                                            \
                 assert_int_equal(READ(&accepted, "--model", "m", __VA_ARGS__), 0);                 \
                 assert_int_equal(accepted.field, expected);                                        \
-                config_deinit(&accepted);                                                          \
+                settings_deinit(&config_table, &accepted);                                         \
         } while (0)
 
 #define REFUSES(text, ...)                                                                         \
@@ -39,8 +40,8 @@ static char why[256];
 
 static int parse(struct config *config, const char *text)
 {
-        assert_int_equal(config_init(config), 0);
-        return config_parse(config, text, strlen(text), why, sizeof(why));
+        assert_int_equal(settings_init(&config_table, config), 0);
+        return settings_parse(&config_table, config, text, strlen(text), why, sizeof(why));
 }
 
 static void defaults_are_as_documented(void **state)
@@ -90,7 +91,7 @@ static void defaults_are_as_documented(void **state)
         assert_int_equal(c.stall_timeout_ms, 60000);
         assert_int_equal(c.drain_timeout_ms, 30000);
         assert_int_equal(c.log_level, LOG_INFO);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 }
 
 static void accepts_a_flag_value_after_a_space_or_equals_sign(void **state)
@@ -134,7 +135,7 @@ static void gpu_layers_is_a_number_all_or_auto(void **state)
         ACCEPTS(gpu_layers, CONFIG_AUTO, "--gpu-layers", "auto");
         assert_int_equal(parse(&c, "backend = cuda\ngpu_layers = 7\n"), 0);
         assert_int_equal(c.gpu_layers, 7);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         REFUSES("--gpu-layers is some; it may be auto, all, or from 0 to 65536", "--gpu-layers",
                 "some");
         REFUSES("--gpu-layers is -1; it may be auto, all, or from 0 to 65536", "--gpu-layers=-1");
@@ -155,7 +156,7 @@ static void swap_bytes_is_for_pools_on_a_gpu(void **state)
         (void)state;
         assert_int_equal(parse(&c, ""), 0);
         assert_true(c.swap_bytes == 0);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         ACCEPTS(swap_bytes, 3u << 30, "--backend", "cuda", "--swap-bytes", "3G");
         ACCEPTS(swap_bytes, 1 << 20, "--backend", "auto", "--swap-bytes=1M");
         ACCEPTS(swap_bytes, 0, "--swap-bytes", "0");
@@ -174,10 +175,10 @@ static void help_and_version_need_no_model(void **state)
         (void)state;
         assert_int_equal(READ(&c, "--help"), 0);
         assert_true(c.help);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(READ(&c, "--version"), 0);
         assert_true(c.version);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 }
 
 static void refuses_an_unknown_setting_and_suggests_the_nearest(void **state)
@@ -198,11 +199,11 @@ static void refuses_an_unknown_setting_and_suggests_the_nearest(void **state)
 
         assert_int_equal(parse(&c, "max-seqs = 3\n"), -EINVAL);
         assert_string_equal(why, "config:1: there is no setting max-seqs; is max_seqs meant?");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         /* Options that exist only as flags are not allowed in a file. */
         assert_int_equal(parse(&c, "\n\nhelp = yes\n"), -EINVAL);
         assert_string_equal(why, "config:3: there is no setting help");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 }
 
 static void refuses_a_value_out_of_range_and_names_the_range(void **state)
@@ -297,21 +298,22 @@ static void reads_the_config_file_line_by_line(void **state)
         assert_int_equal(c.max_seqs, 9);
         assert_int_equal(c.socket_mode, 0660);
         assert_string_equal(c.socket_group, "tea drinkers");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 
         assert_int_equal(parse(&c, "ctx = 1\nmax_seqs\n"), -EINVAL);
         assert_string_equal(why, "config:2: a line is `name = value`");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(parse(&c, "ctx = 1\nctx = 2\n"), -EINVAL);
         assert_string_equal(why, "config:2: ctx is given twice, first in line 1");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(parse(&c, "pipeline_depth = 3\n"), -EINVAL);
         assert_string_equal(why, "config:1: pipeline_depth is 3; it may be from 1 to 2");
-        config_deinit(&c);
-        assert_int_equal(config_init(&c), 0);
-        assert_int_equal(config_parse(&c, "ctx\0= 1", 7, why, sizeof(why)), -EINVAL);
+        settings_deinit(&config_table, &c);
+        assert_int_equal(settings_init(&config_table, &c), 0);
+        assert_int_equal(settings_parse(&config_table, &c, "ctx\0= 1", 7, why, sizeof(why)),
+                         -EINVAL);
         assert_string_equal(why, "config:1: a NUL byte is in it");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 }
 
 /* Opening a FIFO without a writer would wait for ever. */
@@ -344,7 +346,7 @@ static void flags_override_the_file(void **state)
         assert_string_equal(c.model, "from-file");
         assert_int_equal(c.max_seqs, 6);
         assert_int_equal(c.pipeline_depth, 2);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 
         assert_int_equal(write(fd, "kv = f9\n", 8), 8);
         assert_int_equal(READ(&c, "--config", path), -EINVAL);
@@ -369,16 +371,16 @@ static void a_value_in_a_file_may_stand_in_quotes(void **state)
         assert_string_equal(c.model, "/m");
         assert_int_equal(c.kv, KV_F32);
         assert_string_equal(c.socket_group, "say \"tea\"");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(parse(&c, "socket = \"/x\n"), -EINVAL);
         assert_string_equal(why, "config:1: the value of socket begins with \" and does not end "
                                  "with it");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(parse(&c, "socket = '\n"), -EINVAL);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(parse(&c, "socket = ''\n"), -EINVAL);
         assert_string_equal(why, "config:1: socket is empty");
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 }
 
 static void refuses_a_text_flag_that_is_given_twice(void **state)
@@ -428,18 +430,18 @@ static void reads_the_users_file_unless_the_flags_name_another(void **state)
         assert_int_equal(c.max_seqs, 5);
         assert_int_equal(c.ctx, 78);
         assert_non_null(strstr(c.file, "/samovar/samovar.conf"));
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
 
         assert_int_equal(READ(&c, "--config", "none"), 0);
         assert_int_equal(c.max_seqs, 64);
         assert_null(c.file);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         assert_int_equal(READ(&c, "--config", "/dev/null"), -EINVAL);
 
         /* A daemon of one program does not serve a socket, so the user's service is not meant. */
         assert_int_equal(READ(&c, "--fd", "9"), 0);
         assert_int_equal(c.max_seqs, 64);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         remove_default_file(folder);
 }
 
@@ -454,10 +456,10 @@ static void reloading_changes_what_can_change_and_names_the_rest(void **state)
 
         (void)state;
         assert_int_equal(write(fd, before, sizeof(before) - 1), sizeof(before) - 1);
-        assert_int_equal(config_read(&c, 5, argv, why, sizeof(why)), 0);
+        assert_int_equal(settings_read(&config_table, &c, 5, argv, why, sizeof(why)), 0);
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, after, sizeof(after) - 1, 0), sizeof(after) - 1);
-        assert_int_equal(config_reload(&c, 5, argv, why, sizeof(why)), 0);
+        assert_int_equal(settings_reload(&config_table, &c, 5, argv, why, sizeof(why)), 0);
         assert_string_equal(why, "max_seqs,socket");
         assert_int_equal(c.max_seqs, 5);
         assert_string_equal(c.socket, "/a");
@@ -468,9 +470,9 @@ static void reloading_changes_what_can_change_and_names_the_rest(void **state)
 
         /* A file with an error changes nothing. */
         assert_int_equal(pwrite(fd, "max_tokens = 0\n", 15, 0), 15);
-        assert_int_equal(config_reload(&c, 5, argv, why, sizeof(why)), -EINVAL);
+        assert_int_equal(settings_reload(&config_table, &c, 5, argv, why, sizeof(why)), -EINVAL);
         assert_int_equal(c.max_tokens, 9);
-        config_deinit(&c);
+        settings_deinit(&config_table, &c);
         close(fd);
         unlink(path);
 }
@@ -503,7 +505,7 @@ static void accepts_or_refuses_random_files_without_a_crash(void **state)
                         assert_true(strlen(why) > 10);
                         assert_null(strchr(why, '\n'));
                 }
-                config_deinit(&c);
+                settings_deinit(&config_table, &c);
         }
         assert_true(accepted > 20 && refused > 1000);
 }
@@ -515,7 +517,7 @@ static void help_shows_ranges_and_defaults_and_only_existing_flags(void **state)
         FILE *to = open_memstream(&text, &bytes);
 
         (void)state;
-        config_help(to);
+        settings_help(&config_table, to);
         fclose(to);
         assert_non_null(strstr(text, "--kv-bytes SIZE"));
         assert_non_null(strstr(text, "--model PATH[=NAME]"));
@@ -532,7 +534,7 @@ static void help_shows_ranges_and_defaults_and_only_existing_flags(void **state)
                         continue;
                 strcat(flag, "=?");
                 if (READ(&c, "--model", "m", flag) == 0)
-                        config_deinit(&c);
+                        settings_deinit(&config_table, &c);
                 else
                         assert_null(strstr(why, "no setting"));
         }

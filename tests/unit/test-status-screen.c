@@ -237,6 +237,19 @@ static void fits_any_screen_however_many_users_there_are(void **state)
         }
 }
 
+static void shows_a_principal_before_its_gateway(void **state)
+{
+        char *screen = made("{" DAEMON MODEL LOADED POOL QUEUE RATES LATENCY
+                            "\"users\":[{\"uid\":0,\"principal\":\"alice\",\"requests\":1},"
+                            "{\"uid\":0,\"principal\":\"\",\"requests\":0}]}",
+                            40, 80);
+
+        (void)state;
+        expect(screen, "\n           alice@root            1 ");
+        expect(screen, "\n           root                  0 ");
+        free(screen);
+}
+
 static void text_of_the_reply_cannot_control_the_terminal(void **state)
 {
         char *screen =
@@ -260,6 +273,7 @@ int main(void)
                 cmocka_unit_test(says_when_a_stopping_daemon_ends_its_streams),
                 cmocka_unit_test(says_that_other_users_see_no_rates),
                 cmocka_unit_test(fits_any_screen_however_many_users_there_are),
+                cmocka_unit_test(shows_a_principal_before_its_gateway),
                 cmocka_unit_test(text_of_the_reply_cannot_control_the_terminal),
         };
 

@@ -355,7 +355,7 @@ static void refuses_stream_ids_that_would_overflow(void **state)
 
 static void refuses_reserved_and_unknown_names(void **state)
 {
-        static const char *const reserved[] = { "principal", "adapter", "draft", "snapshot" };
+        static const char *const reserved[] = { "adapter", "draft", "snapshot" };
         struct body body;
 
         (void)state;

@@ -33,6 +33,7 @@ static void missing_fields_have_their_defaults(void **state)
         assert_int_equal(request.stop_token_count, 0);
         assert_false(request.ignore_eos);
         assert_false(request.control_text);
+        assert_false(request.progress);
         assert_null(request.memory);
 }
 
@@ -67,6 +68,7 @@ static void decodes_every_field_unchanged(void **state)
         assert_int_equal(request.stop_tokens[1], 2);
         assert_true(request.ignore_eos);
         assert_true(request.control_text);
+        assert_true(request.progress);
         wire_release(&request);
         wire_release(&request); /* a second time is nothing */
 

@@ -226,7 +226,7 @@ void put_everything(struct body *body)
 {
         struct wire_writer *writer = &body->writer;
 
-        body_begin(body, 14);
+        body_begin(body, 15);
         wire_put_text(writer, "model");
         wire_put_text(writer, "tiny");
         wire_put_text(writer, "tokens");
@@ -255,6 +255,8 @@ void put_everything(struct body *body)
         wire_put_text(writer, "ignore_eos");
         wire_put_bool(writer, true);
         wire_put_text(writer, "control_text");
+        wire_put_bool(writer, true);
+        wire_put_text(writer, "progress");
         wire_put_bool(writer, true);
         wire_put_text(writer, "op"); /* last: the order of pairs is free */
         wire_put_text(writer, "generate");

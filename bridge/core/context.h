@@ -1,0 +1,52 @@
+/*
+ * What all calls share: the daemon's links, the limits, the counters.  bridge.h makes it.  Loop
+ * thread only.
+ */
+#ifndef BRIDGE_CORE_CONTEXT_H
+#define BRIDGE_CORE_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/loop.h"
+
+struct http_server;
+struct links;
+struct metrics;
+struct pulse;
+struct response_store;
+struct vocabulary;
+
+/* A name of a model that clients use, and the daemon's name for it.  name "*": all others. */
+struct alias {
+        const char *name, *model;
+};
+
+struct bridge_conf {
+        struct loop *loop;
+        const char *socket; /* of the daemon; NULL: where the library looks */
+        const struct alias *aliases;
+        uint32_t alias_count;
+        uint64_t queue_bytes;      /* a client that is so far behind is cut */
+        uint32_t ping_ms;          /* a stream that is silent for so long gets a ping */
+        uint32_t response_keep_ms; /* how long a stored response lives */
+        uint32_t response_max;     /* stored responses of a principal */
+};
+
+struct bridge {
+        struct bridge_conf conf;
+        struct links *links;
+        struct http_server *server; /* set by main; knows the names of the principals */
+        struct metrics *metrics;
+        struct vocabulary *vocabulary;
+        struct pulse *pulse;
+        struct response_store *responses; /* set by main */
+        struct list_head calls;           /* that are not over */
+        struct list_head dead;            /* that are, until the end of the turn */
+        struct loop_timer *burial, *pings;
+        uint32_t call_count;
+        uint64_t started_s;
+};
+
+#endif

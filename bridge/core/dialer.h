@@ -1,0 +1,33 @@
+/*
+ * The dialer connects to the daemon on a thread of its own, because smv_connect() waits: for the
+ * daemon's answer, or for a daemon that is about to start.  The loop must never wait for it.
+ *
+ * dialer_dial() may be called while earlier dials are under way; they are done one after another.
+ * `done` is called on the loop thread.  It owns the client then.
+ */
+#ifndef BRIDGE_CORE_DIALER_H
+#define BRIDGE_CORE_DIALER_H
+
+#include "base/list.h"
+#include "base/loop.h"
+
+struct smv_client;
+struct dialer;
+
+struct dial {
+        struct list_head of_dialer;
+        const char *socket;    /* NULL: where the library looks; must stay as long as the dial */
+        const char *principal; /* NULL: none */
+        /* client NULL: it failed, and `why` says why. */
+        void (*done)(struct dial *dial, struct smv_client *client, const char *why);
+        /* set by the dialer */
+        struct smv_client *client;
+        char why[256];
+};
+
+int dialer_new(struct loop *loop, struct dialer **ret_dialer);
+void dialer_dial(struct dialer *dialer, struct dial *dial);
+/* Waits for the dial that is under way; `done` is not called any more. */
+struct dialer *dialer_free(struct dialer *dialer); /* takes NULL */
+
+#endif

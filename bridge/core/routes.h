@@ -1,0 +1,20 @@
+/* The table of routes. */
+#ifndef BRIDGE_CORE_ROUTES_H
+#define BRIDGE_CORE_ROUTES_H
+
+#include "bridge/core/call.h"
+
+enum route_flags {
+        ROUTE_OPEN = 1,  /* without a key */
+        ROUTE_SPOOL = 2, /* its body goes to a file, and may be large */
+};
+
+struct route {
+        enum http_method method;
+        const char
+                *pattern; /* "/v1/models/{}": `{}` is one segment, or at the end all that follows */
+        void (*handle)(struct call *call);
+        unsigned flags;
+};
+
+#endif

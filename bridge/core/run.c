@@ -1,0 +1,340 @@
+#include "bridge/core/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "bridge/core/identifier.h"
+#include "bridge/core/metrics.h"
+#include "bridge/core/vocabulary.h"
+
+static void fail(struct run *run, const struct failure *failure)
+{
+        link_remove(&run->ask);
+        run->ops->failed(run, failure);
+}
+
+static void fail_for_memory(struct run *run)
+{
+        struct failure failure = failure_make(FAILURE_BUSY, NULL, "samovar-http is out of memory");
+
+        fail(run, &failure);
+}
+
+/* ---- pieces ---- */
+
+static struct run_call *add_call(struct run *run, struct run_choice *choice)
+{
+        struct run_call *call = arena_alloc(&run->call->arena, sizeof(*call));
+
+        if (!call)
+                return NULL;
+        call->index = choice->last_call ? choice->last_call->index + 1 : 0;
+        identifier_make("call_", call->id, sizeof(call->id));
+        if (choice->last_call)
+                choice->last_call->next = call;
+        else
+                choice->calls = call;
+        choice->last_call = call;
+        return call;
+}
+
+/* Adds a piece to what is collected.  0, or -ENOMEM. */
+static int collect(struct run *run, struct run_choice *choice, struct run_piece *piece)
+{
+        struct run_call *call = choice->last_call;
+
+        switch (piece->kind) {
+        case PIECE_TEXT:
+                return bytes_add(&choice->text, piece->text.at, piece->text.bytes);
+        case PIECE_REASONING:
+                return bytes_add(&choice->reasoning, piece->text.at, piece->text.bytes);
+        case PIECE_CALL:
+                piece->call = call = add_call(run, choice);
+                if (!call)
+                        return -ENOMEM;
+                choice->in_call = true;
+                return bytes_add(&call->name, piece->text.at, piece->text.bytes);
+        case PIECE_ARGUMENTS:
+                piece->call = call;
+                return bytes_add(&call->arguments, piece->text.at, piece->text.bytes);
+        case PIECE_CALL_END:
+                piece->call = call;
+                choice->in_call = false;
+        }
+        return 0;
+}
+
+/* False: the call is over. */
+static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, struct text text)
+{
+        struct run_piece piece = { .kind = kind, .text = text };
+
+        if (!run->first_ns)
+                run->first_ns = sys_clock_ns();
+        run->choices[index].shown += text.bytes;
+        if (collect(run, &run->choices[index], &piece)) {
+                fail_for_memory(run);
+                return false;
+        }
+        if (run->ops->piece)
+                run->ops->piece(run, index, &piece);
+        return !run->call->over;
+}
+
+static int collect_logprobs(const struct run *run, struct run_choice *choice,
+                            const struct smv_event *event)
+{
+        const struct vocabulary *vocabulary = run->call->bridge->vocabulary;
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t values = event->token_count * (1 + event->top_count);
+        int r;
+
+        if (!event->logprobs)
+                return 0;
+        logprobs->top_count = event->top_count;
+        r = bytes_add(&logprobs->values, event->logprobs, values * sizeof(*event->logprobs));
+        for (size_t i = 0; !r && i < event->token_count; i++) {
+                r = bytes_add(&logprobs->starts, &logprobs->end, sizeof(logprobs->end));
+                logprobs->end += vocabulary_piece(vocabulary, event->tokens[i]).bytes;
+        }
+        return r;
+}
+
+static size_t logprobs_count(const struct run_choice *choice)
+{
+        return choice->logprobs.starts.count / sizeof(uint64_t);
+}
+
+size_t run_logprobs_ready(const struct run_choice *choice)
+{
+        const uint64_t *starts = (const void *)choice->logprobs.starts.at;
+        size_t count = logprobs_count(choice), ready = 0;
+
+        if (choice->ended)
+                return count;
+        while (ready < count && starts[ready] < choice->shown)
+                ready++;
+        return ready;
+}
+
+void run_logprobs_take(struct run_choice *choice, size_t count)
+{
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t starts = count * sizeof(uint64_t);
+        size_t values = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
+
+        if (!count)
+                return;
+        memmove(logprobs->starts.at, logprobs->starts.at + starts, logprobs->starts.count - starts);
+        memmove(logprobs->values.at, logprobs->values.at + values, logprobs->values.count - values);
+        logprobs->starts.count -= starts;
+        logprobs->values.count -= values;
+}
+
+/* A token that ended the choice has no text, and a stop string hides those behind its beginning. */
+static void end_logprobs(struct run_choice *choice, const struct smv_event *event)
+{
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t count = logprobs_count(choice);
+
+        if (!count || event->reason == SMV_END_LENGTH)
+                return;
+        if (event->reason == SMV_END_STOP && event->stopped_by == SMV_STOPPED_BY_STRING)
+                count = run_logprobs_ready(choice);
+        else
+                count--;
+        logprobs->starts.count = count * sizeof(uint64_t);
+        logprobs->values.count = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
+}
+
+/* The text of an event: cut into parts by the daemon, or plain. */
+static bool pass_text(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        return !event->text_bytes ||
+               pass_piece(run, index, PIECE_TEXT, (struct text){ event->text, event->text_bytes });
+}
+
+/* ---- ends ---- */
+
+static struct text stop_text(const struct run *run, const struct smv_event *event)
+{
+        const char *stop;
+
+        if (event->reason != SMV_END_STOP || event->stopped_by != SMV_STOPPED_BY_STRING ||
+            event->stop_index >= run->options.stop_count)
+                return (struct text){ 0 };
+        stop = run->options.stops[event->stop_index];
+        return (struct text){ stop, strlen(stop) };
+}
+
+static enum run_end end_of(const struct run *run, const struct run_choice *choice,
+                           const struct smv_event *event)
+{
+        uint32_t asked = run->options.max_tokens;
+
+        if (event->reason == SMV_END_LENGTH)
+                return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
+        if (choice->calls && !choice->in_call)
+                return RUN_CALLS;
+        return event->reason == SMV_END_STOP && choice->stop_text.at ? RUN_STOP : RUN_EOS;
+}
+
+const char *run_end_word(enum run_end end)
+{
+        switch (end) {
+        case RUN_LENGTH:
+        case RUN_CONTEXT:
+                return "length";
+        case RUN_CALLS:
+                return "tool_calls";
+        default:
+                return "stop";
+        }
+}
+
+static void end_choice(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        struct run_choice *choice = &run->choices[index];
+        struct failure failure;
+
+        if (event->reason == SMV_END_ERROR || event->reason == SMV_END_CANCELLED ||
+            event->reason == SMV_END_STALLED) {
+                failure = event->reason == SMV_END_ERROR
+                                  ? failure_of_code(event->code)
+                                  : failure_make(FAILURE_UNAVAILABLE, NULL,
+                                                 "the daemon ended the stream: %s",
+                                                 smv_reason_name(event->reason));
+                fail(run, &failure);
+                return;
+        }
+        choice->last = *event;
+        choice->stop_text = stop_text(run, event);
+        choice->end = end_of(run, choice, event);
+        end_logprobs(choice, event);
+        choice->ended = true;
+        run->left--;
+        metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
+                    run->count);
+        if (run->ops->ended)
+                run->ops->ended(run, index);
+        if (!run->left && !run->call->over)
+                run->ops->done(run);
+}
+
+/* ---- what the link calls ---- */
+
+static void on_event(struct link_ask *ask, uint32_t index, const struct smv_event *event)
+{
+        struct run *run = (struct run *)(void *)((char *)ask - offsetof(struct run, ask));
+
+        if (event->kind == SMV_EVENT_END) {
+                end_choice(run, index, event);
+                return;
+        }
+        if (event->kind != SMV_EVENT_TOKENS)
+                return;
+        if (collect_logprobs(run, &run->choices[index], event))
+                fail_for_memory(run);
+        else
+                pass_text(run, index, event);
+}
+
+static void on_reply(struct link_ask *ask, const struct smv_event *reply,
+                     const struct smv_problem *problem)
+{
+        struct run *run = (struct run *)(void *)((char *)ask - offsetof(struct run, ask));
+        struct failure failure;
+
+        if (problem) {
+                failure = call_problem(run->call, problem);
+                run->ops->failed(run, &failure);
+                return;
+        }
+        run->begun = true;
+        run->resume_id = reply->number;
+        run->accepted = (struct smv_accepted){ SMV_SIZE(smv_accepted) };
+        smv_accepted(link_client(run->call->link), &run->accepted);
+        if (run->ops->begun)
+                run->ops->begun(run);
+}
+
+/* ---- the run ---- */
+
+struct run *run_new(struct call *call, const struct smv_generate *options,
+                    const struct run_ops *ops, void *own)
+{
+        struct run *run = arena_alloc(&call->arena, sizeof(*run));
+
+        if (!run)
+                return NULL;
+        run->call = call;
+        run->ops = ops;
+        run->own = own;
+        run->options = *options;
+        run->count = run->left = options->n ? options->n : 1;
+        run->ask.on_reply = on_reply;
+        run->ask.on_event = on_event;
+        run->choices = arena_alloc(&call->arena, run->count * sizeof(*run->choices));
+        return run->choices ? run : NULL;
+}
+
+void run_start(struct run *run)
+{
+        struct link *link = run->call->link;
+        struct smv_client *client = link_client(link);
+        struct link_stream *streams;
+        struct failure failure;
+        uint32_t first;
+        int r;
+
+        streams = arena_alloc(&run->call->arena, run->count * sizeof(*streams));
+        if (!streams) {
+                fail_for_memory(run);
+                return;
+        }
+        r = client ? smv_ask_generate(client, &run->options, &first) : -ENOTCONN;
+        if (!r) {
+                link_add(link, &run->ask, streams, first, run->count);
+                link_flush(link);
+                return;
+        }
+        failure = call_ask_failure(run->call, r);
+        run->ops->failed(run, &failure);
+}
+
+struct run *run_deinit(struct run *run)
+{
+        if (!run)
+                return NULL;
+        link_remove(&run->ask);
+        for (uint32_t i = 0; run->choices && i < run->count; i++) {
+                struct run_choice *choice = &run->choices[i];
+
+                bytes_deinit(&choice->text);
+                bytes_deinit(&choice->reasoning);
+                bytes_deinit(&choice->logprobs.starts);
+                bytes_deinit(&choice->logprobs.values);
+                for (struct run_call *call = choice->calls; call; call = call->next) {
+                        bytes_deinit(&call->name);
+                        bytes_deinit(&call->arguments);
+                }
+        }
+        return NULL;
+}
+
+struct run_usage run_usage(const struct run *run)
+{
+        struct run_usage usage = { .prompt = run->accepted.prompt_tokens };
+
+        for (uint32_t i = 0; i < run->count; i++) {
+                usage.output += run->choices[i].last.output_tokens;
+                usage.reasoning += run->choices[i].reasoning_tokens;
+        }
+        usage.cached = run->choices[0].last.cached_tokens;
+        usage.queued_ns = run->choices[0].last.queued_ns;
+        usage.prefill_ns = run->choices[0].last.prefill_ns;
+        usage.decode_ns = run->choices[0].last.decode_ns;
+        return usage;
+}

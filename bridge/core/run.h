@@ -1,0 +1,118 @@
+/*
+ * A run: one generate, from its options to the end of its last choice.
+ *
+ * It is the internal model of an answer, which all dialects write: pieces of text, of reasoning and
+ * of calls, then the end of each choice with its usage.  The run also collects what it has passed
+ * on, for answers that are sent as a whole, and for events that repeat it.
+ *
+ * The run lies in the arena of its call, and cancels its streams when the call is cleaned
+ * (run_deinit()).  None of its callbacks is called after that.  Each callback may end the call.
+ */
+#ifndef BRIDGE_CORE_RUN_H
+#define BRIDGE_CORE_RUN_H
+
+#include "bridge/core/call.h"
+
+enum piece_kind { PIECE_TEXT, PIECE_REASONING, PIECE_CALL, PIECE_ARGUMENTS, PIECE_CALL_END };
+
+struct run_call {
+        struct run_call *next;
+        uint32_t index; /* in its choice, from 0 */
+        char id[40];
+        struct bytes name, arguments;
+};
+
+struct run_piece {
+        enum piece_kind kind;
+        struct text text;            /* TEXT, REASONING, ARGUMENTS */
+        const struct run_call *call; /* CALL, ARGUMENTS, CALL_END */
+};
+
+/* Why a choice ended, as all dialects tell it. */
+enum run_end {
+        RUN_EOS,
+        RUN_STOP,    /* a stop string: stop_text */
+        RUN_LENGTH,  /* as asked */
+        RUN_CONTEXT, /* the context is full */
+        RUN_CALLS,   /* it ended with whole calls */
+};
+
+/* Tokens with logprobs that no answer has shown yet. */
+struct run_logprobs {
+        struct bytes starts; /* of uint64_t: where the text of each token begins in the choice */
+        struct bytes values; /* of struct smv_logprob: for each token 1 + top_count */
+        size_t top_count;
+        uint64_t end; /* of the text of the last token */
+};
+
+struct run_choice {
+        struct bytes text, reasoning;
+        struct run_call *calls, *last_call;
+        bool in_call; /* the last call has not ended */
+        struct run_logprobs logprobs;
+        uint64_t shown; /* bytes of text that were passed on */
+        bool ended;
+        enum run_end end;
+        struct text stop_text; /* RUN_STOP by a string */
+        struct smv_event last; /* the END; its pointers are not valid */
+        uint32_t reasoning_tokens;
+};
+
+/* As OpenAI's finish_reason says it. */
+const char *run_end_word(enum run_end end);
+
+struct run;
+struct run_ops {
+        /* The daemon has accepted it: run->accepted.  May be NULL. */
+        void (*begun)(struct run *run);
+        /* May be NULL: the pieces are only collected. */
+        void (*piece)(struct run *run, uint32_t choice, const struct run_piece *piece);
+        /* May be NULL.  run->choices[choice] says how it ended. */
+        void (*ended)(struct run *run, uint32_t choice);
+        /* Every choice has ended. */
+        void (*done)(struct run *run);
+        /*
+         * The daemon refused it (not `begun`), or a choice failed.  Nothing follows.
+         */
+        void (*failed)(struct run *run, const struct failure *failure);
+};
+
+struct run {
+        struct call *call;
+        const struct run_ops *ops;
+        void *own;
+        struct smv_generate options;
+        struct smv_accepted accepted;
+        struct link_ask ask;
+        struct run_choice *choices;
+        uint32_t count, left;
+        bool begun;
+        uint64_t first_ns; /* when the first piece came; 0: none */
+        uint64_t resume_id;
+};
+
+/*
+ * Begins it; the options stay as they are until the call ends, and so do what they point at.  A
+ * failure comes through ops->failed(), perhaps at once.
+ */
+struct run *run_new(struct call *call, const struct smv_generate *options,
+                    const struct run_ops *ops, void *own);
+void run_start(struct run *run);
+struct run *run_deinit(struct run *run); /* takes NULL; its memory is the arena's */
+
+/*
+ * The number of tokens with logprobs whose text has begun to be shown; behind the end of the
+ * choice, all that are left.  Tokens that ended it, or that a stop string has hidden, are none.
+ */
+size_t run_logprobs_ready(const struct run_choice *choice);
+/* Forgets the first `count` of them. */
+void run_logprobs_take(struct run_choice *choice, size_t count);
+
+/* Sums over all choices. */
+struct run_usage {
+        uint64_t prompt, cached, output, reasoning;
+        uint64_t queued_ns, prefill_ns, decode_ns; /* of the first choice */
+};
+struct run_usage run_usage(const struct run *run);
+
+#endif

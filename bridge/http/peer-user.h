@@ -1,0 +1,17 @@
+/*
+ * The user at the other end of a connection.
+ *
+ * Of a Unix socket the kernel tells it.  Of a TCP connection on this machine it is in
+ * /proc/net/tcp: each socket is a line there, with its owner.  A socket that its process has closed
+ * has no owner any more and seems to be root's, so it is not taken for an answer.
+ */
+#ifndef BRIDGE_HTTP_PEER_USER_H
+#define BRIDGE_HTTP_PEER_USER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0; -ENOENT: the other end is no socket of this machine, or of another network namespace. */
+int http_peer_user(int fd, bool is_unix, uint32_t *ret_uid);
+
+#endif

@@ -1,0 +1,370 @@
+#include "bridge/openai/chat.h"
+
+#include <string.h>
+
+#include "base/sys.h"
+#include "bridge/core/bridge.h"
+#include "bridge/core/conversation.h"
+#include "bridge/core/identifier.h"
+#include "bridge/core/run.h"
+#include "bridge/openai/messages.h"
+#include "bridge/openai/options.h"
+#include "bridge/openai/writing.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+struct chat {
+        char id[48];
+        uint64_t created_s;
+        struct text model; /* as the request names it */
+        struct openai_stream stream;
+        bool logprobs, timings;
+        const char *tier;
+        struct smv_generate options;
+        struct run *run;
+};
+
+static void clean(struct call *call)
+{
+        struct chat *chat = call->own;
+
+        chat->run = run_deinit(chat->run);
+}
+
+static void put_head(struct json_builder *to, const struct call *call, const char *object)
+{
+        const struct chat *chat = call->own;
+
+        json_put_object(to);
+        json_put_key_word(to, "id", chat->id);
+        json_put_key_word(to, "object", object);
+        json_put_key_uint(to, "created", chat->created_s);
+        json_put_key_text(to, "model", chat->model.at, chat->model.bytes);
+        openai_put_fingerprint(to, call);
+        json_put_key_word(to, "service_tier", chat->tier);
+}
+
+/* ---- streamed ---- */
+
+/* A chunk of one choice up to its delta, which is open. */
+static struct json_builder begin_chunk(struct call *call, uint32_t index)
+{
+        struct json_builder to = call_event(call, NULL);
+
+        put_head(&to, call, "chat.completion.chunk");
+        json_put_key(&to, "choices");
+        json_put_array(&to);
+        json_put_object(&to);
+        json_put_key_uint(&to, "index", index);
+        json_put_key(&to, "delta");
+        json_put_object(&to);
+        return to;
+}
+
+/* Closes the delta, and the choice with it. */
+static bool end_chunk(struct call *call, struct json_builder *to, struct run_choice *choice,
+                      const char *finish)
+{
+        const struct chat *chat = call->own;
+
+        json_put_object_end(to);
+        json_put_key(to, "logprobs");
+        if (choice && run_logprobs_ready(choice)) {
+                json_put_object(to);
+                json_put_key(to, "content");
+                openai_put_chat_logprobs(to, call->bridge->vocabulary, choice);
+                json_put_key_null(to, "refusal");
+                json_put_object_end(to);
+        } else {
+                json_put_null(to);
+        }
+        json_put_key_word(to, "finish_reason", finish);
+        json_put_object_end(to);
+        json_put_array_end(to);
+        if (chat->stream.usage)
+                json_put_key_null(to, "usage");
+        json_put_object_end(to);
+        return call_event_send(call, to);
+}
+
+/* The role comes once for each choice, in the order of their index. */
+static void on_begun(struct run *run)
+{
+        struct call *call = run->call;
+        struct json_builder to;
+
+        call_stream(call, CALL_EVENTS, ": ping\n\n");
+        for (uint32_t i = 0; i < run->count; i++) {
+                to = begin_chunk(call, i);
+                json_put_key_word(&to, "role", "assistant");
+                json_put_key_word(&to, "content", "");
+                if (!end_chunk(call, &to, NULL, NULL))
+                        return;
+        }
+}
+
+static void put_call_delta(struct json_builder *to, const struct run_piece *piece)
+{
+        json_put_key(to, "tool_calls");
+        json_put_array(to);
+        json_put_object(to);
+        json_put_key_uint(to, "index", piece->call->index);
+        if (piece->kind == PIECE_CALL) {
+                json_put_key_word(to, "id", piece->call->id);
+                json_put_key_word(to, "type", "function");
+        }
+        json_put_key(to, "function");
+        json_put_object(to);
+        if (piece->kind == PIECE_CALL) {
+                json_put_key_text(to, "name", piece->call->name.at, piece->call->name.count);
+                json_put_key_word(to, "arguments", "");
+        } else {
+                json_put_key_text(to, "arguments", piece->text.at, piece->text.bytes);
+        }
+        json_put_object_end(to);
+        json_put_object_end(to);
+        json_put_array_end(to);
+}
+
+static void on_piece(struct run *run, uint32_t index, const struct run_piece *piece)
+{
+        struct json_builder to;
+
+        if (piece->kind == PIECE_CALL_END)
+                return;
+        to = begin_chunk(run->call, index);
+        if (piece->kind == PIECE_TEXT)
+                json_put_key_text(&to, "content", piece->text.at, piece->text.bytes);
+        else if (piece->kind == PIECE_REASONING)
+                json_put_key_text(&to, "reasoning_content", piece->text.at, piece->text.bytes);
+        else
+                put_call_delta(&to, piece);
+        end_chunk(run->call, &to, &run->choices[index], NULL);
+}
+
+static void on_ended(struct run *run, uint32_t index)
+{
+        struct run_choice *choice = &run->choices[index];
+        struct json_builder to;
+
+        if (run_logprobs_ready(choice)) {
+                to = begin_chunk(run->call, index);
+                json_put_key_word(&to, "content", "");
+                if (!end_chunk(run->call, &to, choice, NULL))
+                        return;
+        }
+        to = begin_chunk(run->call, index);
+        end_chunk(run->call, &to, NULL, run_end_word(choice->end));
+}
+
+static void on_done(struct run *run)
+{
+        static const char done[] = "data: [DONE]\n\n";
+        struct call *call = run->call;
+        const struct chat *chat = call->own;
+        struct json_builder to;
+
+        if (chat->stream.usage) {
+                to = call_event(call, NULL);
+                put_head(&to, call, "chat.completion.chunk");
+                json_put_key(&to, "choices");
+                json_put_array(&to);
+                json_put_array_end(&to);
+                openai_put_usage(&to, run);
+                if (chat->timings)
+                        openai_put_timings(&to, run);
+                json_put_object_end(&to);
+                if (!call_event_send(call, &to))
+                        return;
+        }
+        call_write(call, done, sizeof(done) - 1);
+        call_finish(call);
+}
+
+static void on_failed(struct run *run, const struct failure *failure)
+{
+        call_fail(run->call, failure);
+}
+
+static const struct run_ops streamed = {
+        .begun = on_begun,
+        .piece = on_piece,
+        .ended = on_ended,
+        .done = on_done,
+        .failed = on_failed,
+};
+
+/* ---- whole ---- */
+
+static void put_calls(struct json_builder *to, const struct run_choice *choice)
+{
+        json_put_key(to, "tool_calls");
+        json_put_array(to);
+        for (const struct run_call *made = choice->calls; made; made = made->next) {
+                json_put_object(to);
+                json_put_key_word(to, "id", made->id);
+                json_put_key_word(to, "type", "function");
+                json_put_key(to, "function");
+                json_put_object(to);
+                json_put_key_text(to, "name", made->name.at, made->name.count);
+                json_put_key_text(to, "arguments", made->arguments.at, made->arguments.count);
+                json_put_object_end(to);
+                json_put_object_end(to);
+        }
+        json_put_array_end(to);
+}
+
+static void put_message(struct json_builder *to, const struct run_choice *choice)
+{
+        json_put_key(to, "message");
+        json_put_object(to);
+        json_put_key_word(to, "role", "assistant");
+        if (choice->text.count || !choice->calls)
+                json_put_key_text(to, "content", choice->text.at, choice->text.count);
+        else
+                json_put_key_null(to, "content");
+        json_put_key_null(to, "refusal");
+        if (choice->reasoning.count)
+                json_put_key_text(to, "reasoning_content", choice->reasoning.at,
+                                  choice->reasoning.count);
+        if (choice->calls)
+                put_calls(to, choice);
+        json_put_object_end(to);
+}
+
+static void put_choice(struct json_builder *to, const struct call *call, uint32_t index,
+                       struct run_choice *choice)
+{
+        const struct chat *chat = call->own;
+
+        json_put_object(to);
+        json_put_key_uint(to, "index", index);
+        put_message(to, choice);
+        json_put_key(to, "logprobs");
+        if (chat->logprobs) {
+                json_put_object(to);
+                json_put_key(to, "content");
+                openai_put_chat_logprobs(to, call->bridge->vocabulary, choice);
+                json_put_key_null(to, "refusal");
+                json_put_object_end(to);
+        } else {
+                json_put_null(to);
+        }
+        json_put_key_word(to, "finish_reason", run_end_word(choice->end));
+        json_put_object_end(to);
+}
+
+static void on_whole(struct run *run)
+{
+        struct call *call = run->call;
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        put_head(&to, call, "chat.completion");
+        json_put_key(&to, "choices");
+        json_put_array(&to);
+        for (uint32_t i = 0; i < run->count; i++)
+                put_choice(&to, call, i, &run->choices[i]);
+        json_put_array_end(&to);
+        openai_put_usage(&to, run);
+        openai_put_timings(&to, run);
+        json_put_object_end(&to);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}
+
+static const struct run_ops whole = { .done = on_whole, .failed = on_failed };
+
+/* ---- the request ---- */
+
+static void go(struct call *call)
+{
+        struct chat *chat = call->own;
+
+        chat->options.model = bridge_model(call, chat->model);
+        if (!chat->model.bytes)
+                chat->model = bridge_model_name(call);
+        chat->run = run_new(call, &chat->options, chat->stream.stream ? &streamed : &whole, chat);
+        if (chat->run)
+                run_start(chat->run);
+        else
+                call_no_memory(call);
+}
+
+static void read_logprobs(struct fields *fields, struct chat *chat)
+{
+        uint64_t top = 0;
+
+        field_bool(fields, 0, "logprobs", &chat->logprobs);
+        if (field_uint(fields, 0, "top_logprobs", 0, OPENAI_LOGPROBS_MAX, &top) && top &&
+            !chat->logprobs)
+                fields_fail(fields, FAILURE_REQUEST, "top_logprobs",
+                            "top_logprobs needs logprobs: true");
+        if (!chat->logprobs)
+                return;
+        chat->options.logprobs = (uint32_t)top;
+        chat->options.set |= SMV_SET_LOGPROBS;
+}
+
+static void read_format(struct fields *fields)
+{
+        uint32_t format = field_object(fields, 0, "response_format");
+        struct text type = text_of(fields->json, json_member(fields->json, format, "type"));
+
+        if (format != JSON_NONE && !text_is(type, "text"))
+                fields_fail(fields, FAILURE_UNSUPPORTED, "response_format",
+                            "response_format is not supported, except the type text: the daemon "
+                            "cannot constrain its output yet");
+}
+
+static void read_request(struct call *call, struct fields *fields, struct chat *chat)
+{
+        struct conversation conversation = { .arena = &call->arena, .json = call->json };
+
+        chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1 };
+        chat->options.max_tokens = UINT32_MAX;
+        field_text(fields, 0, "model", &chat->model);
+        openai_read_messages(fields, &conversation);
+        openai_read_tools(fields, &conversation);
+        openai_read_vars(fields, &conversation);
+        openai_read_options(call, fields, &chat->options);
+        if (!openai_read_length(fields, "max_completion_tokens", &chat->options))
+                openai_read_length(fields, "max_tokens", &chat->options);
+        chat->stream = openai_read_stream(fields);
+        read_logprobs(fields, chat);
+        read_format(fields);
+        field_refuse(fields, 0, "audio", "the model writes text only");
+        field_refuse(fields, 0, "web_search_options", "there is no search");
+        field_bool(fields, 0, "timings_per_token", &chat->timings);
+        chat->tier = openai_tier(&chat->options);
+        if (!fields->failed && conversation_pack(&conversation, &chat->options))
+                call->arena.failed = true;
+}
+
+void openai_chat(struct call *call)
+{
+        struct fields fields = { 0 };
+        struct chat *chat;
+
+        if (!call_read_json(call))
+                return;
+        fields.json = call->json;
+        call->own = chat = arena_alloc(&call->arena, sizeof(*chat));
+        if (chat)
+                read_request(call, &fields, chat);
+        if (call->arena.failed) {
+                call_no_memory(call);
+                return;
+        }
+        if (fields.failed) {
+                call_fail(call, &fields.failure);
+                return;
+        }
+        call->clean = clean;
+        identifier_make("chatcmpl-", chat->id, sizeof(chat->id));
+        chat->created_s = sys_wall_clock_ns() / NS_PER_S;
+        if (chat->logprobs)
+                call_with_vocabulary(call, go);
+        else
+                call_with_daemon(call, go);
+}

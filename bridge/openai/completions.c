@@ -1,0 +1,521 @@
+#include "bridge/openai/completions.h"
+
+#include <string.h>
+
+#include "base/sys.h"
+#include "bridge/core/bridge.h"
+#include "bridge/core/identifier.h"
+#include "bridge/core/run.h"
+#include "bridge/openai/options.h"
+#include "bridge/openai/writing.h"
+
+#define NS_PER_S     UINT64_C(1000000000)
+#define LENGTH       16u /* OpenAI's default */
+#define PROMPTS_MAX  256u
+#define LOGPROBS_MAX 5u
+
+/* One prompt of the request, with its run. */
+struct prompt {
+        struct text text; /* at NULL: tokens */
+        const uint32_t *tokens;
+        size_t token_count;
+        struct run *run;
+};
+
+struct completions {
+        char id[48];
+        uint64_t created_s;
+        struct text model;
+        struct openai_stream stream;
+        bool echo, logprobs;
+        struct smv_generate options;
+        struct prompt *prompts;
+        uint32_t prompt_count, left, begun;
+        uint64_t *offsets; /* of each choice: characters of its text so far, for text_offset */
+};
+
+static void clean(struct call *call)
+{
+        struct completions *completions = call->own;
+
+        for (uint32_t i = 0; i < completions->prompt_count; i++)
+                completions->prompts[i].run = run_deinit(completions->prompts[i].run);
+}
+
+static struct prompt *prompt_of(const struct run *run)
+{
+        return run->own;
+}
+
+/* The index of a choice in the answer: the choices of the first prompt come first. */
+static uint32_t index_of(const struct run *run, uint32_t choice)
+{
+        const struct completions *completions = run->call->own;
+
+        return (uint32_t)(prompt_of(run) - completions->prompts) * run->count + choice;
+}
+
+/* ---- logprobs ---- */
+
+static uint64_t characters(struct text text)
+{
+        uint64_t count = 0;
+
+        for (size_t i = 0; i < text.bytes; i++)
+                count += ((unsigned char)text.at[i] & 0xc0) != 0x80;
+        return count;
+}
+
+static void put_top(struct json_builder *to, const struct vocabulary *vocabulary,
+                    const struct smv_logprob *entries, size_t count)
+{
+        json_put_object(to);
+        for (size_t k = 1; k <= count; k++) {
+                struct text piece = vocabulary_piece(vocabulary, entries[k].token);
+
+                json_put_text(to, piece.at, piece.bytes);
+                json_write_raw(&to->out, ":");
+                to->comma = false;
+                json_put_float(to, openai_logprob(entries[k].logprob));
+        }
+        json_put_object_end(to);
+}
+
+/* Four arrays, with an element for each token. */
+static void put_logprobs(struct json_builder *to, const struct vocabulary *vocabulary,
+                         struct run_choice *choice, uint64_t *offset)
+{
+        const struct smv_logprob *entries = (const void *)choice->logprobs.values.at;
+        size_t count = run_logprobs_ready(choice), step = 1 + choice->logprobs.top_count;
+
+        json_put_object(to);
+        json_put_key(to, "tokens");
+        json_put_array(to);
+        for (size_t i = 0; i < count; i++) {
+                struct text piece = vocabulary_piece(vocabulary, entries[i * step].token);
+
+                json_put_text(to, piece.at, piece.bytes);
+        }
+        json_put_array_end(to);
+        json_put_key(to, "token_logprobs");
+        json_put_array(to);
+        for (size_t i = 0; i < count; i++)
+                json_put_float(to, openai_logprob(entries[i * step].logprob));
+        json_put_array_end(to);
+        json_put_key(to, "top_logprobs");
+        json_put_array(to);
+        for (size_t i = 0; i < count; i++)
+                put_top(to, vocabulary, &entries[i * step], step - 1);
+        json_put_array_end(to);
+        json_put_key(to, "text_offset");
+        json_put_array(to);
+        for (size_t i = 0; i < count; i++) {
+                json_put_uint(to, *offset);
+                *offset += characters(vocabulary_piece(vocabulary, entries[i * step].token));
+        }
+        json_put_array_end(to);
+        json_put_object_end(to);
+        run_logprobs_take(choice, count);
+}
+
+/* ---- answers ---- */
+
+static void put_head(struct json_builder *to, const struct call *call)
+{
+        const struct completions *completions = call->own;
+
+        json_put_object(to);
+        json_put_key_word(to, "id", completions->id);
+        json_put_key_word(to, "object", "text_completion");
+        json_put_key_uint(to, "created", completions->created_s);
+        json_put_key_text(to, "model", completions->model.at, completions->model.bytes);
+        openai_put_fingerprint(to, call);
+}
+
+static void put_choice(struct json_builder *to, struct run *run, uint32_t index, struct text text,
+                       const char *finish)
+{
+        struct completions *completions = run->call->own;
+        struct run_choice *choice = &run->choices[index];
+        uint32_t number = index_of(run, index);
+
+        json_put_object(to);
+        json_put_key_uint(to, "index", number);
+        json_put_key_text(to, "text", text.at, text.bytes);
+        json_put_key(to, "logprobs");
+        if (completions->logprobs && run_logprobs_ready(choice))
+                put_logprobs(to, run->call->bridge->vocabulary, choice,
+                             &completions->offsets[number]);
+        else
+                json_put_null(to);
+        json_put_key_word(to, "finish_reason", finish);
+        json_put_object_end(to);
+}
+
+static bool send_chunk(struct run *run, uint32_t choice, struct text text, const char *finish)
+{
+        const struct completions *completions = run->call->own;
+        struct json_builder to = call_event(run->call, NULL);
+
+        put_head(&to, run->call);
+        json_put_key(&to, "choices");
+        json_put_array(&to);
+        put_choice(&to, run, choice, text, finish);
+        json_put_array_end(&to);
+        if (completions->stream.usage)
+                json_put_key_null(&to, "usage");
+        json_put_object_end(&to);
+        return call_event_send(run->call, &to);
+}
+
+/* The usage of all prompts. */
+static void put_usage(struct json_builder *to, const struct completions *completions)
+{
+        uint64_t prompt = 0, cached = 0, output = 0;
+
+        for (uint32_t i = 0; i < completions->prompt_count; i++) {
+                struct run_usage usage = run_usage(completions->prompts[i].run);
+
+                prompt += usage.prompt;
+                cached += usage.cached;
+                output += usage.output;
+        }
+        json_put_key(to, "usage");
+        json_put_object(to);
+        json_put_key_uint(to, "prompt_tokens", prompt);
+        json_put_key_uint(to, "completion_tokens", output);
+        json_put_key_uint(to, "total_tokens", prompt + output);
+        json_put_key(to, "prompt_tokens_details");
+        json_put_object(to);
+        json_put_key_uint(to, "cached_tokens", cached);
+        json_put_object_end(to);
+        json_put_object_end(to);
+}
+
+static void send_end(struct run *run, uint32_t choice)
+{
+        send_chunk(run, choice, TEXT(""), run_end_word(run->choices[choice].end));
+}
+
+/* The prompt, for `echo`, and what came before the last prompt was accepted. */
+static void send_so_far(struct run *run)
+{
+        for (uint32_t i = 0; i < run->count && !run->call->over; i++) {
+                struct run_choice *choice = &run->choices[i];
+                struct text text = { choice->text.at, choice->text.count };
+
+                if (text.bytes && !send_chunk(run, i, text, NULL))
+                        return;
+                if (choice->ended)
+                        send_end(run, i);
+        }
+}
+
+/* The answer begins when the daemon has accepted every prompt: until then it may be refused. */
+static void on_begun(struct run *run)
+{
+        struct completions *completions = run->call->own;
+
+        if (++completions->begun < completions->prompt_count)
+                return;
+        call_stream(run->call, CALL_EVENTS, ": ping\n\n");
+        for (uint32_t i = 0; i < completions->prompt_count; i++)
+                send_so_far(completions->prompts[i].run);
+}
+
+static void on_piece(struct run *run, uint32_t choice, const struct run_piece *piece)
+{
+        const struct completions *completions = run->call->own;
+
+        if (piece->kind == PIECE_TEXT && completions->begun == completions->prompt_count)
+                send_chunk(run, choice, piece->text, NULL);
+}
+
+static void on_ended(struct run *run, uint32_t choice)
+{
+        const struct completions *completions = run->call->own;
+
+        if (completions->begun == completions->prompt_count)
+                send_end(run, choice);
+}
+
+static bool one_is_done(struct run *run)
+{
+        struct completions *completions = run->call->own;
+
+        return !--completions->left;
+}
+
+static void on_done(struct run *run)
+{
+        static const char done[] = "data: [DONE]\n\n";
+        struct completions *completions = run->call->own;
+        struct json_builder to;
+
+        if (!one_is_done(run))
+                return;
+        if (completions->stream.usage) {
+                to = call_event(run->call, NULL);
+                put_head(&to, run->call);
+                json_put_key(&to, "choices");
+                json_put_array(&to);
+                json_put_array_end(&to);
+                put_usage(&to, completions);
+                json_put_object_end(&to);
+                if (!call_event_send(run->call, &to))
+                        return;
+        }
+        call_write(run->call, done, sizeof(done) - 1);
+        call_finish(run->call);
+}
+
+static void on_whole(struct run *run)
+{
+        struct completions *completions = run->call->own;
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        if (!one_is_done(run))
+                return;
+        put_head(&to, run->call);
+        json_put_key(&to, "choices");
+        json_put_array(&to);
+        for (uint32_t i = 0; i < completions->prompt_count; i++) {
+                struct run *each = completions->prompts[i].run;
+
+                for (uint32_t k = 0; k < each->count; k++) {
+                        struct run_choice *choice = &each->choices[k];
+
+                        put_choice(&to, each, k,
+                                   (struct text){ choice->text.at, choice->text.count },
+                                   run_end_word(choice->end));
+                }
+        }
+        json_put_array_end(&to);
+        put_usage(&to, completions);
+        json_put_object_end(&to);
+        call_reply_json(run->call, &to, &body);
+        bytes_deinit(&body);
+}
+
+static void on_failed(struct run *run, const struct failure *failure)
+{
+        call_fail(run->call, failure);
+}
+
+static const struct run_ops streamed = {
+        .begun = on_begun,
+        .piece = on_piece,
+        .ended = on_ended,
+        .done = on_done,
+        .failed = on_failed,
+};
+static const struct run_ops whole = { .done = on_whole, .failed = on_failed };
+
+/* ---- the request ---- */
+
+/* The text of a prompt of tokens, for `echo`. */
+static struct text text_of_tokens(struct call *call, const struct prompt *prompt)
+{
+        const struct vocabulary *vocabulary = call->bridge->vocabulary;
+        size_t bytes = 0, at = 0;
+        char *text;
+
+        for (size_t i = 0; i < prompt->token_count; i++)
+                bytes += vocabulary_piece(vocabulary, prompt->tokens[i]).bytes;
+        text = arena_alloc(&call->arena, bytes + 1);
+        for (size_t i = 0; text && i < prompt->token_count; i++) {
+                struct text piece = vocabulary_piece(vocabulary, prompt->tokens[i]);
+
+                memcpy(text + at, piece.at, piece.bytes);
+                at += piece.bytes;
+        }
+        return (struct text){ text, at };
+}
+
+/* `echo`: the prompt is the beginning of each text. */
+static bool echo(struct prompt *prompt)
+{
+        struct completions *completions = prompt->run->call->own;
+        struct text text = prompt->text;
+
+        for (uint32_t i = 0; i < prompt->run->count; i++) {
+                completions->offsets[index_of(prompt->run, i)] = characters(text);
+                if (bytes_add(&prompt->run->choices[i].text, text.at, text.bytes))
+                        return false;
+        }
+        return true;
+}
+
+static bool make_run(struct call *call, struct prompt *prompt)
+{
+        struct completions *completions = call->own;
+        struct smv_generate options = completions->options;
+
+        options.prompt = prompt->text.at;
+        options.prompt_bytes = prompt->text.bytes;
+        options.tokens = prompt->tokens;
+        options.token_count = prompt->token_count;
+        if (prompt->tokens && completions->echo)
+                prompt->text = text_of_tokens(call, prompt);
+        prompt->run =
+                run_new(call, &options, completions->stream.stream ? &streamed : &whole, prompt);
+        return prompt->run && !call->arena.failed && (!completions->echo || echo(prompt));
+}
+
+static void go(struct call *call)
+{
+        struct completions *completions = call->own;
+
+        completions->options.model = bridge_model(call, completions->model);
+        if (!completions->model.bytes)
+                completions->model = bridge_model_name(call);
+        for (uint32_t i = 0; i < completions->prompt_count; i++)
+                if (!make_run(call, &completions->prompts[i])) {
+                        call_no_memory(call);
+                        return;
+                }
+        for (uint32_t i = 0; i < completions->prompt_count && !call->over; i++)
+                run_start(completions->prompts[i].run);
+}
+
+static void read_tokens(struct call *call, struct fields *fields, struct prompt *prompt,
+                        uint32_t node)
+{
+        uint32_t count = json_count(fields->json, node);
+        uint32_t *tokens = arena_alloc(&call->arena, (count + 1) * sizeof(*tokens));
+        uint64_t id;
+
+        if (!tokens)
+                return;
+        prompt->tokens = tokens;
+        for (uint32_t at = json_first(fields->json, node); at != JSON_NONE;
+             at = json_next(fields->json, at)) {
+                if (!json_whole(fields->json, at, &id) || id > UINT32_MAX) {
+                        fields_fail(fields, FAILURE_REQUEST, "prompt",
+                                    "prompt: a token id must be a whole number from 0 on");
+                        return;
+                }
+                tokens[prompt->token_count++] = (uint32_t)id;
+        }
+        if (!count)
+                fields_fail(fields, FAILURE_REQUEST, "prompt", "prompt has no tokens");
+}
+
+static void read_prompt(struct call *call, struct fields *fields, uint32_t node)
+{
+        struct completions *completions = call->own;
+        struct prompt *prompt = &completions->prompts[completions->prompt_count++];
+
+        switch (json_kind(fields->json, node)) {
+        case JSON_STRING:
+                prompt->text = text_of(fields->json, node);
+                break;
+        case JSON_ARRAY:
+                read_tokens(call, fields, prompt, node);
+                break;
+        default:
+                fields_fail(fields, FAILURE_REQUEST, "prompt",
+                            "prompt must be a string, an array of strings, an array of token ids, "
+                            "or an array of those");
+        }
+}
+
+/* A list of numbers is one prompt; a list of anything else is a list of prompts. */
+static void read_prompts(struct call *call, struct fields *fields)
+{
+        struct completions *completions = call->own;
+        uint32_t node = field_of(fields, 0, "prompt");
+        uint32_t first = json_first(fields->json, node);
+        bool list = json_kind(fields->json, node) == JSON_ARRAY &&
+                    json_kind(fields->json, first) != JSON_NUMBER;
+        uint32_t count = list ? json_count(fields->json, node) : 1;
+
+        if (count > PROMPTS_MAX) {
+                fields_fail(fields, FAILURE_REQUEST, "prompt", "prompt has %u prompts; at most %u",
+                            count, PROMPTS_MAX);
+                return;
+        }
+        completions->prompts =
+                arena_alloc(&call->arena, (count + 1) * sizeof(*completions->prompts));
+        if (!completions->prompts)
+                return;
+        if (!list)
+                read_prompt(call, fields, node);
+        for (uint32_t at = list ? first : JSON_NONE; at != JSON_NONE;
+             at = json_next(fields->json, at))
+                read_prompt(call, fields, at);
+        if (!completions->prompt_count)
+                fields_fail(fields, FAILURE_REQUEST, "prompt", "prompt is an empty array");
+}
+
+static void read_request(struct call *call, struct fields *fields)
+{
+        struct completions *completions = call->own;
+        uint32_t logprobs = field_of(fields, 0, "logprobs");
+        uint64_t top = 0;
+
+        completions->options =
+                (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .max_tokens = LENGTH };
+        field_text(fields, 0, "model", &completions->model);
+        read_prompts(call, fields);
+        openai_read_options(call, fields, &completions->options);
+        openai_read_length(fields, "max_tokens", &completions->options);
+        completions->stream = openai_read_stream(fields);
+        field_bool(fields, 0, "echo", &completions->echo);
+        if (field_uint(fields, 0, "logprobs", 0, LOGPROBS_MAX, &top)) {
+                completions->logprobs = true;
+                completions->options.logprobs = (uint32_t)top;
+                completions->options.set |= SMV_SET_LOGPROBS;
+        }
+        field_refuse(fields, 0, "suffix", "the model has no fill-in-the-middle");
+        field_refuse(fields, 0, "response_format", "the daemon cannot constrain its output yet");
+        if (completions->echo && logprobs != JSON_NONE)
+                fields_fail(fields, FAILURE_UNSUPPORTED, "echo",
+                            "echo with logprobs is not supported: the daemon does not give the "
+                            "logprobs of a prompt yet");
+        completions->left = completions->prompt_count;
+        completions->offsets = arena_alloc(
+                &call->arena, ((size_t)completions->prompt_count * completions->options.n + 1) *
+                                      sizeof(*completions->offsets));
+}
+
+void openai_completions(struct call *call)
+{
+        struct fields fields = { 0 };
+        struct completions *completions;
+        bool tokens = false;
+
+        if (!call_read_json(call))
+                return;
+        fields.json = call->json;
+        call->own = completions = arena_alloc(&call->arena, sizeof(*completions));
+        if (completions)
+                read_request(call, &fields);
+        if (call->arena.failed) {
+                call_no_memory(call);
+                return;
+        }
+        if (fields.failed) {
+                call_fail(call, &fields.failure);
+                return;
+        }
+        call->clean = clean;
+        identifier_make("cmpl-", completions->id, sizeof(completions->id));
+        completions->created_s = sys_wall_clock_ns() / NS_PER_S;
+        for (uint32_t i = 0; i < completions->prompt_count; i++)
+                tokens |= completions->prompts[i].tokens != NULL;
+        if (completions->logprobs || (completions->echo && tokens))
+                call_with_vocabulary(call, go);
+        else
+                call_with_daemon(call, go);
+}
+
+/* Not 404, which programs take for a wrong address. */
+void openai_embeddings(struct call *call)
+{
+        struct failure failure =
+                failure_make(FAILURE_UNSUPPORTED, NULL, "the daemon does not make embeddings yet");
+
+        call_fail(call, &failure);
+}

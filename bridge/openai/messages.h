@@ -1,0 +1,26 @@
+/* Reads the conversation of chat/completions: messages, tools, tool_choice, template switches. */
+#ifndef BRIDGE_OPENAI_MESSAGES_H
+#define BRIDGE_OPENAI_MESSAGES_H
+
+#include "bridge/core/conversation.h"
+#include "bridge/core/fields.h"
+
+void openai_read_messages(struct fields *fields, struct conversation *conversation);
+/* Of the array `tools` in C's shape; calls of tools that were refused are none. */
+void openai_read_tools(struct fields *fields, struct conversation *conversation);
+/*
+ * tool_choice: false for none, when the model is not told of any tool.  To force a call is refused.
+ */
+bool openai_may_call(struct fields *fields);
+void openai_set_effort(struct conversation *conversation, struct text effort);
+/* chat_template_kwargs, reasoning_effort. */
+void openai_read_vars(struct fields *fields, struct conversation *conversation);
+
+/*
+ * The text of `content`: a string, or the texts of its parts.  `kinds` are the types of parts that
+ * are text.  False: a part is none, and was refused.
+ */
+bool openai_read_content(struct fields *fields, struct conversation *conversation, uint32_t node,
+                         const char *const *kinds, const char *param, struct text *ret_text);
+
+#endif

@@ -1,0 +1,113 @@
+#include "bridge/openai/writing.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define NS_PER_MS 1e6
+#define NS_PER_S  1e9
+
+void openai_put_usage(struct json_builder *to, const struct run *run)
+{
+        struct run_usage usage = run_usage(run);
+
+        json_put_key(to, "usage");
+        json_put_object(to);
+        json_put_key_uint(to, "prompt_tokens", usage.prompt);
+        json_put_key_uint(to, "completion_tokens", usage.output);
+        json_put_key_uint(to, "total_tokens", usage.prompt + usage.output);
+        json_put_key(to, "prompt_tokens_details");
+        json_put_object(to);
+        json_put_key_uint(to, "cached_tokens", usage.cached);
+        json_put_object_end(to);
+        json_put_key(to, "completion_tokens_details");
+        json_put_object(to);
+        json_put_key_uint(to, "reasoning_tokens", usage.reasoning);
+        json_put_object_end(to);
+        json_put_object_end(to);
+}
+
+static void put_rate(struct json_builder *to, const char *key, uint64_t count, uint64_t ns)
+{
+        json_put_key(to, key);
+        json_put_float(to, ns ? (double)count * NS_PER_S / (double)ns : 0);
+}
+
+static void put_ms(struct json_builder *to, const char *key, uint64_t ns)
+{
+        json_put_key(to, key);
+        json_put_float(to, (double)ns / NS_PER_MS);
+}
+
+void openai_put_timings(struct json_builder *to, const struct run *run)
+{
+        struct run_usage usage = run_usage(run);
+        uint64_t computed = usage.prompt > usage.cached ? usage.prompt - usage.cached : 0;
+
+        json_put_key(to, "timings");
+        json_put_object(to);
+        json_put_key_uint(to, "cache_n", usage.cached);
+        json_put_key_uint(to, "prompt_n", computed);
+        put_ms(to, "prompt_ms", usage.prefill_ns);
+        put_rate(to, "prompt_per_second", computed, usage.prefill_ns);
+        json_put_key_uint(to, "predicted_n", usage.output);
+        put_ms(to, "predicted_ms", usage.decode_ns);
+        put_rate(to, "predicted_per_second", usage.output, usage.decode_ns);
+        put_ms(to, "queued_ms", usage.queued_ns);
+        json_put_object_end(to);
+}
+
+double openai_logprob(float logprob)
+{
+        return isfinite(logprob) ? (double)logprob : -9999.0;
+}
+
+/* token, logprob, bytes: without the braces. */
+static void put_token(struct json_builder *to, const struct vocabulary *vocabulary,
+                      const struct smv_logprob *entry)
+{
+        struct text piece = vocabulary_piece(vocabulary, entry->token);
+
+        json_put_key_text(to, "token", piece.at, piece.bytes);
+        json_put_key(to, "logprob");
+        json_put_float(to, openai_logprob(entry->logprob));
+        json_put_key(to, "bytes");
+        json_put_array(to);
+        for (size_t i = 0; i < piece.bytes; i++)
+                json_put_uint(to, (unsigned char)piece.at[i]);
+        json_put_array_end(to);
+}
+
+void openai_put_chat_logprobs(struct json_builder *to, const struct vocabulary *vocabulary,
+                              struct run_choice *choice)
+{
+        const struct smv_logprob *entry = (const void *)choice->logprobs.values.at;
+        size_t count = run_logprobs_ready(choice), top = choice->logprobs.top_count;
+
+        json_put_array(to);
+        for (size_t i = 0; i < count; i++, entry += 1 + top) {
+                json_put_object(to);
+                put_token(to, vocabulary, entry);
+                json_put_key(to, "top_logprobs");
+                json_put_array(to);
+                for (size_t k = 1; k <= top; k++) {
+                        json_put_object(to);
+                        put_token(to, vocabulary, &entry[k]);
+                        json_put_object_end(to);
+                }
+                json_put_array_end(to);
+                json_put_object_end(to);
+        }
+        json_put_array_end(to);
+        run_logprobs_take(choice, count);
+}
+
+void openai_put_fingerprint(struct json_builder *to, const struct call *call)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+        char text[32] = "samovar";
+
+        if (link_client(call->link) && !smv_model(link_client(call->link), 0, &model) &&
+            model.digest)
+                snprintf(text, sizeof(text), "fp_%.10s", model.digest);
+        json_put_key_word(to, "system_fingerprint", text);
+}

@@ -1,0 +1,11 @@
+/* GET /health, /metrics, and / for a browser. */
+#ifndef BRIDGE_OWN_HEALTH_H
+#define BRIDGE_OWN_HEALTH_H
+
+#include "bridge/core/call.h"
+
+void own_health(struct call *call);
+void own_metrics(struct call *call);
+void own_root(struct call *call);
+
+#endif
