@@ -96,7 +96,7 @@ class Pair:
 
     def start_bridge(self):
         more = ["--keys", self.folder / "keys"] if self.keys else []
-        self._start("bridge", [self.build / "bridge" / "samovar-http", "--listen",
+        self._start("bridge", [self.build / "bridge" / "samovar-http", "--config", "none", "--listen",
                                "127.0.0.1:%d" % self.port, "--socket", self.socket, *more,
                                *self.more["bridge"]])
         self._until("bridge", "it serves", self.healthy)

@@ -108,7 +108,7 @@ def test_a_client_that_does_not_read_stops_only_its_own_stream(scripted):
 
 
 def test_a_stream_has_its_headers_while_it_waits_and_pings_in_silence(build):
-    pair = Pair(build, "scripted", daemon=["--max-seqs", 1])
+    pair = Pair(build, "scripted", daemon=["--max-seqs", 1], bridge=["--ping-ms", 1000])
     server = pair.server()
     first = server.stream(CHAT.path, CHAT.body("scripted", "say forever."))
     next(first)
