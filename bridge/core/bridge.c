@@ -205,8 +205,7 @@ struct http_handlers bridge_handlers(struct bridge *bridge)
 const char *bridge_model(struct call *call, struct text name)
 {
         const struct bridge_conf *conf = &call->bridge->conf;
-        struct smv_model model = { SMV_SIZE(smv_model) };
-        struct smv_client *client = link_client(call->link);
+        struct smv_model model;
         const char *any = NULL;
         struct text plain;
 
@@ -219,9 +218,8 @@ const char *bridge_model(struct call *call, struct text name)
         plain = arena_copy(&call->arena, plain.at, plain.bytes);
         if (!plain.at)
                 return NULL;
-        for (size_t i = 0; client && !smv_model(client, i, &model); i++)
-                if (!strcmp(model.name, plain.at))
-                        return plain.at;
+        if (bridge_find_model(call, plain.at, &model))
+                return plain.at;
         for (uint32_t i = 0; i < conf->alias_count; i++) {
                 if (!strcmp(conf->aliases[i].name, plain.at))
                         return conf->aliases[i].model;
@@ -231,15 +229,24 @@ const char *bridge_model(struct call *call, struct text name)
         return any ? any : plain.at;
 }
 
-struct text bridge_model_name(const struct call *call)
+bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model)
 {
-        struct smv_model model = { SMV_SIZE(smv_model) };
         struct smv_client *client = link_client(call->link);
 
-        for (size_t i = 0; client && !smv_model(client, i, &model); i++)
-                if (model.is_default)
-                        return (struct text){ model.name, strlen(model.name) };
-        return TEXT("");
+        *ret_model = (struct smv_model){ SMV_SIZE(smv_model) };
+        for (size_t i = 0; client && !smv_model(client, i, ret_model); i++)
+                if (name ? !strcmp(ret_model->name, name) : ret_model->is_default)
+                        return true;
+        return false;
+}
+
+struct text bridge_model_name(const struct call *call)
+{
+        struct smv_model model;
+
+        return bridge_find_model(call, NULL, &model)
+                       ? (struct text){ model.name, strlen(model.name) }
+                       : TEXT("");
 }
 
 /* ---- the bridge ---- */

@@ -175,6 +175,14 @@ struct failure call_problem(const struct call *call, const struct smv_problem *p
         return failure;
 }
 
+static void refuse(struct call *call, const struct failure *failure)
+{
+        if (call->on_refused)
+                call->on_refused(call, failure);
+        else
+                call_fail(call, failure);
+}
+
 static void on_ask_reply(struct link_ask *ask, const struct smv_event *reply,
                          const struct smv_problem *problem)
 {
@@ -186,7 +194,7 @@ static void on_ask_reply(struct link_ask *ask, const struct smv_event *reply,
                 return;
         }
         failure = call_problem(call, problem);
-        call_fail(call, &failure);
+        refuse(call, &failure);
 }
 
 struct failure call_ask_failure(const struct call *call, int r)
@@ -215,7 +223,7 @@ void call_ask(struct call *call, int r, uint32_t request,
 
         if (r) {
                 failure = call_ask_failure(call, r);
-                call_fail(call, &failure);
+                refuse(call, &failure);
                 return;
         }
         call->on_answer = on_answer;

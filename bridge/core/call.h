@@ -79,6 +79,8 @@ struct call {
         struct link_ask ask;             /* of call_ask() */
         struct link_stream ask_stream;
         void (*on_answer)(struct call *call, const struct smv_event *reply);
+        /* What was asked by call_ask() was refused.  NULL: that fails the call. */
+        void (*on_refused)(struct call *call, const struct failure *failure);
 };
 
 /* Of the HTTP request; NULL: there is none, or the call is of a batch. */
@@ -95,7 +97,8 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call));
 
 /*
  * A request without streams, which smv_ask_*() has just begun, or failed to with `r`.  Calls
- * on_answer() with the reply if it is ok, and fails the call otherwise.  One at a time.
+ * on_answer() with the reply if it is ok.  Otherwise it calls on_refused(), or fails the call.  One
+ * at a time.
  */
 void call_ask(struct call *call, int r, uint32_t request,
               void (*on_answer)(struct call *call, const struct smv_event *reply));

@@ -66,11 +66,18 @@ static int collect(struct run *run, struct run_choice *choice, struct run_piece 
         return 0;
 }
 
+static bool has_whole_calls(const struct run_choice *choice)
+{
+        return choice->calls && !choice->in_call;
+}
+
 /* False: the call is over. */
 static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, struct text text)
 {
         struct run_piece piece = { .kind = kind, .text = text };
 
+        if (run->one_call && has_whole_calls(&run->choices[index]))
+                return true;
         if (!run->first_ns)
                 run->first_ns = sys_clock_ns();
         run->choices[index].shown += text.bytes;
@@ -174,9 +181,13 @@ static enum run_end end_of(const struct run *run, const struct run_choice *choic
 {
         uint32_t asked = run->options.max_tokens;
 
+        if (run->one_call && has_whole_calls(choice))
+                return RUN_CALLS;
         if (event->reason == SMV_END_LENGTH)
                 return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
-        if (choice->calls && !choice->in_call)
+        if (choice->in_call) /* as if a length had cut it: its arguments are not whole */
+                return RUN_LENGTH;
+        if (has_whole_calls(choice))
                 return RUN_CALLS;
         return event->reason == SMV_END_STOP && choice->stop_text.at ? RUN_STOP : RUN_EOS;
 }
