@@ -1,5 +1,6 @@
 #include "bridge/start/routes.h"
 
+#include "bridge/anthropic/messages.h"
 #include "bridge/openai/chat.h"
 #include "bridge/openai/completions.h"
 #include "bridge/openai/models.h"
@@ -25,6 +26,8 @@ const struct route routes[] = {
         { HTTP_POST, "/v1/responses/{}/cancel", openai_response_cancel, 0 },
         { HTTP_GET,  "/v1/responses/{}",     openai_response_get, 0 },
         { HTTP_DELETE, "/v1/responses/{}",   openai_response_delete, 0 },
+        { HTTP_POST, "/v1/messages",         anthropic_messages, 0 },
+        { HTTP_POST, "/v1/messages/count_tokens", anthropic_count_tokens, 0 },
 
         { HTTP_POST, "/tokenize",            own_tokenize, 0 },
         { HTTP_POST, "/detokenize",          own_detokenize, 0 },
