@@ -94,6 +94,8 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call));
  */
 void call_ask(struct call *call, int r, uint32_t request,
               void (*on_answer)(struct call *call, const struct smv_event *reply));
+/* There is no model of the name that the request has. */
+struct failure call_no_model(const struct call *call);
 /* A refusal of the daemon, which does not know how the client calls the model. */
 struct failure call_problem(const struct call *call, const struct smv_problem *problem);
 /* The failure of a smv_ask_*() that returned `r`. */
