@@ -27,6 +27,8 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
  * likeliest tokens.  0, -EPROTO or -ENOMEM.
  */
 int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count);
+/* `parts` gets an array of struct smv_part.  0, -EPROTO or -ENOMEM. */
+int record_parts(const struct record *record, struct bytes *parts);
 int record_progress(const struct record *record, struct smv_event *ret_event);
 int record_end(const struct record *record, struct smv_event *ret_event);
 

@@ -121,6 +121,8 @@ struct request {
         struct sampling sampling;
         bool ignore_eos;
         bool progress; /* records say how much of the prompt is read */
+        /* The text is divided into parts; calls are looked for; it begins in reasoning. */
+        bool parts, parts_calls, parts_reasoning;
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];
@@ -128,6 +130,7 @@ struct request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         size_t record_bytes_max; /* upper bound of one of its TOKENS records, in the ring */
         size_t end_bytes_max;    /* upper bound of its last text and its END, in the ring */
+        size_t held_bytes_max;   /* of record_bytes_max: text of earlier tokens, held back so far */
 
         /*
          * Requests submitted with this one in the same mail are linked by `sibling`.  A fork begins

@@ -99,6 +99,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },
         { { "control_text", WIRE_F_CONTROL_TEXT, "bool",  0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(control_text) },
         { { "progress",    WIRE_F_PROGRESS,    "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(progress) },
+        { { "parts",       WIRE_F_PARTS,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(parts) },
 };
 /* clang-format on */
 

@@ -338,6 +338,7 @@ static int open_edge(struct daemon *daemon)
                                .requests_max = daemon->config.requests,
                                .record_bytes_max = publish_record_bytes_max,
                                .end_bytes_max = publish_end_bytes_max,
+                               .parts_bytes_max = publish_parts_bytes_max,
                                .seed = fresh_seed },
                 .served = &daemon->setup.served,
                 .stats = &daemon->stats,

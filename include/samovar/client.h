@@ -256,6 +256,13 @@ struct smv_generate {
          * of the stream have none.
          */
         int progress;
+        /*
+         * Nonzero: the text of the events is divided into parts: text, reasoning and tool calls.
+         * Their marks are not in it, but stop strings are found in the text with its marks.  Calls
+         * are looked for only if the model has a tool_dialect, and if the request has tools or its
+         * handle was given some.
+         */
+        int parts;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -298,7 +305,7 @@ enum smv_event_kind {
         SMV_EVENT_NONE = 0,
         SMV_EVENT_TOKENS = 1,
         SMV_EVENT_END = 2,
-        SMV_EVENT_REPLY = 3, /* the answer to an smv_ask_ call */
+        SMV_EVENT_REPLY = 3,    /* the answer to an smv_ask_ call */
         SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
 };
 
@@ -309,6 +316,14 @@ enum smv_event_kind {
 struct smv_logprob {
         uint32_t token;
         float logprob;
+};
+
+/* A piece of the text of an event.  This struct will never grow. */
+struct smv_part {
+        uint32_t kind;  /* enum smv_part_kind */
+        uint32_t bytes; /* the next so many of the text */
+        uint32_t call;  /* CALL, ARGUMENTS, CALL_END: the number of the call, from 0; else 0 */
+        uint32_t flags; /* enum smv_parts_flag */
 };
 
 struct smv_event {
@@ -323,7 +338,7 @@ struct smv_event {
         uint32_t position; /* of the first of these tokens in the sequence, the prompt counted */
         /* END */
         enum smv_reason reason;
-        enum smv_code code; /* REPLY: SMV_OK, or why the request failed */
+        enum smv_code code;                    /* REPLY: SMV_OK, or why the request failed */
         uint32_t prompt_tokens, cached_tokens; /* also of PROGRESS */
         uint32_t output_tokens; /* with the code LOST: those of the events on this connection */
         uint64_t queued_ns, prefill_ns, decode_ns;
@@ -369,6 +384,19 @@ struct smv_event {
          * grows, up to prompt_tokens.
          */
         uint32_t prefilled;
+        /*
+         * TOKENS, if the request asked for parts: they divide the text, in order.  The parts of a
+         * stream may be cut anywhere; those of one kind and call that follow each other are one.
+         * NULL: the request did not ask.
+         */
+        const struct smv_part *parts;
+        size_t part_count;
+        /*
+         * END, if the request asked for parts: how many of the tokens were reasoning, with its
+         * marks; the calls that have begun in the text; and whether a text was left unparsed, or a
+         * call was cut (enum smv_parts_flag).
+         */
+        uint32_t reasoning_tokens, calls, parts_flags;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
@@ -390,6 +418,8 @@ struct smv_model {
         uint8_t is_default;       /* requests that name no model use it */
         size_t end_token_count;
         const uint32_t *end_tokens; /* the tokens that end its output */
+        /* How it writes tool calls: "hermes"; "": in no way that the daemon can read. */
+        const char *tool_dialect;
 };
 
 struct smv_problem {
