@@ -140,6 +140,36 @@ int record_prompt_logprobs(const struct record *record, struct bytes *logprobs,
         return r;
 }
 
+int record_parts(const struct record *record, struct bytes *parts)
+{
+        struct smv_record_parts head;
+        const char *at = record->payload;
+        int r = 0;
+
+        if (record->payload_bytes < sizeof(head))
+                return -EPROTO;
+        copy(&head, at, sizeof(head));
+        head.part_count = le32toh(head.part_count);
+        if ((record->payload_bytes - sizeof(head)) / sizeof(struct smv_record_part) <
+            head.part_count)
+                return -EPROTO;
+
+        at += sizeof(head);
+        parts->count = 0;
+        for (uint32_t i = 0; !r && i < head.part_count; i++, at += sizeof(struct smv_record_part)) {
+                struct smv_record_part from;
+                struct smv_part to;
+
+                copy(&from, at, sizeof(from));
+                to = (struct smv_part){ .kind = le32toh(from.kind),
+                                        .bytes = le32toh(from.bytes),
+                                        .call = le32toh(from.call),
+                                        .flags = le32toh(from.flags) };
+                r = bytes_add(parts, &to, sizeof(to));
+        }
+        return r;
+}
+
 int record_progress(const struct record *record, struct smv_event *ret_event)
 {
         struct smv_record_progress progress;
@@ -189,6 +219,9 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .restored = le32toh(end.restored),
                 .stopped_by = end.stopped_by,
                 .stop_index = end.stop_index,
+                .reasoning_tokens = le32toh(end.reasoning_tokens),
+                .calls = le32toh(end.calls),
+                .parts_flags = end.parts_flags,
                 .sequence = record->head.sequence,
         };
         return 0;

@@ -30,6 +30,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "control_text", true);
         if (o->progress)
                 codec_put_bool(writer, "progress", true);
+        if (o->parts)
+                codec_put_bool(writer, "parts", true);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))

@@ -126,6 +126,8 @@ struct request {
         uint32_t prompt_logprobs;
         bool ignore_eos;
         bool progress; /* records say how much of the prompt is read */
+        /* The text is divided into parts; calls are looked for; it begins in reasoning. */
+        bool parts, parts_calls, parts_reasoning;
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];
@@ -134,6 +136,7 @@ struct request {
         size_t record_bytes_max; /* upper bound of one of its TOKENS records, in the ring */
         size_t score_bytes_max;  /* the same for a token of the prompt, with prompt_logprobs */
         size_t end_bytes_max;    /* upper bound of its last text and its END, in the ring */
+        size_t held_bytes_max;   /* of record_bytes_max: text of earlier tokens, held back so far */
 
         /*
          * Requests submitted with this one in the same mail are linked by `sibling`.  A fork begins

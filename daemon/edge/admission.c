@@ -12,6 +12,7 @@
 #include "daemon/edge/values.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 #include "json/plural.h"
 
@@ -220,6 +221,22 @@ uint64_t admission_deadline(const struct wire_request *asked)
         return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
 }
 
+/* Parts make its records longer. */
+static void add_parts(const struct admission_conf *conf, struct request *request,
+                      const struct wire_request *asked, size_t stop_max)
+{
+        const struct dialect *dialect = request->model->dialect;
+        size_t bytes;
+
+        request->parts = asked->parts && dialect;
+        if (!request->parts)
+                return;
+        request->parts_calls = asked->chat.tools.count || asked->had_tools;
+        bytes = conf->parts_bytes_max(dialect->piece_max, stop_max, &request->held_bytes_max);
+        request->record_bytes_max += bytes;
+        request->end_bytes_max += bytes;
+}
+
 /* The parameters of a request that generates. */
 static void fill_making(const struct admission *admission, struct stream *stream,
                         const struct wire_request *asked)
@@ -251,6 +268,7 @@ static void fill_making(const struct admission *admission, struct stream *stream
         if (stream->makes_none)
                 request->record_bytes_max = 0;
         request->end_bytes_max = conf->end_bytes_max(stop_max);
+        add_parts(conf, request, asked, stop_max);
         if (!wire_has(asked, WIRE_F_PROMPT_LOGPROBS))
                 return;
         request->prompt_logprobs = 1 + asked->prompt_logprobs;
@@ -386,6 +404,9 @@ static int finish(struct admission *admission, struct stream *stream, const uint
         request->max_tokens = max_tokens;
         request->tokens_max = request->prompt_count + max_tokens;
         request->submitted_count = request->prompt_count;
+        request->parts_reasoning =
+                request->parts && dialect_opens_reasoning(request->model->dialect,
+                                                          request->model->tokenizer, ids, count);
         return 0;
 }
 

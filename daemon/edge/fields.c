@@ -100,6 +100,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "control_text", WIRE_F_CONTROL_TEXT, "bool",  0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(control_text) },
         { { "progress",    WIRE_F_PROGRESS,    "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(progress) },
         { { "prompt_logprobs", WIRE_F_PROMPT_LOGPROBS, "uint", 0, SMV_LOGPROBS_MAX, 0, 0,            GENERATE, 0 },            read_uint32,      AT(prompt_logprobs) },
+        { { "parts",       WIRE_F_PARTS,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(parts) },
 };
 /* clang-format on */
 

@@ -89,6 +89,7 @@ enum wire_field {
         WIRE_F_CONTROL_TEXT,
         WIRE_F_PROGRESS,
         WIRE_F_PROMPT_LOGPROBS,
+        WIRE_F_PARTS,
         WIRE_FIELD_N,
 };
 
@@ -150,6 +151,8 @@ struct wire_request {
         bool clamp;        /* generate: a max_tokens that does not fit is lowered */
         bool control_text; /* generate: the text of control tokens is shown */
         bool progress;     /* generate: records say how much of the prompt is read */
+        bool parts;        /* generate: the text is divided into parts */
+        bool had_tools;    /* generate on a handle: its history was given tools */
         enum wire_priority priority;
         uint32_t deadline_ms;     /* 0: none */
         uint32_t stream;          /* cancel, fork, detach: the stream */

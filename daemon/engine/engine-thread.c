@@ -439,6 +439,7 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 .requests_max = conf->sched.requests_max,
                 .channels = conf->sched.channels,
                 .piece_max = tokenizer_piece_max(conf->served->tokenizer),
+                .dialect = conf->served->dialect,
                 .waker = conf->waker,
                 .wake_inline = conf->wake_inline,
         };

@@ -18,6 +18,7 @@
 #include "daemon/ipc/mailbox.h"
 #include "kernels/kernels.h"
 
+struct dialect;
 struct publish;
 struct waker;
 
@@ -26,7 +27,8 @@ enum publish_outcome { PUBLISH_E_LATER = 1 };
 struct publish_conf {
         uint32_t requests_max;
         uint32_t channels;
-        size_t piece_max; /* the longest piece of all tokenizers served */
+        size_t piece_max;              /* the longest piece of all tokenizers served */
+        const struct dialect *dialect; /* NULL: no request asks for parts */
         struct mailbox *waker;
         struct waker *wake_inline; /* NULL: every WAKE is posted */
 };
@@ -39,6 +41,11 @@ size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_
 size_t publish_end_bytes_max(size_t stop_bytes_max);
 /* ... and that a token of the prompt may take, with so many logprobs. */
 size_t publish_score_bytes_max(uint32_t logprobs);
+/*
+ * How much more either may take if the text is divided into parts; piece_max as in struct dialect.
+ * *ret_held: of these, the bytes of text that was held back before, which comes only once.
+ */
+size_t publish_parts_bytes_max(size_t piece_max, size_t stop_bytes_max, size_t *ret_held);
 
 /* Starts the stream of a request that was submitted.  control_text: as for detok_begin(). */
 void publish_begin(struct publish *publish, const struct request *request, bool control_text);

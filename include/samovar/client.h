@@ -266,6 +266,13 @@ struct smv_generate {
          * prompt is computed, also what is cached.  Forks of the stream have none.
          */
         uint32_t prompt_logprobs;
+        /*
+         * Nonzero: the text of the events is divided into parts: text, reasoning and tool calls.
+         * Their marks are not in it, but stop strings are found in the text with its marks.  Calls
+         * are looked for only if the model has a tool_dialect, and if the request has tools or its
+         * handle was given some.
+         */
+        int parts;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -320,6 +327,14 @@ enum smv_event_kind {
 struct smv_logprob {
         uint32_t token;
         float logprob;
+};
+
+/* A piece of the text of an event.  This struct will never grow. */
+struct smv_part {
+        uint32_t kind;  /* enum smv_part_kind */
+        uint32_t bytes; /* the next so many of the text */
+        uint32_t call;  /* CALL, ARGUMENTS, CALL_END: the number of the call, from 0; else 0 */
+        uint32_t flags; /* enum smv_parts_flag */
 };
 
 struct smv_event {
@@ -383,6 +398,19 @@ struct smv_event {
          * grows, up to prompt_tokens.
          */
         uint32_t prefilled;
+        /*
+         * TOKENS, if the request asked for parts: they divide the text, in order.  The parts of a
+         * stream may be cut anywhere; those of one kind and call that follow each other are one.
+         * NULL: the request did not ask.
+         */
+        const struct smv_part *parts;
+        size_t part_count;
+        /*
+         * END, if the request asked for parts: how many of the tokens were reasoning, with its
+         * marks; the calls that have begun in the text; and whether a text was left unparsed, or a
+         * call was cut (enum smv_parts_flag).
+         */
+        uint32_t reasoning_tokens, calls, parts_flags;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
@@ -404,6 +432,8 @@ struct smv_model {
         uint8_t is_default;       /* requests that name no model use it */
         size_t end_token_count;
         const uint32_t *end_tokens; /* the tokens that end its output */
+        /* How it writes tool calls: "hermes"; "": in no way that the daemon can read. */
+        const char *tool_dialect;
 };
 
 struct smv_problem {

@@ -55,6 +55,11 @@ struct stream {
         /* PROGRESS records: how many there were, and the last one */
         size_t progress_count;
         struct smv_record_progress progress;
+        /* The parts of the text, if the request asked for them; those of one kind are one. */
+        struct smv_record_part *parts;
+        size_t part_count;
+        size_t parted_bytes; /* of text; more than text_bytes: the TOKENS record comes next */
+        bool parted;         /* a PARTS record has come, and its TOKENS record has not */
 };
 
 /* How records come: in frames, or through a ring whose news is signalled by one of two bells. */

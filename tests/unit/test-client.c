@@ -353,11 +353,12 @@ static void cancel_of_an_ended_stream_succeeds(void **state)
 
 static void generate_sends_exactly_the_fields_that_were_set(void **state)
 {
-        static const char want[] = "\xde\0\x0c\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
-                                   "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
-                                   "\xa4seed\x00\xaaignore_eos\xc3\xac"
-                                   "control_text\xc3\xa8progress\xc3\xa4stop\x92\xa1x\xa2yz"
-                                   "\xabstop_tokens\x91\xcd\x01\x00";
+        static const char want[] =
+                "\xde\0\x0d\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
+                "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
+                "\xa4seed\x00\xaaignore_eos\xc3\xac"
+                "control_text\xc3\xa8progress\xc3\xa5parts\xc3\xa4stop\x92\xa1x\xa2yz"
+                "\xabstop_tokens\x91\xcd\x01\x00";
         static const char *const stops[] = { "x", "yz" };
         static const uint32_t stop_ids[] = { 256 };
         struct smv_generate g = {
@@ -365,7 +366,7 @@ static void generate_sends_exactly_the_fields_that_were_set(void **state)
                 .prompt_bytes = 2,      .max_tokens = 5, .set = SMV_SET_TEMPERATURE | SMV_SET_SEED,
                 .stops = stops,         .stop_count = 2, .stop_tokens = stop_ids,
                 .stop_token_count = 1,  .ignore_eos = 1, .control_text = 1,
-                .progress = 1,
+                .progress = 1,          .parts = 1,
         };
         uint8_t sent[4096];
         uint32_t length, stream;
