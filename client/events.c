@@ -109,6 +109,11 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 client->logprobs[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
+        case SMV_RECORD_PROMPT_LOGPROBS:
+                client->logprobs[framed].stream = 0;
+                r = record_prompt_logprobs(record, &client->logprobs[framed].at, &client->ids,
+                                           ret_event);
+                break;
         case SMV_RECORD_PROGRESS:
                 r = record_progress(record, ret_event);
                 break;

@@ -135,6 +135,10 @@ int admission_check(const struct admission *admission, const struct served *serv
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
                                 "logprobs is %u; the model has %u tokens", asked->logprobs,
                                 served->traits.vocab);
+        if (!r && asked->prompt_logprobs > served->traits.vocab)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt_logprobs",
+                                "prompt_logprobs is %u; the model has %u tokens",
+                                asked->prompt_logprobs, served->traits.vocab);
         if (!r && is_empty && asked->op != WIRE_APPEND && served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
                                 "prompt is empty, and the model has no token to begin with");
@@ -244,7 +248,13 @@ static void fill_making(const struct admission *admission, struct stream *stream
                         stop_max = request->stop_bytes[i];
         request->record_bytes_max = conf->record_bytes_max(tokenizer_piece_max(served->tokenizer),
                                                            stop_max, request->sampling.logprobs);
+        if (stream->makes_none)
+                request->record_bytes_max = 0;
         request->end_bytes_max = conf->end_bytes_max(stop_max);
+        if (!wire_has(asked, WIRE_F_PROMPT_LOGPROBS))
+                return;
+        request->prompt_logprobs = 1 + asked->prompt_logprobs;
+        request->score_bytes_max = conf->score_bytes_max(request->prompt_logprobs);
 }
 
 static void fill(const struct admission *admission, struct stream *stream,
@@ -260,6 +270,8 @@ static void fill(const struct admission *admission, struct stream *stream,
         stream->clamp = asked->clamp;
         stream->control_text = asked->control_text;
         stream->reads_only = asked->op == WIRE_PIN || asked->op == WIRE_PUBLISH;
+        stream->makes_none =
+                stream->reads_only || (wire_has(asked, WIRE_F_MAX_TOKENS) && !asked->max_tokens);
         if (stream->reads_only)
                 request->end_bytes_max = admission->conf.end_bytes_max(0);
         else
@@ -304,7 +316,7 @@ static int measure(const struct admission *admission, const struct stream *strea
         char why[ADMISSION_WHY_BYTES];
         enum smv_code code;
 
-        if (count >= context && !stream->reads_only)
+        if (count > context || (count == context && !stream->makes_none))
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
                                    "the prompt has %zu token%s; prompt and answer together may "
                                    "have %u",
@@ -314,7 +326,7 @@ static int measure(const struct admission *admission, const struct stream *strea
                                    "the prompt has %zu token%s and max_tokens is %" PRIu64
                                    "; together they may be %u (clamp lowers max_tokens)",
                                    count, plural(count), most, context);
-        if (!stream->reads_only && (!most || stream->clamp)) {
+        if (!stream->makes_none && (!most || stream->clamp)) {
                 if (!most)
                         most = admission->conf.max_tokens ? admission->conf.max_tokens : context;
                 if (most > context - count)

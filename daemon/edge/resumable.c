@@ -246,10 +246,20 @@ void resumable_leave_alone(struct resumable *resumable)
                 resumable_drop(resumable);
 }
 
-/* A record for each token, and one before it for its logprobs; a last text, and the END. */
+/* The tokens of its prompt that have a record. */
+static size_t scores_of(const struct request *request)
+{
+        return request->prompt_logprobs ? request->prompt_count - 1 : 0;
+}
+
+/*
+ * A record for each token, and one before it for its logprobs; those of the prompt; a last text,
+ * and the END.
+ */
 static size_t records_max(const struct request *request)
 {
-        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) + 2;
+        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) +
+               scores_of(request) + 2;
 }
 
 /*
@@ -257,11 +267,13 @@ static size_t records_max(const struct request *request)
  */
 static int measure(const struct request *request, size_t *ret_room, size_t *ret_bytes)
 {
-        size_t room, bytes;
+        size_t room, bytes, scores;
         int r;
 
         if (__builtin_mul_overflow(request->record_bytes_max, request->max_tokens, &room) ||
-            __builtin_add_overflow(room, request->end_bytes_max, &room))
+            __builtin_add_overflow(room, request->end_bytes_max, &room) ||
+            __builtin_mul_overflow(request->score_bytes_max, scores_of(request), &scores) ||
+            __builtin_add_overflow(room, scores, &room))
                 return error_raise(-EOVERFLOW);
         r = record_log_bytes(room, records_max(request), &bytes);
         if (!r && __builtin_add_overflow(bytes, sizeof(struct resumable), &bytes))

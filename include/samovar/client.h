@@ -162,6 +162,9 @@ enum smv_set {
         SMV_SET_SEED = 1u << 4,
         SMV_SET_LOGPROBS = 1u << 5, /* with 0: only the logprobs of the generated tokens */
         SMV_SET_PRIORITY = 1u << 6, /* only for a fork */
+        /* with 0: only the logprobs of the tokens of the prompt */
+        SMV_SET_PROMPT_LOGPROBS = 1u << 7,
+        SMV_SET_MAX_TOKENS = 1u << 8, /* with 0: no token; only with prompt_logprobs */
 };
 
 /*
@@ -256,6 +259,13 @@ struct smv_generate {
          * of the stream have none.
          */
         int progress;
+        /*
+         * PROMPT_LOGPROBS events come before the first token: one for each token of the prompt but
+         * the first, with its logprob after those before it, and with those of this many likeliest
+         * tokens there, up to 32.  0: none, unless `set` has SMV_SET_PROMPT_LOGPROBS.  The whole
+         * prompt is computed, also what is cached.  Forks of the stream have none.
+         */
+        uint32_t prompt_logprobs;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -298,8 +308,9 @@ enum smv_event_kind {
         SMV_EVENT_NONE = 0,
         SMV_EVENT_TOKENS = 1,
         SMV_EVENT_END = 2,
-        SMV_EVENT_REPLY = 3,    /* the answer to an smv_ask_ call */
-        SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
+        SMV_EVENT_REPLY = 3,           /* the answer to an smv_ask_ call */
+        SMV_EVENT_PROGRESS = 4,        /* only if the request asked for it ... */
+        SMV_EVENT_PROMPT_LOGPROBS = 5, /* ... or for these */
 };
 
 /*
@@ -315,7 +326,10 @@ struct smv_event {
         size_t size; /* set by the caller, as in the options */
         enum smv_event_kind kind;
         uint32_t stream; /* REPLY: the request */
-        /* TOKENS: the new tokens and the new text; REPLY: what the request asked for */
+        /*
+         * TOKENS: the new tokens and the new text; PROMPT_LOGPROBS: the tokens, without text;
+         * REPLY: what the request asked for
+         */
         const uint32_t *tokens;
         size_t token_count;
         const char *text; /* not NUL-terminated */
@@ -336,8 +350,8 @@ struct smv_event {
         uint32_t diverged_cached_token; /* the cached token there */
         uint32_t diverged_prompt_token; /* the prompt's token there */
         /*
-         * TOKENS, if the request asked for logprobs: for each token its own logprob, then those of
-         * the top_count likeliest tokens.  NULL: the request did not ask.
+         * TOKENS, if the request asked for logprobs, and PROMPT_LOGPROBS: for each token its own
+         * logprob, then those of the top_count likeliest tokens.  NULL: the request did not ask.
          */
         const struct smv_logprob *logprobs;
         size_t top_count;
