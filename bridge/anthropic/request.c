@@ -343,7 +343,7 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
 
-        request->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1 };
+        request->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         field_text(fields, 0, "model", &request->model);
         if (!request->model.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "model", "model is missing: a string");
