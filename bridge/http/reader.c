@@ -355,16 +355,14 @@ const char *http_reader_path(const struct http_reader *reader)
 
 bool http_reader_query(const struct http_reader *reader, const char *name, const char **ret_value)
 {
-        const char *at = reader->query.at, *end = at + reader->query.count;
+        for (size_t at = 0; at < reader->query.count;) {
+                const char *here = reader->query.at + at, *value = here + strlen(here) + 1;
 
-        while (at < end) {
-                const char *value = at + strlen(at) + 1;
-
-                if (!strcmp(at, name)) {
+                if (!strcmp(here, name)) {
                         *ret_value = value;
                         return true;
                 }
-                at = value + strlen(value) + 1;
+                at += (size_t)(value - here) + strlen(value) + 1;
         }
         return false;
 }
