@@ -19,6 +19,9 @@
 /* Beyond connections_max so many are told that there is no place; others are just closed. */
 #define OVER_MAX 32u
 
+/* Between requests a connection has no memory besides this, and its watch and timer. */
+_Static_assert(sizeof(struct http_connection) < 4096, "an idle connection must be small");
+
 static void set_state(struct http_connection *connection, enum http_connection_state state)
 {
         connection->state = state;
