@@ -57,8 +57,11 @@ static void tell_gone(struct http_connection *connection)
 static void refuse(struct http_connection *connection, const struct http_problem *problem,
                    bool ends)
 {
-        log_debug("http_refused code=%s why=%s", http_refusal_name(problem->refusal),
-                  problem->message);
+        bool is_denied =
+                problem->refusal >= HTTP_DENIED_HOST && problem->refusal <= HTTP_DENIED_KEY;
+
+        log_limited(is_denied ? LOG_INFO : LOG_DEBUG, "http_refused code=%s why=%s",
+                    http_refusal_name(problem->refusal), problem->message);
         tell_gone(connection);
         http_answer_refuse(connection, problem, ends);
         http_exchange_free(connection);

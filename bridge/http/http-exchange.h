@@ -6,6 +6,8 @@
  * must not be used.  Any other function may be called at any time between, also from within a
  * handler, and answers may come much later than on_request().
  *
+ * No handler may free the server.
+ *
  * No function here blocks, and none sends: bytes are queued, and sent at the end of the loop's
  * turn.  If memory runs out, the exchange ends by on_gone(), in the same turn.
  *

@@ -4,13 +4,14 @@
  * The first two bytes say how the others are cut into pieces.  However they are cut, the reader
  * must report the same requests and the same refusal.  Of a request that it reports, the path and
  * the query are UTF-8 without control characters, names are tokens, values have no control
- * characters, and the body is within its limit.  What the reader holds stays within its limits.
+ * characters, and the body is within its limit.  The memory of the reader is limited, too.
  */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/http/authority.h"
 #include "bridge/http/reader.h"
 #include "json/bytes.h"
 #include "json/utf8.h"
@@ -52,10 +53,14 @@ static void check_field(const char *name, const char *value)
 static void check_head(const struct http_reader *reader, struct bytes *outcome)
 {
         const char *name, *value = NULL;
+        struct http_authority host;
         size_t bytes = 0;
 
         assert(reader->method < HTTP_METHODS);
-        assert(http_reader_host(reader, &bytes) ? bytes > 0 : !reader->minor);
+        value = http_reader_host(reader, &bytes);
+        assert(value ? http_authority_read(value, bytes, &host) : !reader->minor);
+        if (value && http_authority_is_loopback(&host))
+                note_text(outcome, "loopback");
         check_text(http_reader_path(reader));
         assert(*http_reader_path(reader) == '/' || !strcmp(http_reader_path(reader), "*"));
         note_text(outcome, http_reader_path(reader));

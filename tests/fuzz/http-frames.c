@@ -7,7 +7,8 @@
  *
  *      request METHOD 1.MINOR PATH [NAME=VALUE ...] body .BODY ; ... STATUS
  *
- * The ";" is there if the request is whole.  STATUS is `more`, `idle` (between two requests), or the status of the refusal.
+ * The ";" is there if the request is whole.
+ * STATUS is `more`, `idle` (between two requests), or the status of the refusal.
  */
 #include <stdint.h>
 #include <stdio.h>
