@@ -16,14 +16,15 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 LIMIT = 300
 
 
-def operations(described):
-    methods = ("get", "put", "post", "delete", "patch", "head")
-    return sum(method in methods for path in described["paths"].values() for method in path)
+def endless(described):
+    """How many operations have more than a few different requests: those with a body."""
+    return sum(isinstance(how, dict) and "requestBody" in how for path in described["paths"].values()
+               for how in path.values())
 
 
 def test_random_requests_are_answered_as_described(scripted):
     described = json.loads(DESCRIPTION.read_text())
-    each = -(-CASES // operations(described)) + 10
+    each = -(-CASES // endless(described)) + 10
     with tempfile.TemporaryDirectory(prefix="samovar-schema-") as folder:
         run = subprocess.run(
             [Path(sys.executable).parent / "schemathesis", "run", DESCRIPTION, "--url", scripted.url, "--phases", "fuzzing", "--checks", CHECKS,
