@@ -171,15 +171,15 @@ static void on_drained(void *arg, struct http_exchange *exchange)
         (void)exchange;
 }
 
-static const char *on_refusal(void *arg, const char *path, unsigned status, const char *code,
-                              const char *message, struct bytes *to)
+static const char *on_refusal(void *arg, const char *path, const char *request_id, unsigned status,
+                              const char *code, const char *message, struct bytes *to)
 {
         struct failure failure = failure_of_status(status, message);
         struct json_builder built = json_build(to);
 
         (void)arg;
         (void)code;
-        failure_write(&failure, failure_dialect(path), NULL, &built);
+        failure_write(&failure, failure_dialect(path), request_id, &built);
         json_put_end(&built);
         return "application/json";
 }
@@ -208,6 +208,7 @@ const char *bridge_model(struct call *call, struct text name)
 
         if (!name.bytes)
                 return NULL;
+        call->model = name;
         plain = name;
         if (name.bytes > 7 && !memcmp(name.at + name.bytes - 7, ":latest", 7))
                 plain.bytes -= 7;

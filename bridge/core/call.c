@@ -149,6 +149,17 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call))
         link_wait(call->link, &call->waiter);
 }
 
+/* The wording is that of Ollama, whose clients look for it. */
+struct failure call_problem(const struct call *call, const struct smv_problem *problem)
+{
+        struct failure failure = failure_of_problem(problem);
+
+        if (problem->code == SMV_NO_MODEL && call->model.at)
+                snprintf(failure.message, sizeof(failure.message), "model '%.*s' not found",
+                         (int)(call->model.bytes < 200 ? call->model.bytes : 200), call->model.at);
+        return failure;
+}
+
 static void on_ask_reply(struct link_ask *ask, const struct smv_event *reply,
                          const struct smv_problem *problem)
 {
@@ -159,7 +170,7 @@ static void on_ask_reply(struct link_ask *ask, const struct smv_event *reply,
                 call->on_answer(call, reply);
                 return;
         }
-        failure = failure_of_problem(problem);
+        failure = call_problem(call, problem);
         call_fail(call, &failure);
 }
 
@@ -174,7 +185,7 @@ struct failure call_ask_failure(const struct call *call, int r)
                 return failure;
         }
         smv_error(link_client(call->link), &problem);
-        failure = failure_of_problem(&problem);
+        failure = call_problem(call, &problem);
         if (r == -EMSGSIZE)
                 failure.class = FAILURE_TOO_LARGE;
         if (r == -EBUSY)

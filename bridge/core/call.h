@@ -52,6 +52,7 @@ struct call {
         const char *path;
         struct text tail; /* what stands for the last `{}` of the pattern */
         struct text body;
+        struct text model; /* that the request names, for a refusal */
         char request_id[40];
         uint64_t begun_ns;
 
@@ -90,6 +91,8 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call));
  */
 void call_ask(struct call *call, int r, uint32_t request,
               void (*on_answer)(struct call *call, const struct smv_event *reply));
+/* A refusal of the daemon, which does not know how the client calls the model. */
+struct failure call_problem(const struct call *call, const struct smv_problem *problem);
 /* The failure of a smv_ask_*() that returned `r`. */
 struct failure call_ask_failure(const struct call *call, int r);
 

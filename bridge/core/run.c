@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "bridge/core/identifier.h"
 #include "bridge/core/metrics.h"
+#include "bridge/core/vocabulary.h"
 
 static void fail(struct run *run, const struct failure *failure)
 {
@@ -72,6 +73,7 @@ static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, st
 
         if (!run->first_ns)
                 run->first_ns = sys_clock_ns();
+        run->choices[index].shown += text.bytes;
         if (collect(run, &run->choices[index], &piece)) {
                 fail_for_memory(run);
                 return false;
@@ -81,20 +83,70 @@ static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, st
         return !run->call->over;
 }
 
-static int collect_logprobs(struct run_choice *choice, const struct smv_event *event)
+static int collect_logprobs(const struct run *run, struct run_choice *choice,
+                            const struct smv_event *event)
 {
+        const struct vocabulary *vocabulary = run->call->bridge->vocabulary;
+        struct run_logprobs *logprobs = &choice->logprobs;
         size_t values = event->token_count * (1 + event->top_count);
         int r;
 
         if (!event->logprobs)
                 return 0;
-        choice->logprobs.top_count = event->top_count;
-        r = bytes_add(&choice->logprobs.tokens, event->tokens,
-                      event->token_count * sizeof(*event->tokens));
-        if (!r)
-                r = bytes_add(&choice->logprobs.values, event->logprobs,
-                              values * sizeof(*event->logprobs));
+        logprobs->top_count = event->top_count;
+        r = bytes_add(&logprobs->values, event->logprobs, values * sizeof(*event->logprobs));
+        for (size_t i = 0; !r && i < event->token_count; i++) {
+                r = bytes_add(&logprobs->starts, &logprobs->end, sizeof(logprobs->end));
+                logprobs->end += vocabulary_piece(vocabulary, event->tokens[i]).bytes;
+        }
         return r;
+}
+
+static size_t logprobs_count(const struct run_choice *choice)
+{
+        return choice->logprobs.starts.count / sizeof(uint64_t);
+}
+
+size_t run_logprobs_ready(const struct run_choice *choice)
+{
+        const uint64_t *starts = (const void *)choice->logprobs.starts.at;
+        size_t count = logprobs_count(choice), ready = 0;
+
+        if (choice->ended)
+                return count;
+        while (ready < count && starts[ready] < choice->shown)
+                ready++;
+        return ready;
+}
+
+void run_logprobs_take(struct run_choice *choice, size_t count)
+{
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t starts = count * sizeof(uint64_t);
+        size_t values = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
+
+        if (!count)
+                return;
+        memmove(logprobs->starts.at, logprobs->starts.at + starts, logprobs->starts.count - starts);
+        memmove(logprobs->values.at, logprobs->values.at + values, logprobs->values.count - values);
+        logprobs->starts.count -= starts;
+        logprobs->values.count -= values;
+}
+
+/* A token that ended the choice has no text, and a stop string hides those behind its beginning. */
+static void end_logprobs(struct run_choice *choice, const struct smv_event *event)
+{
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t count = logprobs_count(choice);
+
+        if (!count || event->reason == SMV_END_LENGTH)
+                return;
+        if (event->reason == SMV_END_STOP && event->stopped_by == SMV_STOPPED_BY_STRING)
+                count = run_logprobs_ready(choice);
+        else
+                count--;
+        logprobs->starts.count = count * sizeof(uint64_t);
+        logprobs->values.count = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
 }
 
 /* The text of an event: cut into parts by the daemon, or plain. */
@@ -160,6 +212,7 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         choice->last = *event;
         choice->stop_text = stop_text(run, event);
         choice->end = end_of(run, choice, event);
+        end_logprobs(choice, event);
         choice->ended = true;
         run->left--;
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
@@ -182,7 +235,7 @@ static void on_event(struct link_ask *ask, uint32_t index, const struct smv_even
         }
         if (event->kind != SMV_EVENT_TOKENS)
                 return;
-        if (collect_logprobs(&run->choices[index], event))
+        if (collect_logprobs(run, &run->choices[index], event))
                 fail_for_memory(run);
         else
                 pass_text(run, index, event);
@@ -195,7 +248,7 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
         struct failure failure;
 
         if (problem) {
-                failure = failure_of_problem(problem);
+                failure = call_problem(run->call, problem);
                 run->ops->failed(run, &failure);
                 return;
         }
@@ -261,7 +314,7 @@ struct run *run_deinit(struct run *run)
 
                 bytes_deinit(&choice->text);
                 bytes_deinit(&choice->reasoning);
-                bytes_deinit(&choice->logprobs.tokens);
+                bytes_deinit(&choice->logprobs.starts);
                 bytes_deinit(&choice->logprobs.values);
                 for (struct run_call *call = choice->calls; call; call = call->next) {
                         bytes_deinit(&call->name);

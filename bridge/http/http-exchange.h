@@ -52,8 +52,9 @@ struct http_handlers {
          * dialect of the route, and returns its content type.  `path` is "" if no request line was
          * read; `code` is a name of refusal.h.
          */
-        const char *(*on_refusal)(void *arg, const char *path, unsigned status, const char *code,
-                                  const char *message, struct bytes *to);
+        const char *(*on_refusal)(void *arg, const char *path, const char *request_id,
+                                  unsigned status, const char *code, const char *message,
+                                  struct bytes *to);
         /* After http_server_stop(): the last connection has ended.  May be NULL. */
         void (*on_idle)(void *arg);
         void *arg;

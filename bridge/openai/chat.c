@@ -62,20 +62,19 @@ static struct json_builder begin_chunk(struct call *call, uint32_t index)
 }
 
 /* Closes the delta, and the choice with it. */
-static bool end_chunk(struct call *call, struct json_builder *to, struct run_logprobs *logprobs,
+static bool end_chunk(struct call *call, struct json_builder *to, struct run_choice *choice,
                       const char *finish)
 {
         const struct chat *chat = call->own;
 
         json_put_object_end(to);
         json_put_key(to, "logprobs");
-        if (logprobs && logprobs->tokens.count) {
+        if (choice && run_logprobs_ready(choice)) {
                 json_put_object(to);
                 json_put_key(to, "content");
-                openai_put_chat_logprobs(to, call->bridge->vocabulary, logprobs);
+                openai_put_chat_logprobs(to, call->bridge->vocabulary, choice);
                 json_put_key_null(to, "refusal");
                 json_put_object_end(to);
-                logprobs->tokens.count = logprobs->values.count = 0;
         } else {
                 json_put_null(to);
         }
@@ -129,7 +128,6 @@ static void put_call_delta(struct json_builder *to, const struct run_piece *piec
 
 static void on_piece(struct run *run, uint32_t index, const struct run_piece *piece)
 {
-        struct run_logprobs *logprobs = &run->choices[index].logprobs;
         struct json_builder to;
 
         if (piece->kind == PIECE_CALL_END)
@@ -141,20 +139,18 @@ static void on_piece(struct run *run, uint32_t index, const struct run_piece *pi
                 json_put_key_text(&to, "reasoning_content", piece->text.at, piece->text.bytes);
         else
                 put_call_delta(&to, piece);
-        end_chunk(run->call, &to, logprobs, NULL);
+        end_chunk(run->call, &to, &run->choices[index], NULL);
 }
 
-/* Tokens whose text a stop string has hidden are not shown, and so are their logprobs. */
 static void on_ended(struct run *run, uint32_t index)
 {
         struct run_choice *choice = &run->choices[index];
-        struct run_logprobs *rest = choice->end == RUN_STOP ? NULL : &choice->logprobs;
         struct json_builder to;
 
-        if (rest && rest->tokens.count) {
+        if (run_logprobs_ready(choice)) {
                 to = begin_chunk(run->call, index);
                 json_put_key_word(&to, "content", "");
-                if (!end_chunk(run->call, &to, rest, NULL))
+                if (!end_chunk(run->call, &to, choice, NULL))
                         return;
         }
         to = begin_chunk(run->call, index);
@@ -237,7 +233,7 @@ static void put_message(struct json_builder *to, const struct run_choice *choice
 }
 
 static void put_choice(struct json_builder *to, const struct call *call, uint32_t index,
-                       const struct run_choice *choice)
+                       struct run_choice *choice)
 {
         const struct chat *chat = call->own;
 
@@ -248,7 +244,7 @@ static void put_choice(struct json_builder *to, const struct call *call, uint32_
         if (chat->logprobs) {
                 json_put_object(to);
                 json_put_key(to, "content");
-                openai_put_chat_logprobs(to, call->bridge->vocabulary, &choice->logprobs);
+                openai_put_chat_logprobs(to, call->bridge->vocabulary, choice);
                 json_put_key_null(to, "refusal");
                 json_put_object_end(to);
         } else {

@@ -289,12 +289,10 @@ static void send_part(struct response_writer *writer, const char *type,
 
 static void put_logprobs(struct response_writer *writer, struct json_builder *to)
 {
-        struct run_logprobs *logprobs = &writer->run->choices[0].logprobs;
-
         json_put_key(to, "logprobs");
         if (writer->logprobs) {
-                openai_put_chat_logprobs(to, writer->call->bridge->vocabulary, logprobs);
-                logprobs->tokens.count = logprobs->values.count = 0;
+                openai_put_chat_logprobs(to, writer->call->bridge->vocabulary,
+                                         &writer->run->choices[0]);
         } else {
                 json_put_array(to);
                 json_put_array_end(to);

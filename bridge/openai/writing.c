@@ -78,18 +78,18 @@ static void put_token(struct json_builder *to, const struct vocabulary *vocabula
 }
 
 void openai_put_chat_logprobs(struct json_builder *to, const struct vocabulary *vocabulary,
-                              const struct run_logprobs *logprobs)
+                              struct run_choice *choice)
 {
-        const struct smv_logprob *entry = (const void *)logprobs->values.at;
-        size_t count = logprobs->tokens.count / sizeof(uint32_t);
+        const struct smv_logprob *entry = (const void *)choice->logprobs.values.at;
+        size_t count = run_logprobs_ready(choice), top = choice->logprobs.top_count;
 
         json_put_array(to);
-        for (size_t i = 0; i < count; i++, entry += 1 + logprobs->top_count) {
+        for (size_t i = 0; i < count; i++, entry += 1 + top) {
                 json_put_object(to);
                 put_token(to, vocabulary, entry);
                 json_put_key(to, "top_logprobs");
                 json_put_array(to);
-                for (size_t k = 1; k <= logprobs->top_count; k++) {
+                for (size_t k = 1; k <= top; k++) {
                         json_put_object(to);
                         put_token(to, vocabulary, &entry[k]);
                         json_put_object_end(to);
@@ -98,6 +98,7 @@ void openai_put_chat_logprobs(struct json_builder *to, const struct vocabulary *
                 json_put_object_end(to);
         }
         json_put_array_end(to);
+        run_logprobs_take(choice, count);
 }
 
 void openai_put_fingerprint(struct json_builder *to, const struct call *call)

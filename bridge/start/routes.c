@@ -18,6 +18,7 @@ const struct route routes[] = {
         { HTTP_POST, "/v1/chat/completions", openai_chat, 0 },
         { HTTP_POST, "/v1/completions",      openai_completions, 0 },
 
+        { HTTP_POST, "/v1/embeddings",       openai_embeddings, 0 },
         { HTTP_POST, "/v1/responses",        openai_responses, 0 },
         { HTTP_POST, "/v1/responses/input_tokens", openai_response_tokens, 0 },
         { HTTP_GET,  "/v1/responses/{}/input_items", openai_response_input_items, 0 },

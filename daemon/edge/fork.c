@@ -108,6 +108,7 @@ int fork_siblings(struct admission *admission, struct stream *stream,
         take_sample_indices(stream->family, asked->sample_index, more + 1);
         for (struct stream *s = stream_sibling(stream); s; s = stream_sibling(s)) {
                 s->request.max_tokens = stream->request.max_tokens;
+                s->clamp = stream->clamp;
                 s->request.progress = stream->request.progress;
         }
         return 0;

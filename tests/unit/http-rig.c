@@ -95,12 +95,13 @@ static void on_drained(void *arg, struct http_exchange *x)
         rig->drained++;
 }
 
-static const char *on_refusal(void *arg, const char *path, unsigned status, const char *code,
-                              const char *message, struct bytes *to)
+static const char *on_refusal(void *arg, const char *path, const char *request_id, unsigned status,
+                              const char *code, const char *message, struct bytes *to)
 {
         struct rig *rig = arg;
 
         (void)path;
+        (void)request_id;
         (void)status;
         rig->refused++;
         snprintf(rig->refusal, sizeof(rig->refusal), "%s %s", code, message);
