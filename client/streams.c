@@ -4,6 +4,7 @@
  */
 #include "client/streams.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <samovar/protocol.h>
 
@@ -94,6 +95,8 @@ int client_take_streams(struct smv_client *client, const struct client_pending *
 {
         uint64_t numbers[SMV_FORKS_MAX];
         bool numbered = !codec_get_uints(frame, "numbers", numbers, pending->streams);
+
+        assert(client->stream_size - client->stream_count >= pending->streams);
 
         (void)ret_answer;
         for (uint32_t i = 0; i < pending->streams; i++)
@@ -196,7 +199,7 @@ int smv_cancel(struct smv_client *client, uint32_t stream)
         r = client_begin(client);
         if (r)
                 return r;
-        if (!client_stream(client, stream) && !client_find_pending(client, stream))
+        if (!client_stream(client, stream) && !client_pending_stream(client, stream))
                 return 0;
 
         client_request_begin(client, &request, "cancel");

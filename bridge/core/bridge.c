@@ -151,6 +151,7 @@ static void on_request(void *arg, struct http_exchange *exchange)
         call->link = links_get(bridge->links, call->principal,
                                http_server_principal(bridge->server, call->principal));
         call->body.at = http_body(exchange, &call->body.bytes);
+        call->body_fd = http_body_fd(exchange, &call->body_fd_bytes);
         snprintf(call->request_id, sizeof(call->request_id), "%s", http_request_id(exchange));
         if (call->link)
                 bridge_route(call);
@@ -167,8 +168,11 @@ static void on_gone(void *arg, struct http_exchange *exchange)
 
 static void on_drained(void *arg, struct http_exchange *exchange)
 {
+        struct call *call = http_get(exchange);
+
         (void)arg;
-        (void)exchange;
+        if (call && call->drained)
+                call->drained(call);
 }
 
 static const char *on_refusal(void *arg, const char *path, const char *request_id, unsigned status,
@@ -201,8 +205,7 @@ struct http_handlers bridge_handlers(struct bridge *bridge)
 const char *bridge_model(struct call *call, struct text name)
 {
         const struct bridge_conf *conf = &call->bridge->conf;
-        struct smv_model model = { SMV_SIZE(smv_model) };
-        struct smv_client *client = link_client(call->link);
+        struct smv_model model;
         const char *any = NULL;
         struct text plain;
 
@@ -215,9 +218,8 @@ const char *bridge_model(struct call *call, struct text name)
         plain = arena_copy(&call->arena, plain.at, plain.bytes);
         if (!plain.at)
                 return NULL;
-        for (size_t i = 0; client && !smv_model(client, i, &model); i++)
-                if (!strcmp(model.name, plain.at))
-                        return plain.at;
+        if (bridge_find_model(call, plain.at, &model))
+                return plain.at;
         for (uint32_t i = 0; i < conf->alias_count; i++) {
                 if (!strcmp(conf->aliases[i].name, plain.at))
                         return conf->aliases[i].model;
@@ -227,15 +229,24 @@ const char *bridge_model(struct call *call, struct text name)
         return any ? any : plain.at;
 }
 
-struct text bridge_model_name(const struct call *call)
+bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model)
 {
-        struct smv_model model = { SMV_SIZE(smv_model) };
         struct smv_client *client = link_client(call->link);
 
-        for (size_t i = 0; client && !smv_model(client, i, &model); i++)
-                if (model.is_default)
-                        return (struct text){ model.name, strlen(model.name) };
-        return TEXT("");
+        *ret_model = (struct smv_model){ SMV_SIZE(smv_model) };
+        for (size_t i = 0; client && !smv_model(client, i, ret_model); i++)
+                if (name ? !strcmp(ret_model->name, name) : ret_model->is_default)
+                        return true;
+        return false;
+}
+
+struct text bridge_model_name(const struct call *call)
+{
+        struct smv_model model;
+
+        return bridge_find_model(call, NULL, &model)
+                       ? (struct text){ model.name, strlen(model.name) }
+                       : TEXT("");
 }
 
 /* ---- the bridge ---- */

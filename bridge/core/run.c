@@ -66,11 +66,18 @@ static int collect(struct run *run, struct run_choice *choice, struct run_piece 
         return 0;
 }
 
+static bool has_whole_calls(const struct run_choice *choice)
+{
+        return choice->calls && !choice->in_call;
+}
+
 /* False: the call is over. */
 static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, struct text text)
 {
         struct run_piece piece = { .kind = kind, .text = text };
 
+        if (run->one_call && has_whole_calls(&run->choices[index]))
+                return true;
         if (!run->first_ns)
                 run->first_ns = sys_clock_ns();
         run->choices[index].shown += text.bytes;
@@ -107,14 +114,21 @@ static size_t logprobs_count(const struct run_choice *choice)
         return choice->logprobs.starts.count / sizeof(uint64_t);
 }
 
-size_t run_logprobs_ready(const struct run_choice *choice)
+/* Where the text of token i ends. */
+static uint64_t logprob_end(const struct run_choice *choice, size_t i)
 {
         const uint64_t *starts = (const void *)choice->logprobs.starts.at;
+
+        return i + 1 < logprobs_count(choice) ? starts[i + 1] : choice->logprobs.end;
+}
+
+size_t run_logprobs_ready(const struct run_choice *choice)
+{
         size_t count = logprobs_count(choice), ready = 0;
 
         if (choice->ended)
                 return count;
-        while (ready < count && starts[ready] < choice->shown)
+        while (ready < count && logprob_end(choice, ready) <= choice->shown)
                 ready++;
         return ready;
 }
@@ -136,13 +150,15 @@ void run_logprobs_take(struct run_choice *choice, size_t count)
 /* A token that ended the choice has no text, and a stop string hides those behind its beginning. */
 static void end_logprobs(struct run_choice *choice, const struct smv_event *event)
 {
+        const uint64_t *starts = (const void *)choice->logprobs.starts.at;
         struct run_logprobs *logprobs = &choice->logprobs;
         size_t count = logprobs_count(choice);
 
         if (!count || event->reason == SMV_END_LENGTH)
                 return;
         if (event->reason == SMV_END_STOP && event->stopped_by == SMV_STOPPED_BY_STRING)
-                count = run_logprobs_ready(choice);
+                while (count && starts[count - 1] >= choice->shown)
+                        count--;
         else
                 count--;
         logprobs->starts.count = count * sizeof(uint64_t);
@@ -174,9 +190,13 @@ static enum run_end end_of(const struct run *run, const struct run_choice *choic
 {
         uint32_t asked = run->options.max_tokens;
 
+        if (run->one_call && has_whole_calls(choice))
+                return RUN_CALLS;
         if (event->reason == SMV_END_LENGTH)
                 return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
-        if (choice->calls && !choice->in_call)
+        if (choice->in_call) /* as if a length had cut it: its arguments are not whole */
+                return RUN_LENGTH;
+        if (has_whole_calls(choice))
                 return RUN_CALLS;
         return event->reason == SMV_END_STOP && choice->stop_text.at ? RUN_STOP : RUN_EOS;
 }
@@ -273,6 +293,8 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
         run->ops = ops;
         run->own = own;
         run->options = *options;
+        if (call->background)
+                run->options.priority = SMV_PRIORITY_BACKGROUND;
         run->count = run->left = options->n ? options->n : 1;
         run->ask.on_reply = on_reply;
         run->ask.on_event = on_event;

@@ -87,6 +87,7 @@ struct run {
         struct run_choice *choices;
         uint32_t count, left;
         bool begun;
+        bool one_call;     /* set by the dialect: what follows the first call is not passed on */
         uint64_t first_ns; /* when the first piece came; 0: none */
         uint64_t resume_id;
 };
@@ -101,8 +102,8 @@ void run_start(struct run *run);
 struct run *run_deinit(struct run *run); /* takes NULL; its memory is the arena's */
 
 /*
- * The number of tokens with logprobs whose text has begun to be shown; behind the end of the
- * choice, all that are left.  Tokens that ended it, or that a stop string has hidden, are none.
+ * The number of tokens with logprobs whose text has been shown; behind the end of the choice, all
+ * that are left.  Tokens that ended it, or that a stop string has hidden, are none.
  */
 size_t run_logprobs_ready(const struct run_choice *choice);
 /* Forgets the first `count` of them. */

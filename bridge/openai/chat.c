@@ -6,7 +6,10 @@
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
+#include "bridge/core/sampling.h"
+#include "bridge/core/tools.h"
 #include "bridge/openai/messages.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
@@ -72,7 +75,7 @@ static bool end_chunk(struct call *call, struct json_builder *to, struct run_cho
         if (choice && run_logprobs_ready(choice)) {
                 json_put_object(to);
                 json_put_key(to, "content");
-                openai_put_chat_logprobs(to, call->bridge->vocabulary, choice);
+                logprobs_put(to, call->bridge->vocabulary, choice);
                 json_put_key_null(to, "refusal");
                 json_put_object_end(to);
         } else {
@@ -244,7 +247,7 @@ static void put_choice(struct json_builder *to, const struct call *call, uint32_
         if (chat->logprobs) {
                 json_put_object(to);
                 json_put_key(to, "content");
-                openai_put_chat_logprobs(to, call->bridge->vocabulary, choice);
+                logprobs_put(to, call->bridge->vocabulary, choice);
                 json_put_key_null(to, "refusal");
                 json_put_object_end(to);
         } else {
@@ -291,21 +294,6 @@ static void go(struct call *call)
                 call_no_memory(call);
 }
 
-static void read_logprobs(struct fields *fields, struct chat *chat)
-{
-        uint64_t top = 0;
-
-        field_bool(fields, 0, "logprobs", &chat->logprobs);
-        if (field_uint(fields, 0, "top_logprobs", 0, OPENAI_LOGPROBS_MAX, &top) && top &&
-            !chat->logprobs)
-                fields_fail(fields, FAILURE_REQUEST, "top_logprobs",
-                            "top_logprobs needs logprobs: true");
-        if (!chat->logprobs)
-                return;
-        chat->options.logprobs = (uint32_t)top;
-        chat->options.set |= SMV_SET_LOGPROBS;
-}
-
 static void read_format(struct fields *fields)
 {
         uint32_t format = field_object(fields, 0, "response_format");
@@ -328,15 +316,16 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         openai_read_tools(fields, &conversation);
         openai_read_vars(fields, &conversation);
         openai_read_options(call, fields, &chat->options);
-        if (!openai_read_length(fields, "max_completion_tokens", &chat->options))
-                openai_read_length(fields, "max_tokens", &chat->options);
+        if (!sampling_read_length(fields, 0, "max_completion_tokens", &chat->options))
+                sampling_read_length(fields, 0, "max_tokens", &chat->options);
         chat->stream = openai_read_stream(fields);
-        read_logprobs(fields, chat);
+        logprobs_read(fields, &chat->options, &chat->logprobs);
         read_format(fields);
         field_refuse(fields, 0, "audio", "the model writes text only");
         field_refuse(fields, 0, "web_search_options", "there is no search");
         field_bool(fields, 0, "timings_per_token", &chat->timings);
         chat->tier = openai_tier(&chat->options);
+        tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
 }

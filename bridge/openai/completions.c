@@ -5,7 +5,9 @@
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
+#include "bridge/core/sampling.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
 
@@ -76,7 +78,7 @@ static void put_top(struct json_builder *to, const struct vocabulary *vocabulary
                 json_put_text(to, piece.at, piece.bytes);
                 json_write_raw(&to->out, ":");
                 to->comma = false;
-                json_put_float(to, openai_logprob(entries[k].logprob));
+                json_put_float(to, logprob_shown(entries[k].logprob));
         }
         json_put_object_end(to);
 }
@@ -100,7 +102,7 @@ static void put_logprobs(struct json_builder *to, const struct vocabulary *vocab
         json_put_key(to, "token_logprobs");
         json_put_array(to);
         for (size_t i = 0; i < count; i++)
-                json_put_float(to, openai_logprob(entries[i * step].logprob));
+                json_put_float(to, logprob_shown(entries[i * step].logprob));
         json_put_array_end(to);
         json_put_key(to, "top_logprobs");
         json_put_array(to);
@@ -460,7 +462,7 @@ static void read_request(struct call *call, struct fields *fields)
         field_text(fields, 0, "model", &completions->model);
         read_prompts(call, fields);
         openai_read_options(call, fields, &completions->options);
-        openai_read_length(fields, "max_tokens", &completions->options);
+        sampling_read_length(fields, 0, "max_tokens", &completions->options);
         completions->stream = openai_read_stream(fields);
         field_bool(fields, 0, "echo", &completions->echo);
         if (field_uint(fields, 0, "logprobs", 0, LOGPROBS_MAX, &top)) {

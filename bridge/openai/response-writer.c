@@ -5,6 +5,7 @@
 
 #include "bridge/core/context.h"
 #include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
 #include "bridge/openai/writing.h"
 
 /* ---- items ---- */
@@ -291,8 +292,7 @@ static void put_logprobs(struct response_writer *writer, struct json_builder *to
 {
         json_put_key(to, "logprobs");
         if (writer->logprobs) {
-                openai_put_chat_logprobs(to, writer->call->bridge->vocabulary,
-                                         &writer->run->choices[0]);
+                logprobs_put(to, writer->call->bridge->vocabulary, &writer->run->choices[0]);
         } else {
                 json_put_array(to);
                 json_put_array_end(to);

@@ -9,7 +9,9 @@
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
+#include "bridge/core/sampling.h"
 #include "bridge/core/vocabulary.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/response-items.h"
@@ -225,7 +227,7 @@ static void read_logprobs(struct fields *fields, struct responses *responses)
              at = json_next(fields->json, at))
                 responses->writer.logprobs |=
                         text_is(text_of(fields->json, at), "message.output_text.logprobs");
-        field_uint(fields, 0, "top_logprobs", 0, OPENAI_LOGPROBS_MAX, &top);
+        field_uint(fields, 0, "top_logprobs", 0, LOGPROBS_TOP_MAX, &top);
         if (!responses->writer.logprobs)
                 return;
         responses->options.logprobs = (uint32_t)top;
@@ -265,8 +267,8 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         response_read_tools(fields, &conversation);
         response_read_vars(fields, &conversation);
         openai_read_sampling(call, fields, &responses->options);
-        openai_read_class(fields, &responses->options);
-        openai_read_length(fields, "max_output_tokens", &responses->options);
+        sampling_read_tier(fields, &responses->options);
+        sampling_read_length(fields, 0, "max_output_tokens", &responses->options);
         read_logprobs(fields, responses);
         read_format(fields);
         writer->tier = openai_tier(&responses->options);

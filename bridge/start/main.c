@@ -17,6 +17,8 @@
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/http/server.h"
+#include "bridge/openai/batch-store.h"
+#include "bridge/openai/file-store.h"
 #include "bridge/openai/response-store.h"
 #include "bridge/start/config.h"
 #include "bridge/start/routes.h"
@@ -34,7 +36,6 @@ struct program {
         struct text_list addresses, hosts, origins, pairs;
         struct alias *aliases;
         struct loop *loop;
-        struct response_store *responses;
         struct bridge *bridge;
         struct bridge_service *service;
         uint32_t sockets; /* that it listens at */
@@ -82,17 +83,23 @@ static int make_bridge(struct program *program)
                 .ping_ms = config->ping_ms,
                 .response_keep_ms = config->response_keep_ms,
                 .response_max = config->response_max,
+                .spool = config->spool,
+                .files_max = config->files_max,
+                .files_bytes = config->files_bytes,
+                .batch_parallel = config->batch_parallel,
         };
 
         int r;
 
-        program->responses = response_store_new();
-        if (!program->responses)
-                return error_raise(-ENOMEM);
         r = bridge_new(&conf, routes, route_count, &program->bridge);
-        if (!r)
-                program->bridge->responses = program->responses;
-        return error_pass(r);
+        if (r)
+                return error_pass(r);
+        program->bridge->responses = response_store_new();
+        program->bridge->files = file_store_new();
+        program->bridge->batches = batch_store_new();
+        if (!program->bridge->responses || !program->bridge->files || !program->bridge->batches)
+                return error_raise(-ENOMEM);
+        return 0;
 }
 
 static struct http_conf http_conf(const struct program *program)
@@ -281,13 +288,22 @@ static int start(struct program *program)
         return r ? r : run(program);
 }
 
+/* What is stored may have calls that run. */
+static void close_bridge(struct bridge *bridge)
+{
+        if (!bridge)
+                return;
+        bridge->server = http_server_free(bridge->server);
+        bridge->batches = batch_store_free(bridge->batches);
+        bridge->files = file_store_free(bridge->files);
+        bridge->responses = response_store_free(bridge->responses);
+        bridge_free(bridge);
+}
+
 static void close_program(struct program *program)
 {
         bridge_service_free(program->service);
-        if (program->bridge)
-                program->bridge->server = http_server_free(program->bridge->server);
-        bridge_free(program->bridge);
-        response_store_free(program->responses);
+        close_bridge(program->bridge);
         loop_free(program->loop);
         free(program->aliases);
         text_list_deinit(&program->pairs);

@@ -62,15 +62,19 @@ def arguments_of(text, whole=True):
 # ---- OpenAI, chat/completions -------------------------------------------------------------------
 
 
-def chat_usage(usage, where="usage"):
+def chat_usage(usage, where="usage", thinks=True):
+    """thinks: whether the route tells thoughts from the answer, and so counts them."""
     need(usage, {"prompt_tokens": (int,), "completion_tokens": (int,), "total_tokens": (int,),
-                 "prompt_tokens_details": (dict,), "completion_tokens_details": (dict,)}, where)
+                 "prompt_tokens_details": (dict,)}, where)
+    need(usage, {"completion_tokens_details": (dict,)} if thinks else {}, where)
     for name in ("prompt_tokens", "completion_tokens"):
         count(usage[name], where)
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"], usage
     cached = count(usage["prompt_tokens_details"].get("cached_tokens"), where + ": cached_tokens")
     assert cached <= usage["prompt_tokens"], usage
-    reasoning = count(usage["completion_tokens_details"].get("reasoning_tokens"), where)
+    reasoning = 0
+    if thinks:
+        reasoning = count(usage["completion_tokens_details"].get("reasoning_tokens"), where)
     assert reasoning <= usage["completion_tokens"], usage
     return {"input": usage["prompt_tokens"], "cached": cached,
             "output": usage["completion_tokens"], "reasoning": reasoning}
@@ -285,7 +289,7 @@ def completion_choice(choice, where):
 
 def completion_answer(answer, n=1):
     chat_head(answer, "text_completion", "answer")
-    usage = chat_usage(answer.get("usage"))
+    usage = chat_usage(answer.get("usage"), thinks=False)
     assert [choice.get("index") for choice in answer["choices"]] == list(range(n)), "indices"
     said = []
     for choice in answer["choices"]:
@@ -308,7 +312,7 @@ def completion_stream(events, n=1, include_usage=False):
         assert usage is None, "a chunk behind that of the usage"
         if not chunk["choices"]:
             assert include_usage, "usage that was not asked for"
-            usage = chat_usage(chunk.get("usage"))
+            usage = chat_usage(chunk.get("usage"), thinks=False)
             continue
         if include_usage:
             assert "usage" in chunk and chunk["usage"] is None, "usage is not null before the last"

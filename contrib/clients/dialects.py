@@ -29,7 +29,7 @@ class Chat:
     ends = {"eos": "stop", "stop": "stop", "length": "length", "full": "length", "call": "tool_calls",
             "cut call": "length"}
 
-    def body(self, model, text, most=None, stop=None, tools=None, **more):
+    def body(self, model, text, /, most=None, stop=None, tools=None, **more):
         body = {"model": model, "messages": [{"role": "user", "content": text}], **more}
         if most is not None:
             body["max_tokens"] = most
@@ -54,7 +54,7 @@ class Responses:
     ends = {"eos": "completed", "stop": None, "length": "incomplete", "full": "incomplete",
             "call": "completed", "cut call": "incomplete"}
 
-    def body(self, model, text, most=None, stop=None, tools=None, **more):
+    def body(self, model, text, /, most=None, stop=None, tools=None, **more):
         body = {"model": model, "input": text, "store": False, **more}
         if most is not None:
             body["max_output_tokens"] = most
@@ -76,7 +76,7 @@ class Messages:
     ends = {"eos": "end_turn", "stop": "stop_sequence", "length": "max_tokens",
             "full": "model_context_window_exceeded", "call": "tool_use", "cut call": "max_tokens"}
 
-    def body(self, model, text, most=1000, stop=None, tools=None, **more):
+    def body(self, model, text, /, most=1000, stop=None, tools=None, **more):
         body = {"model": model, "max_tokens": most, "messages": [{"role": "user", "content": text}], **more}
         if stop is not None:
             body["stop_sequences"] = stop
@@ -98,7 +98,7 @@ class OllamaChat:
     ends = {"eos": "stop", "stop": "stop", "length": "length", "full": "length", "call": "stop",
             "cut call": "length"}
 
-    def body(self, model, text, most=None, stop=None, tools=None, **more):
+    def body(self, model, text, /, most=None, stop=None, tools=None, **more):
         options = dict(more.pop("options", {}))
         if most is not None:
             options["num_predict"] = most

@@ -52,7 +52,9 @@ class Server:
             sent["Content-Type"] = "application/json"
         if self.key:
             sent["Authorization"] = "Bearer " + self.key
-        sent.update(headers or {})
+        for name, value in (headers or {}).items():
+            sent = {other: old for other, old in sent.items() if other.lower() != name.lower()}
+            sent[name] = value
         return {name: value for name, value in sent.items() if value is not None}
 
     def open(self, method, path, body=None, headers=None, timeout=TIMEOUT):

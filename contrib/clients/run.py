@@ -170,10 +170,11 @@ def run_all():
                 try:
                     pairs[want] = Pair(args.build, want)
                 except (AssertionError, OSError) as error:
-                    refused[want] = str(error)
+                    refused[want] = "its server did not start"
+                    print("%s did not start: %s" % (want, error))
         missing = [refused[want] for want in test.wants if want in refused]
         if missing:
-            passed, seconds, text = False, 0, "its servers did not start: %s" % missing[0]
+            passed, seconds, text = False, 0, missing[0]
         else:
             passed, seconds, text = run(test, [pairs[want] for want in test.wants])
         report(test, passed, seconds, text)

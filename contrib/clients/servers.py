@@ -14,11 +14,12 @@ from raw import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 TEASPOON = ROOT / "models" / "teaspoon-q8_0.gguf"
-KEYS = {"key-of-anna": "anna", "key-of-berta": "berta"}
+KEYS = {"a-key-of-anna-0123456789": "anna", "a-key-of-berta-0123456789": "berta"}
 PATIENCE = 20                       # seconds until a program that was started must answer
 STARTED = []                        # all pairs of this process
-# The counts are asked for often, and all from one user.
-DAEMON = ["--threads", 1, "--kv-bytes", "512M", "--uid-connects-burst", 65536, "--uid-connects-per-s", 65536]
+# The counts are asked for often, and all from one user; answers may become very long.
+DAEMON = ["--threads", 1, "--kv-bytes", "512M", "--uid-connects-burst", 65536, "--uid-connects-per-s", 65536,
+          "--uid-prompt-bytes", "16G"]
 LENGTHS = {"teaspoon": 4096, "scripted": scripted_model.CONTEXT}
 
 
@@ -95,7 +96,7 @@ class Pair:
 
     def start_bridge(self):
         more = ["--keys", self.folder / "keys"] if self.keys else []
-        self._start("bridge", [self.build / "bridge" / "samovar-http", "--listen",
+        self._start("bridge", [self.build / "bridge" / "samovar-http", "--config", "none", "--listen",
                                "127.0.0.1:%d" % self.port, "--socket", self.socket, *more,
                                *self.more["bridge"]])
         self._until("bridge", "it serves", self.healthy)
@@ -136,7 +137,7 @@ class Pair:
 
     def alive(self):
         """How many requests run or wait."""
-        return self.status()["requests"]["alive"]
+        return self.status()["requests"]["open"]
 
     def until_idle(self):
         until("no request is alive", lambda: self.alive() == 0)

@@ -12,6 +12,8 @@ from raw import Event, parsed
 WHOLE_USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14, "prompt_tokens_details": {"cached_tokens": 4},
                "completion_tokens_details": {"reasoning_tokens": 2}}
 
+THOUGHTS = ("completion_tokens_details", "reasoning_tokens")    # not of completions
+
 
 def refused(check, *arguments, **more):
     try:
@@ -159,10 +161,10 @@ def test_faults_of_completions_are_noticed():
             "tokens": [text], "token_logprobs": [-0.1], "top_logprobs": [{text: -0.1}], "text_offset": [0]}}
     right = [head(one("a"), usage=None), head(one("b"), usage=None), head(one("c", "stop"), usage=None), head(usage=WHOLE_USAGE), (None, "[DONE]")]
     notices(lambda pairs: checkers.completion_stream(events_of(pairs), include_usage=True), right, order=(0, 1),
-            harmless=("a", "b", "c"), whole=("top_logprobs", "token_logprobs", "tokens", "text_offset"))
+            harmless=("a", "b", "c", *THOUGHTS), whole=("top_logprobs", "token_logprobs", "tokens", "text_offset", *THOUGHTS))
     answer = {**right[0][1], "choices": [one("abc", "stop")], "usage": WHOLE_USAGE}
-    notices(lambda pairs: checkers.completion_answer(pairs[0][1]), [(None, answer)], order=(0,), harmless=("abc",),
-            whole=("top_logprobs", "token_logprobs", "tokens", "text_offset"))
+    notices(lambda pairs: checkers.completion_answer(pairs[0][1]), [(None, answer)], order=(0,), harmless=("abc", *THOUGHTS),
+            whole=("top_logprobs", "token_logprobs", "tokens", "text_offset", *THOUGHTS))
 
 
 def responses_transcript():

@@ -107,7 +107,7 @@ def test_each_official_client_raises(build):
 
 
 def test_a_daemon_that_is_told_to_end_lets_answers_end_or_says_so(build):
-    pair = Pair(build, "scripted", daemon=["--drain-ms", 500])
+    pair = Pair(build, "scripted", daemon=["--drain-timeout-ms", 500])
     stream = pair.server().stream(CHAT.path, CHAT.body("scripted", "say forever."))
     for _ in range(20):
         next(stream)

@@ -56,7 +56,8 @@ def test_a_field_of_a_wrong_type_is_refused_and_named(scripted):
 def test_a_missing_field_is_named(scripted):
     server = scripted.server()
     for dialect in ALL:
-        needed = ["model", "input" if dialect is RESPONSES else "messages"]
+        # Without a model the daemon's own one answers, as llama-server has it.
+        needed = ["input" if dialect is RESPONSES else "messages"]
         if dialect is MESSAGES:
             needed.append("max_tokens")
         for name in needed:
@@ -247,10 +248,16 @@ def test_a_quota_is_429_with_retry_after(build):
 
 
 def test_a_full_daemon_is_503_with_retry_after(build):
-    pair = Pair(build, "scripted", daemon=["--requests", 2, "--uid-requests", 2, "--max-seqs", 2])
-    held = [pair.server(at % 2).stream(CHAT.path, CHAT.body("scripted", "say forever.")) for at in range(2)]
-    for stream in held:
-        next(stream)
+    pair = Pair(build, "scripted", daemon=["--requests", 8, "--uid-requests", 8])
+    held, full = [], 0                  # a part of the places is kept for other users
+    while full < 2:
+        for number in (0, 1):
+            try:
+                held.append(pair.server(number).stream(CHAT.path, CHAT.body("scripted", "say forever.")))
+                next(held[-1])
+            except AssertionError:
+                full += 1
+    assert held
     for dialect in ALL:
         answer = pair.server().post(dialect.path, dialect.body("scripted", "say hello."))
         equal(dialect.name, answer.status in (503, 529), True)

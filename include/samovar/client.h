@@ -658,8 +658,8 @@ int smv_handle_close(struct smv_client *client, uint64_t handle);
 
 /*
  * Beam search: finds the continuations that are the likeliest as a whole.  No other stream of the
- * client may be alive (-EBUSY).  Returns when the search is done, with at most `width` results, the
- * best first.  Their memory is valid until the next call.
+ * client may be alive, and no reply may be outstanding (-EBUSY).  Returns when the search is done,
+ * with at most `width` results, the best first.  Their memory is valid until the next call.
  */
 #define SMV_BEAM_WIDTH_MAX 16u
 
