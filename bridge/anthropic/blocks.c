@@ -4,7 +4,7 @@
 
 #include "bridge/core/tools.h"
 
-/* What a client sends back as the proof that the thoughts are the model's; any text will do. */
+/* Clients send it back as the proof that the thoughts are the model's; any text will do. */
 #define SIGNATURE "samovar"
 
 void blocks_init(struct blocks *blocks, struct call *call, bool streamed)

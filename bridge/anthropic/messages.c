@@ -62,7 +62,7 @@ static const char *tier_name(const struct smv_generate *options)
         return options->priority == SMV_PRIORITY_INTERACTIVE ? "priority" : "standard";
 }
 
-/* What was found in the cache is no input; nobody pays for what is put there. */
+/* Cached tokens do not count as input, and writing to the cache costs nothing. */
 static void put_usage(struct json_builder *to, const struct run *run)
 {
         struct run_usage usage = run_usage(run);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bridge/core/sampling.h"
+#include "bridge/core/tools.h"
 
 #define PARAM_BYTES     48u
 #define TEMPERATURE_MAX 1
@@ -283,6 +284,7 @@ static void read_tool(struct fields *fields, struct conversation *conversation, 
         tool->name = text_of(fields->json, json_member(fields->json, node, "name"));
         tool->description = text_of(fields->json, json_member(fields->json, node, "description"));
         tool->schema = field_object(fields, node, "input_schema");
+        tools_read_strict(fields, conversation, node);
         if (!tool->name.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "tools", "tools[%u].name must be a string",
                             index);
@@ -349,6 +351,7 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
         read_messages(fields, &conversation);
         read_tools(fields, &conversation, request);
         read_thinking(fields, &conversation);
+        tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &request->options))
                 call->arena.failed = true;
 }

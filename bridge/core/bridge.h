@@ -31,7 +31,7 @@ bool bridge_route(struct call *call);
  * aliases.  NULL if it has none, or an empty one: the daemon's default.
  */
 const char *bridge_model(struct call *call, struct text name);
-/* What the daemon says of the model of that name; NULL: the default.  False: there is none. */
+/* Fills in the facts of the model of that name; NULL: the default.  False: there is none. */
 bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model);
 /* The name of the daemon's default model. */
 struct text bridge_model_name(const struct call *call);

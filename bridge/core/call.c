@@ -165,14 +165,18 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call))
 }
 
 /* The wording is that of Ollama, whose clients look for it. */
+struct failure call_no_model(const struct call *call)
+{
+        return failure_make(FAILURE_NO_MODEL, "model", "model '%.*s' not found",
+                            (int)(call->model.bytes < 200 ? call->model.bytes : 200),
+                            call->model.at);
+}
+
 struct failure call_problem(const struct call *call, const struct smv_problem *problem)
 {
-        struct failure failure = failure_of_problem(problem);
-
         if (problem->code == SMV_NO_MODEL && call->model.at)
-                snprintf(failure.message, sizeof(failure.message), "model '%.*s' not found",
-                         (int)(call->model.bytes < 200 ? call->model.bytes : 200), call->model.at);
-        return failure;
+                return call_no_model(call);
+        return failure_of_problem(problem);
 }
 
 static void refuse(struct call *call, const struct failure *failure)

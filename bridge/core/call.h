@@ -79,7 +79,7 @@ struct call {
         struct link_ask ask;             /* of call_ask() */
         struct link_stream ask_stream;
         void (*on_answer)(struct call *call, const struct smv_event *reply);
-        /* What was asked by call_ask() was refused.  NULL: that fails the call. */
+        /* The request of call_ask() was refused.  NULL: that fails the call. */
         void (*on_refused)(struct call *call, const struct failure *failure);
 };
 
@@ -102,6 +102,8 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call));
  */
 void call_ask(struct call *call, int r, uint32_t request,
               void (*on_answer)(struct call *call, const struct smv_event *reply));
+/* There is no model of the name that the request has. */
+struct failure call_no_model(const struct call *call);
 /* A refusal of the daemon, which does not know how the client calls the model. */
 struct failure call_problem(const struct call *call, const struct smv_problem *problem);
 /* The failure of a smv_ask_*() that returned `r`. */

@@ -65,6 +65,7 @@ struct conversation {
         struct tool *tools, *last_tool;
         struct template_var *vars, *last_var;
         uint32_t turn_count, tool_count, var_count;
+        bool strict; /* a tool wants arguments that obey its schema, which nothing enforces */
 };
 
 /* These return NULL if there is no memory (arena->failed). */

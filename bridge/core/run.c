@@ -114,14 +114,21 @@ static size_t logprobs_count(const struct run_choice *choice)
         return choice->logprobs.starts.count / sizeof(uint64_t);
 }
 
-size_t run_logprobs_ready(const struct run_choice *choice)
+/* Where the text of token i ends. */
+static uint64_t logprob_end(const struct run_choice *choice, size_t i)
 {
         const uint64_t *starts = (const void *)choice->logprobs.starts.at;
+
+        return i + 1 < logprobs_count(choice) ? starts[i + 1] : choice->logprobs.end;
+}
+
+size_t run_logprobs_ready(const struct run_choice *choice)
+{
         size_t count = logprobs_count(choice), ready = 0;
 
         if (choice->ended)
                 return count;
-        while (ready < count && starts[ready] < choice->shown)
+        while (ready < count && logprob_end(choice, ready) <= choice->shown)
                 ready++;
         return ready;
 }
@@ -143,13 +150,15 @@ void run_logprobs_take(struct run_choice *choice, size_t count)
 /* A token that ended the choice has no text, and a stop string hides those behind its beginning. */
 static void end_logprobs(struct run_choice *choice, const struct smv_event *event)
 {
+        const uint64_t *starts = (const void *)choice->logprobs.starts.at;
         struct run_logprobs *logprobs = &choice->logprobs;
         size_t count = logprobs_count(choice);
 
         if (!count || event->reason == SMV_END_LENGTH)
                 return;
         if (event->reason == SMV_END_STOP && event->stopped_by == SMV_STOPPED_BY_STRING)
-                count = run_logprobs_ready(choice);
+                while (count && starts[count - 1] >= choice->shown)
+                        count--;
         else
                 count--;
         logprobs->starts.count = count * sizeof(uint64_t);

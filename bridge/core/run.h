@@ -102,8 +102,8 @@ void run_start(struct run *run);
 struct run *run_deinit(struct run *run); /* takes NULL; its memory is the arena's */
 
 /*
- * The number of tokens with logprobs whose text has begun to be shown; behind the end of the
- * choice, all that are left.  Tokens that ended it, or that a stop string has hidden, are none.
+ * The number of tokens with logprobs whose text has been shown; behind the end of the choice, all
+ * that are left.  Tokens that ended it, or that a stop string has hidden, are none.
  */
 size_t run_logprobs_ready(const struct run_choice *choice);
 /* Forgets the first `count` of them. */

@@ -54,6 +54,20 @@ void tools_read_calls(struct fields *fields, struct conversation *conversation, 
                 read_call(fields, conversation, turn, call, param);
 }
 
+void tools_read_strict(struct fields *fields, struct conversation *conversation, uint32_t object)
+{
+        bool strict = false;
+
+        field_bool(fields, object, "strict", &strict);
+        conversation->strict |= strict;
+}
+
+void tools_tell_unenforced(struct call *call, const struct conversation *conversation)
+{
+        if (conversation->strict)
+                call_header(call, "x-samovar-unenforced", "tools.strict");
+}
+
 static void read_tool(struct fields *fields, struct conversation *conversation, uint32_t node,
                       unsigned index)
 {
@@ -74,6 +88,7 @@ static void read_tool(struct fields *fields, struct conversation *conversation, 
         tool->description =
                 text_of(fields->json, json_member(fields->json, function, "description"));
         tool->schema = field_of(fields, function, "parameters");
+        tools_read_strict(fields, conversation, function);
         if (!tool->name.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "tools",
                             "tools[%u].function.name must be a string", index);

@@ -9,6 +9,7 @@
 #ifndef BRIDGE_CORE_TOOLS_H
 #define BRIDGE_CORE_TOOLS_H
 
+#include "bridge/core/call.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
 #include "json/builder.h"
@@ -18,6 +19,10 @@ bool tools_read_role(struct fields *fields, uint32_t message, const char *param,
                      enum turn_role *ret_role);
 /* The array `tools` of the request. */
 void tools_read(struct fields *fields, struct conversation *conversation);
+/* Reads `strict` of a tool's object. */
+void tools_read_strict(struct fields *fields, struct conversation *conversation, uint32_t object);
+/* Says in a header that the schemas of strict tools are not enforced, if there are any. */
+void tools_tell_unenforced(struct call *call, const struct conversation *conversation);
 /* The array `tool_calls` of a message. */
 void tools_read_calls(struct fields *fields, struct conversation *conversation, struct turn *turn,
                       uint32_t message, const char *param);

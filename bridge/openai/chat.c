@@ -9,6 +9,7 @@
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
+#include "bridge/core/tools.h"
 #include "bridge/openai/messages.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
@@ -324,6 +325,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         field_refuse(fields, 0, "web_search_options", "there is no search");
         field_bool(fields, 0, "timings_per_token", &chat->timings);
         chat->tier = openai_tier(&chat->options);
+        tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
 }

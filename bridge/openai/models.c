@@ -78,8 +78,7 @@ static void one(struct call *call)
         struct failure failure;
 
         if (!name || !bridge_find_model(call, name, &model)) {
-                failure = failure_make(FAILURE_NO_MODEL, "model", "no model is called %.*s",
-                                       (int)call->tail.bytes, call->tail.at);
+                failure = call_no_model(call);
                 call_fail(call, &failure);
                 return;
         }
