@@ -192,6 +192,9 @@ static void pass_text(struct run *run, uint32_t index, const struct smv_event *e
         for (size_t i = 0; i < event->part_count; i++) {
                 const struct smv_part *part = &event->parts[i];
 
+                if (part->kind == SMV_PART_CALL_END && (part->flags & SMV_PARTS_CUT))
+                        run->choices[index].cut = true;
+
                 if (!pass_piece(run, index, kind_of(part), (struct text){ at, part->bytes }))
                         return;
                 at += part->bytes;
