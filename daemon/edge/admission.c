@@ -228,7 +228,7 @@ static void add_parts(const struct admission_conf *conf, struct request *request
         if (!request->parts)
                 return;
         request->parts_calls = asked->chat.tools.count || asked->had_tools;
-        bytes = conf->parts_bytes_max(dialect->piece_max, stop_max, &request->held_bytes_max);
+        bytes = conf->parts_bytes_max(dialect, stop_max, &request->held_bytes_max);
         request->record_bytes_max += bytes;
         request->end_bytes_max += bytes;
 }

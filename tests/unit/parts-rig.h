@@ -118,10 +118,11 @@ static inline void rig_take(struct parts_rig *rig, const struct parts_out *out)
 }
 
 /* The exact room that parts.h asks for, so that a sanitizer sees a byte too many. */
-static inline struct parts_out rig_room(size_t bytes)
+static inline struct parts_out rig_room(const struct parts_rig *rig, size_t bytes)
 {
+        size_t count = parts_count_max(rig->parts.dialect, bytes);
         struct parts_out out = { .text = malloc(parts_bytes_max(bytes)),
-                                 .parts = calloc(parts_count_max(bytes), sizeof(*out.parts)) };
+                                 .parts = calloc(count, sizeof(*out.parts)) };
 
         assert(out.text && out.parts);
         return out;
@@ -129,7 +130,8 @@ static inline struct parts_out rig_room(size_t bytes)
 
 static inline void rig_give_back(struct parts_rig *rig, struct parts_out *out, size_t bytes)
 {
-        assert(out->bytes <= parts_bytes_max(bytes) && out->count <= parts_count_max(bytes));
+        assert(out->bytes <= parts_bytes_max(bytes));
+        assert(out->count <= parts_count_max(rig->parts.dialect, bytes));
         rig_take(rig, out);
         free(out->text);
         free(out->parts);
@@ -160,7 +162,7 @@ static inline void rig_feed(struct parts_rig *rig, const char *text, size_t byte
                 while (plain < bytes && !rig_is_token(rig, text[plain]))
                         plain++;
                 escaped = rig_escaped(text, plain);
-                out = rig_room(escaped);
+                out = rig_room(rig, escaped);
                 if (plain)
                         parts_feed(&rig->parts, text, plain, &out);
                 else
@@ -174,7 +176,7 @@ static inline void rig_feed(struct parts_rig *rig, const char *text, size_t byte
 
 static inline void rig_end(struct parts_rig *rig)
 {
-        struct parts_out out = rig_room(0);
+        struct parts_out out = rig_room(rig, 0);
 
         parts_end(&rig->parts, &out);
         rig_give_back(rig, &out, 0);

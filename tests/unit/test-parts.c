@@ -572,6 +572,41 @@ static void the_cuts_of_a_text_do_not_matter(void **state)
         }
 }
 
+/* The shortest texts for their parts, many times in one token: the rig has the promised room. */
+static void the_densest_texts_have_room(void **state)
+{
+        static const struct {
+                const char *const *templates;
+                const char *first, *then;
+        } dense[] = {
+                { hermes, "", "<tool_call>{\"name\":\"f\"}x" },
+                { hermes, "", "<tool_call>x" },
+                { hermes, "", "<think>x</think>" },
+                { mistral_v13, "", "[TOOL_CALLS]f{x" },
+                { mistral_v13, "", "[TOOL_CALLS]f{}x" },
+                { mistral_v13, "", "[TOOL_CALLS]x]" },
+                { mistral_v3, "", "[TOOL_CALLS][{\"name\":\"f\"}]x" },
+                { mistral_v3, "[TOOL_CALLS][", "{\"name\":\"f\"}," },
+                { llama, "", "{\"name\":\"f\",\"parameters\":{}}" },
+                { llama, "", "<|python_tag|>x" },
+        };
+        char text[4096];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(dense) / sizeof(*dense); i++) {
+                const struct dialect dialect = open_dialect(dense[i].templates);
+                struct parts_rig rig;
+
+                strcpy(text, dense[i].first);
+                while (strlen(text) + strlen(dense[i].then) < sizeof(text))
+                        strcat(text, dense[i].then);
+                rig_begin(&rig, &dialect, true, false);
+                rig_feed(&rig, text, strlen(text));
+                rig_end(&rig);
+                rig_free(&rig);
+        }
+}
+
 /* ---- JSON ---- */
 
 /* Does the text begin with a whole value, and end with it? */
@@ -650,6 +685,7 @@ static void chooses_the_dialect_by_the_template(void **state)
 {
         static const char *const plain[2] = { "{{ messages }}", NULL };
         static const char *const second[2] = { "{{ messages }}", "<tool_call>" };
+        static const char *const closes[2] = { "content.split('</think>')", NULL };
         static const char *const coder[2] = { "<tool_call>\n<function=", NULL };
 
         (void)state;
@@ -662,6 +698,8 @@ static void chooses_the_dialect_by_the_template(void **state)
         assert_string_equal(open_dialect(mistral_v13).name, "mistral-v13");
         assert_string_equal(open_dialect(llama).name, "llama3");
         assert_int_equal(open_dialect(plain).marks[MARK_THINK].bytes, 0);
+        /* R1 only writes the mark that ends reasoning */
+        assert_int_equal(open_dialect(closes).marks[MARK_THINK].bytes, 7);
 }
 
 static void sees_whether_a_prompt_opens_reasoning(void **state)
@@ -721,6 +759,7 @@ int main(void)
                 cmocka_unit_test(a_token_out_of_place_is_text),
                 cmocka_unit_test(a_fork_goes_on_where_its_parent_is),
                 cmocka_unit_test(the_cuts_of_a_text_do_not_matter),
+                cmocka_unit_test(the_densest_texts_have_room),
                 cmocka_unit_test(scans_what_another_reader_of_json_accepts),
                 cmocka_unit_test(values_nest_so_deep_and_no_deeper),
                 cmocka_unit_test(chooses_the_dialect_by_the_template),

@@ -62,16 +62,15 @@ static const struct calls calls[] = {
           .call = { "<|python_tag|>" } },
 };
 
+/* A model has it if either mark is in its template, or if the first is a token. */
 struct reasoning {
-        const char *sign; /* in the template, or the spelling of a token */
         struct dialect_spelling think, think_end;
 };
 
 static const struct reasoning reasonings[] = {
-        { .sign = "<think>",
-          .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
+        { .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
           .think_end = { "</think>", .newline_before = 1, .newlines_after = 2 } },
-        { .sign = "[THINK]", .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
+        { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
 };
 
 static bool has_text(const struct dialect_conf *conf, const char *text)
@@ -164,8 +163,9 @@ static void add_reasoning(struct dialect *dialect, const struct dialect_conf *co
         for (size_t i = 0; i < sizeof(reasonings) / sizeof(*reasonings); i++) {
                 const struct reasoning *reasoning = &reasonings[i];
 
-                if (!has_text(conf, reasoning->sign) &&
-                    !find_token(conf->tokenizer, reasoning->sign, &token))
+                if (!has_text(conf, reasoning->think.text) &&
+                    !has_text(conf, reasoning->think_end.text) &&
+                    !find_token(conf->tokenizer, reasoning->think.text, &token))
                         continue;
                 add_mark(dialect, conf, MARK_THINK, &reasoning->think);
                 add_mark(dialect, conf, MARK_THINK_END, &reasoning->think_end);
