@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/text/parts/probe.h"
 #include "tests/scale.h"
 #include "tests/unit/parts-rig.h"
 
@@ -702,6 +703,61 @@ static void chooses_the_dialect_by_the_template(void **state)
         assert_int_equal(open_dialect(closes).marks[MARK_THINK].bytes, 7);
 }
 
+#define EACH  "{% for m in messages %}{% for c in m.tool_calls or [] %}{% set f = c.function %}"
+#define ENDED "{% endfor %}{{ m.content }}{% endfor %}"
+
+/* A template renders an earlier call, and the parser must find it. */
+static void a_template_must_write_calls_as_its_dialect_does(void **state)
+{
+        static const struct {
+                const char *template, *name;
+                int outcome;
+        } cases[] = {
+                { EACH "<tool_call>\n{\"name\": \"{{ f.name }}\", \"arguments\": "
+                       "{{ f.arguments | tojson }}}\n</tool_call>" ENDED,
+                  "hermes", 0 },
+                { "{% for t in tools or [] %}<tool_call>{{ t | tojson }}{% endfor %}" EACH
+                  "<tool_call>{\"arguments\": {{ f.arguments | tojson }}, \"name\": "
+                  "\"{{ f.name }}\"}</tool_call>" ENDED,
+                  "hermes", 0 },
+                { EACH "[TOOL_CALLS][{{ f | tojson }}]" ENDED, "mistral-v3", 0 },
+                { EACH "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]"
+                       "{{ f.arguments | tojson }}" ENDED,
+                  "mistral-v11", 0 },
+                { EACH "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}" ENDED,
+                  "mistral-v13", 0 },
+                { EACH "{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"
+                       "{# ipython <|python_tag|> #}" ENDED,
+                  "llama3", 0 },
+                /* the arguments are a text, or in a form of their own */
+                { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
+                       "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,
+                  "hermes", PROBE_E_WRONG },
+                { "{# <tool_call> #}" EACH "{{ f.name }}({{ f.arguments | tojson }})" ENDED,
+                  "hermes", PROBE_E_WRONG },
+                { "{# <tool_call> #}{{ messages[0].content }}", "hermes", PROBE_E_SILENT },
+                { "{# <tool_call> #}{{ raise_exception('no') }}", "hermes", PROBE_E_SILENT },
+                { "{{ messages }}", "", PROBE_E_SILENT },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct dialect dialect =
+                        open_dialect((const char *const[2]){ cases[i].template, NULL });
+                const struct chat_conf conf = { .plain = cases[i].template };
+                struct chat *chat;
+
+                assert_string_equal(dialect.name, cases[i].name);
+                assert_int_equal(chat_open(&conf, &chat), 0);
+                assert_null(chat_refusal(chat));
+                assert_int_equal(probe_dialect(chat, &dialect), cases[i].outcome);
+                chat_close(chat);
+                dialect_drop_calls(&dialect);
+                assert_string_equal(dialect.name, "");
+                assert_false(dialect_has_calls(&dialect));
+        }
+}
+
 static void sees_whether_a_prompt_opens_reasoning(void **state)
 {
         static const struct {
@@ -763,6 +819,7 @@ int main(void)
                 cmocka_unit_test(scans_what_another_reader_of_json_accepts),
                 cmocka_unit_test(values_nest_so_deep_and_no_deeper),
                 cmocka_unit_test(chooses_the_dialect_by_the_template),
+                cmocka_unit_test(a_template_must_write_calls_as_its_dialect_does),
                 cmocka_unit_test(sees_whether_a_prompt_opens_reasoning),
         };
 

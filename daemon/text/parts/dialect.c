@@ -181,6 +181,16 @@ void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect)
         ret_dialect->piece_max = escaped_max(conf->tokenizer);
 }
 
+void dialect_drop_calls(struct dialect *dialect)
+{
+        dialect->name = "";
+        dialect->shape = SHAPE_NONE;
+        dialect->bare = false;
+        for (unsigned mark = 0; mark < MARK_N; mark++)
+                if (mark != MARK_THINK && mark != MARK_THINK_END)
+                        memset(&dialect->marks[mark], 0, sizeof(dialect->marks[mark]));
+}
+
 enum dialect_mark dialect_mark(const struct dialect *dialect, uint32_t token)
 {
         for (unsigned mark = 0; mark < MARK_N; mark++)

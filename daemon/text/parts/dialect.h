@@ -65,6 +65,9 @@ struct dialect_conf {
 
 void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect);
 
+/* The model does not write calls in this way after all: its dialect has only reasoning. */
+void dialect_drop_calls(struct dialect *dialect);
+
 static inline bool dialect_has_calls(const struct dialect *dialect)
 {
         return dialect->shape != SHAPE_NONE;
