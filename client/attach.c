@@ -82,7 +82,7 @@ static int begin_detach(struct smv_client *client, struct client_request *reques
         r = client_begin(client);
         if (r)
                 return r;
-        if (client_find_pending(client, stream))
+        if (client_pending_stream(client, stream))
                 return client_refuse(client, -EBUSY, "stream",
                                      "the stream has not begun: its reply is outstanding");
         known = client_stream(client, stream);
@@ -101,7 +101,7 @@ int smv_detach(struct smv_client *client, uint32_t stream)
         struct client_request request;
         int r = client_begin(client);
 
-        if (!r && !client_stream(client, stream) && !client_find_pending(client, stream))
+        if (!r && !client_stream(client, stream) && !client_pending_stream(client, stream))
                 return 0;
         if (!r)
                 r = begin_detach(client, &request, stream);

@@ -146,6 +146,8 @@ void connection_keep_scanned(struct connection *connection)
 
 bool connection_has_kept(const struct connection *connection)
 {
+        assert(connection->kept >= connection->start && connection->kept <= connection->scan);
+
         return connection->kept > connection->start;
 }
 

@@ -81,9 +81,9 @@ static bool is_its_transport(const struct smv_client *client, const struct clien
  */
 static int judge_early(const struct smv_client *client, uint32_t id)
 {
-        const struct client_pending *pending = client_find_pending(client, id);
+        const struct client_pending *pending = client_pending_stream(client, id);
 
-        if (!pending || id - pending->id >= pending->streams)
+        if (!pending)
                 return -EPROTO;
         return pending->lost ? 0 : -EAGAIN;
 }
@@ -129,6 +129,11 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 client->logprobs[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
+        case SMV_RECORD_PROMPT_LOGPROBS:
+                client->logprobs[framed].stream = 0;
+                r = record_prompt_logprobs(record, &client->logprobs[framed].at, &client->ids,
+                                           ret_event);
+                break;
         case SMV_RECORD_PARTS:
                 r = record_parts(record, &client->parts[framed].at);
                 if (r)
@@ -178,7 +183,7 @@ static int find_reply(struct smv_client *client, const struct client_pending *pe
  */
 static int read_early_reply(struct smv_client *client, struct smv_event *ret_event)
 {
-        struct client_pending *pending = client_find_pending(client, client->frame_waits);
+        struct client_pending *pending = client_pending_stream(client, client->frame_waits);
         struct codec_frame frame;
         int r = find_reply(client, pending, &frame);
 
@@ -349,7 +354,7 @@ static struct client_pending *next_lost(const struct smv_client *client)
         uint32_t waits = client->frame_waits ? client->frame_waits : client->ring_waits;
 
         if (waits)
-                return client_find_pending(client, waits);
+                return client_pending_stream(client, waits);
         for (size_t i = 0; i < client->pending_count; i++)
                 if (!client->pending[i].lost)
                         return &client->pending[i];

@@ -111,6 +111,35 @@ int record_logprobs(const struct record *record, struct bytes *logprobs, size_t 
         return r;
 }
 
+int record_prompt_logprobs(const struct record *record, struct bytes *logprobs,
+                           struct bytes *tokens, struct smv_event *ret_event)
+{
+        struct smv_record_logprobs head;
+        const struct smv_logprob *at;
+        size_t top_count;
+        int r;
+
+        r = record_logprobs(record, logprobs, &top_count);
+        if (r)
+                return r;
+        copy(&head, record->payload, sizeof(head));
+        at = (const struct smv_logprob *)(const void *)logprobs->at;
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_PROMPT_LOGPROBS,
+                .stream = record->head.stream,
+                .token_count = logprobs->count / sizeof(*at) / (1 + top_count),
+                .position = le32toh(head.position),
+                .logprobs = at,
+                .top_count = top_count,
+                .sequence = record->head.sequence,
+        };
+        tokens->count = 0;
+        for (size_t i = 0; !r && i < ret_event->token_count; i++)
+                r = bytes_add(tokens, &at[i * (1 + top_count)].token, sizeof(at->token));
+        ret_event->tokens = (const uint32_t *)(const void *)tokens->at;
+        return r;
+}
+
 int record_parts(const struct record *record, struct bytes *parts)
 {
         struct smv_record_parts head;

@@ -172,7 +172,8 @@ int client_begin(struct smv_client *client)
 
 static bool is_taken(struct smv_client *client, uint32_t id)
 {
-        return !id || client_stream(client, id) || client_find_pending(client, id);
+        return !id || client_stream(client, id) || client_pending_stream(client, id) ||
+               client_pending_of(client, &(struct codec_frame){ .id = id });
 }
 
 uint32_t client_new_ids(struct smv_client *client, uint32_t count)
@@ -241,24 +242,21 @@ void client_add_pending(struct smv_client *client, const struct client_pending *
         client->pending_streams += pending->streams;
 }
 
-struct client_pending *client_find_pending(const struct smv_client *client, uint32_t id)
-{
-        for (size_t i = 0; i < client->pending_count; i++) {
-                struct client_pending *one = &client->pending[i];
-
-                if (id == one->id || id - one->id < one->streams)
-                        return one;
-        }
-        return NULL;
-}
-
 struct client_pending *client_pending_of(const struct smv_client *client,
                                          const struct codec_frame *reply)
 {
-        struct client_pending *pending =
-                reply->id <= UINT32_MAX ? client_find_pending(client, (uint32_t)reply->id) : NULL;
+        for (size_t i = 0; i < client->pending_count; i++)
+                if (client->pending[i].id == reply->id)
+                        return &client->pending[i];
+        return NULL;
+}
 
-        return pending && pending->id == reply->id && !pending->lost ? pending : NULL;
+struct client_pending *client_pending_stream(const struct smv_client *client, uint32_t stream)
+{
+        for (size_t i = 0; i < client->pending_count; i++)
+                if (stream - client->pending[i].id < client->pending[i].streams)
+                        return &client->pending[i];
+        return NULL;
 }
 
 /* Replies mostly come in the order of the requests, so the first one is found and moved soonest. */

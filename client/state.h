@@ -187,15 +187,14 @@ uint32_t client_new_ids(struct smv_client *client, uint32_t count);
 
 /*
  * The table of pending requests.  client_reserve_pending() makes space for one: 0, -ENOMEM, or
- * -EBUSY: there are too many, or too much is not sent yet.  client_find_pending() finds the one
- * with this id, or the one that begins this stream; NULL: there is none.
+ * -EBUSY: there are too many, or too much is not sent yet.
  */
 int client_reserve_pending(struct smv_client *client);
 void client_add_pending(struct smv_client *client, const struct client_pending *pending);
-struct client_pending *client_find_pending(const struct smv_client *client, uint32_t id);
-/* The request that this reply answers; NULL: there is none, or it has had its REPLY. */
+/* The request that this reply answers; the one that begins this stream.  NULL: there is none. */
 struct client_pending *client_pending_of(const struct smv_client *client,
                                          const struct codec_frame *reply);
+struct client_pending *client_pending_stream(const struct smv_client *client, uint32_t stream);
 void client_remove_pending(struct smv_client *client, struct client_pending *pending);
 
 /*

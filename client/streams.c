@@ -4,6 +4,7 @@
  */
 #include "client/streams.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <samovar/protocol.h>
 
@@ -16,7 +17,7 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
         client_put_start(writer, o);
         if (o->handle)
                 codec_put_uint(writer, "handle", o->handle);
-        if (o->max_tokens)
+        if (o->max_tokens || (o->set & SMV_SET_MAX_TOKENS))
                 codec_put_uint(writer, "max_tokens", o->max_tokens);
         client_put_sampling(writer, o);
         if (o->n)
@@ -35,6 +36,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))
                 codec_put_uint(writer, "logprobs", o->logprobs);
+        if (o->prompt_logprobs || (o->set & SMV_SET_PROMPT_LOGPROBS))
+                codec_put_uint(writer, "prompt_logprobs", o->prompt_logprobs);
         if (o->keep_ms)
                 codec_put_uint(writer, "keep_ms", o->keep_ms);
         if (o->deadline_ms)
@@ -96,6 +99,8 @@ int client_take_streams(struct smv_client *client, const struct client_pending *
 {
         uint64_t numbers[SMV_FORKS_MAX];
         bool numbered = !codec_get_uints(frame, "numbers", numbers, pending->streams);
+
+        assert(client->stream_size - client->stream_count >= pending->streams);
 
         (void)ret_answer;
         for (uint32_t i = 0; i < pending->streams; i++)
@@ -198,7 +203,7 @@ int smv_cancel(struct smv_client *client, uint32_t stream)
         r = client_begin(client);
         if (r)
                 return r;
-        if (!client_stream(client, stream) && !client_find_pending(client, stream))
+        if (!client_stream(client, stream) && !client_pending_stream(client, stream))
                 return 0;
 
         client_request_begin(client, &request, "cancel");

@@ -151,6 +151,7 @@ static void on_request(void *arg, struct http_exchange *exchange)
         call->link = links_get(bridge->links, call->principal,
                                http_server_principal(bridge->server, call->principal));
         call->body.at = http_body(exchange, &call->body.bytes);
+        call->body_fd = http_body_fd(exchange, &call->body_fd_bytes);
         snprintf(call->request_id, sizeof(call->request_id), "%s", http_request_id(exchange));
         if (call->link)
                 bridge_route(call);
@@ -167,19 +168,22 @@ static void on_gone(void *arg, struct http_exchange *exchange)
 
 static void on_drained(void *arg, struct http_exchange *exchange)
 {
+        struct call *call = http_get(exchange);
+
         (void)arg;
-        (void)exchange;
+        if (call && call->drained)
+                call->drained(call);
 }
 
-static const char *on_refusal(void *arg, const char *path, unsigned status, const char *code,
-                              const char *message, struct bytes *to)
+static const char *on_refusal(void *arg, const char *path, const char *request_id, unsigned status,
+                              const char *code, const char *message, struct bytes *to)
 {
         struct failure failure = failure_of_status(status, message);
         struct json_builder built = json_build(to);
 
         (void)arg;
         (void)code;
-        failure_write(&failure, failure_dialect(path), NULL, &built);
+        failure_write(&failure, failure_dialect(path), request_id, &built);
         json_put_end(&built);
         return "application/json";
 }
@@ -201,22 +205,21 @@ struct http_handlers bridge_handlers(struct bridge *bridge)
 const char *bridge_model(struct call *call, struct text name)
 {
         const struct bridge_conf *conf = &call->bridge->conf;
-        struct smv_model model = { SMV_SIZE(smv_model) };
-        struct smv_client *client = link_client(call->link);
+        struct smv_model model;
         const char *any = NULL;
         struct text plain;
 
         if (!name.bytes)
                 return NULL;
+        call->model = name;
         plain = name;
         if (name.bytes > 7 && !memcmp(name.at + name.bytes - 7, ":latest", 7))
                 plain.bytes -= 7;
         plain = arena_copy(&call->arena, plain.at, plain.bytes);
         if (!plain.at)
                 return NULL;
-        for (size_t i = 0; client && !smv_model(client, i, &model); i++)
-                if (!strcmp(model.name, plain.at))
-                        return plain.at;
+        if (bridge_find_model(call, plain.at, &model))
+                return plain.at;
         for (uint32_t i = 0; i < conf->alias_count; i++) {
                 if (!strcmp(conf->aliases[i].name, plain.at))
                         return conf->aliases[i].model;
@@ -226,15 +229,24 @@ const char *bridge_model(struct call *call, struct text name)
         return any ? any : plain.at;
 }
 
-struct text bridge_model_name(const struct call *call)
+bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model)
 {
-        struct smv_model model = { SMV_SIZE(smv_model) };
         struct smv_client *client = link_client(call->link);
 
-        for (size_t i = 0; client && !smv_model(client, i, &model); i++)
-                if (model.is_default)
-                        return (struct text){ model.name, strlen(model.name) };
-        return TEXT("");
+        *ret_model = (struct smv_model){ SMV_SIZE(smv_model) };
+        for (size_t i = 0; client && !smv_model(client, i, ret_model); i++)
+                if (name ? !strcmp(ret_model->name, name) : ret_model->is_default)
+                        return true;
+        return false;
+}
+
+struct text bridge_model_name(const struct call *call)
+{
+        struct smv_model model;
+
+        return bridge_find_model(call, NULL, &model)
+                       ? (struct text){ model.name, strlen(model.name) }
+                       : TEXT("");
 }
 
 /* ---- the bridge ---- */
@@ -292,6 +304,15 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
         }
         *ret_bridge = bridge;
         return 0;
+}
+
+void bridge_stop(struct bridge *bridge)
+{
+        const struct failure failure =
+                failure_make(FAILURE_UNAVAILABLE, NULL, "samovar-http stops; try again");
+
+        list_each_safe(at, &bridge->calls)
+                call_fail(LIST_ENTRY(at, struct call, of_bridge), &failure);
 }
 
 struct bridge *bridge_free(struct bridge *bridge)

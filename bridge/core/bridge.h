@@ -14,6 +14,9 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
                struct bridge **ret_bridge);
 struct bridge *bridge_free(struct bridge *bridge); /* takes NULL */
 
+/* The program stops: what still runs ends with an error. */
+void bridge_stop(struct bridge *bridge);
+
 /* The handlers of the HTTP server; their arg is the bridge. */
 struct http_handlers bridge_handlers(struct bridge *bridge);
 
@@ -28,6 +31,8 @@ bool bridge_route(struct call *call);
  * aliases.  NULL if it has none, or an empty one: the daemon's default.
  */
 const char *bridge_model(struct call *call, struct text name);
+/* Fills in the facts of the model of that name; NULL: the default.  False: there is none. */
+bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model);
 /* The name of the daemon's default model. */
 struct text bridge_model_name(const struct call *call);
 

@@ -73,6 +73,7 @@ struct call *call_new(struct bridge *bridge, const struct call_sink *sink, void 
         call->bridge = bridge;
         call->sink = sink;
         call->sink_arg = sink_arg;
+        call->body_fd = -1;
         call->begun_ns = sys_clock_ns();
         list_push_back(&bridge->calls, &call->of_bridge);
         bridge->call_count++;
@@ -116,6 +117,20 @@ struct call *call_free(struct call *call)
         return NULL;
 }
 
+const char *call_query(const struct call *call, const char *name)
+{
+        const char *value = NULL;
+
+        if (call->sink == &call_http_sink && http_query(call->sink_arg, name, &value))
+                return value;
+        return NULL;
+}
+
+const char *call_request_header(const struct call *call, const char *name)
+{
+        return call->sink == &call_http_sink ? http_header(call->sink_arg, name) : NULL;
+}
+
 bool call_read_json(struct call *call)
 {
         char why[WHY_BYTES];
@@ -149,6 +164,29 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call))
         link_wait(call->link, &call->waiter);
 }
 
+/* The wording is that of Ollama, whose clients look for it. */
+struct failure call_no_model(const struct call *call)
+{
+        return failure_make(FAILURE_NO_MODEL, "model", "model '%.*s' not found",
+                            (int)(call->model.bytes < 200 ? call->model.bytes : 200),
+                            call->model.at);
+}
+
+struct failure call_problem(const struct call *call, const struct smv_problem *problem)
+{
+        if (problem->code == SMV_NO_MODEL && call->model.at)
+                return call_no_model(call);
+        return failure_of_problem(problem);
+}
+
+static void refuse(struct call *call, const struct failure *failure)
+{
+        if (call->on_refused)
+                call->on_refused(call, failure);
+        else
+                call_fail(call, failure);
+}
+
 static void on_ask_reply(struct link_ask *ask, const struct smv_event *reply,
                          const struct smv_problem *problem)
 {
@@ -159,8 +197,8 @@ static void on_ask_reply(struct link_ask *ask, const struct smv_event *reply,
                 call->on_answer(call, reply);
                 return;
         }
-        failure = failure_of_problem(problem);
-        call_fail(call, &failure);
+        failure = call_problem(call, problem);
+        refuse(call, &failure);
 }
 
 struct failure call_ask_failure(const struct call *call, int r)
@@ -174,7 +212,7 @@ struct failure call_ask_failure(const struct call *call, int r)
                 return failure;
         }
         smv_error(link_client(call->link), &problem);
-        failure = failure_of_problem(&problem);
+        failure = call_problem(call, &problem);
         if (r == -EMSGSIZE)
                 failure.class = FAILURE_TOO_LARGE;
         if (r == -EBUSY)
@@ -189,7 +227,7 @@ void call_ask(struct call *call, int r, uint32_t request,
 
         if (r) {
                 failure = call_ask_failure(call, r);
-                call_fail(call, &failure);
+                refuse(call, &failure);
                 return;
         }
         call->on_answer = on_answer;

@@ -52,6 +52,9 @@ struct call {
         const char *path;
         struct text tail; /* what stands for the last `{}` of the pattern */
         struct text body;
+        int body_fd; /* the body, if its route spools it; -1 */
+        uint64_t body_fd_bytes;
+        struct text model; /* that the request names, for a refusal */
         char request_id[40];
         uint64_t begun_ns;
 
@@ -67,6 +70,8 @@ struct call {
 
         void *own; /* of the dialect, in the arena or freed by clean() */
         void (*clean)(struct call *call);
+        void (*drained)(struct call *call); /* the client has taken most of what was written */
+        bool background;                    /* of a batch: its runs wait for all others */
         struct link_waiter waiter;
         void (*go)(struct call *call);   /* with a connection */
         void (*next)(struct call *call); /* behind that, for vocabulary.c */
@@ -74,7 +79,14 @@ struct call {
         struct link_ask ask;             /* of call_ask() */
         struct link_stream ask_stream;
         void (*on_answer)(struct call *call, const struct smv_event *reply);
+        void *asking; /* of the module that asks, if it is not the dialect */
+        /* The request of call_ask() was refused.  NULL: that fails the call. */
+        void (*on_refused)(struct call *call, const struct failure *failure);
 };
+
+/* Of the HTTP request; NULL: there is none, or the call is of a batch. */
+const char *call_query(const struct call *call, const char *name);
+const char *call_request_header(const struct call *call, const char *name);
 
 /*
  * Parses the body into call->json.  False: it was no JSON object, and the call has failed.
@@ -86,10 +98,15 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call));
 
 /*
  * A request without streams, which smv_ask_*() has just begun, or failed to with `r`.  Calls
- * on_answer() with the reply if it is ok, and fails the call otherwise.  One at a time.
+ * on_answer() with the reply if it is ok.  Otherwise it calls on_refused(), or fails the call.  One
+ * at a time.
  */
 void call_ask(struct call *call, int r, uint32_t request,
               void (*on_answer)(struct call *call, const struct smv_event *reply));
+/* There is no model of the name that the request has. */
+struct failure call_no_model(const struct call *call);
+/* A refusal of the daemon, which does not know how the client calls the model. */
+struct failure call_problem(const struct call *call, const struct smv_problem *problem);
 /* The failure of a smv_ask_*() that returned `r`. */
 struct failure call_ask_failure(const struct call *call, int r);
 

@@ -11,10 +11,13 @@
 #include "base/list.h"
 #include "base/loop.h"
 
+struct batch_store;
+struct file_store;
 struct http_server;
 struct links;
 struct metrics;
 struct pulse;
+struct response_store;
 struct vocabulary;
 
 /* A name of a model that clients use, and the daemon's name for it.  name "*": all others. */
@@ -31,6 +34,10 @@ struct bridge_conf {
         uint32_t ping_ms;          /* a stream that is silent for so long gets a ping */
         uint32_t response_keep_ms; /* how long a stored response lives */
         uint32_t response_max;     /* stored responses of a principal */
+        const char *spool;         /* folder for files that batches write */
+        uint32_t files_max;        /* files of a principal */
+        uint64_t files_bytes;      /* bytes of these */
+        uint32_t batch_parallel;   /* lines of a batch that run at a time */
 };
 
 struct bridge {
@@ -40,6 +47,10 @@ struct bridge {
         struct metrics *metrics;
         struct vocabulary *vocabulary;
         struct pulse *pulse;
+        /* Set by main: what clients have stored. */
+        struct response_store *responses;
+        struct file_store *files;
+        struct batch_store *batches;
         struct list_head calls; /* that are not over */
         struct list_head dead;  /* that are, until the end of the turn */
         struct loop_timer *burial, *pings;

@@ -57,10 +57,23 @@ struct tool *conversation_tool(struct conversation *conversation)
         return tool;
 }
 
+static struct template_var *find_var(const struct conversation *conversation, struct text key)
+{
+        for (struct template_var *var = conversation->vars; var; var = var->next)
+                if (var->key.bytes == key.bytes && !memcmp(var->key.at, key.at, key.bytes))
+                        return var;
+        return NULL;
+}
+
 struct template_var *conversation_var(struct conversation *conversation, struct text key)
 {
-        struct template_var *var = arena_alloc(conversation->arena, sizeof(*var));
+        struct template_var *var = find_var(conversation, key);
 
+        if (var) {
+                *var = (struct template_var){ .next = var->next, .key = key, .node = JSON_NONE };
+                return var;
+        }
+        var = arena_alloc(conversation->arena, sizeof(*var));
         if (!var)
                 return NULL;
         var->key = key;
@@ -72,6 +85,19 @@ struct template_var *conversation_var(struct conversation *conversation, struct 
         conversation->last_var = var;
         conversation->var_count++;
         return var;
+}
+
+void conversation_think(struct conversation *conversation, bool think)
+{
+        static const char *const names[] = { "enable_thinking", "thinking" };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                struct template_var *var =
+                        conversation_var(conversation, (struct text){ names[i], strlen(names[i]) });
+
+                if (var)
+                        var->flag = think;
+        }
 }
 
 void conversation_add_text(struct conversation *conversation, struct text *to, struct text more,
@@ -118,27 +144,36 @@ static void join_front(struct conversation *conversation)
         }
 }
 
-/* Later system turns go to the front of the user turn that follows, or become user turns. */
-static void move_later(struct conversation *conversation)
+/* Adds the text of a later system turn to the turn behind it, or before it.  False: to neither. */
+static bool give_text(struct conversation *conversation, struct turn *before, struct turn *turn)
 {
-        struct turn *before = conversation->turns, *turn, *next;
-        struct text joined;
+        struct turn *next = turn->next;
+        struct text joined = turn->content;
 
-        for (turn = before ? before->next : NULL; turn; turn = next) {
-                next = turn->next;
-                if (turn->role != TURN_SYSTEM) {
-                        before = turn;
-                        continue;
-                }
-                if (!next || (next->role != TURN_USER && next->role != TURN_SYSTEM)) {
-                        turn->role = TURN_USER;
-                        before = turn;
-                        continue;
-                }
-                joined = turn->content;
+        if (next && (next->role == TURN_USER || next->role == TURN_SYSTEM)) {
                 conversation_add_text(conversation, &joined, next->content, "\n\n");
                 next->content = joined;
-                remove_after(conversation, before, turn);
+                return true;
+        }
+        if (before->role != TURN_USER)
+                return false;
+        conversation_add_text(conversation, &before->content, turn->content, "\n\n");
+        return true;
+}
+
+static void move_later(struct conversation *conversation)
+{
+        struct turn *before = conversation->turns, *next;
+
+        for (struct turn *turn = before ? before->next : NULL; turn; turn = next) {
+                next = turn->next;
+                if (turn->role == TURN_SYSTEM && give_text(conversation, before, turn)) {
+                        remove_after(conversation, before, turn);
+                        continue;
+                }
+                if (turn->role == TURN_SYSTEM)
+                        turn->role = TURN_USER;
+                before = turn;
         }
 }
 

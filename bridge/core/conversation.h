@@ -5,8 +5,9 @@
  * the daemon takes.  The rules for that are the same for all dialects:
  *
  *      - The system and developer turns at the front become one first message.
- *      - A later one goes to the front of the next user turn, or becomes a user turn: most templates
- *        refuse a system message in the middle, and moving it to the front would change the
+ *      - A later one goes to the front of the next user turn, else to the end of the user turn
+ *        before it, else it becomes a user turn: most templates refuse a system message in the
+ *        middle, and some refuse two user turns in a row.  Moving it to the front would change the
  *        beginning of the prompt, which is cached.
  *      - Arguments of calls are packed as the object that they are, because most templates print
  *        them; text that is no JSON object stays a text.
@@ -16,6 +17,7 @@
 #ifndef BRIDGE_CORE_CONVERSATION_H
 #define BRIDGE_CORE_CONVERSATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bridge/core/arena.h"
@@ -63,13 +65,21 @@ struct conversation {
         struct tool *tools, *last_tool;
         struct template_var *vars, *last_var;
         uint32_t turn_count, tool_count, var_count;
+        bool strict; /* a tool wants arguments that obey its schema, which nothing enforces */
 };
 
 /* These return NULL if there is no memory (arena->failed). */
 struct turn *conversation_turn(struct conversation *conversation, enum turn_role role);
 struct turn_call *conversation_call(struct conversation *conversation, struct turn *turn);
 struct tool *conversation_tool(struct conversation *conversation);
+/* The switch of that name, as if it had not been set before. */
 struct template_var *conversation_var(struct conversation *conversation, struct text key);
+
+/*
+ * Tells the template whether the model is to think, under the names that templates have for it.
+ * Templates that know none of these names ignore them.
+ */
+void conversation_think(struct conversation *conversation, bool think);
 
 /* Appends text to a turn, with `between` before it if the turn has text. */
 void conversation_add_text(struct conversation *conversation, struct text *to, struct text more,

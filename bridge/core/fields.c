@@ -1,5 +1,6 @@
 #include "bridge/core/fields.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,11 +98,14 @@ bool field_uint(struct fields *fields, uint32_t object, const char *name, uint64
         return true;
 }
 
+/* Two's complement: -1 is the largest, as programs mean that send it. */
 bool field_int(struct fields *fields, uint32_t object, const char *name, int64_t *ret_value)
 {
         uint32_t node = field_of(fields, object, name);
+        const char *text;
         uint64_t whole;
         double real;
+        char *end;
 
         if (fields->failed || node == JSON_NONE)
                 return false;
@@ -109,8 +113,15 @@ bool field_int(struct fields *fields, uint32_t object, const char *name, int64_t
                 *ret_value = (int64_t)whole;
                 return true;
         }
-        if (!json_real(fields->json, node, &real) || real != floor(real) || fabs(real) > 9e18)
-                return wrong_kind(fields, name, "a whole number");
+        text = json_number(fields->json, node);
+        if (text) {
+                errno = 0;
+                *ret_value = strtoll(text, &end, 10);
+                if (!*end && !errno)
+                        return true;
+        }
+        if (!json_real(fields->json, node, &real) || real != floor(real) || fabs(real) > 9e15)
+                return wrong_kind(fields, name, "a whole number of 64 bits");
         *ret_value = (int64_t)real;
         return true;
 }

@@ -211,14 +211,21 @@ static void put_runs(struct writer *w, const struct metrics *metrics)
         for (uint32_t i = 0; i < REASONS_MAX && metrics->reasons[i].reason; i++)
                 put(w, PREFIX "request_success_total{finished_reason=\"%s\"} %" PRIu64 "\n",
                     metrics->reasons[i].reason, metrics->reasons[i].count);
+        put_head(w, "prompt_tokens_total", "counter",
+                 "Tokens of prompts, the cached ones counted.");
+        put_value(w, "prompt_tokens_total", "", (double)metrics->prompt_total);
+        put_head(w, "prompt_tokens_cached_total", "counter", "Those that were in the cache.");
+        put_value(w, "prompt_tokens_cached_total", "", (double)metrics->cached_total);
+        put_head(w, "prompt_tokens_recomputed_total", "counter",
+                 "Tokens that were computed again after a preemption.");
+        put_value(w, "prompt_tokens_recomputed_total", "", (double)metrics->recomputed_total);
+        put_head(w, "generation_tokens_total", "counter", "Tokens that were generated.");
+        put_value(w, "generation_tokens_total", "", (double)metrics->generation_total);
         put_head(w, "prefix_cache_queries_total", "counter",
                  "Tokens of prompts that were looked up in the prefix cache.");
         put_value(w, "prefix_cache_queries_total", "", (double)metrics->prompt_total);
         put_head(w, "prefix_cache_hits_total", "counter", "Those that were there.");
         put_value(w, "prefix_cache_hits_total", "", (double)metrics->cached_total);
-        put_head(w, "http_generation_tokens_total", "counter",
-                 "Tokens that the bridge's requests have generated.");
-        put_value(w, "http_generation_tokens_total", "", (double)metrics->generation_total);
         HISTOGRAM(w, "request_prompt_tokens", "Tokens of a prompt.", &metrics->prompt_tokens,
                   tokens_bounds);
         HISTOGRAM(w, "request_generation_tokens", "Tokens of a choice.",
@@ -269,9 +276,9 @@ static const struct {
         { "num_preemptions_total",    "counter", "requests.preemptions", "Preemptions." },
         { "blocks_lost_total",        "counter", "requests.blocks_lost", "Preemptions because the pool was full." },
         { "admission_rejections_total", "counter", "requests.refused", "Requests that the daemon refused." },
-        { "prompt_tokens_total",      "counter", "tokens_in",         "Tokens of prompts that were computed." },
-        { "generation_tokens_total",  "counter", "tokens_out",        "Tokens that were generated." },
-        { "prompt_tokens_recomputed_total", "counter", "tokens_recomputed", "Tokens that were computed again after a preemption." },
+        { "daemon_prompt_tokens_computed_total", "counter", "tokens_in", "Tokens of the prompts of all clients that were computed." },
+        { "daemon_generation_tokens_total", "counter", "tokens_out",    "Tokens that were generated for all clients." },
+        { "daemon_tokens_recomputed_total", "counter", "tokens_recomputed", "Tokens of all clients that were computed again after a preemption." },
         { "tokens_restored_total",    "counter", "tokens_restored",   "Tokens that came back from the swap." },
         { "corrupted_requests_total", "counter", "numeric_faults",    "Streams whose logits were not finite." },
         { "kv_blocks",                "gauge",   "blocks.total",      "Blocks of the KV pool." },

@@ -7,6 +7,7 @@
 #include "base/sys.h"
 #include "bridge/core/identifier.h"
 #include "bridge/core/metrics.h"
+#include "bridge/core/vocabulary.h"
 
 static void fail(struct run *run, const struct failure *failure)
 {
@@ -65,13 +66,21 @@ static int collect(struct run *run, struct run_choice *choice, struct run_piece 
         return 0;
 }
 
+static bool has_whole_calls(const struct run_choice *choice)
+{
+        return choice->calls && !choice->in_call;
+}
+
 /* False: the call is over. */
 static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, struct text text)
 {
         struct run_piece piece = { .kind = kind, .text = text };
 
+        if (run->one_call && has_whole_calls(&run->choices[index]))
+                return true;
         if (!run->first_ns)
                 run->first_ns = sys_clock_ns();
+        run->choices[index].shown += text.bytes;
         if (collect(run, &run->choices[index], &piece)) {
                 fail_for_memory(run);
                 return false;
@@ -81,27 +90,112 @@ static bool pass_piece(struct run *run, uint32_t index, enum piece_kind kind, st
         return !run->call->over;
 }
 
-static int collect_logprobs(struct run_choice *choice, const struct smv_event *event)
+static int collect_logprobs(const struct run *run, struct run_choice *choice,
+                            const struct smv_event *event)
 {
+        const struct vocabulary *vocabulary = run->call->bridge->vocabulary;
+        struct run_logprobs *logprobs = &choice->logprobs;
         size_t values = event->token_count * (1 + event->top_count);
         int r;
 
         if (!event->logprobs)
                 return 0;
-        choice->logprobs.top_count = event->top_count;
-        r = bytes_add(&choice->logprobs.tokens, event->tokens,
-                      event->token_count * sizeof(*event->tokens));
-        if (!r)
-                r = bytes_add(&choice->logprobs.values, event->logprobs,
-                              values * sizeof(*event->logprobs));
+        logprobs->top_count = event->top_count;
+        r = bytes_add(&logprobs->values, event->logprobs, values * sizeof(*event->logprobs));
+        for (size_t i = 0; !r && i < event->token_count; i++) {
+                r = bytes_add(&logprobs->starts, &logprobs->end, sizeof(logprobs->end));
+                logprobs->end += vocabulary_piece(vocabulary, event->tokens[i]).bytes;
+        }
         return r;
 }
 
-/* The text of an event: cut into parts by the daemon, or plain. */
-static bool pass_text(struct run *run, uint32_t index, const struct smv_event *event)
+static size_t logprobs_count(const struct run_choice *choice)
 {
-        return !event->text_bytes ||
-               pass_piece(run, index, PIECE_TEXT, (struct text){ event->text, event->text_bytes });
+        return choice->logprobs.starts.count / sizeof(uint64_t);
+}
+
+/* Where the text of token i ends. */
+static uint64_t logprob_end(const struct run_choice *choice, size_t i)
+{
+        const uint64_t *starts = (const void *)choice->logprobs.starts.at;
+
+        return i + 1 < logprobs_count(choice) ? starts[i + 1] : choice->logprobs.end;
+}
+
+size_t run_logprobs_ready(const struct run_choice *choice)
+{
+        size_t count = logprobs_count(choice), ready = 0;
+
+        if (choice->ended)
+                return count;
+        while (ready < count && logprob_end(choice, ready) <= choice->shown)
+                ready++;
+        return ready;
+}
+
+void run_logprobs_take(struct run_choice *choice, size_t count)
+{
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t starts = count * sizeof(uint64_t);
+        size_t values = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
+
+        if (!count)
+                return;
+        memmove(logprobs->starts.at, logprobs->starts.at + starts, logprobs->starts.count - starts);
+        memmove(logprobs->values.at, logprobs->values.at + values, logprobs->values.count - values);
+        logprobs->starts.count -= starts;
+        logprobs->values.count -= values;
+}
+
+/* A token that ended the choice has no text, and a stop string hides those behind its beginning. */
+static void end_logprobs(struct run_choice *choice, const struct smv_event *event)
+{
+        const uint64_t *starts = (const void *)choice->logprobs.starts.at;
+        struct run_logprobs *logprobs = &choice->logprobs;
+        size_t count = logprobs_count(choice);
+
+        if (!count || event->reason == SMV_END_LENGTH)
+                return;
+        if (event->reason == SMV_END_STOP && event->stopped_by == SMV_STOPPED_BY_STRING)
+                while (count && starts[count - 1] >= choice->shown)
+                        count--;
+        else
+                count--;
+        logprobs->starts.count = count * sizeof(uint64_t);
+        logprobs->values.count = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
+}
+
+static enum piece_kind kind_of(const struct smv_part *part)
+{
+        static const enum piece_kind kinds[] = {
+                [SMV_PART_TEXT] = PIECE_TEXT,
+                [SMV_PART_REASONING] = PIECE_REASONING,
+                [SMV_PART_CALL] = PIECE_CALL,
+                [SMV_PART_ARGUMENTS] = PIECE_ARGUMENTS,
+                [SMV_PART_CALL_END] = PIECE_CALL_END,
+        };
+
+        return part->kind < sizeof(kinds) / sizeof(*kinds) ? kinds[part->kind] : PIECE_TEXT;
+}
+
+/* The text of an event: divided into parts by the daemon, or plain. */
+static void pass_text(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        const char *at = event->text;
+
+        if (!run->options.parts) {
+                if (event->text_bytes)
+                        pass_piece(run, index, PIECE_TEXT,
+                                   (struct text){ event->text, event->text_bytes });
+                return;
+        }
+        for (size_t i = 0; i < event->part_count; i++) {
+                const struct smv_part *part = &event->parts[i];
+
+                if (!pass_piece(run, index, kind_of(part), (struct text){ at, part->bytes }))
+                        return;
+                at += part->bytes;
+        }
 }
 
 /* ---- ends ---- */
@@ -122,9 +216,13 @@ static enum run_end end_of(const struct run *run, const struct run_choice *choic
 {
         uint32_t asked = run->options.max_tokens;
 
+        if (run->one_call && has_whole_calls(choice))
+                return RUN_CALLS;
         if (event->reason == SMV_END_LENGTH)
                 return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
-        if (choice->calls && !choice->in_call)
+        if (choice->in_call) /* as if a length had cut it: its arguments are not whole */
+                return RUN_LENGTH;
+        if (has_whole_calls(choice))
                 return RUN_CALLS;
         return event->reason == SMV_END_STOP && choice->stop_text.at ? RUN_STOP : RUN_EOS;
 }
@@ -160,6 +258,8 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         choice->last = *event;
         choice->stop_text = stop_text(run, event);
         choice->end = end_of(run, choice, event);
+        end_logprobs(choice, event);
+        choice->reasoning_tokens = event->reasoning_tokens;
         choice->ended = true;
         run->left--;
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
@@ -182,7 +282,7 @@ static void on_event(struct link_ask *ask, uint32_t index, const struct smv_even
         }
         if (event->kind != SMV_EVENT_TOKENS)
                 return;
-        if (collect_logprobs(&run->choices[index], event))
+        if (collect_logprobs(run, &run->choices[index], event))
                 fail_for_memory(run);
         else
                 pass_text(run, index, event);
@@ -195,7 +295,7 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
         struct failure failure;
 
         if (problem) {
-                failure = failure_of_problem(problem);
+                failure = call_problem(run->call, problem);
                 run->ops->failed(run, &failure);
                 return;
         }
@@ -220,6 +320,8 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
         run->ops = ops;
         run->own = own;
         run->options = *options;
+        if (call->background)
+                run->options.priority = SMV_PRIORITY_BACKGROUND;
         run->count = run->left = options->n ? options->n : 1;
         run->ask.on_reply = on_reply;
         run->ask.on_event = on_event;
@@ -261,7 +363,7 @@ struct run *run_deinit(struct run *run)
 
                 bytes_deinit(&choice->text);
                 bytes_deinit(&choice->reasoning);
-                bytes_deinit(&choice->logprobs.tokens);
+                bytes_deinit(&choice->logprobs.starts);
                 bytes_deinit(&choice->logprobs.values);
                 for (struct run_call *call = choice->calls; call; call = call->next) {
                         bytes_deinit(&call->name);

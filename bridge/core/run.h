@@ -37,17 +37,20 @@ enum run_end {
         RUN_CALLS,   /* it ended with whole calls */
 };
 
+/* Tokens with logprobs that no answer has shown yet. */
 struct run_logprobs {
-        struct bytes tokens; /* of uint32_t */
+        struct bytes starts; /* of uint64_t: where the text of each token begins in the choice */
         struct bytes values; /* of struct smv_logprob: for each token 1 + top_count */
         size_t top_count;
+        uint64_t end; /* of the text of the last token */
 };
 
 struct run_choice {
         struct bytes text, reasoning;
         struct run_call *calls, *last_call;
-        bool in_call;                 /* the last call has not ended */
-        struct run_logprobs logprobs; /* of tokens that have not been taken */
+        bool in_call; /* the last call has not ended */
+        struct run_logprobs logprobs;
+        uint64_t shown; /* bytes of text that were passed on */
         bool ended;
         enum run_end end;
         struct text stop_text; /* RUN_STOP by a string */
@@ -84,6 +87,7 @@ struct run {
         struct run_choice *choices;
         uint32_t count, left;
         bool begun;
+        bool one_call;     /* set by the dialect: what follows the first call is not passed on */
         uint64_t first_ns; /* when the first piece came; 0: none */
         uint64_t resume_id;
 };
@@ -96,6 +100,14 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
                     const struct run_ops *ops, void *own);
 void run_start(struct run *run);
 struct run *run_deinit(struct run *run); /* takes NULL; its memory is the arena's */
+
+/*
+ * The number of tokens with logprobs whose text has been shown; behind the end of the choice, all
+ * that are left.  Tokens that ended it, or that a stop string has hidden, are none.
+ */
+size_t run_logprobs_ready(const struct run_choice *choice);
+/* Forgets the first `count` of them. */
+void run_logprobs_take(struct run_choice *choice, size_t count);
 
 /* Sums over all choices. */
 struct run_usage {

@@ -133,16 +133,21 @@ static void decide_about_end(struct http_connection *connection)
 }
 
 /* What each answer has; the caller goes on with its own headers. */
-static void begin_head(struct http_connection *connection, unsigned status, const char *type)
+/* The id of the exchange, or a new one for a request that has none. */
+static void name_answer(struct http_connection *connection, char id[HTTP_ID_BYTES])
 {
-        const struct http_reader *reader = &connection->reader;
-        struct http_exchange *x = connection->exchange;
-        char id[HTTP_ID_BYTES];
-
-        if (x)
-                memcpy(id, x->id, sizeof(id));
+        if (connection->exchange)
+                memcpy(id, connection->exchange->id, HTTP_ID_BYTES);
         else
                 http_exchange_name(connection->server, id);
+}
+
+static void begin_head(struct http_connection *connection, const char *id, unsigned status,
+                       const char *type)
+{
+        const struct http_reader *reader = &connection->reader;
+        const struct http_exchange *x = connection->exchange;
+
         decide_about_end(connection);
         queue_text(connection,
                    "HTTP/1.1 %u %s\r\nDate: %s\r\nx-request-id: %s\r\nrequest-id: %s\r\n", status,
@@ -215,7 +220,7 @@ void http_reply(struct http_exchange *x, unsigned status, const char *type, cons
         struct http_connection *connection = x->connection;
 
         assert(!x->answered && !x->finished);
-        begin_head(connection, status, type);
+        begin_head(connection, x->id, status, type);
         end_head(connection, status, bytes);
         if (!has_no_body(&connection->reader, status))
                 queue(connection, body, bytes);
@@ -231,7 +236,7 @@ void http_stream(struct http_exchange *x, unsigned status, const char *type)
         x->silent = has_no_body(&connection->reader, status);
         x->chunked = connection->reader.minor > 0;
         connection->closes = connection->closes || !x->chunked;
-        begin_head(connection, status, type);
+        begin_head(connection, x->id, status, type);
         if (x->chunked)
                 queue_text(connection, "Transfer-Encoding: chunked\r\n");
         queue(connection, "\r\n", 2);
@@ -295,14 +300,16 @@ void http_answer_refuse(struct http_connection *connection, const struct http_pr
 {
         struct http_server *server = connection->server;
         struct bytes body = { 0 };
+        char id[HTTP_ID_BYTES];
         const char *type;
 
+        name_answer(connection, id);
         server->counts.refusals[problem->refusal]++;
         connection->closes = connection->closes || ends;
         type = server->handlers.on_refusal(
-                server->handlers.arg, http_reader_path(&connection->reader), problem->status,
+                server->handlers.arg, http_reader_path(&connection->reader), id, problem->status,
                 http_refusal_name(problem->refusal), problem->message, &body);
-        begin_head(connection, problem->status, type);
+        begin_head(connection, id, problem->status, type);
         queue_advice(connection, problem->status);
         end_head(connection, problem->status, body.count);
         if (!has_no_body(&connection->reader, problem->status))
@@ -314,7 +321,10 @@ void http_answer_refuse(struct http_connection *connection, const struct http_pr
 
 void http_answer_options(struct http_connection *connection)
 {
-        begin_head(connection, 204, NULL);
+        char id[HTTP_ID_BYTES];
+
+        name_answer(connection, id);
+        begin_head(connection, id, 204, NULL);
         if (!connection->dead && http_policy_preflight(&connection->reader, &connection->out))
                 connection->dead = true;
         end_head(connection, 204, 0);

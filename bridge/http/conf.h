@@ -24,7 +24,8 @@ struct http_conf {
         const char *const *origins; /* more origins, such as https://chat.example; "*": all */
         const uint32_t *uids;       /* users besides our own that need no key */
         uint32_t uid_count;
-        bool unix_everyone; /* all users that can open the Unix socket need no key */
+        bool unix_everyone;     /* all users that can open the Unix socket need no key */
+        bool loopback_everyone; /* without keys, all users of this machine may connect over TCP */
 };
 /* For metrics. */
 struct http_counts {

@@ -39,7 +39,11 @@ struct http_listener {
         uint64_t identity[2];        /* of the file at `path`, while it is ours */
 };
 
-static void refuse_one(struct http_listener *listener)
+/*
+ * No descriptor is left, so the kernel does not even look for a connection.  With the spare one it
+ * does: 0, or what accept says, as -EAGAIN.
+ */
+static int refuse_one(struct http_listener *listener)
 {
         char text[256], rest[4096];
         int fd;
@@ -54,6 +58,7 @@ static void refuse_one(struct http_listener *listener)
                 sys_close(fd);
         }
         listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
+        return fd < 0 ? fd : 0;
 }
 
 static void pause_accepting(struct http_listener *listener, int r)
@@ -81,32 +86,32 @@ static bool is_of_connection(int r)
                r == -EHOSTDOWN || r == -EHOSTUNREACH || r == -ENETUNREACH || r == -ENOPROTOOPT;
 }
 
+/* 0: go on; -EAGAIN: none is there; another error: accepting must pause. */
+static int accept_one(struct http_listener *listener)
+{
+        int fd = sys_accept(listener->fd), r;
+
+        if ((fd == -EMFILE || fd == -ENFILE) && listener->spare_fd >= 0)
+                return refuse_one(listener);
+        if (fd < 0)
+                return is_of_connection(fd) ? 0 : fd;
+        r = http_connection_new(listener->server, fd, listener->is_unix);
+        if (r)
+                log_limited(LOG_WARN, "http_connection_lost error=%s at=%s", strerror(-r),
+                            error_trail());
+        return 0;
+}
+
 static void on_connection(void *arg, unsigned mask)
 {
         struct http_listener *listener = arg;
         int r = 0;
 
         (void)mask;
-        for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
-                int fd = sys_accept(listener->fd);
-
-                if (fd == -EAGAIN)
-                        return;
-                if (is_of_connection(fd))
-                        continue;
-                if ((fd == -EMFILE || fd == -ENFILE) && listener->spare_fd >= 0) {
-                        refuse_one(listener);
-                        continue;
-                }
-                r = fd < 0 ? fd : http_connection_new(listener->server, fd, listener->is_unix);
-                if (fd < 0) {
-                        pause_accepting(listener, r);
-                        return;
-                }
-                if (r)
-                        log_limited(LOG_WARN, "http_connection_lost error=%s at=%s", strerror(-r),
-                                    error_trail());
-        }
+        for (uint32_t i = 0; i < ACCEPTS_MAX && !r; i++)
+                r = accept_one(listener);
+        if (r && r != -EAGAIN)
+                pause_accepting(listener, r);
 }
 
 static void close_one(struct http_listener *listener)

@@ -225,7 +225,7 @@ static bool is_user_admitted(const struct http_policy *policy, struct http_conne
         uint32_t uid;
         int r;
 
-        if (connection->is_unix && policy->conf->unix_everyone)
+        if (connection->is_unix ? policy->conf->unix_everyone : policy->conf->loopback_everyone)
                 return true;
         if (connection->user_known)
                 return connection->user_admitted;

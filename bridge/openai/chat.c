@@ -6,7 +6,10 @@
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
+#include "bridge/core/sampling.h"
+#include "bridge/core/tools.h"
 #include "bridge/openai/messages.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
@@ -62,20 +65,19 @@ static struct json_builder begin_chunk(struct call *call, uint32_t index)
 }
 
 /* Closes the delta, and the choice with it. */
-static bool end_chunk(struct call *call, struct json_builder *to, struct run_logprobs *logprobs,
+static bool end_chunk(struct call *call, struct json_builder *to, struct run_choice *choice,
                       const char *finish)
 {
         const struct chat *chat = call->own;
 
         json_put_object_end(to);
         json_put_key(to, "logprobs");
-        if (logprobs && logprobs->tokens.count) {
+        if (choice && run_logprobs_ready(choice)) {
                 json_put_object(to);
                 json_put_key(to, "content");
-                openai_put_chat_logprobs(to, call->bridge->vocabulary, logprobs);
+                logprobs_put(to, call->bridge->vocabulary, choice);
                 json_put_key_null(to, "refusal");
                 json_put_object_end(to);
-                logprobs->tokens.count = logprobs->values.count = 0;
         } else {
                 json_put_null(to);
         }
@@ -129,7 +131,6 @@ static void put_call_delta(struct json_builder *to, const struct run_piece *piec
 
 static void on_piece(struct run *run, uint32_t index, const struct run_piece *piece)
 {
-        struct run_logprobs *logprobs = &run->choices[index].logprobs;
         struct json_builder to;
 
         if (piece->kind == PIECE_CALL_END)
@@ -141,20 +142,18 @@ static void on_piece(struct run *run, uint32_t index, const struct run_piece *pi
                 json_put_key_text(&to, "reasoning_content", piece->text.at, piece->text.bytes);
         else
                 put_call_delta(&to, piece);
-        end_chunk(run->call, &to, logprobs, NULL);
+        end_chunk(run->call, &to, &run->choices[index], NULL);
 }
 
-/* Tokens whose text a stop string has hidden are not shown, and so are their logprobs. */
 static void on_ended(struct run *run, uint32_t index)
 {
         struct run_choice *choice = &run->choices[index];
-        struct run_logprobs *rest = choice->end == RUN_STOP ? NULL : &choice->logprobs;
         struct json_builder to;
 
-        if (rest && rest->tokens.count) {
+        if (run_logprobs_ready(choice)) {
                 to = begin_chunk(run->call, index);
                 json_put_key_word(&to, "content", "");
-                if (!end_chunk(run->call, &to, rest, NULL))
+                if (!end_chunk(run->call, &to, choice, NULL))
                         return;
         }
         to = begin_chunk(run->call, index);
@@ -237,7 +236,7 @@ static void put_message(struct json_builder *to, const struct run_choice *choice
 }
 
 static void put_choice(struct json_builder *to, const struct call *call, uint32_t index,
-                       const struct run_choice *choice)
+                       struct run_choice *choice)
 {
         const struct chat *chat = call->own;
 
@@ -248,7 +247,7 @@ static void put_choice(struct json_builder *to, const struct call *call, uint32_
         if (chat->logprobs) {
                 json_put_object(to);
                 json_put_key(to, "content");
-                openai_put_chat_logprobs(to, call->bridge->vocabulary, &choice->logprobs);
+                logprobs_put(to, call->bridge->vocabulary, choice);
                 json_put_key_null(to, "refusal");
                 json_put_object_end(to);
         } else {
@@ -295,21 +294,6 @@ static void go(struct call *call)
                 call_no_memory(call);
 }
 
-static void read_logprobs(struct fields *fields, struct chat *chat)
-{
-        uint64_t top = 0;
-
-        field_bool(fields, 0, "logprobs", &chat->logprobs);
-        if (field_uint(fields, 0, "top_logprobs", 0, OPENAI_LOGPROBS_MAX, &top) && top &&
-            !chat->logprobs)
-                fields_fail(fields, FAILURE_REQUEST, "top_logprobs",
-                            "top_logprobs needs logprobs: true");
-        if (!chat->logprobs)
-                return;
-        chat->options.logprobs = (uint32_t)top;
-        chat->options.set |= SMV_SET_LOGPROBS;
-}
-
 static void read_format(struct fields *fields)
 {
         uint32_t format = field_object(fields, 0, "response_format");
@@ -325,22 +309,23 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
 
-        chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1 };
+        chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         chat->options.max_tokens = UINT32_MAX;
         field_text(fields, 0, "model", &chat->model);
         openai_read_messages(fields, &conversation);
         openai_read_tools(fields, &conversation);
         openai_read_vars(fields, &conversation);
         openai_read_options(call, fields, &chat->options);
-        if (!openai_read_length(fields, "max_completion_tokens", &chat->options))
-                openai_read_length(fields, "max_tokens", &chat->options);
+        if (!sampling_read_length(fields, 0, "max_completion_tokens", &chat->options))
+                sampling_read_length(fields, 0, "max_tokens", &chat->options);
         chat->stream = openai_read_stream(fields);
-        read_logprobs(fields, chat);
+        logprobs_read(fields, &chat->options, &chat->logprobs);
         read_format(fields);
         field_refuse(fields, 0, "audio", "the model writes text only");
         field_refuse(fields, 0, "web_search_options", "there is no search");
         field_bool(fields, 0, "timings_per_token", &chat->timings);
         chat->tier = openai_tier(&chat->options);
+        tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
 }

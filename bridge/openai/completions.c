@@ -5,7 +5,9 @@
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
+#include "bridge/core/sampling.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
 
@@ -76,17 +78,17 @@ static void put_top(struct json_builder *to, const struct vocabulary *vocabulary
                 json_put_text(to, piece.at, piece.bytes);
                 json_write_raw(&to->out, ":");
                 to->comma = false;
-                json_put_float(to, openai_logprob(entries[k].logprob));
+                json_put_float(to, logprob_shown(entries[k].logprob));
         }
         json_put_object_end(to);
 }
 
 /* Four arrays, with an element for each token. */
 static void put_logprobs(struct json_builder *to, const struct vocabulary *vocabulary,
-                         const struct run_logprobs *logprobs, uint64_t *offset)
+                         struct run_choice *choice, uint64_t *offset)
 {
-        const struct smv_logprob *entries = (const void *)logprobs->values.at;
-        size_t count = logprobs->tokens.count / sizeof(uint32_t), step = 1 + logprobs->top_count;
+        const struct smv_logprob *entries = (const void *)choice->logprobs.values.at;
+        size_t count = run_logprobs_ready(choice), step = 1 + choice->logprobs.top_count;
 
         json_put_object(to);
         json_put_key(to, "tokens");
@@ -100,12 +102,12 @@ static void put_logprobs(struct json_builder *to, const struct vocabulary *vocab
         json_put_key(to, "token_logprobs");
         json_put_array(to);
         for (size_t i = 0; i < count; i++)
-                json_put_float(to, openai_logprob(entries[i * step].logprob));
+                json_put_float(to, logprob_shown(entries[i * step].logprob));
         json_put_array_end(to);
         json_put_key(to, "top_logprobs");
         json_put_array(to);
         for (size_t i = 0; i < count; i++)
-                put_top(to, vocabulary, &entries[i * step], logprobs->top_count);
+                put_top(to, vocabulary, &entries[i * step], step - 1);
         json_put_array_end(to);
         json_put_key(to, "text_offset");
         json_put_array(to);
@@ -115,6 +117,7 @@ static void put_logprobs(struct json_builder *to, const struct vocabulary *vocab
         }
         json_put_array_end(to);
         json_put_object_end(to);
+        run_logprobs_take(choice, count);
 }
 
 /* ---- answers ---- */
@@ -131,29 +134,27 @@ static void put_head(struct json_builder *to, const struct call *call)
         openai_put_fingerprint(to, call);
 }
 
-static void put_choice(struct json_builder *to, struct run *run, uint32_t choice, struct text text,
-                       struct run_logprobs *logprobs, const char *finish)
+static void put_choice(struct json_builder *to, struct run *run, uint32_t index, struct text text,
+                       const char *finish)
 {
         struct completions *completions = run->call->own;
-        uint32_t index = index_of(run, choice);
+        struct run_choice *choice = &run->choices[index];
+        uint32_t number = index_of(run, index);
 
         json_put_object(to);
-        json_put_key_uint(to, "index", index);
+        json_put_key_uint(to, "index", number);
         json_put_key_text(to, "text", text.at, text.bytes);
         json_put_key(to, "logprobs");
-        if (completions->logprobs && logprobs && logprobs->tokens.count)
-                put_logprobs(to, run->call->bridge->vocabulary, logprobs,
-                             &completions->offsets[index]);
+        if (completions->logprobs && run_logprobs_ready(choice))
+                put_logprobs(to, run->call->bridge->vocabulary, choice,
+                             &completions->offsets[number]);
         else
                 json_put_null(to);
-        if (logprobs)
-                logprobs->tokens.count = logprobs->values.count = 0;
         json_put_key_word(to, "finish_reason", finish);
         json_put_object_end(to);
 }
 
-static bool send_chunk(struct run *run, uint32_t choice, struct text text,
-                       struct run_logprobs *logprobs, const char *finish)
+static bool send_chunk(struct run *run, uint32_t choice, struct text text, const char *finish)
 {
         const struct completions *completions = run->call->own;
         struct json_builder to = call_event(run->call, NULL);
@@ -161,7 +162,7 @@ static bool send_chunk(struct run *run, uint32_t choice, struct text text,
         put_head(&to, run->call);
         json_put_key(&to, "choices");
         json_put_array(&to);
-        put_choice(&to, run, choice, text, logprobs, finish);
+        put_choice(&to, run, choice, text, finish);
         json_put_array_end(&to);
         if (completions->stream.usage)
                 json_put_key_null(&to, "usage");
@@ -195,10 +196,7 @@ static void put_usage(struct json_builder *to, const struct completions *complet
 
 static void send_end(struct run *run, uint32_t choice)
 {
-        struct run_choice *ended = &run->choices[choice];
-
-        send_chunk(run, choice, TEXT(""), ended->end == RUN_STOP ? NULL : &ended->logprobs,
-                   run_end_word(ended->end));
+        send_chunk(run, choice, TEXT(""), run_end_word(run->choices[choice].end));
 }
 
 /* The prompt, for `echo`, and what came before the last prompt was accepted. */
@@ -208,7 +206,7 @@ static void send_so_far(struct run *run)
                 struct run_choice *choice = &run->choices[i];
                 struct text text = { choice->text.at, choice->text.count };
 
-                if (text.bytes && !send_chunk(run, i, text, &choice->logprobs, NULL))
+                if (text.bytes && !send_chunk(run, i, text, NULL))
                         return;
                 if (choice->ended)
                         send_end(run, i);
@@ -232,7 +230,7 @@ static void on_piece(struct run *run, uint32_t choice, const struct run_piece *p
         const struct completions *completions = run->call->own;
 
         if (piece->kind == PIECE_TEXT && completions->begun == completions->prompt_count)
-                send_chunk(run, choice, piece->text, &run->choices[choice].logprobs, NULL);
+                send_chunk(run, choice, piece->text, NULL);
 }
 
 static void on_ended(struct run *run, uint32_t choice)
@@ -292,7 +290,7 @@ static void on_whole(struct run *run)
 
                         put_choice(&to, each, k,
                                    (struct text){ choice->text.at, choice->text.count },
-                                   &choice->logprobs, run_end_word(choice->end));
+                                   run_end_word(choice->end));
                 }
         }
         json_put_array_end(&to);
@@ -464,7 +462,7 @@ static void read_request(struct call *call, struct fields *fields)
         field_text(fields, 0, "model", &completions->model);
         read_prompts(call, fields);
         openai_read_options(call, fields, &completions->options);
-        openai_read_length(fields, "max_tokens", &completions->options);
+        sampling_read_length(fields, 0, "max_tokens", &completions->options);
         completions->stream = openai_read_stream(fields);
         field_bool(fields, 0, "echo", &completions->echo);
         if (field_uint(fields, 0, "logprobs", 0, LOGPROBS_MAX, &top)) {
@@ -513,4 +511,13 @@ void openai_completions(struct call *call)
                 call_with_vocabulary(call, go);
         else
                 call_with_daemon(call, go);
+}
+
+/* Not 404, which programs take for a wrong address. */
+void openai_embeddings(struct call *call)
+{
+        struct failure failure =
+                failure_make(FAILURE_UNSUPPORTED, NULL, "the daemon does not make embeddings yet");
+
+        call_fail(call, &failure);
 }

@@ -1,7 +1,8 @@
 #include "bridge/openai/messages.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "bridge/core/tools.h"
 
 #define PARAM_BYTES 48u
 
@@ -52,45 +53,6 @@ bool openai_read_content(struct fields *fields, struct conversation *conversatio
         return true;
 }
 
-static void read_call(struct fields *fields, struct conversation *conversation, struct turn *turn,
-                      uint32_t node, const char *param)
-{
-        uint32_t function = json_member(fields->json, node, "function");
-        uint32_t arguments = json_member(fields->json, function, "arguments");
-        struct turn_call *call = conversation_call(conversation, turn);
-
-        if (!call)
-                return;
-        call->id = text_of(fields->json, json_member(fields->json, node, "id"));
-        call->name = text_of(fields->json, json_member(fields->json, function, "name"));
-        call->arguments = text_of(fields->json, arguments);
-        if (json_kind(fields->json, arguments) == JSON_OBJECT)
-                call->arguments_node = arguments;
-        if (!call->name.at)
-                fields_fail(fields, FAILURE_REQUEST, param,
-                            "%s.tool_calls: each call needs function.name, a string", param);
-}
-
-static bool read_role(struct fields *fields, uint32_t message, const char *param,
-                      enum turn_role *ret_role)
-{
-        static const struct {
-                const char *name;
-                enum turn_role role;
-        } roles[] = { { "system", TURN_SYSTEM }, { "developer", TURN_SYSTEM },
-                      { "user", TURN_USER },     { "assistant", TURN_ASSISTANT },
-                      { "tool", TURN_TOOL },     { "function", TURN_TOOL } };
-        struct text role = text_of(fields->json, json_member(fields->json, message, "role"));
-
-        for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
-                if (text_is(role, roles[i].name)) {
-                        *ret_role = roles[i].role;
-                        return true;
-                }
-        return fields_fail(fields, FAILURE_REQUEST, param,
-                           "%s.role must be system, developer, user, assistant or tool", param);
-}
-
 /* Two names of the same: llama-server's, which many send back, and vLLM's. */
 static struct text read_reasoning(struct fields *fields, uint32_t message)
 {
@@ -105,11 +67,10 @@ static void read_message(struct fields *fields, struct conversation *conversatio
                          const char *param)
 {
         static const char *const kinds[] = { "text", "input_text", "output_text", NULL };
-        uint32_t calls = field_of(fields, message, "tool_calls");
         enum turn_role role = TURN_USER;
         struct turn *turn;
 
-        if (!read_role(fields, message, param, &role))
+        if (!tools_read_role(fields, message, param, &role))
                 return;
         turn = conversation_turn(conversation, role);
         if (!turn || !openai_read_content(fields, conversation,
@@ -121,9 +82,7 @@ static void read_message(struct fields *fields, struct conversation *conversatio
         if (role != TURN_ASSISTANT)
                 return;
         turn->reasoning = read_reasoning(fields, message);
-        for (uint32_t call = json_first(fields->json, calls); call != JSON_NONE;
-             call = json_next(fields->json, call))
-                read_call(fields, conversation, turn, call, param);
+        tools_read_calls(fields, conversation, turn, message, param);
 }
 
 void openai_read_messages(struct fields *fields, struct conversation *conversation)
@@ -149,7 +108,7 @@ void openai_read_messages(struct fields *fields, struct conversation *conversati
 /* ---- tools ---- */
 
 /* none: the model is not told of any; auto: it decides.  To force a call needs a grammar. */
-static bool may_call(struct fields *fields)
+bool openai_may_call(struct fields *fields)
 {
         uint32_t node = field_of(fields, 0, "tool_choice");
         struct text choice = text_of(fields->json, node);
@@ -163,67 +122,38 @@ static bool may_call(struct fields *fields)
                            "force a call yet");
 }
 
-static void read_tool(struct fields *fields, struct conversation *conversation, uint32_t node,
-                      unsigned index)
-{
-        struct text type = text_of(fields->json, json_member(fields->json, node, "type"));
-        uint32_t function = json_member(fields->json, node, "function");
-        struct tool *tool;
-
-        if (type.at && !text_is(type, "function")) {
-                fields_fail(fields, FAILURE_UNSUPPORTED, "tools",
-                            "tools[%u] has the type \"%.40s\"; only function is supported", index,
-                            type.at);
-                return;
-        }
-        tool = conversation_tool(conversation);
-        if (!tool)
-                return;
-        tool->name = text_of(fields->json, json_member(fields->json, function, "name"));
-        tool->description =
-                text_of(fields->json, json_member(fields->json, function, "description"));
-        tool->schema = field_of(fields, function, "parameters");
-        if (!tool->name.bytes)
-                fields_fail(fields, FAILURE_REQUEST, "tools",
-                            "tools[%u].function.name must be a string", index);
-}
-
 void openai_read_tools(struct fields *fields, struct conversation *conversation)
 {
-        uint32_t tools = field_array(fields, 0, "tools");
-        unsigned index = 0;
-
         field_refuse(fields, 0, "functions", "use tools");
-        if (!may_call(fields))
-                return;
-        for (uint32_t tool = json_first(fields->json, tools); tool != JSON_NONE && !fields->failed;
-             tool = json_next(fields->json, tool))
-                read_tool(fields, conversation, tool, index++);
+        if (openai_may_call(fields))
+                tools_read(fields, conversation);
+}
+
+/* Templates know either a word, or only whether the model shall think. */
+void openai_set_effort(struct conversation *conversation, struct text effort)
+{
+        struct template_var *var = conversation_var(conversation, TEXT("reasoning_effort"));
+
+        if (var)
+                var->word = effort;
+        if (text_is(effort, "none"))
+                conversation_think(conversation, false);
 }
 
 void openai_read_vars(struct fields *fields, struct conversation *conversation)
 {
         uint32_t vars = field_object(fields, 0, "chat_template_kwargs");
         struct text effort = { 0 };
-        struct template_var *var;
 
         for (uint32_t node = json_first(fields->json, vars); node != JSON_NONE;
              node = json_next(fields->json, node)) {
                 size_t bytes;
                 const char *key = json_key(fields->json, node, &bytes);
-
-                var = conversation_var(conversation, (struct text){ key, bytes });
+                struct template_var *var =
+                        conversation_var(conversation, (struct text){ key, bytes });
                 if (var)
                         var->node = node;
         }
-        if (!field_text(fields, 0, "reasoning_effort", &effort))
-                return;
-        var = conversation_var(conversation, TEXT("reasoning_effort"));
-        if (var)
-                var->word = effort;
-        if (!text_is(effort, "none"))
-                return;
-        var = conversation_var(conversation, TEXT("enable_thinking"));
-        if (var)
-                var->flag = false;
+        if (field_text(fields, 0, "reasoning_effort", &effort))
+                openai_set_effort(conversation, effort);
 }

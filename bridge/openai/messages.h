@@ -8,6 +8,11 @@
 void openai_read_messages(struct fields *fields, struct conversation *conversation);
 /* Of the array `tools` in C's shape; calls of tools that were refused are none. */
 void openai_read_tools(struct fields *fields, struct conversation *conversation);
+/*
+ * tool_choice: false for none, when the model is not told of any tool.  To force a call is refused.
+ */
+bool openai_may_call(struct fields *fields);
+void openai_set_effort(struct conversation *conversation, struct text effort);
 /* chat_template_kwargs, reasoning_effort. */
 void openai_read_vars(struct fields *fields, struct conversation *conversation);
 

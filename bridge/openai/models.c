@@ -3,18 +3,15 @@
 #include <samovar/protocol.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "bridge/core/bridge.h"
+#include "bridge/core/timestamp.h"
 
 static void put_model(struct json_builder *to, const struct smv_model *model)
 {
-        time_t modified = (time_t)model->modified_s;
-        char created_at[32] = "1970-01-01T00:00:00Z";
-        struct tm utc;
+        char created_at[TIMESTAMP_BYTES];
 
-        if (gmtime_r(&modified, &utc))
-                strftime(created_at, sizeof(created_at), "%Y-%m-%dT%H:%M:%SZ", &utc);
+        timestamp_of_s(model->modified_s, created_at);
         json_put_object(to);
         json_put_key_word(to, "id", model->name);
         json_put_key_word(to, "object", "model");
@@ -74,23 +71,20 @@ void openai_models(struct call *call)
 
 static void one(struct call *call)
 {
-        struct smv_model model = { SMV_SIZE(smv_model) };
-        struct smv_client *client = link_client(call->link);
+        struct smv_model model;
         const char *name = bridge_model(call, call->tail);
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
         struct failure failure;
 
-        for (size_t i = 0; name && !smv_model(client, i, &model); i++)
-                if (!strcmp(model.name, name)) {
-                        put_model(&to, &model);
-                        call_reply_json(call, &to, &body);
-                        bytes_deinit(&body);
-                        return;
-                }
-        failure = failure_make(FAILURE_NO_MODEL, "model", "no model is called %.*s",
-                               (int)call->tail.bytes, call->tail.at);
-        call_fail(call, &failure);
+        if (!name || !bridge_find_model(call, name, &model)) {
+                failure = call_no_model(call);
+                call_fail(call, &failure);
+                return;
+        }
+        put_model(&to, &model);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
 }
 
 void openai_model(struct call *call)

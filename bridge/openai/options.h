@@ -12,16 +12,10 @@
 #include "bridge/core/call.h"
 #include "bridge/core/fields.h"
 
-#define OPENAI_LOGPROBS_MAX 20u
-
 /* Those of chat/completions and completions. */
 void openai_read_options(struct call *call, struct fields *fields, struct smv_generate *options);
 /* Those of responses, too: temperature, top_p and the extras of vLLM. */
 void openai_read_sampling(struct call *call, struct fields *fields, struct smv_generate *options);
-/* service_tier, and our own `priority`. */
-void openai_read_class(struct fields *fields, struct smv_generate *options);
-/* max_tokens of this name, if it is there: as asked, and clamped by the daemon. */
-bool openai_read_length(struct fields *fields, const char *name, struct smv_generate *options);
 /* stream and stream_options. */
 struct openai_stream {
         bool stream, usage;

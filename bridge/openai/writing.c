@@ -1,6 +1,5 @@
 #include "bridge/openai/writing.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #define NS_PER_MS 1e6
@@ -54,50 +53,6 @@ void openai_put_timings(struct json_builder *to, const struct run *run)
         put_rate(to, "predicted_per_second", usage.output, usage.decode_ns);
         put_ms(to, "queued_ms", usage.queued_ns);
         json_put_object_end(to);
-}
-
-double openai_logprob(float logprob)
-{
-        return isfinite(logprob) ? (double)logprob : -9999.0;
-}
-
-/* token, logprob, bytes: without the braces. */
-static void put_token(struct json_builder *to, const struct vocabulary *vocabulary,
-                      const struct smv_logprob *entry)
-{
-        struct text piece = vocabulary_piece(vocabulary, entry->token);
-
-        json_put_key_text(to, "token", piece.at, piece.bytes);
-        json_put_key(to, "logprob");
-        json_put_float(to, openai_logprob(entry->logprob));
-        json_put_key(to, "bytes");
-        json_put_array(to);
-        for (size_t i = 0; i < piece.bytes; i++)
-                json_put_uint(to, (unsigned char)piece.at[i]);
-        json_put_array_end(to);
-}
-
-void openai_put_chat_logprobs(struct json_builder *to, const struct vocabulary *vocabulary,
-                              const struct run_logprobs *logprobs)
-{
-        const struct smv_logprob *entry = (const void *)logprobs->values.at;
-        size_t count = logprobs->tokens.count / sizeof(uint32_t);
-
-        json_put_array(to);
-        for (size_t i = 0; i < count; i++, entry += 1 + logprobs->top_count) {
-                json_put_object(to);
-                put_token(to, vocabulary, entry);
-                json_put_key(to, "top_logprobs");
-                json_put_array(to);
-                for (size_t k = 1; k <= logprobs->top_count; k++) {
-                        json_put_object(to);
-                        put_token(to, vocabulary, &entry[k]);
-                        json_put_object_end(to);
-                }
-                json_put_array_end(to);
-                json_put_object_end(to);
-        }
-        json_put_array_end(to);
 }
 
 void openai_put_fingerprint(struct json_builder *to, const struct call *call)

@@ -44,6 +44,9 @@ CASES = [
     ("samovard --backend ", {"cpu", "cuda", "auto", "ref"}, set()),
     ("samovard --model a-f", {FILES}, set()),
     ("samovard --socket-mode ", {"0600", "0660", "0666"}, set()),
+    ("samovar-http --unix-p", {"--unix-peers"}, {"--backend"}),
+    ("samovar-http --unix-peers ", {"own", "all"}, set()),
+    ("samovar-http --keys a-f", {FILES}, set()),
 ]
 
 

@@ -10,7 +10,7 @@ BEGIN {
         may["base"]          = "json base"
         may["bridge/http"]   = "json base bridge/http"
         may["bridge/core"]   = "include json base bridge/http bridge/core"
-        may["bridge/openai"] = "include json base bridge/core bridge/openai"
+        may["bridge/openai"] = "include json base bridge/http bridge/core bridge/openai"
         may["bridge/anthropic"] = "include json base bridge/core bridge/anthropic"
         may["bridge/ollama"] = "include json base bridge/core bridge/ollama"
         may["bridge/own"]    = "include json base bridge/core bridge/openai bridge/own"

@@ -1,6 +1,6 @@
 /*
- * Prints the tables of the daemon and of the command as lines of fields with tabs between them.
- * contrib/dev/reference makes reference pages and man pages from these lines, and
+ * Prints the tables of the daemon, of samovar-http and of the command, as lines of fields with tabs
+ * between them.  contrib/dev/reference makes reference pages and man pages from these lines, and
  * contrib/completion/make makes completions of shells.  The first field names the table, and its
  * other fields are below.
  */
@@ -8,20 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bridge/start/config.h"
 #include "cli/cli.h"
 #include "daemon/start/config.h"
 #include "daemon/edge/op-status.h"
 
 /*
- * setting: group or "", name, value, values, default, help, and its use: "flag" if it may not be in
- * a file, "live" if SIGHUP reloads it, or "start"
+ * setting, http_setting: group or "", name, value, values, default, help, and its use: "flag" if it
+ * may not be in a file, "live" if SIGHUP reloads it, or "start"
  */
-static void print_settings(void)
+static void print_settings(const char *kind, const struct settings_table *table)
 {
         struct settings_row row;
 
-        for (size_t i = 0; settings_describe(&config_table, i, &row); i++)
-                printf("setting\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", row.group ? row.group : "",
+        for (size_t i = 0; settings_describe(table, i, &row); i++)
+                printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", kind, row.group ? row.group : "",
                        row.name, row.value, row.values, row.initial, row.help,
                        row.flag_only ? "flag"
                        : row.live    ? "live"
@@ -72,7 +73,8 @@ static void print_codes(void)
 
 int main(void)
 {
-        print_settings();
+        print_settings("setting", &config_table);
+        print_settings("http_setting", &bridge_config_table);
         print_command();
         print_status();
         print_codes();

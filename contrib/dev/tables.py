@@ -4,6 +4,7 @@ import subprocess
 
 FIELDS = {
     "setting": ("group", "name", "value", "values", "default", "help", "use"),
+    "http_setting": ("group", "name", "value", "values", "default", "help", "use"),
     "command": ("name", "value", "help"),
     "flag": ("group", "name", "value", "words", "commands", "help"),
     "status": ("section", "about", "name", "seen", "help"),

@@ -111,7 +111,11 @@ int fork_siblings(struct admission *admission, struct stream *stream,
         take_sample_indices(stream->family, asked->sample_index, more + 1);
         for (struct stream *s = stream_sibling(stream); s; s = stream_sibling(s)) {
                 s->request.max_tokens = stream->request.max_tokens;
+                s->clamp = stream->clamp;
+                s->makes_none = stream->makes_none;
                 s->request.progress = stream->request.progress;
+                s->request.prompt_logprobs = stream->request.prompt_logprobs;
+                s->request.score_bytes_max = stream->request.score_bytes_max;
         }
         return 0;
 }

@@ -252,15 +252,22 @@ void resumable_leave_alone(struct resumable *resumable)
                 resumable_drop(resumable);
 }
 
+/* The tokens of its prompt that have a record. */
+static size_t scores_of(const struct request *request)
+{
+        return request->prompt_logprobs ? request->prompt_count - 1 : 0;
+}
+
 /*
- * A record for each token, and one before it for its logprobs; a last text, and the END.  With
- * parts there are more, each with at least 8 bytes behind its head.
+ * A record for each token, and one before it for its logprobs; those of the prompt; a last text,
+ * and the END.  With parts there are more, each with at least 8 bytes behind its head.
  */
 static size_t records_max(const struct request *request, size_t room)
 {
         if (request->parts)
                 return room / (sizeof(struct smv_record) + 8);
-        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) + 2;
+        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) +
+               scores_of(request) + 2;
 }
 
 /*
@@ -268,13 +275,15 @@ static size_t records_max(const struct request *request, size_t room)
  */
 static int measure(const struct request *request, size_t *ret_room, size_t *ret_bytes)
 {
-        size_t room, bytes;
+        size_t room, bytes, scores;
         int r;
 
         /* Text that is held back comes once, and the bytes of the END have space for it. */
         if (__builtin_mul_overflow(request->record_bytes_max - request->held_bytes_max,
                                    request->max_tokens, &room) ||
-            __builtin_add_overflow(room, request->end_bytes_max, &room))
+            __builtin_add_overflow(room, request->end_bytes_max, &room) ||
+            __builtin_mul_overflow(request->score_bytes_max, scores_of(request), &scores) ||
+            __builtin_add_overflow(room, scores, &room))
                 return error_raise(-EOVERFLOW);
         r = record_log_bytes(room, records_max(request, room), &bytes);
         if (!r && __builtin_add_overflow(bytes, sizeof(struct resumable), &bytes))

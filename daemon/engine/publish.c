@@ -1,7 +1,7 @@
 /*
- * Records of one request: for each token TOKENS, after LOGPROBS if the request asked for them; then
- * the text that the detok still holds; then END.  The text of a token that ends a stream (an end
- * token, a stop id) is not shown; its id is.
+ * Records of one request: PROGRESS and PROMPT_LOGPROBS, if it asked for them; for each token
+ * TOKENS, after LOGPROBS if it asked for them; then the text that the detok still holds; then END.
+ * The text of a token that ends a stream (an end token, a stop id) is not shown; its id is.
  *
  * If the request asked for parts, PARTS stands before each TOKENS, and before its LOGPROBS.  A
  * token may release much text that was held back.  Then more TOKENS follow, without ids, so that no
@@ -133,6 +133,11 @@ size_t publish_end_bytes_max(size_t stop_bytes_max)
                ring_record_bytes(sizeof(struct smv_record_end));
 }
 
+size_t publish_score_bytes_max(uint32_t logprobs)
+{
+        return ring_record_bytes(logprobs_bytes(logprobs));
+}
+
 /* Upper bound of the records of so many bytes of text in so many parts. */
 static size_t divided_bytes(size_t bytes, size_t parts)
 {
@@ -261,14 +266,13 @@ static void put_tokens(struct publish *publish, const struct request *request,
                 memcpy(to + sizeof(head) + ids, text, text_bytes);
 }
 
-static void put_logprobs(struct publish *publish, const struct request *request,
-                         const struct logprob *logprobs, uint32_t position)
+static void put_logprobs(struct publish *publish, const struct request *request, uint8_t type,
+                         const struct logprob *logprobs, uint32_t count, uint32_t position)
 {
-        uint32_t count = request->sampling.logprobs;
         struct smv_record_logprobs head = { .position = position,
                                             .token_count = 1,
                                             .top_count = (uint16_t)(count - 1) };
-        char *to = put(publish, request, SMV_RECORD_LOGPROBS, 0, logprobs_bytes(count));
+        char *to = put(publish, request, type, 0, logprobs_bytes(count));
 
         _Static_assert(sizeof(*logprobs) == sizeof(struct smv_record_logprob), "entries are alike");
         if (!to)
@@ -344,7 +348,8 @@ static void put_divided(struct publish *publish, const struct request *request,
 
                 part += put_parts(publish, request, part, &at, &bytes);
                 if (count && request->sampling.logprobs)
-                        put_logprobs(publish, request, logprobs, position);
+                        put_logprobs(publish, request, SMV_RECORD_LOGPROBS, logprobs,
+                                     request->sampling.logprobs, position);
                 put_tokens(publish, request, token, count, position, divided->text + done, bytes);
                 done += bytes;
                 position += count;
@@ -443,9 +448,18 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
                 return verdict;
         }
         if (request->sampling.logprobs)
-                put_logprobs(publish, request, logprobs, position);
+                put_logprobs(publish, request, SMV_RECORD_LOGPROBS, logprobs,
+                             request->sampling.logprobs, position);
         put_tokens(publish, request, &token, 1, position, publish->text, bytes);
         return verdict;
+}
+
+void publish_score(struct publish *publish, const struct request *request,
+                   const struct logprob *logprobs, uint32_t position)
+{
+        if (!request->channel->shut)
+                put_logprobs(publish, request, SMV_RECORD_PROMPT_LOGPROBS, logprobs,
+                             request->prompt_logprobs, position);
 }
 
 void publish_progress(struct publish *publish, const struct request *request, uint32_t prefilled,

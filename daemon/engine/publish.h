@@ -39,6 +39,8 @@ struct publish *publish_free(struct publish *publish);
 /* For admission: the most ring bytes that a token may take, and that an end may take. */
 size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
 size_t publish_end_bytes_max(size_t stop_bytes_max);
+/* ... and that a token of the prompt may take, with so many logprobs. */
+size_t publish_score_bytes_max(uint32_t logprobs);
 /*
  * How much more either may take if the text is divided into parts.  *ret_held: of these, the bytes
  * of text that was held back before, which comes only once.
@@ -71,6 +73,10 @@ int publish_free_bytes(struct channel *channel, uint64_t *ret_bytes);
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, const struct logprob *logprobs, uint32_t position,
                                  enum sched_verdict verdict);
+
+/* Writes the logprobs of the token of the prompt at `position`, as many as the request wants. */
+void publish_score(struct publish *publish, const struct request *request,
+                   const struct logprob *logprobs, uint32_t position);
 
 /*
  * Writes how much of the prompt is read, if that is more than was written before, and if the ring

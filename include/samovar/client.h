@@ -162,6 +162,9 @@ enum smv_set {
         SMV_SET_SEED = 1u << 4,
         SMV_SET_LOGPROBS = 1u << 5, /* with 0: only the logprobs of the generated tokens */
         SMV_SET_PRIORITY = 1u << 6, /* only for a fork */
+        /* with 0: only the logprobs of the tokens of the prompt */
+        SMV_SET_PROMPT_LOGPROBS = 1u << 7,
+        SMV_SET_MAX_TOKENS = 1u << 8, /* with 0: no token; only with prompt_logprobs */
 };
 
 /*
@@ -257,6 +260,13 @@ struct smv_generate {
          */
         int progress;
         /*
+         * PROMPT_LOGPROBS events come before the first token: one for each token of the prompt but
+         * the first, with its logprob after those before it, and with those of this many likeliest
+         * tokens there, up to 32.  0: none, unless `set` has SMV_SET_PROMPT_LOGPROBS.  The whole
+         * prompt is computed, also what is cached.  Forks of the stream have none.
+         */
+        uint32_t prompt_logprobs;
+        /*
          * Nonzero: the text of the events is divided into parts: text, reasoning and tool calls.
          * Their marks are not in it, but stop strings are found in the text with its marks.  Calls
          * are looked for only if the model has a tool_dialect, and if the request has tools or its
@@ -305,8 +315,9 @@ enum smv_event_kind {
         SMV_EVENT_NONE = 0,
         SMV_EVENT_TOKENS = 1,
         SMV_EVENT_END = 2,
-        SMV_EVENT_REPLY = 3,    /* the answer to an smv_ask_ call */
-        SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
+        SMV_EVENT_REPLY = 3,           /* the answer to an smv_ask_ call */
+        SMV_EVENT_PROGRESS = 4,        /* only if the request asked for it ... */
+        SMV_EVENT_PROMPT_LOGPROBS = 5, /* ... or for these */
 };
 
 /*
@@ -330,7 +341,10 @@ struct smv_event {
         size_t size; /* set by the caller, as in the options */
         enum smv_event_kind kind;
         uint32_t stream; /* REPLY: the request */
-        /* TOKENS: the new tokens and the new text; REPLY: what the request asked for */
+        /*
+         * TOKENS: the new tokens and the new text; PROMPT_LOGPROBS: the tokens, without text;
+         * REPLY: what the request asked for
+         */
         const uint32_t *tokens;
         size_t token_count;
         const char *text; /* not NUL-terminated */
@@ -351,8 +365,8 @@ struct smv_event {
         uint32_t diverged_cached_token; /* the cached token there */
         uint32_t diverged_prompt_token; /* the prompt's token there */
         /*
-         * TOKENS, if the request asked for logprobs: for each token its own logprob, then those of
-         * the top_count likeliest tokens.  NULL: the request did not ask.
+         * TOKENS, if the request asked for logprobs, and PROMPT_LOGPROBS: for each token its own
+         * logprob, then those of the top_count likeliest tokens.  NULL: the request did not ask.
          */
         const struct smv_logprob *logprobs;
         size_t top_count;
@@ -688,8 +702,8 @@ int smv_handle_close(struct smv_client *client, uint64_t handle);
 
 /*
  * Beam search: finds the continuations that are the likeliest as a whole.  No other stream of the
- * client may be alive (-EBUSY).  Returns when the search is done, with at most `width` results, the
- * best first.  Their memory is valid until the next call.
+ * client may be alive, and no reply may be outstanding (-EBUSY).  Returns when the search is done,
+ * with at most `width` results, the best first.  Their memory is valid until the next call.
  */
 #define SMV_BEAM_WIDTH_MAX 16u
 

@@ -103,7 +103,8 @@ enum smv_record_type {
         SMV_RECORD_LOGPROBS = 2,
         SMV_RECORD_END = 3,
         SMV_RECORD_PROGRESS = 4,
-        SMV_RECORD_PARTS = 5,
+        SMV_RECORD_PROMPT_LOGPROBS = 5,
+        SMV_RECORD_PARTS = 6,
 };
 
 /*
@@ -149,6 +150,11 @@ struct smv_record_logprobs {
         uint16_t top_count;
 };
 
+/*
+ * PROMPT_LOGPROBS: the same for tokens of the prompt, which have no TOKENS record: the first entry
+ * of each has its id.  Such records come only if the request asked for them, before its first
+ * TOKENS, in the order of positions, from position 1 on.  The head is a smv_record_logprobs.
+ */
 struct smv_record_logprob {
         uint32_t token;
         /* The bits of a float: the logarithm of the token's probability among all tokens. */

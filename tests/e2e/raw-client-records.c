@@ -75,6 +75,30 @@ static void take_logprobs(struct stream *stream, const uint8_t *payload, size_t 
         check_logprobs(stream->logprobs + at, stream->logprobs_each);
 }
 
+static void take_score(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_logprobs head;
+        size_t at;
+
+        assert_true(bytes >= sizeof(head));
+        memcpy(&head, payload, sizeof(head));
+        assert_int_equal(head.token_count, 1);
+        assert_int_equal(bytes,
+                         sizeof(head) + (1u + head.top_count) * sizeof(struct token_logprob));
+        assert_int_equal(stream->token_count, 0);
+        assert_int_equal(head.position, 1 + stream->score_count);
+        if (stream->score_count)
+                assert_int_equal(stream->scores_each, 1u + head.top_count);
+        stream->scores_each = 1u + head.top_count;
+        at = stream->score_count++ * stream->scores_each;
+        stream->scores =
+                realloc(stream->scores, (at + stream->scores_each) * sizeof(struct token_logprob));
+        assert(stream->scores);
+        memcpy(stream->scores + at, payload + sizeof(head),
+               stream->scores_each * sizeof(struct token_logprob));
+        check_logprobs(stream->scores + at, stream->scores_each);
+}
+
 static void take_progress(struct stream *stream, const uint8_t *payload, size_t bytes)
 {
         struct smv_record_progress progress;
@@ -230,6 +254,8 @@ size_t raw_client_take_record(struct raw_client *client, const uint8_t *at, size
                 take_end(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_LOGPROBS) {
                 take_logprobs(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_PROMPT_LOGPROBS) {
+                take_score(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_PARTS) {
                 take_parts(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_PROGRESS) {

@@ -48,6 +48,10 @@ struct stream {
         uint32_t logprobs_each;
         /* of tokens; it may be one more than token_count: the TOKENS record comes next */
         size_t logprob_count;
+        /* PROMPT_LOGPROBS: of the tokens of the prompt, from the second on */
+        struct token_logprob *scores;
+        uint32_t scores_each;
+        size_t score_count;
         /* PROGRESS records: how many there were, and the last one */
         size_t progress_count;
         struct smv_record_progress progress;

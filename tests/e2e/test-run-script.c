@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/e2e/bridge-fixture.h"
 #include "tests/e2e/raw-client.h"
 
 /* A command in the tree. */
@@ -28,16 +29,16 @@ static void make_tree(const struct daemon_fixture *fixture)
 {
         char command[2048];
 
-        snprintf(
-                command, sizeof(command),
-                "mkdir -p contrib/dev bin build/cli build/daemon; sources=%s; "
-                "cp $sources/contrib/run contrib; cp $sources/contrib/dev/progress contrib/dev; "
-                "for stub in contrib/dev/deps bin/meson; do printf '#!/bin/sh\\n' >$stub; "
-                "chmod 755 $stub; done; touch build/build.ninja; ln -s %s build/cli/samovar; "
-                "ln -s %s build/daemon/samovard; for name in first second; do ln -s %s $name.gguf; "
-                "done",
-                env_path("SOURCES"), env_path("SAMOVAR"), env_path("SAMOVARD"),
-                env_path("TOY_MODEL"));
+        snprintf(command, sizeof(command),
+                 "mkdir -p contrib/dev bin build/cli build/daemon build/bridge; sources=%s; "
+                 "cp $sources/contrib/run contrib; cp $sources/contrib/dev/progress contrib/dev; "
+                 "for stub in contrib/dev/deps bin/meson; do printf '#!/bin/sh\\n' >$stub; "
+                 "chmod 755 $stub; done; touch build/build.ninja; ln -s %s build/cli/samovar; "
+                 "ln -s %s build/daemon/samovard; ln -s %s build/bridge/samovar-http; for name in "
+                 "first second; do ln -s %s $name.gguf; "
+                 "done",
+                 env_path("SOURCES"), env_path("SAMOVAR"), env_path("SAMOVARD"),
+                 env_path("SAMOVAR_HTTP"), env_path("TOY_MODEL"));
         in_tree(fixture, command);
 }
 
@@ -49,6 +50,27 @@ static struct run_result run_script(const struct daemon_fixture *fixture, const 
         snprintf(command, sizeof(command), "cd %s; PATH=$PWD/bin:$PATH contrib/run %s",
                  fixture->directory, words);
         return RUN(fixture, NULL, "/bin/sh", "-c", command);
+}
+
+/* The process of samovar-http, which must answer at the address that the script names. */
+static pid_t expect_http(const struct run_result *ran)
+{
+        const char *at = strstr(ran->err, "at http://127.0.0.1:");
+        struct bridge_fixture bridge = { 0 };
+
+        assert_non_null(at);
+        bridge.port = (uint16_t)atoi(at + strlen("at http://127.0.0.1:"));
+        bridge_await_daemon(&bridge);
+        at = strstr(at, "(process ");
+        assert_non_null(at);
+        assert_non_null(strstr(at, "\ncurl http://127.0.0.1:"));
+        return (pid_t)strtol(at + strlen("(process "), NULL, 10);
+}
+
+static void end(pid_t process)
+{
+        kill(process, SIGTERM);
+        assert_int_equal(await_process(process), 0);
 }
 
 static const char *last_line(char *text)
@@ -102,11 +124,12 @@ static void serves_the_model_and_ends_with_the_next_command(void **state)
         struct daemon_fixture *fixture = *state;
         char line[512], wanted[512];
         struct run_result ran;
-        pid_t daemon;
+        pid_t daemon, http;
 
         make_tree(fixture);
         ran = run_script(fixture, "--model first.gguf Once upon");
         daemon = expect_first(&ran);
+        http = expect_http(&ran);
         assert_true(ran.out_bytes > 0);
         snprintf(wanted, sizeof(wanted), "%s/build/cli/samovar --socket %s ask ",
                  fixture->directory, fixture->socket);
@@ -121,6 +144,7 @@ static void serves_the_model_and_ends_with_the_next_command(void **state)
         /* The same model, or none: that daemon answers. */
         ran = run_script(fixture, "--model=./first.gguf Once");
         assert_int_equal(expect_first(&ran), daemon);
+        assert_int_equal(expect_http(&ran), http);
         run_result_free(&ran);
         ran = run_script(fixture, "Once");
         assert_int_equal(expect_first(&ran), daemon);
@@ -136,8 +160,14 @@ static void serves_the_model_and_ends_with_the_next_command(void **state)
         assert_non_null(strstr(ran.err, wanted));
         run_result_free(&ran);
 
-        kill(daemon, SIGTERM);
-        assert_int_equal(await_process(daemon), 0);
+        /* Another one is started only if it has ended. */
+        end(http);
+        ran = run_script(fixture, "Once");
+        assert_int_equal(expect_first(&ran), daemon);
+        http = expect_http(&ran);
+        run_result_free(&ran);
+        end(http);
+        end(daemon);
         assert_no_process_left();
 }
 
@@ -158,7 +188,7 @@ static void says_how_far_it_is_the_first_time(void **state)
 {
         struct daemon_fixture *fixture = *state;
         struct run_result ran;
-        pid_t daemon;
+        pid_t daemon, http;
 
         make_tree(fixture);
         in_tree(fixture, "mv build built; printf '%s\\n' '#!/bin/sh' '[ $1 = compile ] || exit 0' "
@@ -166,18 +196,20 @@ static void says_how_far_it_is_the_first_time(void **state)
                          "'cp -r built/. build' >bin/meson");
         ran = run_script(fixture, "--model first.gguf Once");
         daemon = expect_first(&ran);
-        expect_in_order(ran.err, (const char *const[]){
-                                         "about 3 minutes", "configures", "compiles",
-                                         "[2/20] compiling, 10 %\n[4/20] compiling, 20 %\n",
-                                         "[20/20] compiling, 100 %\n", "starts the daemon", NULL });
+        expect_in_order(ran.err,
+                        (const char *const[]){ "about 3 minutes", "configures", "compiles",
+                                               "[2/20] compiling, 10 %\n[4/20] compiling, 20 %\n",
+                                               "[20/20] compiling, 100 %\n", "starts the daemon",
+                                               "starts samovar-http", NULL });
+        http = expect_http(&ran);
         run_result_free(&ran);
 
         ran = run_script(fixture, "Once");
         assert_int_equal(expect_first(&ran), daemon);
         assert_null(strstr(ran.err, "minutes"));
         run_result_free(&ran);
-        kill(daemon, SIGTERM);
-        assert_int_equal(await_process(daemon), 0);
+        end(http);
+        end(daemon);
         assert_no_process_left();
 }
 
@@ -206,7 +238,7 @@ int main(void)
                 DAEMON_TEST(prints_what_the_compiler_said_if_it_fails),
         };
 
-        require_env_paths(
-                (const char *const[]){ "SAMOVARD", "SAMOVAR", "TOY_MODEL", "SOURCES", NULL });
+        require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "SAMOVAR_HTTP", "TOY_MODEL",
+                                                 "SOURCES", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

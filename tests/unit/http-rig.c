@@ -95,12 +95,13 @@ static void on_drained(void *arg, struct http_exchange *x)
         rig->drained++;
 }
 
-static const char *on_refusal(void *arg, const char *path, unsigned status, const char *code,
-                              const char *message, struct bytes *to)
+static const char *on_refusal(void *arg, const char *path, const char *request_id, unsigned status,
+                              const char *code, const char *message, struct bytes *to)
 {
         struct rig *rig = arg;
 
         (void)path;
+        (void)request_id;
         (void)status;
         rig->refused++;
         snprintf(rig->refusal, sizeof(rig->refusal), "%s %s", code, message);
@@ -119,11 +120,15 @@ static void on_tick(void *arg)
 {
         struct rig *rig = arg;
 
+        if (rig->pause)
+                rig->pause(true);
         rig->came = rig->wanted && rig->wanted(rig, rig->arg);
         if (rig->came || !rig->ticks_left--)
                 loop_stop(rig->loop);
         else
                 loop_timer_set(rig->tick, TICK_NS);
+        if (rig->pause)
+                rig->pause(false);
 }
 
 static bool run(struct rig *rig, bool (*wanted)(struct rig *rig, void *arg), void *arg,
@@ -133,7 +138,11 @@ static bool run(struct rig *rig, bool (*wanted)(struct rig *rig, void *arg), voi
         rig->arg = arg;
         rig->ticks_left = ticks;
         assert_int_equal(loop_timer_set(rig->tick, 0), 0);
+        if (rig->pause)
+                rig->pause(false);
         assert_int_equal(loop_run(rig->loop), 0);
+        if (rig->pause)
+                rig->pause(true);
         return rig->came;
 }
 
@@ -191,6 +200,12 @@ void rig_init(struct rig *rig)
         log_open(LOG_ERROR);
 }
 
+void rig_make_loop(struct rig *rig)
+{
+        assert_int_equal(loop_new(&rig->loop), 0);
+        assert_int_equal(loop_timer_new(rig->loop, on_tick, rig, &rig->tick), 0);
+}
+
 int rig_make(struct rig *rig, char *why, size_t why_bytes)
 {
         const struct http_handlers handlers = { .on_headers = on_headers,
@@ -201,8 +216,8 @@ int rig_make(struct rig *rig, char *why, size_t why_bytes)
                                                 .on_idle = on_idle,
                                                 .arg = rig };
 
-        assert_int_equal(loop_new(&rig->loop), 0);
-        assert_int_equal(loop_timer_new(rig->loop, on_tick, rig, &rig->tick), 0);
+        if (!rig->loop)
+                rig_make_loop(rig);
         return http_server_new(&rig->conf, rig->loop, &handlers, &rig->server, why, why_bytes);
 }
 
@@ -235,8 +250,7 @@ void client_connect(struct rig *rig, struct client *client)
         assert_true(fcntl(client->fd, F_SETFL, O_NONBLOCK) >= 0);
 }
 
-/* Takes what has come. */
-static void collect(struct client *client)
+void client_collect(struct client *client)
 {
         while (!client->paused && !client->ended && !client->failed) {
                 ssize_t n;
@@ -265,7 +279,7 @@ void client_send_bytes(struct client *client, const char *bytes, size_t count)
                 if (n < 0)
                         rig_turns(client->rig, 1);
                 else
-                        collect(client);
+                        client_collect(client);
                 bytes += n > 0 ? n : 0;
                 count -= n > 0 ? (size_t)n : 0;
         }
@@ -323,7 +337,7 @@ static bool has_come(struct rig *rig, void *arg)
         struct wish *wish = arg;
 
         (void)rig;
-        collect(wish->client);
+        client_collect(wish->client);
         return client_has(wish->client, wish->text);
 }
 
@@ -340,7 +354,7 @@ static bool has_ended(struct rig *rig, void *arg)
         struct client *client = arg;
 
         (void)rig;
-        collect(client);
+        client_collect(client);
         return client->ended || client->failed;
 }
 

@@ -36,7 +36,8 @@ struct rig {
         bool (*wanted)(struct rig *rig, void *arg);
         void *arg;
         uint32_t ticks_left;
-        bool came; /* `wanted` returned true */
+        bool came;                  /* `wanted` returned true */
+        void (*pause)(bool paused); /* faults of the server, while the test's own code runs */
         struct http_exchange *held[RIG_HELD_MAX];
         uint32_t held_count, headers, requests, gone, drained, refused;
         bool idle;          /* on_idle() was called */
@@ -46,7 +47,9 @@ struct rig {
 
 /* The settings, which a test may change before rig_start(). */
 void rig_init(struct rig *rig);
-/* The loop alone; -errno of http_server_new() and *why. */
+/* The loop alone, of which rig_make() makes one if there is none. */
+void rig_make_loop(struct rig *rig);
+/* The server, which does not listen.  Errors are those of http_server_new(). */
 int rig_make(struct rig *rig, char *why, size_t why_bytes);
 /* The server, listening at 127.0.0.1. */
 void rig_start(struct rig *rig);
@@ -76,6 +79,7 @@ void client_send(struct client *client, const char *text);
 void client_send_bytes(struct client *client, const char *bytes, size_t count);
 void client_half_close(struct client *client);
 void client_close(struct client *client);
+void client_collect(struct client *client); /* what has come */
 /* Until the text is in what the client got; until the end. */
 void client_until(struct client *client, const char *text);
 void client_until_end(struct client *client);

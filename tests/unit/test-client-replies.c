@@ -247,6 +247,10 @@ static void cancel_works_before_the_reply(void **state)
         assert_int_equal(next_now(w.client), -ENODATA);
         assert_int_equal(smv_cancel(w.client, 2), 0);
         assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
+        ask_tokenize(w.client);
+        sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(smv_cancel(w.client, 4), 0); /* it is no stream */
+        assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
         close_wire(&w);
 }
 
@@ -300,6 +304,46 @@ static void one_reply_begins_all_streams_of_a_request(void **state)
         expect_reply(w.client, 5, SMV_BUSY);
         hang_up(&w);
         expect_lost(w.client, 2);
+        close_wire(&w);
+}
+
+static void the_streams_of_many_replies_find_their_space(void **state)
+{
+        struct smv_event e = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        begin();
+        open_wire(&w);
+        for (uint32_t id = 2; id < 102; id++)
+                assert_int_equal(ask_generate(w.client), id);
+        for (uint32_t id = 2; id < 102; id++)
+                ok(&script, id);
+        send_script(&w);
+        for (uint32_t id = 2; id < 102; id++)
+                expect_reply(w.client, id, SMV_OK);
+        hang_up(&w);
+        for (uint32_t id = 2; id < 102; id++) {
+                assert_int_equal(smv_next(w.client, &e, 1000), 1);
+                assert_int_equal(e.kind, SMV_EVENT_END);
+        }
+        expect_lost(w.client, 0);
+        close_wire(&w);
+}
+
+static void a_record_of_a_request_without_streams_ends_the_connection(void **state)
+{
+        struct wire w;
+
+        (void)state;
+        begin();
+        open_wire(&w);
+        ask_tokenize(w.client);
+        tokens_frame(&script, 2, 0, 0, 1, "of no stream");
+        say_tokens(&script, 2, 7);
+        send_script(&w);
+        expect_reply(w.client, 2, SMV_LOST);
+        expect_lost(w.client, 0);
         close_wire(&w);
 }
 
@@ -459,16 +503,19 @@ static void a_reply_wakes_a_client_that_waits_for_its_ring(void **state)
 {
         (void)state;
         for (enum smv_doorbell bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++)
-                for (uint32_t spin = 0; spin <= 60000000; spin += 60000000) {
+                for (int spins = 0; spins < 2; spins++) {
+                        struct smv_event e = { SMV_SIZE(smv_event) };
                         struct ringer r;
                         pthread_t thread;
 
                         open_ring(&r, SMALL, 1,
-                                  (struct smv_connect){ .doorbell = bell, .spin_us = spin });
+                                  (struct smv_connect){ .doorbell = bell,
+                                                        .spin_us = spins ? UINT32_MAX : 0 });
                         ask_status(r.wire.client);
                         say_status(&script, 3);
                         pthread_create(&thread, NULL, reply_later, &r);
-                        expect_reply(r.wire.client, 3, SMV_OK);
+                        assert_int_equal(smv_next(r.wire.client, &e, -1), 1);
+                        assert_int_equal(e.kind, SMV_EVENT_REPLY);
                         pthread_join(thread, NULL);
                         close_ring(&r);
                 }
@@ -513,23 +560,26 @@ static void a_reply_behind_records_that_wait_is_not_lost(void **state)
         assert_int_equal(ask_tokenize(w.client), 2);
         assert_int_equal(ask_generate(w.client), 3);
         assert_int_equal(ask_generate(w.client), 4);
-        tokens_frame(&script, 3, 0, 0, 1, "nobody will see");
+        records_begin(&script);
+        tokens_record(&script, 3, 0, 0, 1, "nobody will see");
+        tokens_record(&script, 4, 0, 0, 1, "seen");
+        records_end(&script);
         say_tokens(&script, 2, 7);
         ok(&script, 4);
-        tokens_frame(&script, 4, 0, 0, 1, "seen");
         send_script(&w);
         hang_up(&w);
         expect_reply(w.client, 3, SMV_LOST);
-        assert_int_equal(expect_reply(w.client, 2, SMV_OK).tokens[0], 7);
-        assert_string_equal(problem(w.client).message, "the daemon closed the connection");
         expect_reply(w.client, 4, SMV_OK);
         expect_tokens(w.client, 4, 0, 1, "seen");
+        assert_int_equal(expect_reply(w.client, 2, SMV_OK).tokens[0], 7);
+        assert_string_equal(problem(w.client).message, "the daemon closed the connection");
         expect_lost(w.client, 1);
         close_wire(&w);
 }
 
 static void a_refusal_that_came_late_is_not_the_reason_of_the_loss(void **state)
 {
+        const char *json;
         struct wire w;
 
         (void)state;
@@ -537,19 +587,16 @@ static void a_refusal_that_came_late_is_not_the_reason_of_the_loss(void **state)
         open_wire(&w);
         ask_tokenize(w.client);
         ask_tokenize(w.client);
-        hang_up(&w);
-        expect_reply(w.client, 2, SMV_LOST);
-        close_wire(&w);
-
-        begin();
-        open_wire(&w);
-        ask_tokenize(w.client);
         ask_tokenize(w.client);
         refusal(&script, 2, "busy", SMV_BUSY, NULL, "later");
+        say_tokens(&script, 3, 7);
         send_script(&w);
         hang_up(&w);
+        assert_int_equal(smv_status(w.client, &json), -ENOTCONN);
         expect_reply(w.client, 2, SMV_BUSY);
-        expect_reply(w.client, 3, SMV_LOST);
+        expect_reply(w.client, 3, SMV_OK);
+        assert_int_equal(problem(w.client).code, SMV_LOST);
+        expect_reply(w.client, 4, SMV_LOST);
         expect_lost(w.client, 0);
         close_wire(&w);
 }
@@ -731,6 +778,8 @@ int main(void)
                 cmocka_unit_test(cancel_works_before_the_reply),
                 cmocka_unit_test(new_ids_are_not_those_of_requests_that_are_outstanding),
                 cmocka_unit_test(one_reply_begins_all_streams_of_a_request),
+                cmocka_unit_test(the_streams_of_many_replies_find_their_space),
+                cmocka_unit_test(a_record_of_a_request_without_streams_ends_the_connection),
                 cmocka_unit_test(a_second_reply_to_a_request_is_skipped),
                 cmocka_unit_test(detach_ends_the_events_of_a_stream_at_its_reply),
                 cmocka_unit_test(a_record_in_the_ring_waits_for_the_reply),

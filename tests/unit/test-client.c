@@ -489,7 +489,7 @@ static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
 }
 
 /* Of two tokens with one likeliest each; `entries` of those four that should be there. */
-static void logprobs_record(uint32_t stream, unsigned entries)
+static void logprobs_record(uint8_t type, uint32_t stream, unsigned entries)
 {
         const struct smv_record_logprobs head = { .position = htole32(11),
                                                   .token_count = htole16(2),
@@ -499,7 +499,7 @@ static void logprobs_record(uint32_t stream, unsigned entries)
                                               { 2, 0xc0000000 },   /* -2 */
                                               { 9, 0xbe800000 } }; /* -0.25 */
 
-        record_head(&script, SMV_RECORD_LOGPROBS, 0, stream, 0, sizeof(head) + entries * 8);
+        record_head(&script, type, 0, stream, 0, sizeof(head) + entries * 8);
         raw(&script, &head, sizeof(head));
         for (unsigned i = 0; i < entries; i++)
                 for (unsigned j = 0; j < 2; j++)
@@ -519,7 +519,7 @@ static void logprobs_arrive_with_their_tokens(void **state)
                 begin();
                 ok(&script, 2);
                 records_begin(&script);
-                logprobs_record(2, 4);
+                logprobs_record(SMV_RECORD_LOGPROBS, 2, 4);
                 if (frames == 2) {
                         records_end(&script);
                         records_begin(&script);
@@ -542,6 +542,66 @@ static void logprobs_arrive_with_their_tokens(void **state)
         }
 }
 
+static void prompt_logprobs_are_an_event_of_their_own(void **state)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        records_begin(&script);
+        logprobs_record(SMV_RECORD_PROMPT_LOGPROBS, 2, 4);
+        tokens_record(&script, 2, 1, 1, 1, "a");
+        end_record(&script, 2, 2, SMV_END_LENGTH, 0);
+        records_end(&script);
+        open_wire(&w);
+        assert_int_equal(generate(w.client), 2);
+        assert_int_equal(smv_next(w.client, &event, 1000), 1);
+        assert_int_equal(event.kind, SMV_EVENT_PROMPT_LOGPROBS);
+        assert_int_equal(event.position, 11);
+        assert_int_equal(event.token_count, 2);
+        assert_int_equal(event.tokens[0], 1);
+        assert_int_equal(event.tokens[1], 2);
+        assert_int_equal(event.logprobs[3].token, 9);
+        assert_int_equal(smv_next(w.client, &event, 1000), 1);
+        assert_int_equal(event.kind, SMV_EVENT_TOKENS);
+        assert_null(event.logprobs);
+        expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+        close_wire(&w);
+}
+
+static void progress_records_that_are_too_short_end_the_connection(void **state)
+{
+        const uint32_t numbers[] = { htole32(9), htole32(1), htole32(5) };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        for (size_t count = 3; count > 1; count--) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                record_head(&script, SMV_RECORD_PROGRESS, 0, 2, 0, count * 4);
+                raw(&script, numbers, count * 4);
+                end_record(&script, 2, 1, SMV_END_LENGTH, 0);
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                if (count == 3) {
+                        assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                        assert_int_equal(event.kind, SMV_EVENT_PROGRESS);
+                        assert_int_equal(event.prompt_tokens, 9);
+                        assert_int_equal(event.cached_tokens, 1);
+                        assert_int_equal(event.prefilled, 5);
+                        expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+                } else {
+                        expect_end(w.client, 2, SMV_END_ERROR, SMV_LOST);
+                }
+                close_wire(&w);
+        }
+}
+
 static void inconsistent_logprobs_end_the_connection(void **state)
 {
         struct wire w;
@@ -551,7 +611,8 @@ static void inconsistent_logprobs_end_the_connection(void **state)
                 begin();
                 ok(&script, 2);
                 records_begin(&script);
-                logprobs_record(2, lie == 0 ? 3 : 4); /* shorter than it says */
+                /* shorter than it says */
+                logprobs_record(SMV_RECORD_LOGPROBS, 2, lie == 0 ? 3 : 4);
                 if (lie == 1)
                         tokens_record(&script, 2, 1, 1, 1,
                                       /* it says two tokens, and there is one */
@@ -932,6 +993,8 @@ int main(void)
                 cmocka_unit_test(smv_stream_number_is_what_the_reply_says_of_each_stream),
                 cmocka_unit_test(smv_accepted_reports_the_reply_of_the_last_stream),
                 cmocka_unit_test(logprobs_arrive_with_their_tokens),
+                cmocka_unit_test(prompt_logprobs_are_an_event_of_their_own),
+                cmocka_unit_test(progress_records_that_are_too_short_end_the_connection),
                 cmocka_unit_test(inconsistent_logprobs_end_the_connection),
                 cmocka_unit_test(parts_arrive_with_their_text),
                 cmocka_unit_test(inconsistent_parts_end_the_connection),

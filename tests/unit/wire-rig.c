@@ -258,6 +258,8 @@ void put_everything(struct body *body)
         wire_put_bool(writer, true);
         wire_put_text(writer, "progress");
         wire_put_bool(writer, true);
+        wire_put_text(writer, "prompt_logprobs");
+        wire_put_uint(writer, 3);
         wire_put_text(writer, "parts");
         wire_put_bool(writer, true);
         wire_put_text(writer, "op"); /* last: the order of pairs is free */

@@ -1,0 +1,107 @@
+#include "bridge/anthropic/messages.h"
+
+#include "bridge/anthropic/message-writer.h"
+#include "bridge/core/bridge.h"
+#include "bridge/core/identifier.h"
+
+static void clean(struct call *call)
+{
+        struct anthropic_message *message = call->own;
+
+        message->run = run_deinit(message->run);
+        blocks_deinit(&message->blocks);
+}
+
+/* ---- the request ---- */
+
+static void go(struct call *call)
+{
+        struct anthropic_message *message = call->own;
+        struct anthropic_request *request = &message->request;
+
+        request->options.model = bridge_model(call, request->model);
+        blocks_init(&message->blocks, call, request->stream);
+        message->run = run_new(call, &request->options,
+                               request->stream ? &anthropic_streamed : &anthropic_whole, message);
+        if (!message->run) {
+                call_no_memory(call);
+                return;
+        }
+        message->run->one_call = request->one_call;
+        run_start(message->run);
+}
+
+/* Reads what both routes take, and makes call->own; false: the call has failed. */
+static bool begin(struct call *call, struct fields *fields, struct anthropic_message **ret_message)
+{
+        if (!call_read_json(call))
+                return false;
+        fields->json = call->json;
+        call->own = *ret_message = arena_alloc(&call->arena, sizeof(**ret_message));
+        if (*ret_message)
+                anthropic_read_prompt(call, fields, &(*ret_message)->request);
+        return true;
+}
+
+static void proceed(struct call *call, const struct fields *fields, void (*next)(struct call *call))
+{
+        if (call->arena.failed) {
+                call_no_memory(call);
+                return;
+        }
+        if (fields->failed) {
+                call_fail(call, &fields->failure);
+                return;
+        }
+        call->clean = clean;
+        call_with_daemon(call, next);
+}
+
+void anthropic_messages(struct call *call)
+{
+        struct fields fields = { 0 };
+        struct anthropic_message *message;
+
+        if (!begin(call, &fields, &message))
+                return;
+        if (message) {
+                anthropic_read_options(call, &fields, &message->request);
+                identifier_make("msg_", message->id, sizeof(message->id));
+        }
+        proceed(call, &fields, go);
+}
+
+/* ---- count_tokens ---- */
+
+static void on_tokens(struct call *call, const struct smv_event *answer)
+{
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        json_put_object(&to);
+        json_put_key_uint(&to, "input_tokens", answer->token_count);
+        json_put_object_end(&to);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}
+
+static void count(struct call *call)
+{
+        struct anthropic_message *message = call->own;
+        struct smv_generate *options = &message->request.options;
+        uint32_t request = 0;
+        int r;
+
+        options->model = bridge_model(call, message->request.model);
+        r = smv_ask_template(link_client(call->link), options, 1, &request);
+        call_ask(call, r, request, on_tokens);
+}
+
+void anthropic_count_tokens(struct call *call)
+{
+        struct fields fields = { 0 };
+        struct anthropic_message *message;
+
+        if (begin(call, &fields, &message))
+                proceed(call, &fields, count);
+}

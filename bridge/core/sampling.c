@@ -1,0 +1,126 @@
+#include "bridge/core/sampling.h"
+
+#include <string.h>
+
+#define TOP_K_MAX      1024
+#define STOPS_MAX      16u
+#define STOP_BYTES_MAX 256u
+
+static void set_float(float *to, double value, struct smv_generate *options, enum smv_set bit)
+{
+        *to = (float)value;
+        options->set |= bit;
+}
+
+static void read_top_k(struct fields *fields, uint32_t object, struct smv_generate *options)
+{
+        int64_t top_k;
+
+        if (!field_int(fields, object, "top_k", &top_k))
+                return;
+        if (top_k < -1 || top_k > TOP_K_MAX) {
+                fields_fail(fields, FAILURE_REQUEST, "top_k",
+                            "top_k is %lld; it may be 1 to %d, and 0 or -1 for all",
+                            (long long)top_k, TOP_K_MAX);
+                return;
+        }
+        options->top_k = top_k > 0 ? (uint32_t)top_k : 0;
+        options->set |= SMV_SET_TOP_K;
+}
+
+void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
+                   struct smv_generate *options)
+{
+        bool ignore_eos = false;
+        double value;
+
+        if (field_real(fields, object, "temperature", 0, temperature_max, &value))
+                set_float(&options->temperature, value, options, SMV_SET_TEMPERATURE);
+        if (field_real(fields, object, "top_p", 0, 1, &value))
+                set_float(&options->top_p, value > 0 ? value : 1e-6, options, SMV_SET_TOP_P);
+        if (field_real(fields, object, "min_p", 0, 1, &value))
+                set_float(&options->min_p, value, options, SMV_SET_MIN_P);
+        read_top_k(fields, object, options);
+        if (field_bool(fields, object, "ignore_eos", &ignore_eos))
+                options->ignore_eos = ignore_eos;
+}
+
+void sampling_read_seed(struct fields *fields, uint32_t object, struct smv_generate *options)
+{
+        int64_t seed;
+
+        if (!field_int(fields, object, "seed", &seed))
+                return;
+        options->seed = (uint64_t)seed;
+        options->set |= SMV_SET_SEED;
+}
+
+void sampling_read_stops(struct fields *fields, struct arena *arena, uint32_t object,
+                         const char *name, struct smv_generate *options)
+{
+        uint32_t node = field_of(fields, object, name), at = node;
+        const char **stops;
+        uint32_t count;
+
+        if (fields->failed || node == JSON_NONE)
+                return;
+        count = json_kind(fields->json, node) == JSON_ARRAY ? json_count(fields->json, node) : 1;
+        if (json_kind(fields->json, node) == JSON_ARRAY)
+                at = json_first(fields->json, node);
+        stops = arena_alloc(arena, (count + 1) * sizeof(*stops));
+        for (uint32_t i = 0; stops && i < count; i++, at = json_next(fields->json, at)) {
+                const char *stop = json_string(fields->json, at, NULL);
+
+                if (!stop || strlen(stop) > STOP_BYTES_MAX) {
+                        fields_fail(fields, FAILURE_REQUEST, name,
+                                    "%s must be a string, or an array of strings, of 1 to %u "
+                                    "bytes each without NUL",
+                                    name, STOP_BYTES_MAX);
+                        return;
+                }
+                if (*stop)
+                        stops[options->stop_count++] = stop;
+        }
+        options->stops = stops;
+        if (options->stop_count > STOPS_MAX)
+                fields_fail(fields, FAILURE_REQUEST, name, "%s has %zu strings; at most %u", name,
+                            options->stop_count, STOPS_MAX);
+}
+
+/* Numbers of any size are right, because clients send what they know of other models. */
+bool sampling_read_length(struct fields *fields, uint32_t object, const char *name,
+                          struct smv_generate *options)
+{
+        uint64_t length;
+
+        if (!field_uint(fields, object, name, 1, UINT64_MAX, &length))
+                return false;
+        options->max_tokens = length < UINT32_MAX ? (uint32_t)length : UINT32_MAX;
+        return true;
+}
+
+void sampling_read_tier(struct fields *fields, struct smv_generate *options)
+{
+        static const struct {
+                const char *word;
+                enum smv_priority priority;
+        } tiers[] = {
+                { "auto", SMV_PRIORITY_NORMAL },          { "default", SMV_PRIORITY_NORMAL },
+                { "standard_only", SMV_PRIORITY_NORMAL }, { "scale", SMV_PRIORITY_NORMAL },
+                { "flex", SMV_PRIORITY_BACKGROUND },      { "priority", SMV_PRIORITY_INTERACTIVE },
+                { "fast", SMV_PRIORITY_INTERACTIVE },
+        };
+        struct text tier = { 0 };
+
+        if (!field_text(fields, 0, "service_tier", &tier))
+                return;
+        for (size_t i = 0; i < sizeof(tiers) / sizeof(*tiers); i++)
+                if (text_is(tier, tiers[i].word)) {
+                        options->priority = tiers[i].priority;
+                        return;
+                }
+        fields_fail(fields, FAILURE_REQUEST, "service_tier",
+                    "service_tier is %.40s; it may be auto, default, standard_only, scale, flex, "
+                    "priority or fast",
+                    tier.at);
+}

@@ -1,0 +1,166 @@
+#include "bridge/openai/batches.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "bridge/core/fields.h"
+#include "bridge/http/server.h"
+#include "bridge/openai/batch-store.h"
+#include "bridge/openai/files.h"
+
+#define LIST_MAX 100u
+
+static void reply_batch(struct call *call, const struct batch *batch)
+{
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        batch_put(&to, batch);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}
+
+/* NULL: the call has failed. */
+static struct batch *find(struct call *call)
+{
+        struct batch *batch = batch_find(call->bridge->batches, call->principal, call->tail);
+        struct failure failure;
+
+        if (batch)
+                return batch;
+        failure = failure_make(FAILURE_NOT_FOUND, "batch_id", "there is no such batch");
+        call_fail(call, &failure);
+        return NULL;
+}
+
+static void read_batch(struct call *call, struct fields *fields, struct batch_conf *conf,
+                       struct bytes *metadata)
+{
+        static const char *const endpoints[] = { "/v1/chat/completions", "/v1/completions",
+                                                 "/v1/responses", NULL };
+        struct text input = { 0 }, window = TEXT("24h");
+        struct json_builder to = json_build(metadata);
+        uint32_t node;
+        size_t i = 0;
+
+        field_text(fields, 0, "input_file_id", &input);
+        field_text(fields, 0, "endpoint", &conf->endpoint);
+        field_text(fields, 0, "completion_window", &window);
+        node = field_object(fields, 0, "metadata");
+        while (endpoints[i] && !text_is(conf->endpoint, endpoints[i]))
+                i++;
+        if (!endpoints[i])
+                fields_fail(fields, FAILURE_REQUEST, "endpoint",
+                            "endpoint must be /v1/chat/completions, /v1/completions or "
+                            "/v1/responses");
+        if (!text_is(window, "24h"))
+                fields_fail(fields, FAILURE_REQUEST, "completion_window",
+                            "completion_window must be 24h");
+        conf->input =
+                input.at ? file_store_find(call->bridge->files, call->principal, input) : NULL;
+        if (!conf->input)
+                fields_fail(fields, input.at ? FAILURE_NOT_FOUND : FAILURE_REQUEST, "input_file_id",
+                            "input_file_id must name a file of this key");
+        if (node == JSON_NONE)
+                return;
+        json_put_node(&to, fields->json, node);
+        if (json_put_end(&to))
+                call->arena.failed = true;
+        else
+                conf->metadata = (struct text){ metadata->at, metadata->count };
+}
+
+static void begin(struct call *call, const struct batch_conf *conf)
+{
+        struct failure failure;
+        struct batch *batch;
+        int r = batch_begin(call->bridge->batches, conf, &batch);
+
+        if (!r) {
+                reply_batch(call, batch);
+                return;
+        }
+        if (r == -EDQUOT) {
+                failure = failure_make(FAILURE_QUOTA, NULL,
+                                       "8 batches of this key run already; wait, or cancel one");
+                call_fail(call, &failure);
+                return;
+        }
+        call_no_memory(call);
+}
+
+void openai_batch_create(struct call *call)
+{
+        struct fields fields = { 0 };
+        struct bytes metadata = { 0 };
+        struct batch_conf conf = { .bridge = call->bridge, .principal = call->principal };
+
+        if (!call_read_json(call))
+                return;
+        fields.json = call->json;
+        conf.principal_name = http_server_principal(call->bridge->server, call->principal);
+        read_batch(call, &fields, &conf, &metadata);
+        if (call->arena.failed)
+                call_no_memory(call);
+        else if (fields.failed)
+                call_fail(call, &fields.failure);
+        else
+                begin(call, &conf);
+        bytes_deinit(&metadata);
+}
+
+void openai_batch_get(struct call *call)
+{
+        const struct batch *batch = find(call);
+
+        if (batch)
+                reply_batch(call, batch);
+}
+
+void openai_batch_cancel(struct call *call)
+{
+        struct batch *batch = find(call);
+        struct failure failure;
+
+        if (!batch)
+                return;
+        if (batch_cancel(batch)) {
+                reply_batch(call, batch);
+                return;
+        }
+        failure = failure_make(FAILURE_REQUEST, "batch_id", "the batch has ended already");
+        failure.status = 409;
+        failure.no_retry = true;
+        call_fail(call, &failure);
+}
+
+void openai_batch_list(struct call *call)
+{
+        const char *after = call_query(call, "after");
+        const struct batch *at = NULL, *first = NULL, *last = NULL;
+        uint32_t limit = openai_list_limit(call, LIST_MAX), count = 0;
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        if (after)
+                at = batch_find(call->bridge->batches, call->principal,
+                                (struct text){ after, strlen(after) });
+        json_put_object(&to);
+        json_put_key_word(&to, "object", "list");
+        json_put_key(&to, "data");
+        json_put_array(&to);
+        while ((at = batch_next(call->bridge->batches, call->principal, at))) {
+                if (count++ == limit)
+                        break;
+                batch_put(&to, at);
+                first = first ? first : at;
+                last = at;
+        }
+        json_put_array_end(&to);
+        json_put_key_word(&to, "first_id", first ? batch_id(first) : NULL);
+        json_put_key_word(&to, "last_id", last ? batch_id(last) : NULL);
+        json_put_key_bool(&to, "has_more", at != NULL);
+        json_put_object_end(&to);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}

@@ -1,0 +1,197 @@
+#include "bridge/openai/response-items.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "bridge/openai/messages.h"
+
+#define PARAM_BYTES 48u
+
+/* What was read last, for items that belong together. */
+struct reading {
+        struct turn *assistant; /* the turn that further calls join; NULL: none */
+        struct text reasoning;  /* for the next turn of the assistant */
+};
+
+static const char *const text_kinds[] = { "input_text",   "output_text",    "text",
+                                          "summary_text", "reasoning_text", NULL };
+
+static struct turn *assistant_turn(struct conversation *conversation, struct reading *reading)
+{
+        if (reading->assistant)
+                return reading->assistant;
+        reading->assistant = conversation_turn(conversation, TURN_ASSISTANT);
+        if (reading->assistant) {
+                reading->assistant->reasoning = reading->reasoning;
+                reading->reasoning = (struct text){ 0 };
+        }
+        return reading->assistant;
+}
+
+static void read_message(struct fields *fields, struct conversation *conversation,
+                         struct reading *reading, uint32_t item, const char *param)
+{
+        struct text role = text_of(fields->json, json_member(fields->json, item, "role"));
+        struct turn *turn;
+
+        if (text_is(role, "assistant")) {
+                reading->assistant = NULL;
+                turn = assistant_turn(conversation, reading);
+        } else if (text_is(role, "user")) {
+                turn = conversation_turn(conversation, TURN_USER);
+        } else if (text_is(role, "system") || text_is(role, "developer")) {
+                turn = conversation_turn(conversation, TURN_SYSTEM);
+        } else {
+                fields_fail(fields, FAILURE_REQUEST, param,
+                            "%s.role must be user, assistant, system or developer", param);
+                return;
+        }
+        if (turn && turn->role != TURN_ASSISTANT)
+                *reading = (struct reading){ 0 };
+        if (turn)
+                openai_read_content(fields, conversation,
+                                    json_member(fields->json, item, "content"), text_kinds, param,
+                                    &turn->content);
+}
+
+static void read_call(struct fields *fields, struct conversation *conversation,
+                      struct reading *reading, uint32_t item, const char *arguments)
+{
+        struct turn *turn = assistant_turn(conversation, reading);
+        struct turn_call *call = turn ? conversation_call(conversation, turn) : NULL;
+
+        if (!call)
+                return;
+        call->id = text_of(fields->json, json_member(fields->json, item, "call_id"));
+        call->name = text_of(fields->json, json_member(fields->json, item, "name"));
+        call->arguments = text_of(fields->json, json_member(fields->json, item, arguments));
+        if (!call->name.at)
+                fields_fail(fields, FAILURE_REQUEST, "input", "a function_call needs a name");
+}
+
+static void read_output(struct fields *fields, struct conversation *conversation,
+                        struct reading *reading, uint32_t item, const char *param)
+{
+        struct turn *turn = conversation_turn(conversation, TURN_TOOL);
+
+        *reading = (struct reading){ 0 };
+        if (!turn)
+                return;
+        turn->call_id = text_of(fields->json, json_member(fields->json, item, "call_id"));
+        openai_read_content(fields, conversation, json_member(fields->json, item, "output"),
+                            text_kinds, param, &turn->content);
+}
+
+/* The text is in `content`; if a server hides it, there is at most a summary. */
+static void read_reasoning(struct fields *fields, struct conversation *conversation,
+                           struct reading *reading, uint32_t item, const char *param)
+{
+        uint32_t content = field_of(fields, item, "content");
+
+        if (!json_count(fields->json, content))
+                content = field_of(fields, item, "summary");
+        reading->assistant = NULL;
+        openai_read_content(fields, conversation, content, text_kinds, param, &reading->reasoning);
+}
+
+static void read_item(struct fields *fields, struct conversation *conversation,
+                      struct reading *reading, uint32_t item, const char *param)
+{
+        struct text type = text_of(fields->json, json_member(fields->json, item, "type"));
+
+        if (json_kind(fields->json, item) != JSON_OBJECT)
+                fields_fail(fields, FAILURE_REQUEST, param, "%s must be an object", param);
+        else if (!type.at || text_is(type, "message"))
+                read_message(fields, conversation, reading, item, param);
+        else if (text_is(type, "function_call"))
+                read_call(fields, conversation, reading, item, "arguments");
+        else if (text_is(type, "custom_tool_call"))
+                read_call(fields, conversation, reading, item, "input");
+        else if (text_is(type, "function_call_output") || text_is(type, "custom_tool_call_output"))
+                read_output(fields, conversation, reading, item, param);
+        else if (text_is(type, "reasoning"))
+                read_reasoning(fields, conversation, reading, item, param);
+        else
+                log_limited(LOG_INFO, "item_skipped type=%s", type.at);
+}
+
+void response_read_input(struct fields *fields, struct conversation *conversation, uint32_t input)
+{
+        struct reading reading = { 0 };
+        char param[PARAM_BYTES];
+        struct turn *turn;
+        unsigned index = 0;
+
+        if (json_kind(fields->json, input) == JSON_STRING) {
+                turn = conversation_turn(conversation, TURN_USER);
+                if (turn)
+                        turn->content = text_of(fields->json, input);
+                return;
+        }
+        if (json_kind(fields->json, input) != JSON_ARRAY) {
+                fields_fail(fields, FAILURE_REQUEST, "input",
+                            "input must be a string or an array of items");
+                return;
+        }
+        for (uint32_t item = json_first(fields->json, input); item != JSON_NONE && !fields->failed;
+             item = json_next(fields->json, item)) {
+                snprintf(param, sizeof(param), "input[%u]", index++);
+                read_item(fields, conversation, &reading, item, param);
+        }
+}
+
+void response_read_instructions(struct fields *fields, struct conversation *conversation)
+{
+        struct text instructions = { 0 };
+        struct turn *turn;
+
+        if (!field_text(fields, 0, "instructions", &instructions) || !instructions.bytes)
+                return;
+        turn = conversation_turn(conversation, TURN_SYSTEM);
+        if (turn)
+                turn->content = instructions;
+}
+
+static void read_tool(struct fields *fields, struct conversation *conversation, uint32_t node,
+                      unsigned index)
+{
+        struct text type = text_of(fields->json, json_member(fields->json, node, "type"));
+        struct tool *tool;
+
+        if (!text_is(type, "function")) {
+                log_limited(LOG_INFO, "tool_skipped type=%s", type.at ? type.at : "");
+                return;
+        }
+        tool = conversation_tool(conversation);
+        if (!tool)
+                return;
+        tool->name = text_of(fields->json, json_member(fields->json, node, "name"));
+        tool->description = text_of(fields->json, json_member(fields->json, node, "description"));
+        tool->schema = field_of(fields, node, "parameters");
+        if (!tool->name.bytes)
+                fields_fail(fields, FAILURE_REQUEST, "tools", "tools[%u].name must be a string",
+                            index);
+}
+
+void response_read_tools(struct fields *fields, struct conversation *conversation)
+{
+        uint32_t tools = field_array(fields, 0, "tools");
+        unsigned index = 0;
+
+        if (!openai_may_call(fields))
+                return;
+        for (uint32_t tool = json_first(fields->json, tools); tool != JSON_NONE && !fields->failed;
+             tool = json_next(fields->json, tool))
+                read_tool(fields, conversation, tool, index++);
+}
+
+void response_read_vars(struct fields *fields, struct conversation *conversation)
+{
+        uint32_t reasoning = field_object(fields, 0, "reasoning");
+        struct text effort = { 0 };
+
+        openai_read_vars(fields, conversation);
+        if (field_text(fields, reasoning, "effort", &effort))
+                openai_set_effort(conversation, effort);
+}

@@ -1,0 +1,112 @@
+#include "bridge/openai/response-store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "bridge/core/context.h"
+#include "bridge/core/fields.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+struct response_store {
+        struct list_head stored; /* the oldest first */
+};
+
+struct response_store *response_store_new(void)
+{
+        struct response_store *store = calloc(1, sizeof(*store));
+
+        if (store)
+                list_init(&store->stored);
+        return store;
+}
+
+void response_store_remove(struct stored *stored)
+{
+        list_remove(&stored->of_store);
+        bytes_deinit(&stored->body);
+        bytes_deinit(&stored->input);
+        bytes_deinit(&stored->items);
+        free(stored);
+}
+
+struct response_store *response_store_free(struct response_store *store)
+{
+        if (!store)
+                return NULL;
+        list_each_safe(at, &store->stored)
+                response_store_remove(LIST_ENTRY(at, struct stored, of_store));
+        free(store);
+        return NULL;
+}
+
+static void expire(struct response_store *store)
+{
+        uint64_t now_ns = sys_clock_ns();
+        struct list_head *at;
+
+        while ((at = list_first(&store->stored)) &&
+               LIST_ENTRY(at, struct stored, of_store)->until_ns <= now_ns)
+                response_store_remove(LIST_ENTRY(at, struct stored, of_store));
+}
+
+/* Removes the oldest of a principal that has as many as it may. */
+static void make_space(struct response_store *store, uint32_t principal, uint32_t max)
+{
+        struct stored *oldest = NULL;
+        uint32_t count = 0;
+
+        list_each(at, &store->stored) {
+                struct stored *stored = LIST_ENTRY(at, struct stored, of_store);
+
+                if (stored->principal != principal)
+                        continue;
+                count++;
+                if (!oldest)
+                        oldest = stored;
+        }
+        if (oldest && count >= max)
+                response_store_remove(oldest);
+}
+
+static void move(struct bytes *to, struct bytes *from)
+{
+        *to = *from;
+        *from = (struct bytes){ 0 };
+}
+
+int response_store_add(struct response_store *store, const struct call *call, const char *id,
+                       struct bytes *body, struct bytes *input, struct bytes *items)
+{
+        const struct bridge_conf *conf = &call->bridge->conf;
+        struct stored *stored = calloc(1, sizeof(*stored));
+
+        if (!stored)
+                return -ENOMEM;
+        expire(store);
+        make_space(store, call->principal, conf->response_max);
+        snprintf(stored->id, sizeof(stored->id), "%s", id);
+        stored->principal = call->principal;
+        stored->until_ns = sys_clock_ns() + conf->response_keep_ms * NS_PER_MS;
+        move(&stored->body, body);
+        move(&stored->input, input);
+        move(&stored->items, items);
+        list_push_back(&store->stored, &stored->of_store);
+        return 0;
+}
+
+struct stored *response_store_find(struct response_store *store, const struct call *call,
+                                   struct text id)
+{
+        expire(store);
+        list_each(at, &store->stored) {
+                struct stored *stored = LIST_ENTRY(at, struct stored, of_store);
+
+                if (stored->principal == call->principal && text_is(id, stored->id))
+                        return stored;
+        }
+        return NULL;
+}

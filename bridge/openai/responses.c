@@ -1,0 +1,422 @@
+#include "bridge/openai/responses.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "bridge/core/bridge.h"
+#include "bridge/core/conversation.h"
+#include "bridge/core/identifier.h"
+#include "bridge/core/logprobs.h"
+#include "bridge/core/run.h"
+#include "bridge/core/sampling.h"
+#include "bridge/core/vocabulary.h"
+#include "bridge/openai/options.h"
+#include "bridge/openai/response-items.h"
+#include "bridge/openai/response-store.h"
+#include "bridge/openai/response-writer.h"
+#include "json/reader.h"
+
+#define NS_PER_S  UINT64_C(1000000000)
+#define NODES_MAX 4000000u
+#define WHY_BYTES 128u
+
+struct responses {
+        struct response_writer writer;
+        struct smv_generate options;
+        struct run *run;
+        struct bytes history; /* items of the responses before, a JSON array; may be empty */
+        struct json_document *before; /* the same, parsed */
+};
+
+static void clean(struct call *call)
+{
+        struct responses *responses = call->own;
+
+        responses->run = run_deinit(responses->run);
+        response_deinit(&responses->writer);
+        bytes_deinit(&responses->history);
+        responses->before = json_free(responses->before);
+}
+
+/* ---- storing ---- */
+
+/* The items of the request: a text is one message. */
+static void put_input(struct json_builder *to, const struct json_document *json)
+{
+        uint32_t input = json_member(json, 0, "input");
+        size_t bytes = 0;
+        const char *text = json_string(json, input, &bytes);
+
+        if (!text) {
+                for (uint32_t item = json_first(json, input); item != JSON_NONE;
+                     item = json_next(json, item))
+                        json_put_node(to, json, item);
+                return;
+        }
+        json_put_object(to);
+        json_put_key_word(to, "type", "message");
+        json_put_key_word(to, "role", "user");
+        json_put_key(to, "content");
+        json_put_array(to);
+        json_put_object(to);
+        json_put_key_word(to, "type", "input_text");
+        json_put_key_text(to, "text", text, bytes);
+        json_put_object_end(to);
+        json_put_array_end(to);
+        json_put_object_end(to);
+}
+
+static int put_all(struct responses *responses, struct bytes *body, struct bytes *input,
+                   struct bytes *items)
+{
+        struct call *call = responses->writer.call;
+        struct json_builder to = json_build(body);
+        int r;
+
+        response_put(&responses->writer, &to);
+        r = json_put_end(&to);
+        to = json_build(input);
+        json_put_array(&to);
+        put_input(&to, call->json);
+        json_put_array_end(&to);
+        r = r ? r : json_put_end(&to);
+        to = json_build(items);
+        json_put_array(&to);
+        for (uint32_t item = responses->before ? json_first(responses->before, 0) : JSON_NONE;
+             item != JSON_NONE; item = json_next(responses->before, item))
+                json_put_node(&to, responses->before, item);
+        put_input(&to, call->json);
+        response_put_items(&responses->writer, &to);
+        json_put_array_end(&to);
+        return r ? r : json_put_end(&to);
+}
+
+/* A response that cannot be stored was answered nevertheless. */
+static void store(struct responses *responses)
+{
+        struct call *call = responses->writer.call;
+        struct bytes body = { 0 }, input = { 0 }, items = { 0 };
+
+        if (!responses->writer.store)
+                return;
+        if (put_all(responses, &body, &input, &items) ||
+            response_store_add(call->bridge->responses, call, responses->writer.id, &body, &input,
+                               &items))
+                log_limited(LOG_WARN, "response_not_stored error=%s", strerror(ENOMEM));
+        bytes_deinit(&body);
+        bytes_deinit(&input);
+        bytes_deinit(&items);
+}
+
+/* ---- answers ---- */
+
+static void on_begun(struct run *run)
+{
+        struct responses *responses = run->own;
+
+        if (!responses->writer.stream)
+                return;
+        call_stream(run->call, CALL_EVENTS, ": ping\n\n");
+        response_begin(&responses->writer);
+}
+
+static void on_piece(struct run *run, uint32_t choice, const struct run_piece *piece)
+{
+        struct responses *responses = run->own;
+
+        (void)choice;
+        response_piece(&responses->writer, piece);
+}
+
+static void on_done(struct run *run)
+{
+        struct responses *responses = run->own;
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        response_end(&responses->writer);
+        if (run->call->over)
+                return;
+        store(responses);
+        if (responses->writer.stream) {
+                call_finish(run->call);
+                return;
+        }
+        response_put(&responses->writer, &to);
+        call_reply_json(run->call, &to, &body);
+        bytes_deinit(&body);
+}
+
+static void on_failed(struct run *run, const struct failure *failure)
+{
+        struct responses *responses = run->own;
+
+        if (!run->call->streaming) {
+                call_fail(run->call, failure);
+                return;
+        }
+        response_fail(&responses->writer, failure);
+        call_finish(run->call);
+}
+
+static const struct run_ops ops = {
+        .begun = on_begun,
+        .piece = on_piece,
+        .done = on_done,
+        .failed = on_failed,
+};
+
+/* ---- the request ---- */
+
+static void go(struct call *call)
+{
+        struct responses *responses = call->own;
+        struct response_writer *writer = &responses->writer;
+
+        responses->options.model = bridge_model(call, writer->model);
+        if (!writer->model.bytes)
+                writer->model = bridge_model_name(call);
+        responses->run = run_new(call, &responses->options, &ops, responses);
+        writer->run = responses->run;
+        if (responses->run)
+                run_start(responses->run);
+        else
+                call_no_memory(call);
+}
+
+/* The items of the responses before, of the same principal. */
+static void read_previous(struct call *call, struct fields *fields, struct responses *responses,
+                          struct conversation *conversation)
+{
+        struct fields before = { 0 };
+        struct text id = { 0 };
+        struct stored *stored;
+        char why[WHY_BYTES];
+
+        if (!field_text(fields, 0, "previous_response_id", &id))
+                return;
+        responses->writer.previous_id = id;
+        stored = response_store_find(call->bridge->responses, call, id);
+        if (!stored) {
+                fields_fail(fields, FAILURE_NOT_FOUND, "previous_response_id",
+                            "there is no stored response %.60s", id.at);
+                return;
+        }
+        if (json_parse(stored->items.at, stored->items.count, NODES_MAX, &responses->before, why,
+                       sizeof(why))) {
+                call->arena.failed = true;
+                return;
+        }
+        before.json = responses->before;
+        response_read_input(&before, conversation, 0);
+        if (before.failed) {
+                fields->failed = true;
+                fields->failure = before.failure;
+        }
+}
+
+static void read_logprobs(struct fields *fields, struct responses *responses)
+{
+        uint32_t include = field_array(fields, 0, "include");
+        uint64_t top = 0;
+
+        for (uint32_t at = json_first(fields->json, include); at != JSON_NONE;
+             at = json_next(fields->json, at))
+                responses->writer.logprobs |=
+                        text_is(text_of(fields->json, at), "message.output_text.logprobs");
+        field_uint(fields, 0, "top_logprobs", 0, LOGPROBS_TOP_MAX, &top);
+        if (!responses->writer.logprobs)
+                return;
+        responses->options.logprobs = (uint32_t)top;
+        responses->options.set |= SMV_SET_LOGPROBS;
+}
+
+static void read_format(struct fields *fields)
+{
+        uint32_t text = field_object(fields, 0, "text");
+        uint32_t format = field_of(fields, text, "format");
+        struct text type = text_of(fields->json, json_member(fields->json, format, "type"));
+
+        if (format != JSON_NONE && !text_is(type, "text"))
+                fields_fail(fields, FAILURE_UNSUPPORTED, "text.format",
+                            "text.format is not supported, except the type text: the daemon "
+                            "cannot constrain its output yet");
+}
+
+static void read_request(struct call *call, struct fields *fields, struct responses *responses)
+{
+        struct conversation conversation = { .arena = &call->arena, .json = call->json };
+        struct response_writer *writer = &responses->writer;
+
+        responses->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1,
+                                                    .max_tokens = UINT32_MAX };
+        writer->call = call;
+        writer->store = true;
+        field_text(fields, 0, "model", &writer->model);
+        field_bool(fields, 0, "stream", &writer->stream);
+        field_bool(fields, 0, "store", &writer->store);
+        field_refuse(fields, 0, "background", "a response runs while its client waits");
+        field_refuse(fields, 0, "conversation", "use previous_response_id");
+        field_refuse(fields, 0, "prompt", "there are no stored prompts");
+        response_read_instructions(fields, &conversation);
+        read_previous(call, fields, responses, &conversation);
+        response_read_input(fields, &conversation, json_member(fields->json, 0, "input"));
+        response_read_tools(fields, &conversation);
+        response_read_vars(fields, &conversation);
+        openai_read_sampling(call, fields, &responses->options);
+        sampling_read_tier(fields, &responses->options);
+        sampling_read_length(fields, 0, "max_output_tokens", &responses->options);
+        read_logprobs(fields, responses);
+        read_format(fields);
+        writer->tier = openai_tier(&responses->options);
+        if (!fields->failed && conversation_pack(&conversation, &responses->options))
+                call->arena.failed = true;
+}
+
+/* False: the call has failed. */
+static bool begin(struct call *call)
+{
+        struct fields fields = { 0 };
+        struct responses *responses;
+
+        if (!call_read_json(call))
+                return false;
+        fields.json = call->json;
+        call->own = responses = arena_alloc(&call->arena, sizeof(*responses));
+        if (responses) {
+                call->clean = clean;
+                read_request(call, &fields, responses);
+        }
+        if (call->arena.failed)
+                call_no_memory(call);
+        else if (fields.failed)
+                call_fail(call, &fields.failure);
+        else
+                return true;
+        return false;
+}
+
+void openai_responses(struct call *call)
+{
+        struct responses *responses;
+
+        if (!begin(call))
+                return;
+        responses = call->own;
+        identifier_make("resp_", responses->writer.id, sizeof(responses->writer.id));
+        responses->writer.created_s = sys_wall_clock_ns() / NS_PER_S;
+        if (responses->writer.logprobs)
+                call_with_vocabulary(call, go);
+        else
+                call_with_daemon(call, go);
+}
+
+/* ---- the tokens of a request ---- */
+
+static void on_tokens(struct call *call, const struct smv_event *answer)
+{
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        json_put_object(&to);
+        json_put_key_word(&to, "object", "response.input_tokens");
+        json_put_key_uint(&to, "input_tokens", answer->token_count);
+        json_put_object_end(&to);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}
+
+static void ask_tokens(struct call *call)
+{
+        struct responses *responses = call->own;
+        uint32_t request = 0;
+        int r;
+
+        responses->options.model = bridge_model(call, responses->writer.model);
+        r = smv_ask_template(link_client(call->link), &responses->options, 1, &request);
+        call_ask(call, r, request, on_tokens);
+}
+
+void openai_response_tokens(struct call *call)
+{
+        if (begin(call))
+                call_with_daemon(call, ask_tokens);
+}
+
+/* ---- stored responses ---- */
+
+/* NULL: the call has failed. */
+static struct stored *find(struct call *call)
+{
+        struct stored *stored = response_store_find(call->bridge->responses, call, call->tail);
+        struct failure failure;
+
+        if (stored)
+                return stored;
+        failure = failure_make(FAILURE_NOT_FOUND, "response_id", "there is no stored response %.*s",
+                               (int)(call->tail.bytes < 60 ? call->tail.bytes : 60), call->tail.at);
+        call_fail(call, &failure);
+        return NULL;
+}
+
+void openai_response_get(struct call *call)
+{
+        struct stored *stored = find(call);
+
+        if (stored)
+                call_reply(call, 200, "application/json", stored->body.at, stored->body.count);
+}
+
+void openai_response_delete(struct call *call)
+{
+        struct stored *stored = find(call);
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        if (!stored)
+                return;
+        json_put_object(&to);
+        json_put_key_word(&to, "id", stored->id);
+        json_put_key_word(&to, "object", "response");
+        json_put_key_bool(&to, "deleted", true);
+        json_put_object_end(&to);
+        response_store_remove(stored);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}
+
+/* The items as they were sent, the newest first unless the order is asc, as OpenAI has it. */
+void openai_response_input_items(struct call *call)
+{
+        struct stored *stored = find(call);
+        struct bytes body = { 0 };
+        struct json_builder to = json_build(&body);
+
+        if (!stored)
+                return;
+        json_put_object(&to);
+        json_put_key_word(&to, "object", "list");
+        json_put_key(&to, "data");
+        json_put_raw(&to, stored->input.at);
+        json_put_key_bool(&to, "has_more", false);
+        json_put_key_null(&to, "first_id");
+        json_put_key_null(&to, "last_id");
+        json_put_object_end(&to);
+        call_reply_json(call, &to, &body);
+        bytes_deinit(&body);
+}
+
+void openai_response_cancel(struct call *call)
+{
+        struct failure failure;
+
+        if (!find(call))
+                return;
+        failure = failure_make(FAILURE_REQUEST, "response_id",
+                               "only responses in the background can be cancelled; this one has "
+                               "ended");
+        call_fail(call, &failure);
+}
