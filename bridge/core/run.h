@@ -20,6 +20,7 @@ struct run_call {
         uint32_t index; /* in its choice, from 0 */
         char id[40];
         struct bytes name, arguments;
+        bool cut; /* it has ended, but its arguments are not whole */
 };
 
 struct run_piece {
