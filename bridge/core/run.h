@@ -89,6 +89,7 @@ struct run {
         uint32_t count, left;
         bool begun;
         bool one_call;     /* set by the dialect: what follows the first call is not passed on */
+        uint64_t asked_ns; /* when the daemon was asked */
         uint64_t first_ns; /* when the first piece came; 0: none */
         uint64_t resume_id;
 };
