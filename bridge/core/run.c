@@ -322,12 +322,26 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
 
 /* ---- what the link calls ---- */
 
+/* The prompt is one for all choices, so those of the first are enough. */
+static void collect_prompt(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        size_t values = event->token_count * (1 + event->top_count);
+
+        if (!index && bytes_add(&run->prompt_values, event->logprobs,
+                                values * sizeof(*event->logprobs)))
+                fail_for_memory(run);
+}
+
 static void on_event(struct link_ask *ask, uint32_t index, const struct smv_event *event)
 {
         struct run *run = (struct run *)(void *)((char *)ask - offsetof(struct run, ask));
 
         if (event->kind == SMV_EVENT_END) {
                 end_choice(run, index, event);
+                return;
+        }
+        if (event->kind == SMV_EVENT_PROMPT_LOGPROBS) {
+                collect_prompt(run, index, event);
                 return;
         }
         if (event->kind != SMV_EVENT_TOKENS)
@@ -411,6 +425,7 @@ struct run *run_deinit(struct run *run)
         if (!run)
                 return NULL;
         link_remove(&run->ask);
+        bytes_deinit(&run->prompt_values);
         for (uint32_t i = 0; run->choices && i < run->count; i++) {
                 struct run_choice *choice = &run->choices[i];
 
