@@ -2,16 +2,13 @@
 
 #include <string.h>
 
-#include "base/sys.h"
 #include "bridge/core/bridge.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
 
-#define NS_PER_S     UINT64_C(1000000000)
 #define LENGTH       16u /* OpenAI's default */
 #define PROMPTS_MAX  256u
 #define LOGPROBS_MAX 5u
@@ -133,8 +130,7 @@ static struct shown shown_of(struct run *run, uint32_t index)
 
         if (!shown.prompt)
                 return shown;
-        shown.parts[0].count =
-                run->prompt_values.count / (step * sizeof(struct smv_logprob));
+        shown.parts[0].count = run->prompt_values.count / (step * sizeof(struct smv_logprob));
         shown.first = first_text(prompt_of(run), run->call->bridge->vocabulary, &shown.parts[0]);
         return shown;
 }
@@ -182,8 +178,7 @@ static void put_tops(struct json_builder *to, const struct vocabulary *vocabular
                 const struct entries *entries = &shown->parts[part];
 
                 for (size_t i = 0; i < entries->count; i++)
-                        put_top(to, vocabulary, &entries->at[i * entries->step],
-                                entries->step - 1);
+                        put_top(to, vocabulary, &entries->at[i * entries->step], entries->step - 1);
         }
         json_put_array_end(to);
 }
@@ -627,8 +622,8 @@ void openai_completions(struct call *call)
                 return;
         }
         call->clean = clean;
-        identifier_make("cmpl-", completions->id, sizeof(completions->id));
-        completions->created_s = sys_wall_clock_ns() / NS_PER_S;
+        call_identifier(call, "cmpl-", completions->id, sizeof(completions->id));
+        completions->created_s = call->facts.created_s;
         for (uint32_t i = 0; i < completions->prompt_count; i++)
                 tokens |= completions->prompts[i].tokens != NULL;
         if (completions->logprobs || (completions->echo && tokens))
