@@ -168,10 +168,8 @@ static void end_logprobs(struct run_choice *choice, const struct smv_event *even
 static enum piece_kind kind_of(const struct smv_part *part)
 {
         static const enum piece_kind kinds[] = {
-                [SMV_PART_TEXT] = PIECE_TEXT,
-                [SMV_PART_REASONING] = PIECE_REASONING,
-                [SMV_PART_CALL] = PIECE_CALL,
-                [SMV_PART_ARGUMENTS] = PIECE_ARGUMENTS,
+                [SMV_PART_TEXT] = PIECE_TEXT,         [SMV_PART_REASONING] = PIECE_REASONING,
+                [SMV_PART_CALL] = PIECE_CALL,         [SMV_PART_ARGUMENTS] = PIECE_ARGUMENTS,
                 [SMV_PART_CALL_END] = PIECE_CALL_END,
         };
 
