@@ -205,11 +205,35 @@ static void end_logprobs(struct run_choice *choice, const struct smv_event *even
         logprobs->values.count = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
 }
 
-/* The text of an event: cut into parts by the daemon, or plain. */
-static bool pass_text(struct run *run, uint32_t index, const struct smv_event *event)
+static enum piece_kind kind_of(const struct smv_part *part)
 {
-        return !event->text_bytes ||
-               pass_piece(run, index, PIECE_TEXT, (struct text){ event->text, event->text_bytes });
+        static const enum piece_kind kinds[] = {
+                [SMV_PART_TEXT] = PIECE_TEXT,         [SMV_PART_REASONING] = PIECE_REASONING,
+                [SMV_PART_CALL] = PIECE_CALL,         [SMV_PART_ARGUMENTS] = PIECE_ARGUMENTS,
+                [SMV_PART_CALL_END] = PIECE_CALL_END,
+        };
+
+        return part->kind < sizeof(kinds) / sizeof(*kinds) ? kinds[part->kind] : PIECE_TEXT;
+}
+
+/* The text of an event: divided into parts by the daemon, or plain. */
+static void pass_text(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        const char *at = event->text;
+
+        if (!run->options.parts) {
+                if (event->text_bytes)
+                        pass_piece(run, index, PIECE_TEXT,
+                                   (struct text){ event->text, event->text_bytes });
+                return;
+        }
+        for (size_t i = 0; i < event->part_count; i++) {
+                const struct smv_part *part = &event->parts[i];
+
+                if (!pass_piece(run, index, kind_of(part), (struct text){ at, part->bytes }))
+                        return;
+                at += part->bytes;
+        }
 }
 
 /* ---- ends ---- */
@@ -273,6 +297,7 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         choice->stop_text = stop_text(run, event);
         choice->end = end_of(run, choice, event);
         end_logprobs(choice, event);
+        choice->reasoning_tokens = event->reasoning_tokens;
         choice->ended = true;
         run->left--;
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,

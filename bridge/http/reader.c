@@ -362,16 +362,14 @@ const char *http_reader_path(const struct http_reader *reader)
 
 bool http_reader_query(const struct http_reader *reader, const char *name, const char **ret_value)
 {
-        const char *at = reader->query.at, *end = at + reader->query.count;
+        for (size_t at = 0; at < reader->query.count;) {
+                const char *here = reader->query.at + at, *value = here + strlen(here) + 1;
 
-        while (at < end) {
-                const char *value = at + strlen(at) + 1;
-
-                if (!strcmp(at, name)) {
+                if (!strcmp(here, name)) {
                         *ret_value = value;
                         return true;
                 }
-                at = value + strlen(value) + 1;
+                at += (size_t)(value - here) + strlen(value) + 1;
         }
         return false;
 }
@@ -693,6 +691,27 @@ static int read_extension(struct http_reader *reader, char c)
         return HTTP_READER_MORE;
 }
 
+/* Only the begin of a name is kept: that is enough to tell it from those of framing. */
+static int read_trailer_name(struct http_reader *reader, char c)
+{
+        if (reader->state == TRAILER_BEGIN)
+                reader->trailer_name_bytes = 0;
+        reader->state = TRAILER_NAME;
+        if (reader->trailer_name_bytes < sizeof(reader->trailer_name) - 1)
+                reader->trailer_name[reader->trailer_name_bytes++] = c;
+        reader->trailer_name[reader->trailer_name_bytes] = '\0';
+        return HTTP_READER_MORE;
+}
+
+static int end_trailer_name(struct http_reader *reader)
+{
+        reader->state = TRAILER_VALUE;
+        if (strcasecmp(reader->trailer_name, "content-length") &&
+            strcasecmp(reader->trailer_name, "transfer-encoding"))
+                return HTTP_READER_MORE;
+        return bad(reader, HTTP_BAD_REQUEST, "a trailer must not be about the length of the body");
+}
+
 /* Trailers are checked like headers, byte by byte, and forgotten. */
 static int read_trailer(struct http_reader *reader, char c)
 {
@@ -704,17 +723,17 @@ static int read_trailer(struct http_reader *reader, char c)
         if (begins && ++reader->trailer_lines > HTTP_FIELDS_MAX + 1)
                 return bad(reader, HTTP_HEADERS_TOO_LARGE, "there are more than %u trailers",
                            HTTP_FIELDS_MAX);
-        if (begins && c == '\r')
-                reader->state = LAST_LF;
-        else if (begins && is_token_byte(c))
-                reader->state = TRAILER_NAME;
-        else if (reader->state == TRAILER_NAME && c == ':')
-                reader->state = TRAILER_VALUE;
-        else if (reader->state == TRAILER_VALUE && c == '\r')
-                reader->state = TRAILER_LF;
-        else if (reader->state == TRAILER_NAME ? !is_token_byte(c) : begins || !is_value_byte(c))
-                return bad(reader, HTTP_BAD_REQUEST, "a trailer must be NAME: VALUE");
-        return HTTP_READER_MORE;
+        if (reader->state != TRAILER_VALUE && is_token_byte(c))
+                return read_trailer_name(reader, c);
+        if (reader->state == TRAILER_NAME && c == ':')
+                return end_trailer_name(reader);
+        if (reader->state != TRAILER_NAME && c == '\r') {
+                reader->state = begins ? LAST_LF : TRAILER_LF;
+                return HTTP_READER_MORE;
+        }
+        if (reader->state == TRAILER_VALUE && is_value_byte(c))
+                return HTTP_READER_MORE;
+        return bad(reader, HTTP_BAD_REQUEST, "a trailer must be NAME: VALUE");
 }
 
 static int read_line_feed(struct http_reader *reader, char c)

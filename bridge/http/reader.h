@@ -7,7 +7,7 @@
  * Content-Length and Transfer-Encoding, either of them twice, another coding than `chunked`, a
  * length that is not only digits, a line that ends without CR, a folded line, a blank before a
  * colon, a NUL or another control character, no Host or two, a Host that an absolute target
- * contradicts.
+ * contradicts, and a trailer about the length of the body.
  *
  * The caller passes bytes as they come and gets events:
  *
@@ -70,7 +70,8 @@ struct http_reader {
         bool chunked, expects_continue, keeps_alive;
         uint64_t left;  /* of the body, or of the chunk */
         uint64_t count; /* bytes of the body so far */
-        uint32_t digits, extension_bytes, trailer_bytes, trailer_lines;
+        uint32_t digits, extension_bytes, trailer_bytes, trailer_lines, trailer_name_bytes;
+        char trailer_name[sizeof("transfer-encoding") + 1]; /* its begin, if it is longer */
 };
 
 /* A zeroed reader with its limit; nothing to free if no byte has come. */

@@ -263,7 +263,7 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
         struct response_writer *writer = &responses->writer;
 
-        responses->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1,
+        responses->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1,
                                                     .max_tokens = UINT32_MAX };
         writer->call = call;
         writer->store = true;

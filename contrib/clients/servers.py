@@ -50,6 +50,7 @@ class Pair:
         self.folder = Path(tempfile.mkdtemp(prefix="samovar-clients-"))
         STARTED.append(self)
         self.socket, self.port = self.folder / "sock", free_port()
+        self.address = "127.0.0.1"
         self.programs, self.more = {}, {"daemon": daemon, "bridge": bridge}
         self.keys, self.context = keys, context
         if keys:
@@ -97,7 +98,7 @@ class Pair:
     def start_bridge(self):
         more = ["--keys", self.folder / "keys"] if self.keys else []
         self._start("bridge", [self.build / "bridge" / "samovar-http", "--config", "none", "--listen",
-                               "127.0.0.1:%d" % self.port, "--socket", self.socket, *more,
+                               "%s:%d" % (self.address, self.port), "--socket", self.socket, *more,
                                *self.more["bridge"]])
         self._until("bridge", "it serves", self.healthy)
 

@@ -21,10 +21,10 @@ def hello(dialect, pair, **more):
     return both(dialect, pair.server(), dialect.body("scripted", "say hello.", **more))
 
 
-def opened(server, dialect, body):
+def opened(server, dialect, body, buffer=None):
     """A connection on which a streamed answer was asked for, of which nothing is read."""
     data = json.dumps({**body, "stream": True}).encode()
-    tunnel = server.tunnel()
+    tunnel = server.tunnel(buffer)
     tunnel.sendall(("POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
                     "Content-Length: %d\r\n\r\n" % (dialect.path, server.key, len(data))).encode() + data)
     return tunnel

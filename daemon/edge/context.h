@@ -46,6 +46,8 @@ struct admission_conf {
         uint32_t requests_max; /* of the whole daemon */
         size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
         size_t (*end_bytes_max)(size_t stop_bytes_max);
+        size_t (*score_bytes_max)(uint32_t logprobs);
+        size_t (*parts_bytes_max)(size_t piece_max, size_t stop_bytes_max, size_t *ret_held);
         uint64_t (*seed)(void); /* for requests that do not give it */
 };
 

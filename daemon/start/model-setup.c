@@ -164,6 +164,12 @@ static int open_chat(struct model_setup *setup, const struct vocabulary *v)
         conf.bos = source.bos ? source.bos : spelling(v, bos_id, bos);
         conf.eos = source.eos ? source.eos : spelling(v, eos_id, eos);
         r = chat_open(&conf, &setup->served.chat);
+        if (!r) {
+                dialect_open(&(struct dialect_conf){ .tokenizer = setup->served.tokenizer,
+                                                     .templates = { conf.plain, conf.tools } },
+                             &setup->dialect);
+                setup->served.dialect = &setup->dialect;
+        }
         chat_source_deinit(&source);
         return error_pass(r);
 }

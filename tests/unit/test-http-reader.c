@@ -274,6 +274,8 @@ static void refuses_damaged_chunks(void **state)
                 ROW(CHUNKED("3\r\nabc\r\n0\r\nX-T : 1\r\n\r\n"), "POST /e abc" BAD),
                 ROW(CHUNKED("3\r\nabc\r\n0\r\n: 1\r\n\r\n"), "POST /e abc" BAD),
                 ROW(CHUNKED("3\r\nabc\r\n0\r\nX-T: 1\n\r\n"), "POST /e abc" BAD),
+                ROW(CHUNKED("0\r\nContent-Length: 3\r\n\r\n"), "POST /e " BAD),
+                ROW(CHUNKED("0\r\nX: 1\r\ntransfer-ENCODING: chunked\r\n\r\n"), "POST /e " BAD),
                 ROW(CHUNKED("3\r\nabc\r\n0\r\nX-T: 1\r\n\n"), "POST /e abc" BAD),
                 ROW(CHUNKED("ffffffffffffffff\r\nabc\r\n0\r\n\r\n"), "POST /e 413 body_too_large"),
                 ROW(CHUNKED("fffffffffffffffff\r\nabc\r\n0\r\n\r\n"), "POST /e 413 body_too_large"),
@@ -283,6 +285,8 @@ static void refuses_damaged_chunks(void **state)
                 ROW(CHUNKED("3;a=b\r\nabc\r\n0;x\r\n\r\n"), "POST /e abc\n"),
                 ROW(CHUNKED("3;\r\nabc\r\n0\r\n\r\n"), "POST /e abc\n"),
                 ROW(CHUNKED("3\r\nabc\r\n0\r\nX-T: 1\r\nHost: evil\r\n\r\n"), "POST /e abc\n"),
+                ROW(CHUNKED("0\r\nContent-Length-X: 3\r\nTransfer-Encodings: x\r\n\r\n"),
+                    "POST /e \n"),
                 ROW(CHUNKED("3\r\nabc\r\n0\r\nX-T:\r\n\r\n") GET(""), "POST /e abc\nGET /e \n"),
         };
 
