@@ -211,7 +211,8 @@ static void put_runs(struct writer *w, const struct metrics *metrics)
         for (uint32_t i = 0; i < REASONS_MAX && metrics->reasons[i].reason; i++)
                 put(w, PREFIX "request_success_total{finished_reason=\"%s\"} %" PRIu64 "\n",
                     metrics->reasons[i].reason, metrics->reasons[i].count);
-        put_head(w, "prompt_tokens_total", "counter", "Tokens of prompts, the cached ones counted.");
+        put_head(w, "prompt_tokens_total", "counter",
+                 "Tokens of prompts, the cached ones counted.");
         put_value(w, "prompt_tokens_total", "", (double)metrics->prompt_total);
         put_head(w, "prompt_tokens_cached_total", "counter", "Those that were in the cache.");
         put_value(w, "prompt_tokens_cached_total", "", (double)metrics->cached_total);
