@@ -8,7 +8,7 @@
 #include "json/writer.h"
 
 struct model {
-        const char *name, *quantisation, *architecture, *digest;
+        const char *name, *quantisation, *architecture, *digest, *tool_dialect;
         uint64_t bytes, context, vocab, parameters, trained_context, modified_s;
         bool chat;
 };
@@ -28,7 +28,8 @@ static struct model read_model(const struct json_document *status)
         struct model model = { .name = text_of(status, map, "name"),
                                .quantisation = text_of(status, map, "quantisation"),
                                .architecture = text_of(status, map, "architecture"),
-                               .digest = text_of(status, map, "digest") };
+                               .digest = text_of(status, map, "digest"),
+                               .tool_dialect = text_of(status, map, "tool_dialect") };
 
         json_whole(status, json_member(status, map, "parameters"), &model.parameters);
         json_whole(status, json_member(status, map, "trained_context"), &model.trained_context);
@@ -86,6 +87,7 @@ static int print_json(const struct json_document *status, const struct model *mo
         put_number(&json, ",\"trained_context\":", model->trained_context);
         put_text(&json, ",\"digest\":", model->digest);
         put_number(&json, ",\"modified_s\":", model->modified_s);
+        put_text(&json, ",\"tool_dialect\":", model->tool_dialect);
         json_write_raw(&json, "}],\"daemon\":");
         put_daemon(&json, status);
         json_write_raw(&json, "}\n");

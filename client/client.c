@@ -361,6 +361,8 @@ static int take_model(struct smv_client *client, const struct codec_frame *frame
                 .is_default = codec_get_flag(frame, "default"),
                 .end_token_count = bytes / sizeof(*model->ends),
                 .end_tokens = model->ends,
+                .tool_dialect = text_of(frame, "tool_dialect", model->tool_dialect,
+                                        sizeof(model->tool_dialect)),
         };
         return 0;
 }
@@ -746,6 +748,8 @@ struct smv_client *smv_close(struct smv_client *client)
         bytes_deinit(&client->ids);
         bytes_deinit(&client->logprobs[0].at);
         bytes_deinit(&client->logprobs[1].at);
+        bytes_deinit(&client->parts[0].at);
+        bytes_deinit(&client->parts[1].at);
         bytes_deinit(&client->text);
         bytes_deinit(&client->beam);
         free(client->streams);

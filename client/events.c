@@ -47,6 +47,24 @@ static int add_logprobs(struct client_logprobs *logprobs, struct smv_event *even
         return 0;
 }
 
+/* Adds the last PARTS record to the event, if there is one.  0, or -EPROTO: it is not this text. */
+static int add_parts(struct client_parts *parts, struct smv_event *event)
+{
+        const struct smv_part *at = (const struct smv_part *)(const void *)parts->at.at;
+        size_t count = parts->at.count / sizeof(*at), bytes = 0;
+
+        if (!parts->stream)
+                return 0;
+        for (size_t i = 0; i < count; i++)
+                bytes += at[i].bytes;
+        if (parts->stream != event->stream || bytes != event->text_bytes)
+                return -EPROTO;
+        parts->stream = 0;
+        event->parts = at;
+        event->part_count = count;
+        return 0;
+}
+
 /*
  * True if the stream's records may come this way.  If there is a ring, streams that outlive the
  * connection send frames, and all others use the ring.
@@ -88,7 +106,7 @@ static int read_record(struct smv_client *client, const struct record *record, b
         if (record->head.sequence != stream->sequence || !is_its_transport(client, stream, framed))
                 return -EPROTO;
         if (stream->detached) {
-                client->logprobs[framed].stream = 0;
+                client->logprobs[framed].stream = client->parts[framed].stream = 0;
                 stream->sequence++;
                 return 0;
         }
@@ -99,6 +117,8 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 if (!r)
                         r = add_logprobs(&client->logprobs[framed], ret_event);
                 if (!r)
+                        r = add_parts(&client->parts[framed], ret_event);
+                if (!r)
                         stream->tokens += (uint32_t)ret_event->token_count;
                 break;
         case SMV_RECORD_LOGPROBS:
@@ -107,6 +127,18 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 if (r)
                         return r;
                 client->logprobs[framed].stream = record->head.stream;
+                stream->sequence++;
+                return 0;
+        case SMV_RECORD_PROMPT_LOGPROBS:
+                client->logprobs[framed].stream = 0;
+                r = record_prompt_logprobs(record, &client->logprobs[framed].at, &client->ids,
+                                           ret_event);
+                break;
+        case SMV_RECORD_PARTS:
+                r = record_parts(record, &client->parts[framed].at);
+                if (r)
+                        return r;
+                client->parts[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
         case SMV_RECORD_PROGRESS:

@@ -111,6 +111,65 @@ int record_logprobs(const struct record *record, struct bytes *logprobs, size_t 
         return r;
 }
 
+int record_prompt_logprobs(const struct record *record, struct bytes *logprobs,
+                           struct bytes *tokens, struct smv_event *ret_event)
+{
+        struct smv_record_logprobs head;
+        const struct smv_logprob *at;
+        size_t top_count;
+        int r;
+
+        r = record_logprobs(record, logprobs, &top_count);
+        if (r)
+                return r;
+        copy(&head, record->payload, sizeof(head));
+        at = (const struct smv_logprob *)(const void *)logprobs->at;
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_PROMPT_LOGPROBS,
+                .stream = record->head.stream,
+                .token_count = logprobs->count / sizeof(*at) / (1 + top_count),
+                .position = le32toh(head.position),
+                .logprobs = at,
+                .top_count = top_count,
+                .sequence = record->head.sequence,
+        };
+        tokens->count = 0;
+        for (size_t i = 0; !r && i < ret_event->token_count; i++)
+                r = bytes_add(tokens, &at[i * (1 + top_count)].token, sizeof(at->token));
+        ret_event->tokens = (const uint32_t *)(const void *)tokens->at;
+        return r;
+}
+
+int record_parts(const struct record *record, struct bytes *parts)
+{
+        struct smv_record_parts head;
+        const char *at = record->payload;
+        int r = 0;
+
+        if (record->payload_bytes < sizeof(head))
+                return -EPROTO;
+        copy(&head, at, sizeof(head));
+        head.part_count = le32toh(head.part_count);
+        if ((record->payload_bytes - sizeof(head)) / sizeof(struct smv_record_part) <
+            head.part_count)
+                return -EPROTO;
+
+        at += sizeof(head);
+        parts->count = 0;
+        for (uint32_t i = 0; !r && i < head.part_count; i++, at += sizeof(struct smv_record_part)) {
+                struct smv_record_part from;
+                struct smv_part to;
+
+                copy(&from, at, sizeof(from));
+                to = (struct smv_part){ .kind = le32toh(from.kind),
+                                        .bytes = le32toh(from.bytes),
+                                        .call = le32toh(from.call),
+                                        .flags = le32toh(from.flags) };
+                r = bytes_add(parts, &to, sizeof(to));
+        }
+        return r;
+}
+
 int record_progress(const struct record *record, struct smv_event *ret_event)
 {
         struct smv_record_progress progress;
@@ -160,6 +219,9 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .restored = le32toh(end.restored),
                 .stopped_by = end.stopped_by,
                 .stop_index = end.stop_index,
+                .reasoning_tokens = le32toh(end.reasoning_tokens),
+                .calls = le32toh(end.calls),
+                .parts_flags = end.parts_flags,
                 .sequence = record->head.sequence,
         };
         return 0;

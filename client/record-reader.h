@@ -27,6 +27,11 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
  * likeliest tokens.  0, -EPROTO or -ENOMEM.
  */
 int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count);
+/* The same for tokens of the prompt, as an event of its own. */
+int record_prompt_logprobs(const struct record *record, struct bytes *logprobs,
+                           struct bytes *tokens, struct smv_event *ret_event);
+/* `parts` gets an array of struct smv_part.  0, -EPROTO or -ENOMEM. */
+int record_parts(const struct record *record, struct bytes *parts);
 int record_progress(const struct record *record, struct smv_event *ret_event);
 int record_end(const struct record *record, struct smv_event *ret_event);
 

@@ -74,7 +74,8 @@ struct client_pending {
 
 /* A model, as the reply to hello describes it. */
 struct client_model {
-        char name[SMV_NAME_BYTES_MAX + 1], architecture[32], quantisation[16], digest[65];
+        char name[SMV_NAME_BYTES_MAX + 1], architecture[32], quantisation[16], digest[65],
+                tool_dialect[32];
         uint32_t ends[SMV_LOGPROBS_MAX]; /* its end tokens */
         struct smv_model about;          /* as smv_model() gives it: points at the members above */
 };
@@ -128,6 +129,12 @@ struct smv_client {
                 size_t top_count;
                 uint32_t stream; /* its stream, whose TOKENS record comes next; 0: none */
         } logprobs[2];
+
+        /* One for each way again; each is read before the record that it divides. */
+        struct client_parts {
+                struct bytes at; /* the entries of the last PARTS record */
+                uint32_t stream; /* as above */
+        } parts[2];
 
         struct bytes ids, text, beam; /* the memory that the last answer or event points at */
 

@@ -17,7 +17,7 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
         client_put_start(writer, o);
         if (o->handle)
                 codec_put_uint(writer, "handle", o->handle);
-        if (o->max_tokens)
+        if (o->max_tokens || (o->set & SMV_SET_MAX_TOKENS))
                 codec_put_uint(writer, "max_tokens", o->max_tokens);
         client_put_sampling(writer, o);
         if (o->n)
@@ -30,10 +30,14 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "control_text", true);
         if (o->progress)
                 codec_put_bool(writer, "progress", true);
+        if (o->parts)
+                codec_put_bool(writer, "parts", true);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))
                 codec_put_uint(writer, "logprobs", o->logprobs);
+        if (o->prompt_logprobs || (o->set & SMV_SET_PROMPT_LOGPROBS))
+                codec_put_uint(writer, "prompt_logprobs", o->prompt_logprobs);
         if (o->keep_ms)
                 codec_put_uint(writer, "keep_ms", o->keep_ms);
         if (o->deadline_ms)

@@ -8,6 +8,7 @@
  * the output are the number of a piece, and the draw is the middle of that piece.
  *
  * Picking works in this order (ref/pick.c is the definition):
+ *     0. A token that is given (pick.given) is the result. Done.
  *     1. temperature 0: the largest logit, the lowest id among equals. Done.
  *     2. Candidates are ordered by (logit descending, id ascending); top_k > 0 keeps the first
  *        top_k of them.

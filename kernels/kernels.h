@@ -142,6 +142,11 @@ struct pick {
          * tokens.
          */
         uint32_t logprobs;
+        /*
+         * 1 + the token that is picked whatever the logits are, if these are finite; its logprobs
+         * have the bits that they would have if it were drawn. 0: the token is drawn.
+         */
+        uint32_t given;
 };
 
 /*

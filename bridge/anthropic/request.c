@@ -343,7 +343,7 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
 
-        request->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1 };
+        request->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         field_text(fields, 0, "model", &request->model);
         if (!request->model.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "model", "model is missing: a string");
@@ -354,6 +354,7 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
         tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &request->options))
                 call->arena.failed = true;
+        request->miss = cache_miss_of(&conversation);
 }
 
 void anthropic_read_options(struct call *call, struct fields *fields,
@@ -368,6 +369,7 @@ void anthropic_read_options(struct call *call, struct fields *fields,
                 fields_fail(fields, FAILURE_REQUEST, "max_tokens",
                             "max_tokens is missing: a whole number");
         field_bool(fields, 0, "stream", &request->stream);
+        request->diagnose = field_object(fields, 0, "diagnostics") != JSON_NONE;
         if (output != JSON_NONE && field_of(fields, output, "format") != JSON_NONE)
                 fields_fail(fields, FAILURE_UNSUPPORTED, "output_config.format",
                             "output_config.format is not supported: " NO_GRAMMAR);

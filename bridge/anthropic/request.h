@@ -11,6 +11,7 @@
 
 #include <samovar/client.h>
 
+#include "bridge/core/cache-miss.h"
 #include "bridge/core/call.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
@@ -20,6 +21,8 @@ struct anthropic_request {
         struct smv_generate options;
         bool stream;
         bool one_call; /* disable_parallel_tool_use */
+        bool diagnose; /* why no more of the prompt was cached */
+        struct cache_miss miss;
 };
 
 /* What decides the prompt. */

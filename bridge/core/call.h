@@ -79,6 +79,7 @@ struct call {
         struct link_ask ask;             /* of call_ask() */
         struct link_stream ask_stream;
         void (*on_answer)(struct call *call, const struct smv_event *reply);
+        void *asking; /* of the module that asks, if it is not the dialect */
         /* The request of call_ask() was refused.  NULL: that fails the call. */
         void (*on_refused)(struct call *call, const struct failure *failure);
 };

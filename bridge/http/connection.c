@@ -19,6 +19,9 @@
 /* Beyond connections_max so many are told that there is no place; others are just closed. */
 #define OVER_MAX 32u
 
+/* Between requests a connection has no memory besides this, and its watch and timer. */
+_Static_assert(sizeof(struct http_connection) < 4096, "an idle connection must be small");
+
 static void set_state(struct http_connection *connection, enum http_connection_state state)
 {
         connection->state = state;
@@ -54,8 +57,11 @@ static void tell_gone(struct http_connection *connection)
 static void refuse(struct http_connection *connection, const struct http_problem *problem,
                    bool ends)
 {
-        log_debug("http_refused code=%s why=%s", http_refusal_name(problem->refusal),
-                  problem->message);
+        bool is_denied =
+                problem->refusal >= HTTP_DENIED_HOST && problem->refusal <= HTTP_DENIED_KEY;
+
+        log_limited(is_denied ? LOG_INFO : LOG_DEBUG, "http_refused code=%s why=%s",
+                    http_refusal_name(problem->refusal), problem->message);
         tell_gone(connection);
         http_answer_refuse(connection, problem, ends);
         http_exchange_free(connection);

@@ -6,6 +6,8 @@
  * must not be used.  Any other function may be called at any time between, also from within a
  * handler, and answers may come much later than on_request().
  *
+ * No handler may free the server.
+ *
  * No function here blocks, and none sends: bytes are queued, and sent at the end of the loop's
  * turn.  If memory runs out, the exchange ends by on_gone(), in the same turn.
  *
@@ -55,7 +57,10 @@ struct http_handlers {
         const char *(*on_refusal)(void *arg, const char *path, const char *request_id,
                                   unsigned status, const char *code, const char *message,
                                   struct bytes *to);
-        /* After http_server_stop(): the last connection has ended.  May be NULL. */
+        /*
+         * After http_server_stop(), the last connection has ended.  Not called if there was none.
+         * The server must not be freed in here.  May be NULL.
+         */
         void (*on_idle)(void *arg);
         void *arg;
 };
@@ -81,7 +86,7 @@ void http_limit_body(struct http_exchange *x, uint64_t bytes);
 void http_spool_body(struct http_exchange *x);
 /* From on_request() on.  With a NUL behind it; "" if it was spooled or dropped. */
 const char *http_body(const struct http_exchange *x, size_t *ret_bytes);
-/* A file without a name, which the server closes; -1: the body was not spooled. */
+/* A file without a name, for pread(); the server closes it.  -1: the body was not spooled. */
 int http_body_fd(const struct http_exchange *x, uint64_t *ret_bytes);
 /* Frees the body before the exchange ends. */
 void http_drop_body(struct http_exchange *x);

@@ -7,7 +7,7 @@
  * Content-Length and Transfer-Encoding, either of them twice, another coding than `chunked`, a
  * length that is not only digits, a line that ends without CR, a folded line, a blank before a
  * colon, a NUL or another control character, no Host or two, a Host that an absolute target
- * contradicts.
+ * contradicts, and a trailer about the length of the body.
  *
  * The caller passes bytes as they come and gets events:
  *
@@ -55,7 +55,7 @@ struct http_reader {
         uint64_t body_limit; /* the caller's */
         struct http_problem problem;
         int state;
-        bool has_head;
+        bool has_head, has_path;
         struct bytes head;
         uint32_t line;        /* where the present line begins in `head` */
         uint32_t fields_from; /* where the headers begin */
@@ -70,7 +70,8 @@ struct http_reader {
         bool chunked, expects_continue, keeps_alive;
         uint64_t left;  /* of the body, or of the chunk */
         uint64_t count; /* bytes of the body so far */
-        uint32_t digits, extension_bytes, trailer_bytes, trailer_lines;
+        uint32_t digits, extension_bytes, trailer_bytes, trailer_lines, trailer_name_bytes;
+        char trailer_name[sizeof("transfer-encoding") + 1]; /* its begin, if it is longer */
 };
 
 /* A zeroed reader with its limit; nothing to free if no byte has come. */
@@ -93,8 +94,12 @@ bool http_reader_has_head(const struct http_reader *reader);
 bool http_reader_has_body(const struct http_reader *reader);
 bool http_reader_body_fits(struct http_reader *reader);
 
-/* The rest needs the head. */
+/*
+ * "" until it was read.  If the rest of the head is bad, it says in which dialect to refuse it; if
+ * itself is, it ends where it cannot be decoded.
+ */
 const char *http_reader_path(const struct http_reader *reader);
+/* The rest needs the head. */
 bool http_reader_query(const struct http_reader *reader, const char *name, const char **ret_value);
 /* The first header of this name, in any case; NULL: there is none. */
 const char *http_reader_header(const struct http_reader *reader, const char *name);

@@ -1,5 +1,6 @@
 #include "bridge/http/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ int http_server_new(const struct http_conf *conf, struct loop *loop,
         if (!server)
                 return error_raise(
                         errtext_set(why, why_bytes, -ENOMEM, "there is no memory for the server"));
+        assert(conf->body_rate);
         server->conf = *conf;
         server->loop = loop;
         server->handlers = *handlers;

@@ -35,8 +35,12 @@ int http_server_new(const struct http_conf *conf, struct loop *loop,
                     const struct http_handlers *handlers, struct http_server **ret_server,
                     char *why, size_t why_bytes);
 
-/* Call these before any thread starts.  Errors as above; what listens already goes on. */
-/* "127.0.0.1:8080" or "[::1]:8080".  Port 0: a free one.  *ret_port may be NULL. */
+/*
+ * Listens; call these before any thread starts.  Errors as above; what listens already goes on.
+ *
+ * TCP at "127.0.0.1:8080" or "[::1]:8080"; [::] takes no IPv4.  Port 0: a free one, *ret_port,
+ * which may be NULL.
+ */
 int http_server_listen_tcp(struct http_server *server, const char *address, uint16_t *ret_port,
                            char *why, size_t why_bytes);
 int http_server_listen_unix(struct http_server *server, const char *path, unsigned mode, char *why,

@@ -1,230 +1,14 @@
 #include "bridge/ollama/generate.h"
 
-#include "base/sys.h"
 #include "bridge/core/bridge.h"
-#include "bridge/core/logprobs.h"
-#include "bridge/core/run.h"
-#include "bridge/core/timestamp.h"
-#include "bridge/core/tools.h"
-#include "bridge/ollama/request.h"
-
-struct answer {
-        struct ollama_request request;
-        struct run *run;
-};
+#include "bridge/core/vocabulary.h"
+#include "bridge/ollama/record-writer.h"
 
 static void clean(struct call *call)
 {
-        struct answer *answer = call->own;
+        struct ollama_answer *answer = call->own;
 
         answer->run = run_deinit(answer->run);
-}
-
-/* ---- records ---- */
-
-/* The content of a record.  Calls are shown when they are whole. */
-struct shown {
-        struct text content, thinking;
-        const struct run_call *calls, *behind; /* from the one on, up to the other */
-};
-
-static void put_head(struct json_builder *to, const struct answer *answer)
-{
-        char now[TIMESTAMP_BYTES];
-
-        timestamp_of_ns(sys_wall_clock_ns(), now);
-        json_put_object(to);
-        json_put_key_text(to, "model", answer->request.model.at, answer->request.model.bytes);
-        json_put_key_word(to, "created_at", now);
-}
-
-static void put_calls(struct json_builder *to, const struct shown *shown)
-{
-        json_put_key(to, "tool_calls");
-        json_put_array(to);
-        for (const struct run_call *made = shown->calls; made != shown->behind; made = made->next) {
-                json_put_object(to);
-                json_put_key_word(to, "id", made->id);
-                json_put_key(to, "function");
-                json_put_object(to);
-                json_put_key_uint(to, "index", made->index);
-                json_put_key_text(to, "name", made->name.at, made->name.count);
-                json_put_key(to, "arguments");
-                tools_put_arguments(to, &made->arguments);
-                json_put_object_end(to);
-                json_put_object_end(to);
-        }
-        json_put_array_end(to);
-}
-
-static void put_content(struct json_builder *to, const struct answer *answer,
-                        const struct shown *shown)
-{
-        const char *content = shown->content.at ? shown->content.at : "";
-        bool chat = answer->request.chat;
-
-        if (chat) {
-                json_put_key(to, "message");
-                json_put_object(to);
-                json_put_key_word(to, "role", "assistant");
-        }
-        json_put_key_text(to, chat ? "content" : "response", content, shown->content.bytes);
-        if (shown->thinking.bytes)
-                json_put_key_text(to, "thinking", shown->thinking.at, shown->thinking.bytes);
-        if (chat && shown->calls != shown->behind)
-                put_calls(to, shown);
-        if (chat)
-                json_put_object_end(to);
-}
-
-static void put_logprobs(struct json_builder *to, const struct answer *answer)
-{
-        const struct call *call = answer->run->call;
-        struct run_choice *choice = &answer->run->choices[0];
-
-        if (!answer->request.logprobs || !run_logprobs_ready(choice))
-                return;
-        json_put_key(to, "logprobs");
-        logprobs_put(to, call->bridge->vocabulary, choice);
-}
-
-static void put_count(struct json_builder *to, const char *key, uint64_t count)
-{
-        if (count)
-                json_put_key_uint(to, key, count);
-}
-
-/* Fields that are 0 are absent.  Tokens that took no time took the shortest that there is. */
-static void put_end(struct json_builder *to, const struct answer *answer)
-{
-        const struct run *run = answer->run;
-        struct run_usage usage = run_usage(run);
-        enum run_end end = run->choices[0].end;
-
-        json_put_key_bool(to, "done", true);
-        json_put_key_word(to, "done_reason",
-                          end == RUN_LENGTH || end == RUN_CONTEXT ? "length" : "stop");
-        put_count(to, "total_duration", sys_clock_ns() - run->call->begun_ns);
-        put_count(to, "load_duration", usage.queued_ns);
-        put_count(to, "prompt_eval_count", usage.prompt);
-        put_count(to, "prompt_eval_duration", usage.prefill_ns);
-        put_count(to, "eval_count", usage.output);
-        put_count(to, "eval_duration", usage.output && !usage.decode_ns ? 1 : usage.decode_ns);
-}
-
-/* ---- streamed ---- */
-
-static void put_record(struct json_builder *to, const struct answer *answer,
-                       const struct shown *shown)
-{
-        put_head(to, answer);
-        put_content(to, answer, shown);
-        put_logprobs(to, answer);
-        json_put_key_bool(to, "done", false);
-        json_put_object_end(to);
-}
-
-/* There are no comments in lines of JSON: a record without content is the only sign of life. */
-static void on_begun(struct run *run)
-{
-        struct call *call = run->call;
-        struct bytes ping = { 0 };
-        struct json_builder to = json_build(&ping);
-        struct text copy = { 0 };
-
-        put_record(&to, run->own, &(struct shown){ 0 });
-        if (!json_put_end(&to))
-                copy = arena_format(&call->arena, "%s\n", ping.at);
-        bytes_deinit(&ping);
-        if (copy.at)
-                call_stream(call, CALL_LINES, copy.at);
-        else
-                call_no_memory(call);
-}
-
-static void on_piece(struct run *run, uint32_t index, const struct run_piece *piece)
-{
-        const struct answer *answer = run->own;
-        struct shown shown = { 0 };
-        struct json_builder to;
-
-        (void)index;
-        if (piece->kind == PIECE_TEXT)
-                shown.content = piece->text;
-        else if (piece->kind == PIECE_REASONING)
-                shown.thinking = piece->text;
-        else if (piece->kind == PIECE_CALL_END && answer->request.chat)
-                shown = (struct shown){ .calls = piece->call, .behind = piece->call->next };
-        else
-                return;
-        to = call_event(run->call, NULL);
-        put_record(&to, answer, &shown);
-        call_event_send(run->call, &to);
-}
-
-static void on_done(struct run *run)
-{
-        struct call *call = run->call;
-        struct json_builder to = call_event(call, NULL);
-
-        put_head(&to, run->own);
-        put_content(&to, run->own, &(struct shown){ 0 });
-        put_logprobs(&to, run->own);
-        put_end(&to, run->own);
-        json_put_object_end(&to);
-        if (call_event_send(call, &to))
-                call_finish(call);
-}
-
-/* ---- whole ---- */
-
-static void on_whole(struct run *run)
-{
-        const struct run_choice *choice = &run->choices[0];
-        struct bytes body = { 0 };
-        struct json_builder to = json_build(&body);
-
-        put_head(&to, run->own);
-        put_content(&to, run->own,
-                    &(struct shown){ .content = { choice->text.at, choice->text.count },
-                                     .thinking = { choice->reasoning.at, choice->reasoning.count },
-                                     .calls = choice->calls,
-                                     .behind = choice->in_call ? choice->last_call : NULL });
-        put_logprobs(&to, run->own);
-        put_end(&to, run->own);
-        json_put_object_end(&to);
-        call_reply_json(run->call, &to, &body);
-        bytes_deinit(&body);
-}
-
-static void on_failed(struct run *run, const struct failure *failure)
-{
-        call_fail(run->call, failure);
-}
-
-static const struct run_ops streamed = {
-        .begun = on_begun,
-        .piece = on_piece,
-        .done = on_done,
-        .failed = on_failed,
-};
-static const struct run_ops whole = { .done = on_whole, .failed = on_failed };
-
-/* ---- the request ---- */
-
-/* A request without a prompt only loads the model, or unloads it: it stays where it is. */
-static void reply_empty(struct call *call, const struct answer *answer)
-{
-        struct bytes body = { 0 };
-        struct json_builder to = json_build(&body);
-
-        put_head(&to, answer);
-        put_content(&to, answer, &(struct shown){ 0 });
-        json_put_key_bool(&to, "done", true);
-        json_put_key_word(&to, "done_reason", answer->request.unload ? "unload" : "load");
-        json_put_object_end(&to);
-        call_reply_json(call, &to, &body);
-        bytes_deinit(&body);
 }
 
 /* A model without a chat template takes the prompt as it is, as Ollama does. */
@@ -234,6 +18,7 @@ static void choose_prompt(struct ollama_request *request, const struct smv_model
 
         if (request->chat || (model->chat && !request->raw))
                 return;
+        options->parts = 0; /* it is text as the model writes it */
         options->packed_messages = options->packed_vars = (struct smv_packed){ 0 };
         options->prompt = request->prompt.at;
         options->prompt_bytes = request->prompt.bytes;
@@ -241,7 +26,7 @@ static void choose_prompt(struct ollama_request *request, const struct smv_model
 
 static void go(struct call *call)
 {
-        struct answer *answer = call->own;
+        struct ollama_answer *answer = call->own;
         struct ollama_request *request = &answer->request;
         struct smv_model model;
         struct failure failure;
@@ -253,12 +38,12 @@ static void go(struct call *call)
                 return;
         }
         if (request->empty) {
-                reply_empty(call, answer);
+                ollama_reply_empty(call, answer);
                 return;
         }
         choose_prompt(request, &model);
-        answer->run =
-                run_new(call, &request->options, request->stream ? &streamed : &whole, answer);
+        answer->run = run_new(call, &request->options,
+                              request->stream ? &ollama_streamed : &ollama_whole, answer);
         if (answer->run)
                 run_start(answer->run);
         else
@@ -268,7 +53,7 @@ static void go(struct call *call)
 static void begin(struct call *call, bool chat)
 {
         struct fields fields = { 0 };
-        struct answer *answer;
+        struct ollama_answer *answer;
 
         if (!call_read_json(call))
                 return;

@@ -236,7 +236,7 @@ void ollama_read(struct call *call, struct fields *fields, struct ollama_request
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
 
-        request->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1 };
+        request->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         ollama_read_model(fields, &request->model);
         if (request->chat) {
                 read_messages(fields, &conversation);

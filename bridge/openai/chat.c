@@ -309,7 +309,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
 
-        chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1 };
+        chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         chat->options.max_tokens = UINT32_MAX;
         field_text(fields, 0, "model", &chat->model);
         openai_read_messages(fields, &conversation);

@@ -102,8 +102,14 @@ class Server:
         assert b"" not in lines, "a blank line, on which the Python client breaks"
         return [strict_json(line) for line in lines]
 
-    def tunnel(self):
-        return socket.create_connection(("127.0.0.1", self.port), TIMEOUT)
+    def tunnel(self, buffer=None):
+        """buffer: how many bytes the system may keep that were not read."""
+        tunnel = socket.socket()
+        if buffer:
+            tunnel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        tunnel.settimeout(TIMEOUT)
+        tunnel.connect(("127.0.0.1", self.port))
+        return tunnel
 
 
 class Event:

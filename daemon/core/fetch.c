@@ -55,8 +55,8 @@ static uint32_t look_up(const struct sched *sched, const struct slot *slot)
         struct prefix_hit hit;
         uint32_t count;
 
-        prefix_find(&sched->prefix, &reader, request->sequence.tokens,
-                    request->sequence.token_count, blocks, &hit);
+        prefix_find(&sched->prefix, &reader, request->sequence.tokens, request_findable(request),
+                    blocks, &hit);
         count = hit.whole_count + hit.swap_count;
         if (count <= slot->block_count ||
             memcmp(blocks, slot->blocks, slot->block_count * sizeof(*blocks)))

@@ -23,6 +23,9 @@
  * the other.  Each step is charged before a later one is planned, so users with long prompts take
  * turns.
  *
+ * A prompt that is scored needs logits for its rows, of which a plan has one for each slot.  So it
+ * may have one such row, and those of free slots.
+ *
  * The token that a decode needs may still be in flight.  Then the new row refers to the row
  * whose result is that token.  A slot has at most one row per plan that wants a result,
  * so that row is its newest row.
@@ -31,12 +34,20 @@
 
 #include <string.h>
 
-static bool has_space(const struct sched *sched, const struct request *request)
+/* The bytes that its records may take, if nothing else is planned. */
+static uint64_t space_of(const struct sched *sched, const struct request *request)
 {
         const struct channel_space *space = &sched->channels[request->channel_number];
 
-        return space->free_bytes >= space->pending_bytes &&
-               space->free_bytes - space->pending_bytes >= request->record_bytes_max;
+        return space->free_bytes > space->pending_bytes ? space->free_bytes - space->pending_bytes
+                                                        : 0;
+}
+
+/* Is there space for its next record? */
+static bool has_space(const struct sched *sched, const struct request *request)
+{
+        return space_of(sched, request) >=
+               (request_must_score(request) ? request->score_bytes_max : request->record_bytes_max);
 }
 
 static uint64_t stall_deadline(const struct sched *sched, const struct request *request)
@@ -229,9 +240,25 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
         }
 }
 
-/* The last `count` rows of the plan are of this slot. */
-static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count,
-                     bool wants)
+/* Some rows of a request that come next, and what they want. */
+struct next_rows {
+        uint32_t count;
+        uint32_t plain;  /* the first ones, which want nothing */
+        uint32_t scores; /* those that follow, which want a score */
+        bool wants;      /* the last one wants a result */
+        bool fits;       /* false: there would be more, but there is no space for a record */
+};
+
+static enum plan_want want_of(const struct next_rows *next, uint32_t row)
+{
+        if (next->wants && row + 1 == next->count)
+                return PLAN_LOGITS;
+        return row >= next->plain && row < next->plain + next->scores ? PLAN_SCORE : PLAN_NOTHING;
+}
+
+/* The last rows of the plan, as many as `next` has, are of this slot. */
+static void add_part(struct sched *sched, struct plan *plan, struct slot *slot,
+                     const struct next_rows *next)
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
         struct request *request = slot->request;
@@ -241,10 +268,11 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, 
         assert(slot->newest_plan < plan->number);
         flight->parts[flight->part_count++] = (struct part){
                 .request = request,
-                .wanted_row = wants ? last : PART_NO_ROW,
-                .row_count = count,
+                .wanted_row = next->wants ? last : PART_NO_ROW,
+                .row_count = next->count,
+                .scores = next->scores,
                 .fetched = slot->fetched - slot->fetches_charged,
-                .position = plan->rows[plan->row_count - count].position,
+                .position = plan->rows[plan->row_count - next->count].position,
                 .decode = request->state == REQUEST_DECODE,
         };
         slot->fetches_charged = slot->fetched;
@@ -252,7 +280,13 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, 
         request->since_ns = sched->now_ns;
         slot->newest_plan = plan->number;
         slot->newest_row = last;
-        if (!wants)
+        slot->scores += next->scores;
+        request->scored += next->scores;
+        sched->channels[request->channel_number].pending_bytes +=
+                next->scores * (uint64_t)request->score_bytes_max;
+        if (next->scores + next->wants > 1)
+                sched->scores_left -= next->scores + next->wants - 1;
+        if (!next->wants)
                 return;
 
         slot->wanted++;
@@ -307,20 +341,78 @@ static void ready_slot(struct sched *sched, struct plan *plan, struct slot *slot
                 sched_insert(sched, slot, plan);
 }
 
+/* How many rows it has from this position of its prompt on before the first that has a record. */
+static uint32_t plain_rows(const struct request *request, uint32_t position)
+{
+        uint32_t end =
+                request_must_score(request) ? request->scored : request->sequence.token_count - 1;
+
+        return end > position ? end - position : 0;
+}
+
 /*
  * How many of the blocks that a prompt awaits come in this plan.  They come in several plans if
- * decodes would wait too long for all of them.  A plan needs rows to run.  So if only the last row
- * would follow, and its record has no space, the last block is not awaited any more: its rows are
+ * decodes would wait too long for all of them.  A plan needs rows to run.  So if only rows with
+ * records would follow, and there is no space, the last block is not awaited any more: its rows are
  * computed.
  */
 static uint32_t fetches_due(const struct sched *sched, const struct request *request, uint32_t left)
 {
         struct slot *slot = sched_slot(sched, request);
 
-        if (slot->swapped && slot->swapped * BLOCK_POSITIONS + 1 >= rows_due(sched, request) &&
-            !has_space(sched, request))
+        if (slot->swapped && !has_space(sched, request) &&
+            !plain_rows(request, slot->planned + slot->swapped * BLOCK_POSITIONS))
                 slot->swapped--;
         return sched->step.decode_rows && slot->swapped > left ? left : slot->swapped;
+}
+
+/*
+ * The next rows, of which there are more than the plain ones, have scores: as many as there are
+ * logits and space for.  Rows behind these follow in a later plan.
+ */
+static void limit_scores(const struct sched *sched, const struct request *request,
+                         struct next_rows *next, uint64_t *space)
+{
+        uint32_t position = sched_slot(sched, request)->planned + next->plain;
+        uint32_t due = request->prompt_count - 1 - position, most = 1 + sched->scores_left;
+        uint32_t count = next->count - next->plain;
+        uint64_t fit = *space / request->score_bytes_max;
+
+        next->scores = count < due ? count : due;
+        next->fits = fit >= next->scores;
+        if (next->scores > fit)
+                next->scores = (uint32_t)fit;
+        if (next->scores > most)
+                next->scores = most;
+        *space -= next->scores * (uint64_t)request->score_bytes_max;
+        if (next->scores + (count > due) > most || next->scores < (count < due ? count : due)) {
+                next->count = next->plain + next->scores;
+                next->wants = false;
+        }
+}
+
+/* The rows that it may have of `left`, if its blocks are there. */
+static struct next_rows next_rows(const struct sched *sched, const struct request *request,
+                                  uint32_t left)
+{
+        uint32_t due = rows_due(sched, request), planned = sched_slot(sched, request)->planned;
+        uint64_t space = space_of(sched, request);
+        struct next_rows next = {
+                .count = due < left ? due : left,
+                .wants = due <= left,
+                .fits = true,
+        };
+
+        if (request_must_score(request)) {
+                next.plain = plain_rows(request, planned);
+                if (next.count > next.plain)
+                        limit_scores(sched, request, &next, &space);
+        }
+        if (next.wants && space < request->record_bytes_max) {
+                next.fits = next.wants = false;
+                next.count--;
+        }
+        return next;
 }
 
 /*
@@ -335,8 +427,8 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
 {
         struct slot *slot = sched_slot(sched, request);
         uint32_t pages = slot->mapped ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
-        uint32_t due, count, used = 0, fetches;
-        bool wants, fits = true;
+        struct next_rows next;
+        uint32_t used = 0, fetches;
 
         if (!rows_due(sched, request) || !left || sched_lacks_block(sched, request))
                 return 0;
@@ -356,23 +448,17 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
         if (slot->swapped || used == left)
                 return used;
 
-        due = rows_due(sched, request);
-        count = due < left - used ? due : left - used;
-        wants = count == due;
-        if (wants && !has_space(sched, request)) {
-                fits = wants = false;
-                count--;
-        }
-        set_stalled(sched, request, !fits && !count);
-        if (!count)
+        next = next_rows(sched, request, left - used);
+        set_stalled(sched, request, !next.fits && !next.count);
+        if (!next.count)
                 return used;
 
         ready_slot(sched, plan, slot, pages);
-        count_rows(&sched->step, request->state, slot->planned, count);
-        for (uint32_t i = 1; i <= count; i++)
-                add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
-        add_part(sched, plan, slot, count, wants);
-        return used + count;
+        count_rows(&sched->step, request->state, slot->planned, next.count);
+        for (uint32_t i = 0; i < next.count; i++)
+                add_row(sched, plan, slot, want_of(&next, i));
+        add_part(sched, plan, slot, &next);
+        return used + next.count;
 }
 
 static uint32_t rows_left(const struct plan *plan)
@@ -592,6 +678,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         prefix_list_moves(&sched->prefix, plan->moves, plan->move_max, sched_may_swap(sched));
         plan->end_count = plan->retired_count = 0;
         sched->pages_left = sched->table_max;
+        sched->scores_left = 0;
         sched->step = (struct prefill_step){ 0 };
 
         end_overdue(sched, now_ns);
@@ -606,6 +693,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
                 if (sched_grow(sched))
                         add_stalled(sched, plan);
                 sched_fill_slots(sched, plan);
+                sched->scores_left = sched->conf.slots - sched->running.count;
                 add_decodes(sched, plan);
                 add_prompts(sched, plan);
         }

@@ -24,7 +24,11 @@
 
 #define PLAN_TOKEN UINT32_MAX /* from_row of a row whose token is known */
 
-enum plan_want { PLAN_NOTHING, PLAN_LOGITS };
+enum plan_want {
+        PLAN_NOTHING,
+        PLAN_LOGITS, /* a token is drawn */
+        PLAN_SCORE,  /* the log probability of the next token of the prompt, which is known */
+};
 
 /* The rows of one slot are adjacent in the plan, at consecutive positions. */
 struct plan_row {

@@ -138,8 +138,9 @@ uint32_t prefix_in_use_by(const struct prefix *prefix, uint64_t domain);
 uint32_t prefix_cached_by(const struct prefix *prefix, uint64_t domain);
 
 /*
- * Finds the longest prefix of these tokens that blocks contain.  If more than 64 blocks with
- * the same parent begin with the same token, the tail is only the longest among the newest.
+ * Finds the longest prefix of these tokens, or of none, that blocks contain.  If more than 64
+ * blocks with the same parent begin with the same token, the tail is only the longest among the
+ * newest.
  * No references are taken: reference the blocks of the pool before allocating any other block.
  * `blocks` has space for count / BLOCK_POSITIONS.  After blocks of the swap no tail is found.
  *

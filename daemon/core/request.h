@@ -119,15 +119,24 @@ struct request {
         uint32_t group_count, groups[REQUEST_GROUPS_MAX];
         uint32_t submitted_count; /* tokens that it was submitted with */
         struct sampling sampling;
+        /*
+         * Log probabilities sent with each token of the prompt but the first: its own and those of
+         * the likeliest tokens.  0: none.
+         */
+        uint32_t prompt_logprobs;
         bool ignore_eos;
         bool progress; /* records say how much of the prompt is read */
+        /* The text is divided into parts; calls are looked for; it begins in reasoning. */
+        bool parts, parts_calls, parts_reasoning;
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];
         uint16_t stop_bytes[SMV_STOPS_MAX];
         uint32_t stop_tokens[SMV_STOPS_MAX];
         size_t record_bytes_max; /* upper bound of one of its TOKENS records, in the ring */
+        size_t score_bytes_max;  /* the same for a token of the prompt, with prompt_logprobs */
         size_t end_bytes_max;    /* upper bound of its last text and its END, in the ring */
+        size_t held_bytes_max;   /* of record_bytes_max: text of earlier tokens, held back so far */
 
         /*
          * Requests submitted with this one in the same mail are linked by `sibling`.  A fork begins
@@ -152,8 +161,13 @@ struct request {
         uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
         uint32_t computed;        /* positions that it had before it was preempted */
         uint32_t recomputed;      /* positions computed again after preemptions, so far */
-        uint32_t restored;        /* positions awaited from the swap that came, after preemptions */
-        bool reserves;            /* it has a slot, and counts towards conf.reserve_max */
+        /*
+         * With prompt_logprobs: its first `scored` positions had a row with a score, which is what
+         * the logits of a position say of the next token of the prompt.
+         */
+        uint32_t scored;
+        uint32_t restored;   /* positions awaited from the swap that came, after preemptions */
+        bool reserves;       /* it has a slot, and counts towards conf.reserve_max */
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */

@@ -63,6 +63,7 @@ static void check_flights(const struct sched *sched)
 
         memset(counts->plans, 0, sched->conf.slots * sizeof(*counts->plans));
         memset(counts->wanted, 0, sched->conf.slots * sizeof(*counts->wanted));
+        memset(counts->scores, 0, sched->conf.slots * sizeof(*counts->scores));
         memset(counts->pending_bytes, 0, sched->conf.channels * sizeof(*counts->pending_bytes));
 
         assert(sched->plans_made - sched->plans_done <= sched->conf.depth);
@@ -75,6 +76,12 @@ static void check_flights(const struct sched *sched)
 
                         assert(sched_slot(sched, request));
                         counts->plans[request->sequence.slot]++;
+                        if (request->state != REQUEST_ENDING) {
+                                counts->scores[request->sequence.slot] += flight->parts[i].scores;
+                                counts->pending_bytes[request->channel_number] +=
+                                        flight->parts[i].scores *
+                                        (uint64_t)request->score_bytes_max;
+                        }
                         if (i < flight->next_part || request->state == REQUEST_ENDING ||
                             flight->parts[i].wanted_row == PART_NO_ROW)
                                 continue;
@@ -85,6 +92,7 @@ static void check_flights(const struct sched *sched)
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
                 assert(sched->slots[i].plans == counts->plans[i]);
                 assert(sched->slots[i].wanted == counts->wanted[i]);
+                assert(sched->slots[i].scores == counts->scores[i]);
         }
         for (uint32_t i = 0; i < sched->conf.channels; i++)
                 assert(sched->channels[i].pending_bytes == counts->pending_bytes[i]);

@@ -73,6 +73,7 @@ static bool allocate(struct sched *sched)
         counts->pending_bytes = calloc(conf->channels, sizeof(*counts->pending_bytes));
         counts->plans = calloc(slots, sizeof(*counts->plans));
         counts->wanted = calloc(slots, sizeof(*counts->wanted));
+        counts->scores = calloc(slots, sizeof(*counts->scores));
 
         return request_list_init(&sched->waiting, conf->requests_max) &&
                request_list_init(&sched->running, conf->slots) &&
@@ -80,7 +81,7 @@ static bool allocate(struct sched *sched)
                sched->tables && sched->probe.blocks && sched->free_slots.numbers &&
                sched->victims && sched->victim_refs && sched->endings && sched->flights &&
                sched->parts && sched->sources && sched->channels && counts->ref_counts &&
-               counts->pending_bytes && counts->plans && counts->wanted &&
+               counts->pending_bytes && counts->plans && counts->wanted && counts->scores &&
                !forecast_init(&sched->forecast, conf->slots + 1,
                               conf->preempt_target * (FORECAST_ONE / 1000)) &&
                !fair_share_init(&sched->fair_share, conf->requests_max, conf->slots, conf->blocks,
@@ -146,6 +147,7 @@ struct sched *sched_free(struct sched *sched)
         free(sched->check_counts.pending_bytes);
         free(sched->check_counts.plans);
         free(sched->check_counts.wanted);
+        free(sched->check_counts.scores);
         free(sched);
         return NULL;
 }
@@ -179,8 +181,9 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
 
                 request_list_remove(&sched->running, request);
                 sched->channels[request->channel_number].pending_bytes -=
-                        slot->wanted * (uint64_t)request->record_bytes_max;
-                slot->wanted = 0;
+                        slot->wanted * (uint64_t)request->record_bytes_max +
+                        slot->scores * (uint64_t)request->score_bytes_max;
+                slot->wanted = slot->scores = 0;
         }
         if (request->stalled)
                 request_list_remove(&sched->stalled, request);
@@ -211,7 +214,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
         request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
-        request->recomputed = request->restored = 0;
+        request->recomputed = request->restored = request->scored = 0;
         request->held_back = request->lacks_block = request->reserves = false;
         request->stalled = request->pinned = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
@@ -265,6 +268,14 @@ static void end_by_itself(struct sched *sched, struct request *request, enum smv
         sched_end(sched, request, reason, SMV_OK);
 }
 
+/* The numbers of a request are not valid: its blocks must not be found. */
+static void on_invalid(struct sched *sched, struct request *request)
+{
+        sched_invalidate(sched, sched_slot(sched, request));
+        if (request->state != REQUEST_ENDING)
+                sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
+}
+
 static void on_result(struct sched *sched, const struct sched_event *event)
 {
         struct request *request = request_of_result(sched, event->plan, event->row);
@@ -276,7 +287,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         if (request->state == REQUEST_ENDING) {
                 /* Otherwise the blocks that it inserted would stay in the index. */
                 if (event->verdict == SCHED_NUMERIC)
-                        sched_invalidate(sched, slot);
+                        on_invalid(sched, request);
                 return;
         }
 
@@ -286,8 +297,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
 
         if (event->verdict == SCHED_NUMERIC) {
-                sched_invalidate(sched, slot);
-                sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
+                on_invalid(sched, request);
                 return;
         }
 
@@ -309,6 +319,18 @@ static void on_result(struct sched *sched, const struct sched_event *event)
                 end_by_itself(sched, request, SMV_END_STOP);
         else if (sequence->token_count == most)
                 end_by_itself(sched, request, SMV_END_LENGTH);
+}
+
+/* The records of its scores are written. */
+static void free_scores(struct sched *sched, const struct part *part)
+{
+        const struct request *request = part->request;
+
+        if (request->state == REQUEST_ENDING)
+                return;
+        sched_slot(sched, request)->scores -= part->scores;
+        sched->channels[request->channel_number].pending_bytes -=
+                part->scores * (uint64_t)request->score_bytes_max;
 }
 
 static void on_done(struct sched *sched, uint64_t number)
@@ -335,6 +357,7 @@ static void on_done(struct sched *sched, uint64_t number)
                        part->request->state == REQUEST_ENDING);
                 assert(slot->plans > 0);
                 slot->plans--;
+                free_scores(sched, part);
         }
         while (flight->source_count)
                 prefix_unref(&sched->prefix, flight->sources[--flight->source_count]);
@@ -360,6 +383,9 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
                 return;
         case SCHED_RESULT:
                 on_result(sched, event);
+                return;
+        case SCHED_INVALID:
+                on_invalid(sched, event->request);
                 return;
         case SCHED_DONE:
                 on_done(sched, event->plan);

@@ -57,6 +57,7 @@ struct slot {
         bool mapped;              /* the device knows its page table */
         bool invalid;             /* its content is not valid and must not be inserted */
         uint32_t planned;         /* positions that have had a row */
+        uint32_t scores;          /* in flight, each with bytes for a record; none once ENDING */
         uint32_t wanted;          /* results due, each with bytes for a record; none once ENDING */
         uint32_t plans;           /* plans in flight with a row of it */
         uint64_t newest_plan;     /* the newest plan with a row of it ... */
@@ -69,6 +70,7 @@ struct part {
         struct request *request;
         uint32_t wanted_row; /* PART_NO_ROW: none */
         uint32_t row_count;
+        uint32_t scores;   /* of these, rows that want a score */
         uint32_t fetched;  /* blocks that came from the swap for it, since its part before */
         uint32_t position; /* of its first row */
         bool decode;       /* the only row is a decode; otherwise they are of the prompt */
@@ -114,6 +116,7 @@ struct sched {
         block_t *tables; /* memory of the page tables, table_max entries per slot */
         uint32_t table_max;
         struct prefill_step step; /* the rows of this plan */
+        uint32_t scores_left;     /* rows of this plan that may want a score, besides one a slot */
         struct slot probe;        /* scratch slot: what a waiting request would find */
         uint32_t pages_left; /* pages that this plan can still list, besides those of its rows */
         struct free_numbers free_slots;
@@ -142,9 +145,9 @@ struct sched {
 
         /* Memory in which sched_check() counts again. */
         struct check_counts {
-                uint32_t *ref_counts;     /* per block */
-                uint64_t *pending_bytes;  /* per channel */
-                uint32_t *plans, *wanted; /* per slot */
+                uint32_t *ref_counts;              /* per block */
+                uint64_t *pending_bytes;           /* per channel */
+                uint32_t *plans, *wanted, *scores; /* per slot */
         } check_counts;
 };
 
@@ -180,6 +183,18 @@ static inline uint32_t request_positions(const struct request *request)
 static inline uint32_t request_worst(const struct request *request)
 {
         return blocks_for(request_positions(request));
+}
+
+/* Is a token of its prompt still to be scored?  Then the row at position `scored` does that. */
+static inline bool request_must_score(const struct request *request)
+{
+        return request->prompt_logprobs && request->scored + 1 < request->prompt_count;
+}
+
+/* How many of its tokens it may find in the index: those whose positions need no row. */
+static inline uint32_t request_findable(const struct request *request)
+{
+        return request_must_score(request) ? request->scored : request->sequence.token_count;
 }
 
 /* Must its worst case be promised, whatever its class? */

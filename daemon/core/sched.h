@@ -76,6 +76,14 @@
  * While two copies of a block take longer than 16 rows at the beginning of a prompt, no block moves
  * to the swap, and none comes back.  Until the time of a row is known, moving counts as quicker.
  *
+ * Scores.  A request with prompt_logprobs wants the log probability of each token of its prompt, so
+ * each row of the prompt but the last wants its logits.  A plan has logits for as many rows as
+ * there are slots: one for each request with a slot, and those of free slots for prompts that are
+ * scored.
+ * Each score has a record, and needs space for it.  The positions that are still to be scored need
+ * rows, so a request finds only the blocks before them in the index.  Its blocks are inserted as
+ * always.  Positions that were scored before it was preempted are not scored again.
+ *
  * Reading only.  With max_tokens 0 the prompt is computed and no token is generated.  Its last
  * row still wants a result, because that shows whether the numbers are valid.  The sampled
  * token is not used and not appended; the result ends the request.  Then its pin is set
@@ -115,10 +123,11 @@
 #include "daemon/core/sched-conf.h"
 
 enum sched_event_kind {
-        SCHED_SUBMIT, /* request, channel; the request is WAITING from now on */
-        SCHED_CANCEL, /* request; reason and code of its END.  No effect if it is ending already */
-        SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
-        SCHED_RESULT, /* plan, row, token, verdict; in the order of rows */
+        SCHED_SUBMIT,  /* request, channel; the request is WAITING from now on */
+        SCHED_CANCEL,  /* request; reason and code of its END.  No effect if it is ending already */
+        SCHED_SPACE,   /* channel, free_bytes: besides those that ENDs need */
+        SCHED_RESULT,  /* plan, row, token, verdict; in the order of rows; none for scores */
+        SCHED_INVALID, /* request: the numbers of a score are not valid, as with SCHED_NUMERIC */
         /*
          * plan: it has run.  Comes after its results, and plans come in order.  Results of
          * requests that are ending may be missing.

@@ -55,8 +55,8 @@ static const struct slot *find_identical(const struct sched *sched, const struct
 {
         const struct request *other = sched->last_admitted ? sched->last_admitted->request : NULL;
 
-        if (!other || other->preemptions || request->preemptions ||
-            !is_same_reader(other, request) ||
+        if (!other || other->preemptions || request->preemptions || request_must_score(other) ||
+            request_must_score(request) || !is_same_reader(other, request) ||
             other->sequence.token_count != request->sequence.token_count ||
             !begins_alike(&other->sequence, &request->sequence, request->sequence.token_count))
                 return NULL;
@@ -71,7 +71,7 @@ static void find_cached(const struct sched *sched, struct slot *slot, struct pre
 
         if (!same) {
                 prefix_find(&sched->prefix, &reader, request->sequence.tokens,
-                            request->sequence.token_count, slot->blocks, ret_hit);
+                            request_findable(request), slot->blocks, ret_hit);
                 return;
         }
         memcpy(slot->blocks, same->blocks, same->block_count * sizeof(*slot->blocks));
@@ -129,7 +129,7 @@ static uint32_t missing(const struct sched *sched, uint32_t blocks)
 
 static void clear(struct slot *slot, struct request *request)
 {
-        assert(!slot->block_count && !slot->plans && !slot->wanted);
+        assert(!slot->block_count && !slot->plans && !slot->wanted && !slot->scores);
         *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
 }
 
@@ -177,10 +177,10 @@ static void unprepare(struct sched *sched, struct slot *slot)
         clear(slot, NULL);
 }
 
-/* The blocks that it needs in addition if all of its tokens are found. */
+/* The blocks that it needs in addition if all that it may find is found. */
 static uint32_t least_blocks(const struct sched *sched, const struct request *request)
 {
-        return sched_promise(sched, request) - request->sequence.token_count / BLOCK_POSITIONS;
+        return sched_promise(sched, request) - request_findable(request) / BLOCK_POSITIONS;
 }
 
 /*
@@ -480,12 +480,13 @@ static bool is_being_prefilled(const struct sched *sched, const struct request *
 {
         for (uint32_t i = 0; i < sched->running.count; i++) {
                 const struct request *other = sched->running.at[i];
+                uint32_t count = sched_slot(sched, other)->planned + BLOCK_POSITIONS;
 
                 if (other->state == REQUEST_PREFILL && !other->stalled &&
+                    request_findable(request) >= count &&
                     sched_rank(sched, other) <= sched_rank(sched, request) &&
                     request_domain(other) == request_domain(request) &&
-                    begins_alike(&other->sequence, &request->sequence,
-                                 sched_slot(sched, other)->planned + BLOCK_POSITIONS))
+                    begins_alike(&other->sequence, &request->sequence, count))
                         return true;
         }
         return false;

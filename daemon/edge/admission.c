@@ -12,6 +12,7 @@
 #include "daemon/edge/values.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 #include "json/plural.h"
 
@@ -135,6 +136,10 @@ int admission_check(const struct admission *admission, const struct served *serv
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
                                 "logprobs is %u; the model has %u tokens", asked->logprobs,
                                 served->traits.vocab);
+        if (!r && asked->prompt_logprobs > served->traits.vocab)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt_logprobs",
+                                "prompt_logprobs is %u; the model has %u tokens",
+                                asked->prompt_logprobs, served->traits.vocab);
         if (!r && is_empty && asked->op != WIRE_APPEND && served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
                                 "prompt is empty, and the model has no token to begin with");
@@ -216,6 +221,22 @@ uint64_t admission_deadline(const struct wire_request *asked)
         return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
 }
 
+/* Parts make its records longer, if it has any. */
+static void add_parts(const struct admission_conf *conf, struct request *request,
+                      const struct wire_request *asked, size_t stop_max)
+{
+        const struct dialect *dialect = request->model->dialect;
+        size_t bytes;
+
+        request->parts = asked->parts && dialect && request->record_bytes_max;
+        if (!request->parts)
+                return;
+        request->parts_calls = asked->chat.tools.count || asked->had_tools;
+        bytes = conf->parts_bytes_max(dialect, stop_max, &request->held_bytes_max);
+        request->record_bytes_max += bytes;
+        request->end_bytes_max += bytes;
+}
+
 /* The parameters of a request that generates. */
 static void fill_making(const struct admission *admission, struct stream *stream,
                         const struct wire_request *asked)
@@ -244,7 +265,14 @@ static void fill_making(const struct admission *admission, struct stream *stream
                         stop_max = request->stop_bytes[i];
         request->record_bytes_max = conf->record_bytes_max(tokenizer_piece_max(served->tokenizer),
                                                            stop_max, request->sampling.logprobs);
+        if (stream->makes_none)
+                request->record_bytes_max = 0;
         request->end_bytes_max = conf->end_bytes_max(stop_max);
+        add_parts(conf, request, asked, stop_max);
+        if (!wire_has(asked, WIRE_F_PROMPT_LOGPROBS))
+                return;
+        request->prompt_logprobs = 1 + asked->prompt_logprobs;
+        request->score_bytes_max = conf->score_bytes_max(request->prompt_logprobs);
 }
 
 static void fill(const struct admission *admission, struct stream *stream,
@@ -260,6 +288,8 @@ static void fill(const struct admission *admission, struct stream *stream,
         stream->clamp = asked->clamp;
         stream->control_text = asked->control_text;
         stream->reads_only = asked->op == WIRE_PIN || asked->op == WIRE_PUBLISH;
+        stream->makes_none =
+                stream->reads_only || (wire_has(asked, WIRE_F_MAX_TOKENS) && !asked->max_tokens);
         if (stream->reads_only)
                 request->end_bytes_max = admission->conf.end_bytes_max(0);
         else
@@ -304,7 +334,7 @@ static int measure(const struct admission *admission, const struct stream *strea
         char why[ADMISSION_WHY_BYTES];
         enum smv_code code;
 
-        if (count >= context && !stream->reads_only)
+        if (count > context || (count == context && !stream->makes_none))
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
                                    "the prompt has %zu token%s; prompt and answer together may "
                                    "have %u",
@@ -314,7 +344,7 @@ static int measure(const struct admission *admission, const struct stream *strea
                                    "the prompt has %zu token%s and max_tokens is %" PRIu64
                                    "; together they may be %u (clamp lowers max_tokens)",
                                    count, plural(count), most, context);
-        if (!stream->reads_only && (!most || stream->clamp)) {
+        if (!stream->makes_none && (!most || stream->clamp)) {
                 if (!most)
                         most = admission->conf.max_tokens ? admission->conf.max_tokens : context;
                 if (most > context - count)
@@ -374,6 +404,9 @@ static int finish(struct admission *admission, struct stream *stream, const uint
         request->max_tokens = max_tokens;
         request->tokens_max = request->prompt_count + max_tokens;
         request->submitted_count = request->prompt_count;
+        request->parts_reasoning =
+                request->parts && dialect_opens_reasoning(request->model->dialect,
+                                                          request->model->tokenizer, ids, count);
         return 0;
 }
 

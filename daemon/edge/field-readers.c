@@ -80,6 +80,16 @@ int read_uint32(struct reading *in, const struct field *field, const struct item
         return 0;
 }
 
+/* 0 is outside of the range, and allowed with another field: see check_max_tokens() in wire.c. */
+int read_max_tokens(struct reading *in, const struct field *field, const struct item *item)
+{
+        if (item->kind == ITEM_UINT && !item->u) {
+                *(uint32_t *)target(in, field) = 0;
+                return 0;
+        }
+        return read_uint32(in, field, item);
+}
+
 int read_uint64(struct reading *in, const struct field *field, const struct item *item)
 {
         int r = check_uint(in, field, item);

@@ -29,6 +29,7 @@ struct field {
 typedef int field_reader(struct reading *in, const struct field *field, const struct item *item);
 
 field_reader read_uint32;
+field_reader read_max_tokens;
 field_reader read_uint64;
 field_reader read_float;
 field_reader read_bool;

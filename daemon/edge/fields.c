@@ -65,7 +65,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               WITH_MODEL, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE | PIECES, DETOKENIZE }, read_tokens, 0 },
-        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(max_tokens) },
+        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_max_tokens,  AT(max_tokens) },
         { { "clamp",       WIRE_F_CLAMP,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(clamp) },
         { { "temperature", WIRE_F_TEMPERATURE, "float",   0, SMV_TEMPERATURE_MAX, 0, 0,              SAMPLED, 0 },               read_float,       AT(temperature) },
         { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    SAMPLED, 0 },               read_uint32,      AT(top_k) },
@@ -99,6 +99,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },
         { { "control_text", WIRE_F_CONTROL_TEXT, "bool",  0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(control_text) },
         { { "progress",    WIRE_F_PROGRESS,    "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(progress) },
+        { { "prompt_logprobs", WIRE_F_PROMPT_LOGPROBS, "uint", 0, SMV_LOGPROBS_MAX, 0, 0,            GENERATE, 0 },            read_uint32,      AT(prompt_logprobs) },
+        { { "parts",       WIRE_F_PARTS,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(parts) },
 };
 /* clang-format on */
 

@@ -20,11 +20,14 @@ static void inherit(struct stream *stream, const struct stream *from)
         request->deadline_ns = like->deadline_ns;
         request->sampling = like->sampling;
         request->ignore_eos = like->ignore_eos;
+        request->parts = like->parts;
+        request->parts_calls = like->parts_calls;
         for (uint32_t i = 0; i < like->stop_count; i++)
                 at = admission_add_stop(request, at, like->stops[i], like->stop_bytes[i]);
         admission_add_stop_tokens(request, like->stop_tokens, like->stop_token_count);
         request->record_bytes_max = like->record_bytes_max;
         request->end_bytes_max = like->end_bytes_max;
+        request->held_bytes_max = like->held_bytes_max;
 }
 
 /* Makes a family with this stream if it has none: 0 or -ENOMEM. */
@@ -109,7 +112,10 @@ int fork_siblings(struct admission *admission, struct stream *stream,
         for (struct stream *s = stream_sibling(stream); s; s = stream_sibling(s)) {
                 s->request.max_tokens = stream->request.max_tokens;
                 s->clamp = stream->clamp;
+                s->makes_none = stream->makes_none;
                 s->request.progress = stream->request.progress;
+                s->request.prompt_logprobs = stream->request.prompt_logprobs;
+                s->request.score_bytes_max = stream->request.score_bytes_max;
         }
         return 0;
 }

@@ -358,6 +358,7 @@ int handles_fork(struct peer *peer, struct handle *handle, uint32_t keep_ms, uin
                 return error_pass(r);
         }
         fork->tokens = handle->tokens;
+        fork->has_tools = handle->has_tools;
         fork->sharers = handle->count ? handle->sharers : NULL;
         enter(handles, fork, owner_of(peer, fork));
         *ret_handle = fork;

@@ -48,6 +48,7 @@ struct handle {
         struct served *model;
         uint32_t *tokens; /* NULL: there are none */
         uint32_t count;
+        bool has_tools; /* messages of its history came with tools */
         /* How many handles have the same tokens; NULL: only this one. */
         uint32_t *sharers;
         struct stream *stream; /* generates on it, or NULL */

@@ -103,6 +103,7 @@ int op_borrow_tokens(struct peer *peer, struct wire_request *asked, struct handl
                                    asked->keep_ms, asked->handle);
         asked->tokens = handle->tokens;
         asked->token_count = handle->count;
+        asked->had_tools = handle->has_tools;
         *ret_handle = handle;
         return 0;
 }

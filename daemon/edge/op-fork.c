@@ -16,9 +16,9 @@ static struct stream *find_parent(struct peer *peer, const struct wire_request *
         struct stream *parent = resumable ? resumable->stream : streams_find(peer, asked->stream);
         const char *why;
 
-        if (parent && !parent->retired && !parent->cancel_sent && !parent->reads_only)
+        if (parent && !parent->retired && !parent->cancel_sent && !parent->makes_none)
                 return parent;
-        if (parent && parent->reads_only)
+        if (parent && parent->makes_none)
                 why = "stream %u only reads";
         else if (parent || resumable)
                 why = "stream %u has ended";

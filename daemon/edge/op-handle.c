@@ -150,6 +150,7 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
         if (r)
                 return error_pass(r);
         handle->job = NULL;
+        handle->has_tools |= job->chat.tools.count;
         job->handle = 0;
         reply_length(job->peer, handle, job->id, opens);
         return 0;

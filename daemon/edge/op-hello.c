@@ -13,12 +13,13 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "daemon/text/chat.h"
+#include "daemon/text/parts/dialect.h"
 
 static void put_models(struct wire_writer *writer, const struct served *served)
 {
         wire_put_text(writer, "models");
         wire_put_array(writer, 1);
-        wire_put_map(writer, 13);
+        wire_put_map(writer, 14);
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
         wire_put_text(writer, "vocab");
@@ -41,6 +42,8 @@ static void put_models(struct wire_writer *writer, const struct served *served)
         wire_put_uint(writer, served->facts.modified_s);
         wire_put_text(writer, "chat");
         wire_put_bool(writer, !chat_refusal(served->chat));
+        wire_put_text(writer, "tool_dialect");
+        wire_put_text(writer, served->dialect ? served->dialect->name : "");
         wire_put_text(writer, "default");
         wire_put_bool(writer, true);
         wire_put_text(writer, "end_tokens");

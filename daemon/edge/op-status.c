@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "daemon/text/chat.h"
+#include "daemon/text/parts/dialect.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -35,7 +36,8 @@ struct snapshot {
         double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
         double preemptions_per_100, blocks_lost_per_100;
         uint64_t weight_bytes, parameters, modified_s;
-        const char *version, *model, *backend, *quantisation, *load_method, *architecture, *digest;
+        const char *version, *model, *backend, *quantisation, *load_method, *architecture, *digest,
+                *tool_dialect;
         bool has_chat, stopping;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
@@ -121,6 +123,7 @@ static const struct key model_keys[] = {
         { "quantisation", TEXT(quantisation),    "type of most weights, as the file has them" },
         { "bytes",      SNAPSHOT(weight_bytes),  "bytes of all weights in memory, without the padding of a backend" },
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
+        { "tool_dialect", TEXT(tool_dialect),    "how the model writes tool calls: `hermes`; empty: in no way that the daemon can read" },
         { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
         { "context",    SERVED(context),         "positions that a sequence may have" },
         { "trained_context", SERVED(traits.context), "positions that the model was trained for, as its files say" },
@@ -335,6 +338,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .weight_bytes = served->weight_bytes,
                 .architecture = served->facts.architecture,
                 .digest = served->facts.digest,
+                .tool_dialect = served->dialect ? served->dialect->name : "",
                 .parameters = served->facts.parameters,
                 .modified_s = served->facts.modified_s,
         };

@@ -9,6 +9,15 @@
 
 #include "daemon/edge/context.h"
 
+/*
+ * True if the record belongs to a TOKENS record that follows it.  No frame ends between them, as
+ * the frame of another stream may come next.
+ */
+static inline bool record_frame_needs_next(const struct smv_record *record)
+{
+        return record->type == SMV_RECORD_LOGPROBS || record->type == SMV_RECORD_PARTS;
+}
+
 /* True if no more records should be added to this frame. */
 bool record_frame_is_full(const struct buffer *frame);
 

@@ -67,13 +67,15 @@ void resumable_detach(struct resumable *resumable)
 static int copy_records(struct resumable *resumable, struct buffer *frame)
 {
         const struct record_log *log = &resumable->log;
+        bool more = false;
 
-        while (resumable->at < log->used && !record_frame_is_full(frame)) {
+        while (resumable->at < log->used && (more || !record_frame_is_full(frame))) {
                 const struct smv_record *record = record_log_at(log, resumable->at);
                 int r = record_frame_add(frame, record, resumable->id);
 
                 if (r)
                         return error_pass(r);
+                more = record_frame_needs_next(record);
                 resumable->at += record_log_step(record);
                 resumable->sequence++;
         }

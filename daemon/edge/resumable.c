@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -155,9 +156,14 @@ static uint64_t ring_bytes(const struct edge *edge)
         uint32_t piece_max = tokenizer_piece_max(edge->conf.served->tokenizer);
         uint64_t wanted =
                 conf->record_bytes_max(piece_max, SMV_STOP_BYTES_MAX, 1 + SMV_LOGPROBS_MAX);
-        uint64_t bytes = edge->conf.config->ring_bytes;
+        const struct dialect *dialect = edge->conf.served->dialect;
+        uint64_t bytes = edge->conf.config->ring_bytes, parts = 0;
+        size_t held;
 
-        wanted *= UINT64_C(4) * edge->conf.config->max_seqs * conf->sched.depth;
+        if (dialect)
+                parts = conf->parts_bytes_max(dialect, SMV_STOP_BYTES_MAX, &held);
+        /* Parts are seldom as long as they may be: space for one step of those is enough. */
+        wanted = (4 * wanted + parts) * edge->conf.config->max_seqs * conf->sched.depth;
         while (bytes < wanted && bytes < RING_MAX)
                 bytes *= 2;
         return bytes;
@@ -246,10 +252,22 @@ void resumable_leave_alone(struct resumable *resumable)
                 resumable_drop(resumable);
 }
 
-/* A record for each token, and one before it for its logprobs; a last text, and the END. */
-static size_t records_max(const struct request *request)
+/* The tokens of its prompt that have a record. */
+static size_t scores_of(const struct request *request)
 {
-        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) + 2;
+        return request->prompt_logprobs ? request->prompt_count - 1 : 0;
+}
+
+/*
+ * A record for each token, and one before it for its logprobs; those of the prompt; a last text,
+ * and the END.  With parts there are more, each with at least 8 bytes behind its head.
+ */
+static size_t records_max(const struct request *request, size_t room)
+{
+        if (request->parts)
+                return room / (sizeof(struct smv_record) + 8);
+        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) +
+               scores_of(request) + 2;
 }
 
 /*
@@ -257,13 +275,17 @@ static size_t records_max(const struct request *request)
  */
 static int measure(const struct request *request, size_t *ret_room, size_t *ret_bytes)
 {
-        size_t room, bytes;
+        size_t room, bytes, scores;
         int r;
 
-        if (__builtin_mul_overflow(request->record_bytes_max, request->max_tokens, &room) ||
-            __builtin_add_overflow(room, request->end_bytes_max, &room))
+        /* Text that is held back comes once, and the bytes of the END have space for it. */
+        if (__builtin_mul_overflow(request->record_bytes_max - request->held_bytes_max,
+                                   request->max_tokens, &room) ||
+            __builtin_add_overflow(room, request->end_bytes_max, &room) ||
+            __builtin_mul_overflow(request->score_bytes_max, scores_of(request), &scores) ||
+            __builtin_add_overflow(room, scores, &room))
                 return error_raise(-EOVERFLOW);
-        r = record_log_bytes(room, records_max(request), &bytes);
+        r = record_log_bytes(room, records_max(request, room), &bytes);
         if (!r && __builtin_add_overflow(bytes, sizeof(struct resumable), &bytes))
                 r = error_raise(-EOVERFLOW);
         *ret_room = room;
@@ -289,7 +311,7 @@ static int make(struct resumables *all, const struct stream *stream, size_t room
         resumable->begun_ns = sys_clock_ns();
         r = choose_number(all, &resumable->number);
         if (!r)
-                r = record_log_init(&resumable->log, room, records_max(request));
+                r = record_log_init(&resumable->log, room, records_max(request, room));
         if (!r)
                 r = loop_timer_new(all->edge->loop, on_timer, resumable, &resumable->timer);
         if (r) {

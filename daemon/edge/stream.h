@@ -35,7 +35,8 @@ struct stream {
         struct peer *peer; /* NULL once the peer is gone, or if it is resumable */
         struct list_head peer_link;
         uint64_t handle;   /* number of the handle that it continues until it has retired; or 0 */
-        bool reads_only;   /* max_tokens will be 0 */
+        bool reads_only;   /* it pins or publishes its prompt */
+        bool makes_none;   /* max_tokens will be 0: also if it only scores its prompt */
         bool clamp;        /* a max_tokens that does not fit is lowered */
         bool control_text; /* goes to the engine with SUBMIT */
         uint32_t keep_ms;  /* how long its records outlive its connection; 0: not at all */

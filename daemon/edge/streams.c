@@ -283,9 +283,10 @@ static struct stream *ended_by(struct peer *peer, const struct smv_record *recor
 static int copy_records(struct peer *peer, struct buffer *frame)
 {
         struct ring_reader *reader = &peer->channel->reader;
+        bool more = false;
         int r = 0;
 
-        while (!r && !record_frame_is_full(frame)) {
+        while (!r && (more || !record_frame_is_full(frame))) {
                 const struct smv_record *record;
                 r = ring_next(reader, &record);
                 if (r == RING_E_EMPTY)
@@ -293,6 +294,7 @@ static int copy_records(struct peer *peer, struct buffer *frame)
                 if (r < 0)
                         return error_raise(r);
                 r = record_frame_add(frame, record, record->stream);
+                more = record_frame_needs_next(record);
                 if (!r && record->type == SMV_RECORD_END)
                         let_go(peer->edge, ended_by(peer, record));
         }

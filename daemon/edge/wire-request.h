@@ -88,6 +88,8 @@ enum wire_field {
         WIRE_F_NUMBER,
         WIRE_F_CONTROL_TEXT,
         WIRE_F_PROGRESS,
+        WIRE_F_PROMPT_LOGPROBS,
+        WIRE_F_PARTS,
         WIRE_FIELD_N,
 };
 
@@ -149,22 +151,25 @@ struct wire_request {
         bool clamp;        /* generate: a max_tokens that does not fit is lowered */
         bool control_text; /* generate: the text of control tokens is shown */
         bool progress;     /* generate: records say how much of the prompt is read */
+        bool parts;        /* generate: the text is divided into parts */
+        bool had_tools;    /* generate on a handle: its history was given tools */
         enum wire_priority priority;
-        uint32_t deadline_ms;  /* 0: none */
-        uint32_t stream;       /* cancel, fork, detach: the stream */
-        uint64_t handle;       /* the handle; generate: in place of a prompt */
-        uint32_t length;       /* truncate: the new length; publish, pieces: how many tokens */
-        uint32_t count;        /* fork: the number of forks */
-        uint32_t logprobs;     /* if given: the number of likeliest tokens to report */
-        uint32_t n;            /* generate: the number of streams; 0: one */
-        uint32_t sample_index; /* of the first stream */
-        uint32_t pin_ms;       /* pin: how long; 0: no longer */
-        uint32_t keep_ms;      /* generate, open, fork; 0: ends with the connection */
-        uint64_t resume_id;    /* attach, drop: the resumable stream */
-        uint32_t from;         /* attach: the first record to send; pieces: the first id */
-        enum wire_to to;       /* publish */
-        uint32_t group;        /* ... to this group */
-        uint64_t number;       /* end: the stream or handle */
+        uint32_t deadline_ms;     /* 0: none */
+        uint32_t stream;          /* cancel, fork, detach: the stream */
+        uint64_t handle;          /* the handle; generate: in place of a prompt */
+        uint32_t length;          /* truncate: the new length; publish, pieces: how many tokens */
+        uint32_t count;           /* fork: the number of forks */
+        uint32_t logprobs;        /* if given: the number of likeliest tokens to report ... */
+        uint32_t prompt_logprobs; /* ... and that at each token of the prompt */
+        uint32_t n;               /* generate: the number of streams; 0: one */
+        uint32_t sample_index;    /* of the first stream */
+        uint32_t pin_ms;          /* pin: how long; 0: no longer */
+        uint32_t keep_ms;         /* generate, open, fork; 0: ends with the connection */
+        uint64_t resume_id;       /* attach, drop: the resumable stream */
+        uint32_t from;            /* attach: the first record to send; pieces: the first id */
+        enum wire_to to;          /* publish */
+        uint32_t group;           /* ... to this group */
+        uint64_t number;          /* end: the stream or handle */
         /* wire_release() frees both.  A caller that takes one must clear it here. */
         uint32_t *memory;    /* of `tokens` */
         struct buffer frame; /* what the texts point into, if the request owns it */

@@ -293,9 +293,26 @@ static int check_streams(struct reading *in)
                            request->id, UINT32_MAX - request->id + 1);
 }
 
+/* Without tokens, a generate is for the logprobs of its prompt. */
+static int check_max_tokens(struct reading *in)
+{
+        const struct wire_request *request = in->request;
+        const struct wire_row *row = wire_row(WIRE_F_MAX_TOKENS);
+
+        if (!wire_has(request, WIRE_F_MAX_TOKENS) || request->max_tokens ||
+            wire_has(request, WIRE_F_PROMPT_LOGPROBS))
+                return 0;
+        return wire_refuse(in->problem, SMV_BAD_VALUE, request->id, row->name,
+                           "%s is 0; it may be from %.0f to %.0f, or 0 with prompt_logprobs",
+                           row->name, row->low, row->high);
+}
+
 static int check_generate(struct reading *in)
 {
         int r = check_start(in);
+
+        if (!r)
+                r = check_max_tokens(in);
 
         if (!r)
                 r = check_alone(in, WIRE_F_N, wire_has(in->request, WIRE_F_HANDLE),
@@ -320,6 +337,8 @@ static int check_fork(struct reading *in)
         };
         int r = check_one_of(in, of, 2, "one of stream, handle");
 
+        if (!r)
+                r = check_max_tokens(in);
         for (size_t i = 0; !r && i < sizeof(drawn) / sizeof(*drawn); i++)
                 r = check_alone(in, drawn[i], !wire_has(in->request, WIRE_F_STREAM),
                                 "without a stream");

@@ -75,12 +75,16 @@ static void add_row(struct batch *batch, const struct plan_row *row)
                 batch->runs[step->run_count++] = (struct step_run){ .row = at, .count = 1 };
         }
 
-        if (row->want == PLAN_LOGITS) {
+        if (row->want != PLAN_NOTHING) {
+                const struct request *request = row->sequence->request;
                 uint32_t wanted = step->want_count++;
 
                 batch->want[wanted] = at;
                 batch->want_sequences[wanted] = row->sequence;
-                sampler_pick(row->sequence->request, row->position + 1, &batch->picks[wanted]);
+                if (row->want == PLAN_SCORE)
+                        sampler_score(request, row->position + 1, &batch->picks[wanted]);
+                else
+                        sampler_pick(request, row->position + 1, &batch->picks[wanted]);
         }
 }
 

@@ -226,6 +226,24 @@ static void launch(struct engine *engine)
                 engine_fail(engine, error_pass(r));
 }
 
+/* Writes the score of one row into the ring, unless its stream is over. */
+static void take_score(struct engine *engine, const struct batch *batch, uint32_t want)
+{
+        struct request *request = batch->want_sequences[want]->request;
+        struct logprob logprobs[PICK_LOGPROBS_MAX];
+
+        if (engine->tokens[want] == PICK_NOT_FINITE) {
+                engine_note(engine,
+                            &(struct sched_event){ .kind = SCHED_INVALID, .request = request });
+                return;
+        }
+        if (request->state == REQUEST_ENDING)
+                return;
+        model_logprobs(engine->conf.served->model, batch->step.number, want, logprobs);
+        publish_score(engine->publish, request, logprobs,
+                      batch->rows[batch->want[want]].position + 1);
+}
+
 /* Writes one row's token into the ring, unless its stream is over; then tells the scheduler. */
 static void take_result(struct engine *engine, const struct batch *batch, uint32_t want,
                         uint64_t now_ns)
@@ -291,7 +309,10 @@ static void collect(struct engine *engine)
         if (!r)
                 tell_progress(engine, batch);
         for (uint32_t i = 0; i < batch->step.want_count; i++)
-                take_result(engine, batch, i, now);
+                if (batch->picks[i].given)
+                        take_score(engine, batch, i);
+                else
+                        take_result(engine, batch, i, now);
         engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
         engine->collected = number;
 }
@@ -418,6 +439,7 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 .requests_max = conf->sched.requests_max,
                 .channels = conf->sched.channels,
                 .piece_max = tokenizer_piece_max(conf->served->tokenizer),
+                .dialect = conf->served->dialect,
                 .waker = conf->waker,
                 .wake_inline = conf->wake_inline,
         };

@@ -1,7 +1,11 @@
 /*
- * Records of one request: for each token TOKENS, after LOGPROBS if the request asked for them; then
- * the text that the detok still holds; then END.  The text of a token that ends a stream (an end
- * token, a stop id) is not shown; its id is.
+ * Records of one request: PROGRESS and PROMPT_LOGPROBS, if it asked for them; for each token
+ * TOKENS, after LOGPROBS if it asked for them; then the text that the detok still holds; then END.
+ * The text of a token that ends a stream (an end token, a stop id) is not shown; its id is.
+ *
+ * If the request asked for parts, PARTS stands before each TOKENS, and before its LOGPROBS.  A
+ * token may release much text that was held back.  Then more TOKENS follow, without ids, so that no
+ * record is long.
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,10 +18,15 @@
 #include "base/error.h"
 #include "daemon/model/served.h"
 #include "daemon/text/detok.h"
+#include "daemon/text/parts.h"
 #include "json/utf8.h"
 
 /* A stream's last text, written before its END, is the largest text that it writes at once. */
 #define TEXT_MAX(piece_max) (DETOK_HELD_MAX + (piece_max))
+
+/* With parts, a record has at most so many bytes of text, and so many parts. */
+#define TEXT_BYTES_MAX 960u
+#define PARTS_MAX      60u
 
 struct stream {
         struct detok detok;
@@ -31,29 +40,59 @@ struct publish {
         struct mailbox *waker;
         struct waker *wake_inline;
         struct stream *streams; /* indexed by request number */
+        struct parts *parts;    /* the same; only those of requests that asked for parts are used */
         struct channel **dirty; /* channels written to since the last flush */
         uint32_t stream_count, dirty_count, dirty_max;
         char *text; /* space for the text that one token may release */
         size_t text_max;
+        struct parts_out divided; /* space for the parts of this text */
+        size_t divided_max, parts_max;
 };
+
+/* The most bytes that a token brings to be divided, with escapes. */
+static size_t undivided_max(const struct dialect *dialect, size_t held_back)
+{
+        return dialect->piece_max + JSON_SCAN_ESCAPE_BYTES * held_back;
+}
+
+static int make_space(struct publish *publish, const struct publish_conf *conf)
+{
+        size_t bytes = 0;
+
+        publish->streams = calloc(conf->requests_max, sizeof(*publish->streams));
+        publish->dirty = calloc(conf->channels, sizeof(struct channel *));
+        publish->text = malloc(publish->text_max);
+        if (!publish->streams || !publish->dirty || !publish->text)
+                return error_raise(-ENOMEM);
+        if (!conf->dialect)
+                return 0;
+        bytes = undivided_max(conf->dialect, DETOK_HELD_MAX);
+        publish->divided_max = parts_bytes_max(bytes);
+        publish->parts_max = parts_count_max(conf->dialect, bytes);
+        publish->parts = calloc(conf->requests_max, sizeof(*publish->parts));
+        publish->divided.text = malloc(publish->divided_max);
+        publish->divided.parts = calloc(publish->parts_max, sizeof(*publish->divided.parts));
+        if (!publish->parts || !publish->divided.text || !publish->divided.parts)
+                return error_raise(-ENOMEM);
+        return 0;
+}
 
 int publish_new(const struct publish_conf *conf, struct publish **ret_publish)
 {
         struct publish *publish = calloc(1, sizeof(*publish));
+        int r;
 
         if (!publish)
                 return error_raise(-ENOMEM);
         publish->waker = conf->waker;
         publish->wake_inline = conf->wake_inline;
         publish->stream_count = conf->requests_max;
-        publish->streams = calloc(conf->requests_max, sizeof(*publish->streams));
         publish->dirty_max = conf->channels;
-        publish->dirty = calloc(conf->channels, sizeof(struct channel *));
         publish->text_max = TEXT_MAX(conf->piece_max);
-        publish->text = malloc(publish->text_max);
-        if (!publish->streams || !publish->dirty || !publish->text) {
+        r = make_space(publish, conf);
+        if (r) {
                 publish_free(publish);
-                return error_raise(-ENOMEM);
+                return error_pass(r);
         }
         *ret_publish = publish;
         return 0;
@@ -65,6 +104,9 @@ struct publish *publish_free(struct publish *publish)
                 free(publish->streams);
                 free(publish->dirty);
                 free(publish->text);
+                free(publish->parts);
+                free(publish->divided.text);
+                free(publish->divided.parts);
                 free(publish);
         }
         return NULL;
@@ -91,6 +133,36 @@ size_t publish_end_bytes_max(size_t stop_bytes_max)
                ring_record_bytes(sizeof(struct smv_record_end));
 }
 
+size_t publish_score_bytes_max(uint32_t logprobs)
+{
+        return ring_record_bytes(logprobs_bytes(logprobs));
+}
+
+/* Upper bound of the records of so many bytes of text in so many parts. */
+static size_t divided_bytes(size_t bytes, size_t parts)
+{
+        /* A record ends before its last character is whole, or before a name. */
+        size_t least = TEXT_BYTES_MAX - PARTS_NAME_MAX;
+        size_t records = 1 + bytes / least + parts / PARTS_MAX;
+        size_t heads = ring_record_bytes(sizeof(struct smv_record_tokens) + sizeof(uint32_t)) +
+                       ring_record_bytes(sizeof(struct smv_record_parts));
+
+        /* A part that goes on in another record has an entry in both. */
+        return bytes + (parts + records) * sizeof(struct smv_record_part) + records * heads;
+}
+
+size_t publish_parts_bytes_max(const struct dialect *dialect, size_t stop_bytes_max,
+                               size_t *ret_held)
+{
+        size_t held_back = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
+        size_t bytes = undivided_max(dialect, held_back);
+        size_t count = parts_count_max(dialect, bytes);
+        size_t all = divided_bytes(parts_bytes_max(bytes), count);
+
+        *ret_held = all - divided_bytes(bytes + MARK_BYTES_MAX, count);
+        return all;
+}
+
 static struct stream *stream_of(struct publish *publish, const struct request *request)
 {
         assert(request->number < publish->stream_count);
@@ -109,6 +181,9 @@ void publish_begin(struct publish *publish, const struct request *request, bool 
         request->channel->ends_bytes += request->end_bytes_max;
         detok_begin(&stream->detok, request->model->tokenizer, request->stops, request->stop_bytes,
                     request->stop_count, control_text);
+        if (request->parts)
+                parts_begin(&publish->parts[request->number], request->model->dialect,
+                            request->parts_calls, request->parts_reasoning);
 }
 
 void publish_fork(struct publish *publish, const struct request *request,
@@ -118,6 +193,8 @@ void publish_fork(struct publish *publish, const struct request *request,
 
         publish_begin(publish, request, from->control_text);
         detok_follow(&stream_of(publish, request)->detok, from);
+        if (request->parts)
+                parts_follow(&publish->parts[request->number], &publish->parts[parent->number]);
 }
 
 static int writer_free_bytes(struct channel *channel, uint64_t *ret_bytes)
@@ -189,14 +266,13 @@ static void put_tokens(struct publish *publish, const struct request *request,
                 memcpy(to + sizeof(head) + ids, text, text_bytes);
 }
 
-static void put_logprobs(struct publish *publish, const struct request *request,
-                         const struct logprob *logprobs, uint32_t position)
+static void put_logprobs(struct publish *publish, const struct request *request, uint8_t type,
+                         const struct logprob *logprobs, uint32_t count, uint32_t position)
 {
-        uint32_t count = request->sampling.logprobs;
         struct smv_record_logprobs head = { .position = position,
                                             .token_count = 1,
                                             .top_count = (uint16_t)(count - 1) };
-        char *to = put(publish, request, SMV_RECORD_LOGPROBS, 0, logprobs_bytes(count));
+        char *to = put(publish, request, type, 0, logprobs_bytes(count));
 
         _Static_assert(sizeof(*logprobs) == sizeof(struct smv_record_logprob), "entries are alike");
         if (!to)
@@ -205,11 +281,147 @@ static void put_logprobs(struct publish *publish, const struct request *request,
         memcpy(to + sizeof(head), logprobs, count * sizeof(*logprobs));
 }
 
+/* ---- parts ---- */
+
+/* How much of a text may stand in a record with this space: all, or whole characters. */
+static size_t cut_text(const char *text, size_t bytes, size_t space, bool divisible)
+{
+        if (bytes <= space)
+                return bytes;
+        if (!divisible)
+                return 0;
+        while (space && ((uint8_t)text[space] & 0xC0) == 0x80)
+                space--;
+        return space;
+}
+
+/*
+ * Writes PARTS for as many of the parts as a record may have, the first of them without its first
+ * *at bytes.  Returns how many of the parts it has whole; *ret_bytes is the text of this record.
+ */
+static size_t put_parts(struct publish *publish, const struct request *request, size_t first,
+                        size_t *at, size_t *ret_bytes)
+{
+        const struct parts_out *divided = &publish->divided;
+        const char *text = divided->text + divided->bytes - *ret_bytes;
+        struct smv_record_part parts[PARTS_MAX];
+        struct smv_record_parts head = { 0 };
+        size_t bytes = 0, whole = 0;
+        char *to;
+
+        while (head.part_count < PARTS_MAX && first + whole < divided->count) {
+                const struct smv_record_part *part = &divided->parts[first + whole];
+                size_t left = part->bytes - *at;
+                size_t take = cut_text(text + bytes, left, TEXT_BYTES_MAX - bytes,
+                                       part->kind != SMV_PART_CALL);
+
+                if (take || !left) {
+                        parts[head.part_count] = *part;
+                        parts[head.part_count++].bytes = (uint32_t)take;
+                }
+                bytes += take;
+                *at = take == left ? 0 : *at + take;
+                if (take < left)
+                        break;
+                whole++;
+        }
+        *ret_bytes = bytes;
+        to = put(publish, request, SMV_RECORD_PARTS, 0,
+                 sizeof(head) + head.part_count * sizeof(*parts));
+        if (to) {
+                memcpy(to, &head, sizeof(head));
+                memcpy(to + sizeof(head), parts, head.part_count * sizeof(*parts));
+        }
+        return whole;
+}
+
+/* Writes the text and its parts, with the token if there is one. */
+static void put_divided(struct publish *publish, const struct request *request,
+                        const uint32_t *token, const struct logprob *logprobs, uint32_t position)
+{
+        const struct parts_out *divided = &publish->divided;
+        size_t done = 0, part = 0, at = 0;
+        uint16_t count = token ? 1 : 0;
+
+        do {
+                size_t bytes = divided->bytes - done;
+
+                part += put_parts(publish, request, part, &at, &bytes);
+                if (count && request->sampling.logprobs)
+                        put_logprobs(publish, request, SMV_RECORD_LOGPROBS, logprobs,
+                                     request->sampling.logprobs, position);
+                put_tokens(publish, request, token, count, position, divided->text + done, bytes);
+                done += bytes;
+                position += count;
+                count = 0;
+        } while (part < divided->count);
+        assert(done == divided->bytes);
+}
+
+static struct parts *parts_of(struct publish *publish, const struct request *request)
+{
+        publish->divided.bytes = publish->divided.count = 0;
+        return &publish->parts[request->number];
+}
+
+/* Divides the text in publish->text, and what comes behind it. */
+static void divide(struct publish *publish, const struct request *request, size_t bytes)
+{
+        struct parts *parts = parts_of(publish, request);
+
+        parts_feed(parts, publish->text, bytes, &publish->divided);
+        parts_count(parts);
+}
+
+/* No text crosses a control token that is a mark, so the detok holds nothing back before it. */
+static void divide_at_mark(struct publish *publish, const struct request *request,
+                           enum dialect_mark mark)
+{
+        size_t bytes = detok_flush(&stream_of(publish, request)->detok, publish->text);
+        struct parts *parts = parts_of(publish, request);
+
+        parts_feed(parts, publish->text, bytes, &publish->divided);
+        parts_mark(parts, mark, &publish->divided);
+        parts_count(parts);
+}
+
+/* The END follows. */
+static void divide_end(struct publish *publish, const struct request *request, size_t bytes)
+{
+        struct parts *parts = parts_of(publish, request);
+
+        parts_feed(parts, publish->text, bytes, &publish->divided);
+        parts_end(parts, &publish->divided);
+}
+
+/* ---- tokens ---- */
+
 static void stop(struct stream *stream, enum smv_stopped_by by, uint32_t index)
 {
         assert(index < SMV_STOPS_MAX);
         stream->stopped_by = (uint8_t)by;
         stream->stop_index = (uint8_t)index;
+}
+
+/* Prepares the text of a token, or its parts.  Returns STOP if it completed a stop string. */
+static enum sched_verdict show(struct publish *publish, const struct request *request,
+                               uint32_t token, size_t *ret_bytes)
+{
+        struct stream *stream = stream_of(publish, request);
+        enum dialect_mark mark =
+                request->parts ? dialect_mark(request->model->dialect, token) : MARK_N;
+        int r = 0;
+
+        if (mark != MARK_N)
+                divide_at_mark(publish, request, mark);
+        else
+                r = detok_feed(&stream->detok, token, publish->text, ret_bytes);
+        if (request->parts && mark == MARK_N)
+                divide(publish, request, *ret_bytes);
+        if (r != DETOK_E_STOP)
+                return SCHED_CONTINUE;
+        stop(stream, SMV_STOPPED_BY_STRING, stream->detok.stop);
+        return SCHED_STOP;
 }
 
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
@@ -224,19 +436,30 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         stream->output_count++;
         if (verdict == SCHED_STOP)
                 stop(stream, SMV_STOPPED_BY_TOKEN, sampler_stop_token(request, token));
-        if (verdict == SCHED_CONTINUE &&
-            detok_feed(&stream->detok, token, publish->text, &bytes) == DETOK_E_STOP) {
-                stop(stream, SMV_STOPPED_BY_STRING, stream->detok.stop);
-                verdict = SCHED_STOP;
-        }
+        publish->divided.bytes = publish->divided.count = 0;
+        if (verdict == SCHED_CONTINUE)
+                verdict = show(publish, request, token, &bytes);
         assert(bytes <= publish->text_max);
 
         if (request->channel->shut)
                 return verdict;
+        if (request->parts) {
+                put_divided(publish, request, &token, logprobs, position);
+                return verdict;
+        }
         if (request->sampling.logprobs)
-                put_logprobs(publish, request, logprobs, position);
+                put_logprobs(publish, request, SMV_RECORD_LOGPROBS, logprobs,
+                             request->sampling.logprobs, position);
         put_tokens(publish, request, &token, 1, position, publish->text, bytes);
         return verdict;
+}
+
+void publish_score(struct publish *publish, const struct request *request,
+                   const struct logprob *logprobs, uint32_t position)
+{
+        if (!request->channel->shut)
+                put_logprobs(publish, request, SMV_RECORD_PROMPT_LOGPROBS, logprobs,
+                             request->prompt_logprobs, position);
 }
 
 void publish_progress(struct publish *publish, const struct request *request, uint32_t prefilled,
@@ -269,9 +492,12 @@ static uint64_t between(uint64_t from, uint64_t to)
         return from && to > from ? to - from : 0;
 }
 
-static struct smv_record_end make_end(const struct request *request, const struct stream *stream,
+static struct smv_record_end make_end(const struct publish *publish, const struct request *request,
                                       enum smv_reason reason, enum smv_code code)
 {
+        static const struct parts undivided;
+        const struct parts *parts = request->parts ? &publish->parts[request->number] : &undivided;
+        const struct stream *stream = &publish->streams[request->number];
         const struct sequence *sequence = &request->sequence;
         uint32_t at = sequence->diverged_at;
         bool stopped = reason == SMV_END_STOP;
@@ -280,6 +506,7 @@ static struct smv_record_end make_end(const struct request *request, const struc
                 .reason = (uint8_t)reason,
                 .stopped_by = stopped ? stream->stopped_by : SMV_STOPPED_BY_NOTHING,
                 .stop_index = stopped ? stream->stop_index : 0,
+                .parts_flags = (uint8_t)parts->flags,
                 .code = code,
                 .prompt_tokens = request->prompt_count,
                 .cached_tokens = sequence->cached_count,
@@ -294,6 +521,8 @@ static struct smv_record_end make_end(const struct request *request, const struc
                 .blocks_lost = request->blocks_lost,
                 .recomputed = request->recomputed,
                 .restored = request->restored,
+                .reasoning_tokens = parts->reasoning_tokens,
+                .calls = parts->call_count,
         };
 }
 
@@ -301,12 +530,17 @@ static void write_end(struct publish *publish, const struct request *request,
                       enum smv_reason reason, enum smv_code code)
 {
         struct stream *stream = stream_of(publish, request);
-        struct smv_record_end end = make_end(request, stream, reason, code);
         size_t bytes = detok_flush(&stream->detok, publish->text);
         struct channel *channel = request->channel;
+        struct smv_record_end end;
         void *to;
 
-        if (bytes)
+        if (request->parts)
+                divide_end(publish, request, bytes);
+        end = make_end(publish, request, reason, code);
+        if (request->parts && publish->divided.count)
+                put_divided(publish, request, NULL, NULL, request->sequence.token_count);
+        if (!request->parts && bytes)
                 put_tokens(publish, request, NULL, 0, request->sequence.token_count, publish->text,
                            bytes);
         to = put(publish, request, SMV_RECORD_END, 0, sizeof(end));

@@ -18,6 +18,7 @@
 #include "daemon/ipc/mailbox.h"
 #include "kernels/kernels.h"
 
+struct dialect;
 struct publish;
 struct waker;
 
@@ -26,7 +27,8 @@ enum publish_outcome { PUBLISH_E_LATER = 1 };
 struct publish_conf {
         uint32_t requests_max;
         uint32_t channels;
-        size_t piece_max; /* the longest piece of all tokenizers served */
+        size_t piece_max;              /* the longest piece of all tokenizers served */
+        const struct dialect *dialect; /* NULL: no request asks for parts */
         struct mailbox *waker;
         struct waker *wake_inline; /* NULL: every WAKE is posted */
 };
@@ -37,6 +39,14 @@ struct publish *publish_free(struct publish *publish);
 /* For admission: the most ring bytes that a token may take, and that an end may take. */
 size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
 size_t publish_end_bytes_max(size_t stop_bytes_max);
+/* ... and that a token of the prompt may take, with so many logprobs. */
+size_t publish_score_bytes_max(uint32_t logprobs);
+/*
+ * How much more either may take if the text is divided into parts.  *ret_held: of these, the bytes
+ * of text that was held back before, which comes only once.
+ */
+size_t publish_parts_bytes_max(const struct dialect *dialect, size_t stop_bytes_max,
+                               size_t *ret_held);
 
 /* Starts the stream of a request that was submitted.  control_text: as for detok_begin(). */
 void publish_begin(struct publish *publish, const struct request *request, bool control_text);
@@ -63,6 +73,10 @@ int publish_free_bytes(struct channel *channel, uint64_t *ret_bytes);
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, const struct logprob *logprobs, uint32_t position,
                                  enum sched_verdict verdict);
+
+/* Writes the logprobs of the token of the prompt at `position`, as many as the request wants. */
+void publish_score(struct publish *publish, const struct request *request,
+                   const struct logprob *logprobs, uint32_t position);
 
 /*
  * Writes how much of the prompt is read, if that is more than was written before, and if the ring

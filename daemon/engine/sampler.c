@@ -17,6 +17,13 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
         };
 }
 
+void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick)
+{
+        sampler_pick(request, position, ret_pick);
+        ret_pick->given = 1 + request->sequence.tokens[position];
+        ret_pick->logprobs = request->prompt_logprobs;
+}
+
 static uint32_t find(const uint32_t *tokens, uint32_t count, uint32_t token)
 {
         uint32_t i = 0;

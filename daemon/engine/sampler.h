@@ -14,6 +14,12 @@
 /* position: of the token to be picked, so that a repeated step draws the same token. */
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick);
 
+/*
+ * The same for a score: the token at `position` of the prompt is taken, as if it had been drawn.
+ * So its log probability has the bits that it would have then.
+ */
+void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick);
+
 /* Does not look at stop strings: the detok does. */
 enum sched_verdict sampler_judge(const struct request *request, uint32_t token);
 

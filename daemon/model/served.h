@@ -17,6 +17,7 @@
 
 struct tokenizer; /* daemon/text/tokenizer.h */
 struct chat;      /* daemon/text/chat.h */
+struct dialect;   /* daemon/text/parts/dialect.h */
 struct model;     /* daemon/engine/model.h */
 
 struct served {
@@ -32,6 +33,8 @@ struct served {
         struct sampling_defaults defaults; /* of requests that give no sampling parameters */
         struct tokenizer *tokenizer;
         struct chat *chat; /* NULL: the model has no template */
+        /* how it writes reasoning and calls; NULL: nobody has looked, and texts have no parts */
+        const struct dialect *dialect;
         struct model *model;
 };
 

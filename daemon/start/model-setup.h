@@ -17,12 +17,14 @@
 #include "daemon/model/served.h"
 #include "daemon/model/vocabulary.h"
 #include "daemon/start/config.h"
+#include "daemon/text/parts/dialect.h"
 
 struct model_setup {
         const struct config *config;
         char path[4096]; /* of the model */
         struct checkpoint *checkpoint;
         struct served served; /* all but the model itself, which the caller makes */
+        struct dialect dialect;
         enum vocabulary_kind kind;
         enum vocabulary_splitter splitter;
         uint32_t entries; /* entries of the vocabulary */

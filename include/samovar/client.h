@@ -162,6 +162,9 @@ enum smv_set {
         SMV_SET_SEED = 1u << 4,
         SMV_SET_LOGPROBS = 1u << 5, /* with 0: only the logprobs of the generated tokens */
         SMV_SET_PRIORITY = 1u << 6, /* only for a fork */
+        /* with 0: only the logprobs of the tokens of the prompt */
+        SMV_SET_PROMPT_LOGPROBS = 1u << 7,
+        SMV_SET_MAX_TOKENS = 1u << 8, /* with 0: no token; only with prompt_logprobs */
 };
 
 /*
@@ -256,6 +259,20 @@ struct smv_generate {
          * of the stream have none.
          */
         int progress;
+        /*
+         * PROMPT_LOGPROBS events come before the first token: one for each token of the prompt but
+         * the first, with its logprob after those before it, and with those of this many likeliest
+         * tokens there, up to 32.  0: none, unless `set` has SMV_SET_PROMPT_LOGPROBS.  The whole
+         * prompt is computed, also what is cached.  Forks of the stream have none.
+         */
+        uint32_t prompt_logprobs;
+        /*
+         * Nonzero: the text of the events is divided into parts: text, reasoning and tool calls.
+         * Their marks are not in it, but stop strings are found in the text with its marks.  Calls
+         * are looked for only if the model has a tool_dialect, and if the request has tools or its
+         * handle was given some.
+         */
+        int parts;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -298,8 +315,9 @@ enum smv_event_kind {
         SMV_EVENT_NONE = 0,
         SMV_EVENT_TOKENS = 1,
         SMV_EVENT_END = 2,
-        SMV_EVENT_REPLY = 3,    /* the answer to an smv_ask_ call */
-        SMV_EVENT_PROGRESS = 4, /* only if the request asked for it */
+        SMV_EVENT_REPLY = 3,           /* the answer to an smv_ask_ call */
+        SMV_EVENT_PROGRESS = 4,        /* only if the request asked for it ... */
+        SMV_EVENT_PROMPT_LOGPROBS = 5, /* ... or for these */
 };
 
 /*
@@ -311,11 +329,22 @@ struct smv_logprob {
         float logprob;
 };
 
+/* A piece of the text of an event.  This struct will never grow. */
+struct smv_part {
+        uint32_t kind;  /* enum smv_part_kind */
+        uint32_t bytes; /* the next so many of the text */
+        uint32_t call;  /* CALL, ARGUMENTS, CALL_END: the number of the call, from 0; else 0 */
+        uint32_t flags; /* enum smv_parts_flag */
+};
+
 struct smv_event {
         size_t size; /* set by the caller, as in the options */
         enum smv_event_kind kind;
         uint32_t stream; /* REPLY: the request */
-        /* TOKENS: the new tokens and the new text; REPLY: what the request asked for */
+        /*
+         * TOKENS: the new tokens and the new text; PROMPT_LOGPROBS: the tokens, without text;
+         * REPLY: what the request asked for
+         */
         const uint32_t *tokens;
         size_t token_count;
         const char *text; /* not NUL-terminated */
@@ -336,8 +365,8 @@ struct smv_event {
         uint32_t diverged_cached_token; /* the cached token there */
         uint32_t diverged_prompt_token; /* the prompt's token there */
         /*
-         * TOKENS, if the request asked for logprobs: for each token its own logprob, then those of
-         * the top_count likeliest tokens.  NULL: the request did not ask.
+         * TOKENS, if the request asked for logprobs, and PROMPT_LOGPROBS: for each token its own
+         * logprob, then those of the top_count likeliest tokens.  NULL: the request did not ask.
          */
         const struct smv_logprob *logprobs;
         size_t top_count;
@@ -369,6 +398,19 @@ struct smv_event {
          * grows, up to prompt_tokens.
          */
         uint32_t prefilled;
+        /*
+         * TOKENS, if the request asked for parts: they divide the text, in order.  The parts of a
+         * stream may be cut anywhere; those of one kind and call that follow each other are one.
+         * NULL: the request did not ask.
+         */
+        const struct smv_part *parts;
+        size_t part_count;
+        /*
+         * END, if the request asked for parts: how many of the tokens were reasoning, with its
+         * marks; the calls that have begun in the text; and whether a text was left unparsed, or a
+         * call was cut (enum smv_parts_flag).
+         */
+        uint32_t reasoning_tokens, calls, parts_flags;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
@@ -390,6 +432,8 @@ struct smv_model {
         uint8_t is_default;       /* requests that name no model use it */
         size_t end_token_count;
         const uint32_t *end_tokens; /* the tokens that end its output */
+        /* How it writes tool calls: "hermes"; "": in no way that the daemon can read. */
+        const char *tool_dialect;
 };
 
 struct smv_problem {

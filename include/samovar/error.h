@@ -65,4 +65,19 @@ enum smv_stopped_by {
         SMV_STOPPED_BY_TOKEN = 2,
 };
 
+/* The kinds of parts that a stream's text is divided into; a newer daemon may have more. */
+enum smv_part_kind {
+        SMV_PART_TEXT = 0,
+        SMV_PART_REASONING = 1,
+        SMV_PART_CALL = 2,      /* the name of a tool, whole: a call begins */
+        SMV_PART_ARGUMENTS = 3, /* JSON text; those of a call together are one object */
+        SMV_PART_CALL_END = 4,  /* no bytes: the call is whole, or has the flag CUT */
+};
+
+/* Of a part; the END has those of all its parts. */
+enum smv_parts_flag {
+        SMV_PARTS_UNPARSED = 1, /* TEXT: it began as a call, and could not be read as one */
+        SMV_PARTS_CUT = 2,      /* CALL_END: the arguments are not whole; END: a call was cut */
+};
+
 #endif

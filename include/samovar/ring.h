@@ -103,6 +103,8 @@ enum smv_record_type {
         SMV_RECORD_LOGPROBS = 2,
         SMV_RECORD_END = 3,
         SMV_RECORD_PROGRESS = 4,
+        SMV_RECORD_PROMPT_LOGPROBS = 5,
+        SMV_RECORD_PARTS = 6,
 };
 
 /*
@@ -148,6 +150,11 @@ struct smv_record_logprobs {
         uint16_t top_count;
 };
 
+/*
+ * PROMPT_LOGPROBS: the same for tokens of the prompt, which have no TOKENS record: the first entry
+ * of each has its id.  Such records come only if the request asked for them, before its first
+ * TOKENS, in the order of positions, from position 1 on.  The head is a smv_record_logprobs.
+ */
 struct smv_record_logprob {
         uint32_t token;
         /* The bits of a float: the logarithm of the token's probability among all tokens. */
@@ -165,13 +172,30 @@ struct smv_record_progress {
         uint32_t prefilled;     /* tokens of the prompt that are read or cached; it only grows */
 };
 
+/*
+ * PARTS: divides the text of the next TOKENS record of this stream.  Such records come only if the
+ * request asked for them, before each TOKENS record.  After this come `part_count` entries, whose
+ * bytes together are the text.
+ */
+struct smv_record_parts {
+        uint32_t part_count;
+        uint32_t pad;
+};
+
+struct smv_record_part {
+        uint32_t kind;  /* enum smv_part_kind */
+        uint32_t bytes; /* of the text */
+        uint32_t call;  /* CALL, ARGUMENTS, CALL_END: the number of the call, from 0; else 0 */
+        uint32_t flags; /* enum smv_parts_flag */
+};
+
 /* END: the last record of every stream, exactly once. */
 struct smv_record_end {
-        uint8_t reason;     /* enum smv_reason */
-        uint8_t stopped_by; /* enum smv_stopped_by */
-        uint8_t stop_index; /* of that stop string, or stop token, in the request; else 0 */
-        uint8_t pad;
-        uint32_t code; /* enum smv_code; OK unless reason is ERROR */
+        uint8_t reason;      /* enum smv_reason */
+        uint8_t stopped_by;  /* enum smv_stopped_by */
+        uint8_t stop_index;  /* of that stop string, or stop token, in the request; else 0 */
+        uint8_t parts_flags; /* enum smv_parts_flag */
+        uint32_t code;       /* enum smv_code; OK unless reason is ERROR */
         uint32_t prompt_tokens;
         uint32_t cached_tokens;
         uint32_t output_tokens;
@@ -189,6 +213,8 @@ struct smv_record_end {
         uint32_t blocks_lost;           /* ... of these, how often because the pool was full */
         uint32_t recomputed;            /* positions computed again after that */
         uint32_t restored; /* positions that came back from memory outside the pool instead */
+        uint32_t reasoning_tokens; /* of output_tokens, if the text was divided: see PARTS */
+        uint32_t calls;            /* calls that have begun in the text */
 };
 /* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u
@@ -209,7 +235,9 @@ SMV_ASSERT_SIZE(smv_record_tokens, 8, "TOKENS is 8 bytes before its ids");
 SMV_ASSERT_SIZE(smv_record_logprobs, 8, "LOGPROBS is 8 bytes before its entries");
 SMV_ASSERT_SIZE(smv_record_logprob, 8, "an entry is 8 bytes");
 SMV_ASSERT_SIZE(smv_record_progress, 12, "PROGRESS is 12 bytes");
-SMV_ASSERT_SIZE(smv_record_end, 72, "END is 72 bytes");
+SMV_ASSERT_SIZE(smv_record_parts, 8, "PARTS is 8 bytes before its entries");
+SMV_ASSERT_SIZE(smv_record_part, 16, "an entry of PARTS is 16 bytes");
+SMV_ASSERT_SIZE(smv_record_end, 80, "END is 80 bytes");
 #undef SMV_ASSERT_SIZE
 
 #endif

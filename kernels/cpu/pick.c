@@ -345,6 +345,10 @@ static uint32_t pick_row(const struct row *row)
         uint32_t count;
         double whole;
 
+        if (pick->given)
+                return pick->given - 1;
+        if (pick->temperature == 0)
+                return row->best;
         if (!is_likely(row, row->candidates.largest))
                 return row->best; /* min_p is above 1 */
         if (pick->top_k && pick->top_k < row->candidates.vocab) {
@@ -420,7 +424,7 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
         p->picked[item] = PICK_NOT_FINITE;
         if (!find_largest(&row))
                 return;
-        p->picked[item] = row.pick->temperature > 0 ? pick_row(&row) : row.best;
+        p->picked[item] = pick_row(&row);
         if (row.pick->logprobs)
                 write_logprobs(&row, p->picked[item], steps_logprobs_out(&cpu->steps, item));
 }

@@ -526,7 +526,9 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
                 candidates.largest = candidates.logits[id_of(least)];
                 picked = id_of(least);
                 /* min_p above 1 keeps no candidate. */
-                if (pick->temperature > 0 && pick->min_p <= 1)
+                if (pick->given)
+                        picked = pick->given - 1;
+                else if (pick->temperature > 0 && pick->min_p <= 1)
                         picked = draw_from(smem, &candidates, pick);
         }
         if (!threadIdx.x)

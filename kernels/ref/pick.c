@@ -118,6 +118,8 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
         double *by_id = ref->by_id, sum = 0, mark;
 
         assert(pick->temperature >= 0);
+        if (largest != PICK_NOT_FINITE && pick->given)
+                return pick->given - 1;
         if (largest == PICK_NOT_FINITE || pick->temperature == 0)
                 return largest;
 

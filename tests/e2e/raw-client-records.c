@@ -75,6 +75,30 @@ static void take_logprobs(struct stream *stream, const uint8_t *payload, size_t 
         check_logprobs(stream->logprobs + at, stream->logprobs_each);
 }
 
+static void take_score(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_logprobs head;
+        size_t at;
+
+        assert_true(bytes >= sizeof(head));
+        memcpy(&head, payload, sizeof(head));
+        assert_int_equal(head.token_count, 1);
+        assert_int_equal(bytes,
+                         sizeof(head) + (1u + head.top_count) * sizeof(struct token_logprob));
+        assert_int_equal(stream->token_count, 0);
+        assert_int_equal(head.position, 1 + stream->score_count);
+        if (stream->score_count)
+                assert_int_equal(stream->scores_each, 1u + head.top_count);
+        stream->scores_each = 1u + head.top_count;
+        at = stream->score_count++ * stream->scores_each;
+        stream->scores =
+                realloc(stream->scores, (at + stream->scores_each) * sizeof(struct token_logprob));
+        assert(stream->scores);
+        memcpy(stream->scores + at, payload + sizeof(head),
+               stream->scores_each * sizeof(struct token_logprob));
+        check_logprobs(stream->scores + at, stream->scores_each);
+}
+
 static void take_progress(struct stream *stream, const uint8_t *payload, size_t bytes)
 {
         struct smv_record_progress progress;
@@ -91,6 +115,47 @@ static void take_progress(struct stream *stream, const uint8_t *payload, size_t 
         stream->progress_count++;
 }
 
+static bool goes_on(const struct smv_record_part *last, const struct smv_record_part *part)
+{
+        return last->kind == part->kind && last->call == part->call && last->flags == part->flags;
+}
+
+static void add_part(struct stream *stream, const struct smv_record_part *part)
+{
+        struct smv_record_part *last;
+
+        assert_true(part->kind <= SMV_PART_CALL_END);
+        assert_int_equal(part->bytes == 0, part->kind == SMV_PART_CALL_END);
+        stream->parted_bytes += part->bytes;
+        last = stream->part_count ? &stream->parts[stream->part_count - 1] : NULL;
+        if (last && goes_on(last, part)) {
+                /* a name is whole */
+                assert_int_not_equal(part->kind, SMV_PART_CALL);
+                last->bytes += part->bytes;
+                return;
+        }
+        stream->parts = realloc(stream->parts, (stream->part_count + 1) * sizeof(*part));
+        assert(stream->parts);
+        stream->parts[stream->part_count++] = *part;
+}
+
+static void take_parts(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_parts head;
+        struct smv_record_part part;
+
+        assert_true(bytes >= sizeof(head) && !stream->parted);
+        /* from the first record on, or never */
+        assert_int_equal(stream->parted_bytes, stream->text_bytes);
+        memcpy(&head, payload, sizeof(head));
+        assert_int_equal(bytes, sizeof(head) + head.part_count * sizeof(part));
+        for (uint32_t i = 0; i < head.part_count; i++) {
+                memcpy(&part, payload + sizeof(head) + i * sizeof(part), sizeof(part));
+                add_part(stream, &part);
+        }
+        stream->parted = true;
+}
+
 static void take_tokens(struct stream *stream, const uint8_t *payload, size_t bytes)
 {
         struct smv_record_tokens head;
@@ -100,7 +165,7 @@ static void take_tokens(struct stream *stream, const uint8_t *payload, size_t by
         memcpy(&head, payload, sizeof(head));
         ids = head.token_count * sizeof(uint32_t);
         assert_int_equal(bytes, sizeof(head) + ids + head.text_bytes);
-        assert_true(head.token_count || head.text_bytes);
+        assert_true(head.token_count || head.text_bytes || stream->parted);
         if (stream->positioned)
                 assert_int_equal(head.position, stream->position);
         stream->positioned = true;
@@ -121,6 +186,9 @@ static void take_tokens(struct stream *stream, const uint8_t *payload, size_t by
                                          stream->tokens[stream->token_count - 1]);
         }
         stream->text_bytes += head.text_bytes;
+        if (stream->parted || stream->parts)
+                assert_true(stream->parted && stream->parted_bytes == stream->text_bytes);
+        stream->parted = false;
         stream->text[stream->text_bytes] = '\0';
 
         stream->text_ends = realloc(stream->text_ends, stream->token_count * sizeof(uint32_t) + 1);
@@ -155,6 +223,8 @@ static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes
                 return;
         assert_true((end->reason == SMV_END_ERROR) == (end->code != SMV_OK));
         assert_int_equal(end->output_tokens, stream->token_count);
+        assert_false(stream->parted);
+        assert_true(end->reasoning_tokens <= end->output_tokens);
         assert_true((end->reason == SMV_END_STOP) == (end->stopped_by != SMV_STOPPED_BY_NOTHING));
         assert_true(end->stopped_by || !end->stop_index);
         if (end->code == SMV_NO_STREAM) /* a fork that never began */
@@ -184,6 +254,10 @@ size_t raw_client_take_record(struct raw_client *client, const uint8_t *at, size
                 take_end(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_LOGPROBS) {
                 take_logprobs(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_PROMPT_LOGPROBS) {
+                take_score(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_PARTS) {
+                take_parts(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_PROGRESS) {
                 take_progress(stream, at + sizeof(head), head.size - sizeof(head));
         } else {

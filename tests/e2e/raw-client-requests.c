@@ -316,6 +316,13 @@ struct stream *stream_copy(const struct stream *stream)
                 assert(copy->logprobs);
                 memcpy(copy->logprobs, stream->logprobs, bytes);
         }
+        if (stream->score_count) {
+                size_t bytes = stream->score_count * stream->scores_each * sizeof(*stream->scores);
+
+                copy->scores = malloc(bytes);
+                assert(copy->scores);
+                memcpy(copy->scores, stream->scores, bytes);
+        }
         return copy;
 }
 
@@ -324,6 +331,7 @@ struct stream *stream_free(struct stream *stream)
         if (stream) {
                 free(stream->tokens);
                 free(stream->logprobs);
+                free(stream->scores);
                 free(stream->text);
                 free(stream->text_ends);
                 free(stream);

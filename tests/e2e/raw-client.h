@@ -48,9 +48,18 @@ struct stream {
         uint32_t logprobs_each;
         /* of tokens; it may be one more than token_count: the TOKENS record comes next */
         size_t logprob_count;
+        /* PROMPT_LOGPROBS: of the tokens of the prompt, from the second on */
+        struct token_logprob *scores;
+        uint32_t scores_each;
+        size_t score_count;
         /* PROGRESS records: how many there were, and the last one */
         size_t progress_count;
         struct smv_record_progress progress;
+        /* The parts of the text, if the request asked for them; those of one kind are one. */
+        struct smv_record_part *parts;
+        size_t part_count;
+        size_t parted_bytes; /* of text; more than text_bytes: the TOKENS record comes next */
+        bool parted;         /* a PARTS record has come, and its TOKENS record has not */
 };
 
 /* How records come: in frames, or through a ring whose news is signalled by one of two bells. */

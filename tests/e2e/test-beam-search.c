@@ -133,6 +133,75 @@ static void beam_search_finds_the_same_beams_as_transformers(void **state)
         fixture_stop(fixture);
 }
 
+/* The sum of the log-probabilities of these tokens behind the prompt, read as one prompt. */
+static double sum_of_scores(struct smv_client *client, const uint32_t *tokens, size_t count,
+                            size_t prompt_count)
+{
+        struct smv_generate options = { SMV_SIZE(smv_generate), .tokens = tokens,
+                                        .token_count = count,
+                                        .set = SMV_SET_MAX_TOKENS | SMV_SET_PROMPT_LOGPROBS };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        uint32_t stream, scored = 0;
+        double sum = 0;
+
+        assert_int_equal(smv_generate(client, &options, &stream), 0);
+        while (smv_next(client, &event, TIMEOUT_MS) > 0 && event.kind != SMV_EVENT_END) {
+                assert_int_equal(event.kind, SMV_EVENT_PROMPT_LOGPROBS);
+                if (event.position >= prompt_count)
+                        sum += (double)event.logprobs->logprob;
+                scored++;
+        }
+        assert_int_equal(event.code, SMV_OK);
+        assert_int_equal(scored, count - 1);
+        return sum;
+}
+
+/* With the end token that an ended beam has behind its tokens. */
+static void score_beams(struct smv_client *client, const struct search *s, uint32_t end_token)
+{
+        uint32_t tokens[2 * TOKENS_MAX + 1];
+
+        memcpy(tokens, s->prompt, s->prompt_count * sizeof(*tokens));
+        for (unsigned i = 0; i < s->beam_count; i++) {
+                const struct found *beam = &s->beams[i];
+                size_t length = beam->count + (size_t)beam->ended;
+                double sum, score;
+
+                memcpy(tokens + s->prompt_count, beam->tokens, beam->count * sizeof(*tokens));
+                tokens[s->prompt_count + beam->count] = end_token;
+                sum = sum_of_scores(client, tokens, s->prompt_count + length, s->prompt_count);
+                score = sum / pow((double)length, (double)s->penalty);
+                if (!(fabs(score - beam->score) < NEAR * fmax(1, fabs(beam->score))))
+                        fail_msg("a beam has the score %g, and %g by transformers", score,
+                                 beam->score);
+        }
+}
+
+static void logprobs_of_a_prompt_are_those_of_transformers(void **state)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+        struct daemon_fixture *fixture = *state;
+        static struct search search;
+        struct smv_client *client;
+        unsigned searches = 0;
+        char path[512];
+        FILE *in;
+
+        snprintf(path, sizeof(path), "%s/tests/golden/shipped/beams.txt", env_path("SOURCES"));
+        in = fopen(path, "r");
+        assert_non_null(in);
+        START_DAEMON(fixture, "--kv", "f32", "--backend", "ref");
+        client = connect_library(fixture);
+        assert_int_equal(smv_model(client, 0, &model), 0);
+        for (; read_search(in, &search); searches++)
+                if (searches % (fixture->sanitized ? 30 : 5) == 0)
+                        score_beams(client, &search, model.end_tokens[0]);
+        assert_int_equal(searches, 60);
+        fclose(in);
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 static void beam_search_from_a_handle_leaves_the_handle_unchanged(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -218,6 +287,7 @@ int main(void)
         static const char *const needed[] = { "SAMOVARD", "SOURCES", NULL };
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(beam_search_finds_the_same_beams_as_transformers),
+                DAEMON_TEST(logprobs_of_a_prompt_are_those_of_transformers),
                 DAEMON_TEST(beam_search_from_a_handle_leaves_the_handle_unchanged),
                 DAEMON_TEST(beam_search_refuses_invalid_options_and_a_busy_client),
         };

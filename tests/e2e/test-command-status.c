@@ -242,6 +242,7 @@ static void models_lists_what_is_served(void **state)
         assert_non_null(strstr(ran.out, ",\"chat\":true,\"quantisation\":\"Q8_0\",\"bytes\":"));
         assert_non_null(strstr(ran.out, ",\"architecture\":\"llama\",\"parameters\":3672320,"));
         assert_non_null(strstr(ran.out, "\"trained_context\":4096,\"digest\":\""));
+        assert_non_null(strstr(ran.out, ",\"tool_dialect\":\"hermes\"}"));
         run_result_free(&ran);
         ran = RUN(fixture, NULL, SAMOVAR, "models", "x");
         assert_int_equal(ran.status, 2);

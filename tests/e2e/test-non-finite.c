@@ -147,11 +147,31 @@ static void blocks_of_a_non_finite_request_are_never_reused(void **state)
         stream_free(alone);
 }
 
+/* It has the scores up to the bad token, and its blocks are not shared. */
+static void a_prompt_that_is_scored_ends_at_its_first_bad_score(void **state)
+{
+        const struct want good = honest_want(2);
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        uint32_t id;
+
+        START(fixture);
+        client = raw_client_greet(fixture);
+        id = ++client->last_id;
+        raw_client_send_frame(client, "op=s id=u prompt=s max_tokens=u prompt_logprobs=u",
+                              "generate", id, BAD, 0, 0);
+        assert_int_equal(assert_numeric(client, id)->score_count, sizeof(GOOD));
+        assert_int_equal(raw_client_complete(client, &good)->end.cached_tokens, BEGUN);
+        raw_client_close(client);
+        stop(fixture, 1);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(a_non_finite_request_leaves_other_streams_unchanged),
                 DAEMON_TEST(blocks_of_a_non_finite_request_are_never_reused),
+                DAEMON_TEST(a_prompt_that_is_scored_ends_at_its_first_bad_score),
         };
 
         require_env_paths(

@@ -292,6 +292,7 @@ static struct edge_conf edge_conf(void)
                                .max_tokens = 1024,
                                .requests_max = REQUESTS,
                                .record_bytes_max = publish_record_bytes_max,
+                               .score_bytes_max = publish_score_bytes_max,
                                .end_bytes_max = publish_end_bytes_max },
                 .served = &world.served,
                 .stats = &world.stats,

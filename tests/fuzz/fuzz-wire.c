@@ -238,6 +238,10 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return put_text(writer, &request->principal);
         case WIRE_F_CLAMP:
                 return wire_put_bool(writer, request->clamp);
+        case WIRE_F_PROMPT_LOGPROBS:
+                return wire_put_uint(writer, request->prompt_logprobs);
+        case WIRE_F_PARTS:
+                return wire_put_bool(writer, request->parts);
         case WIRE_F_PROGRESS:
                 return wire_put_bool(writer, request->progress);
         case WIRE_F_CONTROL_TEXT:
@@ -330,7 +334,8 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->n == b->n && a->sample_index == b->sample_index && a->logprobs == b->logprobs);
         assert(a->keep_ms == b->keep_ms && a->resume_id == b->resume_id && a->from == b->from);
         assert(a->number == b->number && a->control_text == b->control_text);
-        assert(a->progress == b->progress);
+        assert(a->progress == b->progress && a->prompt_logprobs == b->prompt_logprobs);
+        assert(a->parts == b->parts);
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)

@@ -156,6 +156,8 @@ static inline struct pick random_pick(uint32_t vocab)
         pick.logprobs = random_below(3) ? 0 : random_below(PICK_LOGPROBS_MAX + 1);
         if (pick.logprobs > vocab + 1)
                 pick.logprobs = vocab + 1;
+        if (!random_below(4))
+                pick.given = 1 + random_below(vocab);
         return pick;
 }
 

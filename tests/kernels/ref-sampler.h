@@ -170,6 +170,8 @@ static inline uint32_t ref_sampler_pick(struct ref_sampler *ref_sampler, const s
 {
         if (!ref_sampler->finite)
                 return PICK_NOT_FINITE;
+        if (pick->given)
+                return pick->given - 1;
         if (pick->temperature == 0)
                 return ref_sampler->all[0].id;
         return ref_sampler_draw(
@@ -207,7 +209,7 @@ static inline bool ref_sampler_allows(struct ref_sampler *ref_sampler, const str
         long double nats = pick->min_p > 0 ? fmaxl(1, -logl(pick->min_p)) : 1;
         uint32_t count, least, most;
 
-        if (!ref_sampler->finite || pick->temperature == 0)
+        if (!ref_sampler->finite || pick->given || pick->temperature == 0)
                 return token == ref_sampler_pick(ref_sampler, pick);
         count = ref_sampler_weigh(ref_sampler, pick);
         least = ref_sampler_cut(ref_sampler, pick, count, -near->sum, near->chance * nats);

@@ -496,6 +496,40 @@ static void logprobs_cover_all_tokens_for_any_pick(void **state)
         }
 }
 
+/* Whatever is drawn beside it, and whatever cuts there are: they do not apply. */
+static void a_given_token_has_the_logprobs_of_the_same_token_drawn(void **state)
+{
+        enum { COUNT = 300 };
+        struct fixture *b = *state;
+        float logits[COUNT];
+
+        srand(5);
+        for (int round = 0; round < 40; round++) {
+                struct logprob drawn[PICK_LOGPROBS_MAX], given[PICK_LOGPROBS_MAX];
+                struct pick pick = { .temperature = round % 2 ? 0.7f : 0,
+                                     .top_p = 1,
+                                     .position = (uint64_t)round,
+                                     .logprobs = 1 + (uint32_t)round % PICK_LOGPROBS_MAX };
+                uint32_t token;
+
+                for (uint32_t i = 0; i < COUNT; i++)
+                        logits[i] = (float)(rand() % 4000) / 100 - 20;
+                token = pick_one(b, logits, COUNT, pick);
+                b->k->logprobs(b->k, b->number, 0, drawn);
+                pick.given = 1 + token;
+                pick.position += 1000;
+                assert_int_equal(pick_one(b, logits, COUNT, pick), token);
+                b->k->logprobs(b->k, b->number, 0, given);
+                assert_memory_equal(given, drawn, pick.logprobs * sizeof(*given));
+                pick.given = 1 + (uint32_t)rand() % COUNT;
+                pick.top_k = 1;
+                pick.min_p = 2;
+                follow(b, logits, COUNT, &pick, 1);
+                logits[rand() % COUNT] = NAN;
+                assert_int_equal(pick_one(b, logits, COUNT, pick), PICK_NOT_FINITE);
+        }
+}
+
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
@@ -515,6 +549,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(draws_from_steep_logits_match_the_definition),
                 cmocka_unit_test(the_next_step_runs_on_picks_of_the_two_steps_before),
                 cmocka_unit_test(logprobs_cover_all_tokens_for_any_pick),
+                cmocka_unit_test(a_given_token_has_the_logprobs_of_the_same_token_drawn),
         };
         int r = fixture_choose(argc, argv);
 

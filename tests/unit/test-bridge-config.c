@@ -58,6 +58,10 @@ static void defaults_are_as_documented(void **state)
         assert_int_equal(c.ping_ms, 10000);
         assert_int_equal(c.response_keep_ms, 3600000);
         assert_int_equal(c.response_max, 1000);
+        assert_int_equal(c.files_max, 100);
+        assert_int_equal(c.files_bytes, 1 << 30);
+        assert_int_equal(c.batch_parallel, 8);
+        assert_string_equal(c.spool, "/tmp");
         assert_int_equal(c.log_level, LOG_INFO);
         settings_deinit(&bridge_config_table, &c);
 }

@@ -353,11 +353,12 @@ static void cancel_of_an_ended_stream_succeeds(void **state)
 
 static void generate_sends_exactly_the_fields_that_were_set(void **state)
 {
-        static const char want[] = "\xde\0\x0c\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
-                                   "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
-                                   "\xa4seed\x00\xaaignore_eos\xc3\xac"
-                                   "control_text\xc3\xa8progress\xc3\xa4stop\x92\xa1x\xa2yz"
-                                   "\xabstop_tokens\x91\xcd\x01\x00";
+        static const char want[] =
+                "\xde\0\x0d\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
+                "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
+                "\xa4seed\x00\xaaignore_eos\xc3\xac"
+                "control_text\xc3\xa8progress\xc3\xa5parts\xc3\xa4stop\x92\xa1x\xa2yz"
+                "\xabstop_tokens\x91\xcd\x01\x00";
         static const char *const stops[] = { "x", "yz" };
         static const uint32_t stop_ids[] = { 256 };
         struct smv_generate g = {
@@ -365,7 +366,7 @@ static void generate_sends_exactly_the_fields_that_were_set(void **state)
                 .prompt_bytes = 2,      .max_tokens = 5, .set = SMV_SET_TEMPERATURE | SMV_SET_SEED,
                 .stops = stops,         .stop_count = 2, .stop_tokens = stop_ids,
                 .stop_token_count = 1,  .ignore_eos = 1, .control_text = 1,
-                .progress = 1,
+                .progress = 1,          .parts = 1,
         };
         uint8_t sent[4096];
         uint32_t length, stream;
@@ -488,7 +489,7 @@ static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
 }
 
 /* Of two tokens with one likeliest each; `entries` of those four that should be there. */
-static void logprobs_record(uint32_t stream, unsigned entries)
+static void logprobs_record(uint8_t type, uint32_t stream, unsigned entries)
 {
         const struct smv_record_logprobs head = { .position = htole32(11),
                                                   .token_count = htole16(2),
@@ -498,7 +499,7 @@ static void logprobs_record(uint32_t stream, unsigned entries)
                                               { 2, 0xc0000000 },   /* -2 */
                                               { 9, 0xbe800000 } }; /* -0.25 */
 
-        record_head(&script, SMV_RECORD_LOGPROBS, 0, stream, 0, sizeof(head) + entries * 8);
+        record_head(&script, type, 0, stream, 0, sizeof(head) + entries * 8);
         raw(&script, &head, sizeof(head));
         for (unsigned i = 0; i < entries; i++)
                 for (unsigned j = 0; j < 2; j++)
@@ -518,7 +519,7 @@ static void logprobs_arrive_with_their_tokens(void **state)
                 begin();
                 ok(&script, 2);
                 records_begin(&script);
-                logprobs_record(2, 4);
+                logprobs_record(SMV_RECORD_LOGPROBS, 2, 4);
                 if (frames == 2) {
                         records_end(&script);
                         records_begin(&script);
@@ -541,6 +542,66 @@ static void logprobs_arrive_with_their_tokens(void **state)
         }
 }
 
+static void prompt_logprobs_are_an_event_of_their_own(void **state)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        records_begin(&script);
+        logprobs_record(SMV_RECORD_PROMPT_LOGPROBS, 2, 4);
+        tokens_record(&script, 2, 1, 1, 1, "a");
+        end_record(&script, 2, 2, SMV_END_LENGTH, 0);
+        records_end(&script);
+        open_wire(&w);
+        assert_int_equal(generate(w.client), 2);
+        assert_int_equal(smv_next(w.client, &event, 1000), 1);
+        assert_int_equal(event.kind, SMV_EVENT_PROMPT_LOGPROBS);
+        assert_int_equal(event.position, 11);
+        assert_int_equal(event.token_count, 2);
+        assert_int_equal(event.tokens[0], 1);
+        assert_int_equal(event.tokens[1], 2);
+        assert_int_equal(event.logprobs[3].token, 9);
+        assert_int_equal(smv_next(w.client, &event, 1000), 1);
+        assert_int_equal(event.kind, SMV_EVENT_TOKENS);
+        assert_null(event.logprobs);
+        expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+        close_wire(&w);
+}
+
+static void progress_records_that_are_too_short_end_the_connection(void **state)
+{
+        const uint32_t numbers[] = { htole32(9), htole32(1), htole32(5) };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        for (size_t count = 3; count > 1; count--) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                record_head(&script, SMV_RECORD_PROGRESS, 0, 2, 0, count * 4);
+                raw(&script, numbers, count * 4);
+                end_record(&script, 2, 1, SMV_END_LENGTH, 0);
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                if (count == 3) {
+                        assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                        assert_int_equal(event.kind, SMV_EVENT_PROGRESS);
+                        assert_int_equal(event.prompt_tokens, 9);
+                        assert_int_equal(event.cached_tokens, 1);
+                        assert_int_equal(event.prefilled, 5);
+                        expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+                } else {
+                        expect_end(w.client, 2, SMV_END_ERROR, SMV_LOST);
+                }
+                close_wire(&w);
+        }
+}
+
 static void inconsistent_logprobs_end_the_connection(void **state)
 {
         struct wire w;
@@ -550,13 +611,95 @@ static void inconsistent_logprobs_end_the_connection(void **state)
                 begin();
                 ok(&script, 2);
                 records_begin(&script);
-                logprobs_record(2, lie == 0 ? 3 : 4); /* shorter than it says */
+                /* shorter than it says */
+                logprobs_record(SMV_RECORD_LOGPROBS, 2, lie == 0 ? 3 : 4);
                 if (lie == 1)
                         tokens_record(&script, 2, 1, 1, 1,
                                       /* it says two tokens, and there is one */
                                       "a");
                 if (lie == 2)
                         tokens_record(&script, 2, 1, 1, 3, "a");
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                expect_end(w.client, 2, SMV_END_ERROR, SMV_LOST);
+                close_wire(&w);
+        }
+}
+
+/* Two parts of these sizes, in a record that has `entries` of them and says that it has two. */
+static void parts_record(uint32_t stream, uint32_t first, uint32_t second, unsigned entries)
+{
+        struct smv_record_parts head = { .part_count = htole32(2) };
+        const struct smv_record_part parts[] = {
+                { .kind = htole32(SMV_PART_TEXT), .bytes = htole32(first) },
+                { .kind = htole32(SMV_PART_CALL),
+                  .bytes = htole32(second),
+                  .call = htole32(7),
+                  .flags = htole32(SMV_PARTS_CUT) },
+        };
+
+        record_head(&script, SMV_RECORD_PARTS, 0, stream, 0,
+                    sizeof(head) + entries * sizeof(*parts));
+        raw(&script, &head, sizeof(head));
+        raw(&script, parts, entries * sizeof(*parts));
+}
+
+static void parts_arrive_with_their_text(void **state)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        for (int frames = 1; frames <= 2; frames++) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                parts_record(2, 1, 2, 2);
+                if (frames == 2) {
+                        records_end(&script);
+                        records_begin(&script);
+                }
+                tokens_record(&script, 2, 1, 1, 1, "abc");
+                tokens_record(&script, 2, 2, 0, 0, "c");
+                end_record(&script, 2, 3, SMV_END_LENGTH, 0);
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                assert_int_equal(event.part_count, 2);
+                assert_int_equal(event.parts[0].kind, SMV_PART_TEXT);
+                assert_int_equal(event.parts[0].bytes, 1);
+                assert_int_equal(event.parts[1].kind, SMV_PART_CALL);
+                assert_int_equal(event.parts[1].bytes, 2);
+                assert_int_equal(event.parts[1].call, 7);
+                assert_int_equal(event.parts[1].flags, SMV_PARTS_CUT);
+                assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                assert_null(event.parts);
+                expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+                close_wire(&w);
+        }
+}
+
+static void inconsistent_parts_end_the_connection(void **state)
+{
+        struct wire w;
+
+        (void)state;
+        for (int lie = 0; lie < 4; lie++) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                if (lie == 0)
+                        parts_record(2, 1, 2, 1); /* it says two parts, and there is one */
+                else if (lie == 1)
+                        parts_record(2, 1, 3, 2); /* more than the text */
+                else if (lie == 2)
+                        parts_record(2, 1, 1, 2); /* less */
+                else
+                        parts_record(2, UINT32_MAX, 4, 2); /* the sum does not fit 32 bits */
+                if (lie)
+                        tokens_record(&script, 2, 1, 1, 1, "abc");
                 records_end(&script);
                 open_wire(&w);
                 assert_int_equal(generate(w.client), 2);
@@ -850,7 +993,11 @@ int main(void)
                 cmocka_unit_test(smv_stream_number_is_what_the_reply_says_of_each_stream),
                 cmocka_unit_test(smv_accepted_reports_the_reply_of_the_last_stream),
                 cmocka_unit_test(logprobs_arrive_with_their_tokens),
+                cmocka_unit_test(prompt_logprobs_are_an_event_of_their_own),
+                cmocka_unit_test(progress_records_that_are_too_short_end_the_connection),
                 cmocka_unit_test(inconsistent_logprobs_end_the_connection),
+                cmocka_unit_test(parts_arrive_with_their_text),
+                cmocka_unit_test(inconsistent_parts_end_the_connection),
                 cmocka_unit_test(does_not_send_a_request_over_the_frame_limit),
                 cmocka_unit_test(the_fd_is_readable_when_data_or_a_hangup_arrived),
                 cmocka_unit_test(accepts_structs_of_older_and_newer_headers),

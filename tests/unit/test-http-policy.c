@@ -115,7 +115,7 @@ static void serves_local_and_configured_hosts_only(void **state)
                                            "xchat.example",   "192.168.1.6",    "0.0.0.0",
                                            "127.0.0.1.nip.io" };
         struct world *world = *state;
-        char header[128];
+        char header[128], *got;
 
         world->rig.conf.hosts = hosts;
         rig_start(&world->rig);
@@ -128,11 +128,16 @@ static void serves_local_and_configured_hosts_only(void **state)
                 check(&world->rig, "GET /now", header, DENIED);
                 assert_memory_equal(world->rig.refusal, "denied_host ", 12);
         }
+        got = ask(&world->rig, "GET /now HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n"
+                               "Origin: http://localhost\r\n\r\n");
+        assert_memory_equal(got, DENIED, strlen(DENIED));
+        assert_null(strstr(got, "Access-Control")); /* the page cannot read why */
+        free(got);
         check(&world->rig, "GET http://evil.example/now", "Host: evil.example\r\n", DENIED);
         check(&world->rig, "GET http://localhost/now", "Host: localhost\r\n", OK);
         client_ask(&world->rig, "GET /now HTTP/1.0\r\n\r\n", OK);
         assert_int_equal(rig_counts(&world->rig).refusals[HTTP_DENIED_HOST],
-                         sizeof(bad) / sizeof(*bad) + 1);
+                         sizeof(bad) / sizeof(*bad) + 2);
 }
 
 static void pages_of_other_sites_may_not_ask(void **state)

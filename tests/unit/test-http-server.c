@@ -615,6 +615,27 @@ static void an_idle_connection_makes_place_for_a_new_one(void **state)
         client_close(&other);
 }
 
+/* It was answered, and only its client has not closed yet. */
+static void a_connection_that_lingers_has_no_place(void **state)
+{
+        struct rig *rig = *state;
+        struct client lingers, client;
+
+        rig->conf.connections_max = 1;
+        rig_start(rig);
+        client_connect(rig, &lingers);
+        client_send(&lingers, "GET /now HTTP/1.1\r\n" H "Connection: close\r\n\r\n");
+        client_until_end(&lingers);
+        client_connect(rig, &client);
+        client_send(&client, "GET /hold HTTP/1.1\r\n" H "\r\n");
+        rig_until_count(rig, &rig->held_count, 1);
+        assert_int_equal(rig_counts(rig).connections_open, 2);
+        client_close(&lingers);
+        rig_until_open(rig, 1);
+        client_ask(rig, "GET /now HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 503 ");
+        client_close(&client);
+}
+
 static bool is_idle(struct rig *rig, void *arg)
 {
         (void)arg;
@@ -703,6 +724,7 @@ int main(void)
                 TEST(a_client_that_goes_on_sending_is_cut_off),
                 TEST(tells_clients_that_all_connections_are_taken),
                 TEST(an_idle_connection_makes_place_for_a_new_one),
+                TEST(a_connection_that_lingers_has_no_place),
                 TEST(ends_running_exchanges_before_it_stops),
                 TEST(tells_the_program_of_exchanges_that_run_when_it_is_freed),
         };

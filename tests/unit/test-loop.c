@@ -240,6 +240,87 @@ static void a_signal_calls_its_handler(void **state)
         assert_int_equal(world->calls, 1);
 }
 
+static void note_order(void *arg)
+{
+        struct world *world = arg;
+
+        assert_int_equal(world->calls, 1); /* behind the handler that posted it */
+        world->timer_calls++;
+}
+
+static struct loop_task *task, *other_task;
+
+static void post(void *arg, unsigned mask)
+{
+        read_one(arg, mask);
+        loop_task_post(task);
+        loop_task_post(task);
+        assert_int_equal(((struct world *)arg)->timer_calls, 0);
+}
+
+static void a_task_runs_once_at_the_end_of_its_turn(void **state)
+{
+        struct world *world = *state;
+
+        assert_int_equal(loop_task_new(world->loop, note_order, world, &task), 0);
+        assert_int_equal(loop_watch_new(world->loop, world->ours[0], LOOP_READ, post, world,
+                                        &world->watches[0]),
+                         0);
+        assert_int_equal(write(world->theirs[0], "1", 1), 1);
+        run_for(world, 20);
+        assert_int_equal(world->calls, 1);
+        assert_int_equal(world->timer_calls, 1);
+        task = loop_task_free(task);
+}
+
+static void post_again(void *arg)
+{
+        struct world *world = arg;
+
+        if (world->timer_calls++ < 100)
+                loop_task_post(task);
+        else
+                loop_stop(world->loop);
+}
+
+/* Level-triggered events have their handler called between the tasks. */
+static void a_task_may_post_itself_and_the_loop_does_not_wait(void **state)
+{
+        struct world *world = *state;
+
+        assert_int_equal(loop_task_new(world->loop, post_again, world, &task), 0);
+        assert_int_equal(loop_watch_new(world->loop, world->ours[0], LOOP_READ, read_one, world,
+                                        &world->watches[0]),
+                         0);
+        assert_int_equal(write(world->theirs[0], "1", 1), 1);
+        loop_task_post(task); /* before the loop runs */
+        assert_int_equal(loop_run(world->loop), 0);
+        assert_int_equal(world->timer_calls, 101);
+        assert_int_equal(world->calls, 1);
+        task = loop_task_free(task);
+}
+
+static void free_both(void *arg)
+{
+        struct world *world = arg;
+
+        world->timer_calls++;
+        task = loop_task_free(task);
+        other_task = loop_task_free(other_task);
+}
+
+static void a_task_may_free_itself_and_pending_ones(void **state)
+{
+        struct world *world = *state;
+
+        assert_int_equal(loop_task_new(world->loop, free_both, world, &task), 0);
+        assert_int_equal(loop_task_new(world->loop, free_both, world, &other_task), 0);
+        loop_task_post(task);
+        loop_task_post(other_task);
+        run_for(world, 20);
+        assert_int_equal(world->timer_calls, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -253,6 +334,9 @@ int main(void)
                 TEST(a_timer_never_fires_early),
                 TEST(a_stop_before_the_run_takes_effect),
                 TEST(a_signal_calls_its_handler),
+                TEST(a_task_runs_once_at_the_end_of_its_turn),
+                TEST(a_task_may_post_itself_and_the_loop_does_not_wait),
+                TEST(a_task_may_free_itself_and_pending_ones),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

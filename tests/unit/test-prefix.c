@@ -196,6 +196,7 @@ static void nothing_is_found_across_domains(void **state)
                 expect_found(1001, YOU "l pot", NULL, 0, 0);
                 expect_found(0, YOU "l pot", NULL, 0, 0);
                 expect_found(1000 + (UINT64_C(1) << 32), YOU "l pot", NULL, 0, 0);
+                expect_found(PREFIX_PRINCIPALS + 1000, YOU "l pot", NULL, 0, 0);
                 expect_found(1001, "You", NULL, 0, 0);
 
                 two = put(1001, YOU "l pot");
@@ -204,6 +205,17 @@ static void nothing_is_found_across_domains(void **state)
                 expect_found(1001, YOU "l pot", &two, 1, 5);
                 close_pool();
         }
+}
+
+/* The numbers of principals begin above those of all groups. */
+static void a_principal_is_a_user_and_not_public(void **state)
+{
+        (void)state;
+        assert_false(prefix_is_public(UINT32_MAX));
+        assert_true(prefix_is_public(PREFIX_EVERYONE));
+        assert_true(prefix_is_public(PREFIX_GROUP(UINT32_MAX)));
+        assert_false(prefix_is_public(PREFIX_PRINCIPALS));
+        assert_false(prefix_is_public(UINT64_MAX));
 }
 
 static void does_not_find_a_block_after_a_different_prefix(void **state)
@@ -439,6 +451,7 @@ int main(void)
                 cmocka_unit_test(finds_the_longest_of_several_partial_matches),
                 cmocka_unit_test(finds_the_newest_and_every_whole_match_among_very_many),
                 cmocka_unit_test(nothing_is_found_across_domains),
+                cmocka_unit_test(a_principal_is_a_user_and_not_public),
                 cmocka_unit_test(does_not_find_a_block_after_a_different_prefix),
                 cmocka_unit_test(a_hash_collision_is_not_a_hit),
                 cmocka_unit_test(ignores_children_of_an_older_generation_of_a_block),

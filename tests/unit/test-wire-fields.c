@@ -71,7 +71,44 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 22);
+        assert_int_equal(walked, 23);
+}
+
+static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 2);
+        wire_put_text(&body.writer, "max_tokens");
+        wire_put_uint(&body.writer, 0);
+        wire_put_text(&body.writer, "prompt_logprobs");
+        wire_put_uint(&body.writer, 0);
+        expect_taken(&body, &request);
+        assert_true(wire_has(&request, WIRE_F_MAX_TOKENS) && !request.max_tokens);
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "max_tokens");
+        wire_put_uint(&body.writer, 0);
+        expect_refused(&body, SMV_BAD_VALUE, "max_tokens");
+}
+
+static void progress_is_not_for_streams_that_are_stored(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "progress");
+        wire_put_bool(&body.writer, true);
+        expect_taken(&body, &request);
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 2);
+        wire_put_text(&body.writer, "progress");
+        wire_put_bool(&body.writer, true);
+        wire_put_text(&body.writer, "keep_ms");
+        wire_put_uint(&body.writer, 1000);
+        expect_refused(&body, SMV_BAD_FIELD, "progress");
 }
 
 static void accepts_an_integer_for_a_float_but_not_the_reverse(void **state)
@@ -701,6 +738,8 @@ int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(enforces_the_range_of_every_number),
+                cmocka_unit_test(accepts_no_tokens_only_with_the_scores_of_a_prompt),
+                cmocka_unit_test(progress_is_not_for_streams_that_are_stored),
                 cmocka_unit_test(accepts_an_integer_for_a_float_but_not_the_reverse),
                 cmocka_unit_test(refuses_a_value_of_the_wrong_type_in_every_field),
                 cmocka_unit_test(refuses_every_field_in_operations_without_it),

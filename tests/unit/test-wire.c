@@ -34,6 +34,7 @@ static void missing_fields_have_their_defaults(void **state)
         assert_false(request.ignore_eos);
         assert_false(request.control_text);
         assert_false(request.progress);
+        assert_false(request.parts);
         assert_null(request.memory);
 }
 
@@ -69,6 +70,8 @@ static void decodes_every_field_unchanged(void **state)
         assert_true(request.ignore_eos);
         assert_true(request.control_text);
         assert_true(request.progress);
+        assert_int_equal(request.prompt_logprobs, 3);
+        assert_true(request.parts);
         wire_release(&request);
         wire_release(&request); /* a second time is nothing */
 

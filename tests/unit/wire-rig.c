@@ -226,7 +226,7 @@ void put_everything(struct body *body)
 {
         struct wire_writer *writer = &body->writer;
 
-        body_begin(body, 15);
+        body_begin(body, 17);
         wire_put_text(writer, "model");
         wire_put_text(writer, "tiny");
         wire_put_text(writer, "tokens");
@@ -257,6 +257,10 @@ void put_everything(struct body *body)
         wire_put_text(writer, "control_text");
         wire_put_bool(writer, true);
         wire_put_text(writer, "progress");
+        wire_put_bool(writer, true);
+        wire_put_text(writer, "prompt_logprobs");
+        wire_put_uint(writer, 3);
+        wire_put_text(writer, "parts");
         wire_put_bool(writer, true);
         wire_put_text(writer, "op"); /* last: the order of pairs is free */
         wire_put_text(writer, "generate");

@@ -1,0 +1,368 @@
+#include "daemon/text/parts.h"
+
+#include <string.h>
+
+#include "daemon/text/parts/call.h"
+
+enum state {
+        TEXT,
+        REASONING,
+        IN_CALL,
+        CALL_END, /* the object of a call is over, and its closing mark may follow */
+};
+
+void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_wanted,
+                 bool in_reasoning)
+{
+        *parts = (struct parts){
+                .dialect = dialect,
+                .calls_wanted = calls_wanted && dialect_has_calls(dialect),
+                .state = in_reasoning ? REASONING : TEXT,
+                .fresh = true,
+        };
+}
+
+void parts_follow(struct parts *parts, const struct parts *other)
+{
+        *parts = *other;
+        parts->reasoning_tokens = parts->held_tokens = 0;
+        parts->reasoned = false;
+}
+
+/* ---- marks ---- */
+
+static enum smv_part_kind kind_of(const struct parts *parts)
+{
+        return parts->state == REASONING ? SMV_PART_REASONING : SMV_PART_TEXT;
+}
+
+/* Does this mark have a meaning here, in text or in reasoning? */
+static bool is_possible(const struct parts *parts, enum dialect_mark mark)
+{
+        if (!parts->dialect->marks[mark].bytes)
+                return false;
+        if (parts->state == REASONING)
+                return mark == MARK_THINK_END;
+        return mark == MARK_CALL ? parts->calls_wanted : mark == MARK_THINK && parts->fresh;
+}
+
+/* The bytes that are held contain the mark, and perhaps a newline before it, and nothing else. */
+static void take_mark(struct parts *parts, enum dialect_mark mark)
+{
+        parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
+        if (mark == MARK_CALL) {
+                parts->state = IN_CALL;
+                call_begin(parts, false);
+                return;
+        }
+        parts_drop(parts);
+        parts->reasoned = true;
+        parts->fresh = true;
+        parts->state = mark == MARK_THINK ? REASONING : TEXT;
+}
+
+enum match { NO_MATCH, BEGINNING, WHOLE };
+
+/* Compares with a mark, behind so many newlines.  Of a control token only these are bytes. */
+static enum match match_mark(const struct parts *parts, enum dialect_mark mark, uint32_t newlines)
+{
+        const struct dialect *dialect = parts->dialect;
+        size_t bytes = dialect->marks[mark].bytes, count = parts->held_count;
+
+        if (count && newlines && parts->held[0] != '\n')
+                return NO_MATCH;
+        if (count <= newlines)
+                return BEGINNING;
+        count -= newlines;
+        if (dialect->marks[mark].is_token || count > bytes ||
+            memcmp(parts->held + newlines, dialect->marks[mark].spelling.text, count))
+                return NO_MATCH;
+        return count == bytes ? WHOLE : BEGINNING;
+}
+
+/* Are the bytes that are held a mark that is possible here, or its beginning? */
+static enum match match_held(const struct parts *parts, enum dialect_mark *ret_mark)
+{
+        enum match best = NO_MATCH;
+
+        for (unsigned mark = 0; mark < MARK_N && best != WHOLE; mark++) {
+                uint32_t newlines = parts->dialect->marks[mark].spelling.newline_before;
+
+                if (!is_possible(parts, (enum dialect_mark)mark))
+                        continue;
+                *ret_mark = (enum dialect_mark)mark;
+                for (uint32_t n = 0; n <= newlines && best != WHOLE; n++) {
+                        enum match match = match_mark(parts, *ret_mark, n);
+
+                        best = match > best ? match : best;
+                }
+        }
+        return best;
+}
+
+/* ---- text and reasoning ---- */
+
+/* Could a mark begin with this byte? */
+static bool may_begin_mark(const struct parts *parts, char byte)
+{
+        for (unsigned mark = 0; mark < MARK_N; mark++) {
+                const struct dialect_spelling *spelling = &parts->dialect->marks[mark].spelling;
+
+                if (is_possible(parts, (enum dialect_mark)mark) &&
+                    ((byte == '\n' && spelling->newline_before) || byte == spelling->text[0]))
+                        return true;
+        }
+        return false;
+}
+
+/* An object without a mark may be a call. */
+static bool may_be_bare_call(const struct parts *parts, char byte)
+{
+        return parts->dialect->bare && parts->calls_wanted && parts->fresh &&
+               parts->state == TEXT && byte == '{';
+}
+
+/* Passes on the bytes in front that begin no mark; how many. */
+static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
+{
+        size_t count = 0;
+
+        if (parts->held_count || parts->skip)
+                return 0;
+        /* The mark of reasoning is possible only until the first of these bytes is passed on. */
+        if (parts->fresh)
+                bytes = bytes ? 1 : 0;
+        while (count < bytes && !may_begin_mark(parts, text[count]) &&
+               !may_be_bare_call(parts, text[count]))
+                count++;
+        parts_put(parts, out, kind_of(parts), 0, text, count);
+        return count;
+}
+
+static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
+{
+        enum dialect_mark mark = MARK_N;
+
+        if (parts->skip && byte == '\n') {
+                parts->skip--;
+                return;
+        }
+        parts->skip = 0;
+        if (!parts->held_count && may_be_bare_call(parts, (char)byte)) {
+                parts->state = IN_CALL;
+                call_begin(parts, true);
+                (void)call_feed(parts, byte, out);
+                return;
+        }
+        parts_hold(parts, byte);
+        while (parts->held_count) {
+                enum match match = match_held(parts, &mark);
+
+                if (match == WHOLE)
+                        take_mark(parts, mark);
+                if (match != NO_MATCH)
+                        return;
+                parts_put(parts, out, kind_of(parts), 0, parts->held, 1);
+                memmove(parts->held, parts->held + 1, --parts->held_count);
+        }
+}
+
+/* ---- calls ---- */
+
+/* An object without a mark is perhaps no call, but an answer in JSON. */
+static void release_unparsed(struct parts *parts, struct parts_out *out)
+{
+        parts_release(parts, out, SMV_PART_TEXT, parts->call.bare ? 0 : SMV_PARTS_UNPARSED);
+}
+
+/* Gives up a call: the bytes that are held back are text. */
+static void give_up(struct parts *parts, struct parts_out *out)
+{
+        if (call_is_open(parts))
+                parts_put_call_end(parts, out, SMV_PARTS_UNPARSED | SMV_PARTS_CUT);
+        release_unparsed(parts, out);
+        parts->fresh = false;
+        parts->state = TEXT;
+}
+
+static void end_call(struct parts *parts)
+{
+        parts_drop(parts);
+        parts->fresh = true;
+        parts->state = TEXT;
+}
+
+/* False: the byte was not taken, and the state has changed. */
+static bool feed_call(struct parts *parts, uint8_t byte, struct parts_out *out)
+{
+        switch (call_feed(parts, byte, out)) {
+        case CALL_MORE:
+                return true;
+        case CALL_WHOLE:
+                parts->state = CALL_END;
+                if (!parts->dialect->marks[MARK_CALL_END].bytes)
+                        end_call(parts);
+                return true;
+        default:
+                break;
+        }
+        if (call_may_end(parts))
+                parts->state = CALL_END;
+        else
+                give_up(parts, out);
+        return false;
+}
+
+/* No closing mark comes: the blanks that were held for it, or its beginning, are text. */
+static void miss_call_end(struct parts *parts, struct parts_out *out)
+{
+        char held[CALL_BLANKS_MAX + MARK_BYTES_MAX];
+        size_t count = parts->held_count;
+
+        memcpy(held, parts->held, count);
+        end_call(parts);
+        parts_feed(parts, held, count, out);
+}
+
+/* The closing mark, or its beginning, after the blanks that are held. */
+static enum match match_call_end(const struct parts *parts)
+{
+        const struct dialect *dialect = parts->dialect;
+        uint32_t blanks = 0, left;
+
+        while (blanks < parts->held_count && json_is_blank((uint8_t)parts->held[blanks]))
+                blanks++;
+        left = parts->held_count - blanks;
+        if (blanks > CALL_BLANKS_MAX || left > dialect->marks[MARK_CALL_END].bytes)
+                return NO_MATCH;
+        if (!left)
+                return BEGINNING;
+        if (dialect->marks[MARK_CALL_END].is_token ||
+            memcmp(parts->held + blanks, dialect->marks[MARK_CALL_END].spelling.text, left))
+                return NO_MATCH;
+        return left == dialect->marks[MARK_CALL_END].bytes ? WHOLE : BEGINNING;
+}
+
+static bool feed_call_end(struct parts *parts, uint8_t byte, struct parts_out *out)
+{
+        parts_hold(parts, byte);
+        switch (match_call_end(parts)) {
+        case WHOLE:
+                end_call(parts);
+                return true;
+        case BEGINNING:
+                return true;
+        default:
+                parts->held_count--;
+                miss_call_end(parts, out);
+                return false;
+        }
+}
+
+/* ---- what the stream brings ---- */
+
+/* False: feed it again, as the state has changed. */
+static bool feed_byte(struct parts *parts, uint8_t byte, struct parts_out *out)
+{
+        switch ((enum state)parts->state) {
+        case IN_CALL:
+                return feed_call(parts, byte, out);
+        case CALL_END:
+                return feed_call_end(parts, byte, out);
+        default:
+                feed_text(parts, byte, out);
+                return true;
+        }
+}
+
+void parts_feed(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
+{
+        for (size_t at = 0; at < bytes;) {
+                size_t count = 0;
+
+                if (parts->state == TEXT || parts->state == REASONING)
+                        count = pass_plain(parts, text + at, bytes - at, out);
+                if (!count)
+                        count = feed_byte(parts, (uint8_t)text[at], out);
+                at += count;
+        }
+}
+
+/* A mark in text or in reasoning. */
+static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
+{
+        const struct dialect_spelling *spelling = &parts->dialect->marks[mark].spelling;
+        bool possible = is_possible(parts, mark), newline;
+
+        newline = possible && spelling->newline_before && parts->held_count &&
+                  parts->held[parts->held_count - 1] == '\n';
+        parts->held_count -= newline;
+        parts_release(parts, out, kind_of(parts), 0);
+        if (!possible) {
+                parts_put(parts, out, kind_of(parts), 0, spelling->text,
+                          parts->dialect->marks[mark].bytes);
+                return;
+        }
+        if (newline)
+                parts_hold(parts, '\n');
+        for (const char *at = spelling->text; *at; at++)
+                parts_hold(parts, (uint8_t)*at);
+        take_mark(parts, mark);
+}
+
+void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
+{
+        parts->skip = 0;
+        if (parts->state == IN_CALL && call_mark(parts, mark) == CALL_MORE)
+                return;
+        if (parts->state == IN_CALL && call_may_end(parts))
+                parts->state = CALL_END;
+        if (parts->state == IN_CALL)
+                give_up(parts, out);
+        if (parts->state == CALL_END && mark == MARK_CALL_END) {
+                end_call(parts);
+                return;
+        }
+        if (parts->state == CALL_END)
+                miss_call_end(parts, out);
+        mark_text(parts, mark, out);
+}
+
+void parts_end(struct parts *parts, struct parts_out *out)
+{
+        switch ((enum state)parts->state) {
+        case IN_CALL:
+                if (call_may_end(parts)) {
+                        end_call(parts);
+                        return;
+                }
+                if (!call_is_passed_on(parts) && !parts->call.bare)
+                        parts->flags |= SMV_PARTS_CUT;
+                if (call_is_open(parts))
+                        parts_put_call_end(parts, out, SMV_PARTS_CUT);
+                release_unparsed(parts, out);
+                break;
+        case CALL_END:
+                if (parts_holds_only_blanks(parts))
+                        parts_drop(parts);
+                parts_release(parts, out, SMV_PART_TEXT, 0);
+                break;
+        default:
+                parts_release(parts, out, kind_of(parts), 0);
+                break;
+        }
+        parts->state = TEXT;
+}
+
+void parts_count(struct parts *parts)
+{
+        if (parts->reasoned || parts->state == REASONING) {
+                parts->reasoning_tokens += 1 + parts->held_tokens;
+                parts->held_tokens = 0;
+        } else if (parts->state == TEXT && parts->fresh && parts->held_count) {
+                parts->held_tokens++;
+        } else {
+                parts->held_tokens = 0;
+        }
+        parts->reasoned = false;
+}

@@ -1,0 +1,87 @@
+/*
+ * Dialect: how a model writes its reasoning and its tool calls.
+ *
+ * The table in dialect.c has the dialects that are known.  A model's dialect is chosen when the
+ * model is opened, by signs in its chat template: text that only templates of this dialect have.
+ * The marks around reasoning and calls are then looked up in the vocabulary.  A mark that is a
+ * control token is found by its id only.  The same characters in other tokens are text.  Any other
+ * mark is found by its bytes, in whichever tokens they come.
+ *
+ * Read-only after it is opened; any thread may use it.
+ */
+#ifndef DAEMON_TEXT_PARTS_DIALECT_H
+#define DAEMON_TEXT_PARTS_DIALECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/text/tokenizer.h"
+
+enum dialect_mark {
+        MARK_CALL,     /* a call follows */
+        MARK_CALL_END, /* ... and has ended */
+        MARK_THINK,    /* reasoning follows */
+        MARK_THINK_END,
+        MARK_CALL_ID,   /* in a call: behind the name, before an id */
+        MARK_ARGUMENTS, /* in a call: before the arguments */
+        MARK_N,
+};
+
+/* No mark is longer. */
+#define MARK_BYTES_MAX 32u
+
+/* How a call is written. */
+enum dialect_shape {
+        SHAPE_NONE,   /* the dialect has no calls that are known */
+        SHAPE_OBJECT, /* MARK_CALL {"name": N, "arguments": {...}} MARK_CALL_END */
+        SHAPE_LIST,   /* MARK_CALL [{"name": N, "arguments": {...}}, ...] */
+        SHAPE_NAMED,  /* MARK_CALL N MARK_CALL_ID I MARK_ARGUMENTS {...}; the id may be missing */
+};
+
+struct dialect_spelling {
+        const char *text;       /* NULL: the dialect does not have this mark */
+        uint8_t newline_before; /* 1: a newline before the mark belongs to it */
+        uint8_t newlines_after; /* so many at most behind the mark belong to it */
+};
+
+struct dialect {
+        const char *name; /* "": the model has no dialect of calls that is known */
+        enum dialect_shape shape;
+        bool bare; /* a call may also stand without its mark, where reasoning may begin */
+        struct {
+                struct dialect_spelling spelling;
+                uint8_t bytes;  /* of the text; 0: there is no such mark */
+                bool is_token;  /* it is a control token ... */
+                uint32_t token; /* ... with this id */
+        } marks[MARK_N];
+        size_t piece_max; /* the most bytes of a token's text if it is written into a JSON string */
+};
+
+struct dialect_conf {
+        const struct tokenizer *tokenizer;
+        const char *templates[2]; /* the model's chat templates; NULL: it has none */
+};
+
+void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect);
+
+/* The model does not write calls in this way after all: its dialect has only reasoning. */
+void dialect_drop_calls(struct dialect *dialect);
+
+static inline bool dialect_has_calls(const struct dialect *dialect)
+{
+        return dialect->shape != SHAPE_NONE;
+}
+
+/* The mark that this token is; MARK_N: none. */
+enum dialect_mark dialect_mark(const struct dialect *dialect, uint32_t token);
+
+/*
+ * True if the text that follows these tokens is reasoning: they end with the mark that opens it.
+ * That depends on the template, which may write the mark behind the last message, and on its
+ * variables.
+ */
+bool dialect_opens_reasoning(const struct dialect *dialect, const struct tokenizer *tokenizer,
+                             const uint32_t *tokens, size_t count);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * The state of the parts of a stream (daemon/text/parts.h), what is made of them, and how its
+ * modules add to that.
+ */
+#ifndef DAEMON_TEXT_PARTS_STATE_H
+#define DAEMON_TEXT_PARTS_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <samovar/error.h>
+#include <samovar/ring.h>
+
+#include "daemon/text/parts/dialect.h"
+#include "daemon/text/parts/json-scan.h"
+
+#define PARTS_HELD_MAX 1024u
+#define PARTS_NAME_MAX 128u /* bytes of a tool's name */
+
+/*
+ * The object of a call, as far as it is read; parts/call.c.  Its bytes are held back until the
+ * arguments can be passed on.
+ */
+struct parts_call {
+        uint8_t at;
+        bool bare;      /* it has no mark */
+        bool passed_on; /* its parts are; what follows in the object is skipped */
+        bool has_name, has_arguments;
+        bool has_id, has_mark; /* of SHAPE_NAMED: MARK_CALL_ID has come, MARK_ARGUMENTS has */
+        uint8_t key_bytes, name_bytes;
+        uint16_t arguments_at, arguments_bytes; /* in the bytes that are held ... */
+        uint16_t mark_at;                       /* ... as is a mark in the call */
+        char key[12];                           /* the first bytes of the key being read */
+        char name[PARTS_NAME_MAX];
+};
+
+struct parts {
+        const struct dialect *dialect;
+        bool calls_wanted;
+        uint8_t state;
+        bool fresh;   /* nothing but blanks came since the beginning, reasoning, or a call */
+        uint8_t skip; /* newlines that may follow and belong to the mark before */
+        struct parts_call call;
+        struct json_scan scan;
+        /* In `held`: all bytes since the last that were passed on. */
+        uint32_t held_count, escapes; /* bytes that escapes add to them */
+        char held[PARTS_HELD_MAX];
+
+        /* Of all text so far: */
+        uint32_t call_count; /* calls that have begun */
+        uint32_t flags;      /* enum smv_parts_flag */
+        /* Tokens of this stream, see parts_count(). */
+        uint32_t reasoning_tokens, held_tokens;
+        bool reasoned;
+};
+
+/* Where the parts go: room for parts_bytes_max() and parts_count_max(). */
+struct parts_out {
+        char *text;
+        size_t bytes;
+        struct smv_record_part *parts; /* they divide the text */
+        size_t count;
+};
+
+/* Adds bytes to the last part if it goes on with them, else a part.  Empty text is no part. */
+void parts_put(struct parts *parts, struct parts_out *out, enum smv_part_kind kind, uint32_t flags,
+               const char *text, size_t bytes);
+/* The same with one byte of a string of JSON, escaped if need be. */
+void parts_put_string(struct parts *parts, struct parts_out *out, uint8_t byte);
+void parts_put_call_end(struct parts *parts, struct parts_out *out, uint32_t flags);
+
+/* Passes all bytes that are held back on, as a part of this kind. */
+void parts_release(struct parts *parts, struct parts_out *out, enum smv_part_kind kind,
+                   uint32_t flags);
+/* Holds a byte back, and forgets all of them. */
+void parts_hold(struct parts *parts, uint8_t byte);
+void parts_drop(struct parts *parts);
+bool parts_holds_only_blanks(const struct parts *parts);
+
+#endif
