@@ -38,6 +38,7 @@ struct bridge_conf {
         uint32_t files_max;        /* files of a principal */
         uint64_t files_bytes;      /* bytes of these */
         uint32_t batch_parallel;   /* lines of a batch that run at a time */
+        bool otel;                 /* metrics under OpenTelemetry's names too */
 };
 
 struct bridge {

@@ -5,13 +5,53 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "bridge/core/bridge.h"
 #include "bridge/core/identifier.h"
 #include "bridge/core/metrics.h"
 #include "bridge/core/vocabulary.h"
 
+/* ---- metrics ---- */
+
+/* A batch's calls have the same routes. */
+static const char *operation_of(const struct call *call)
+{
+        return call->route && (!strcmp(call->route, "/v1/completions") ||
+                               !strcmp(call->route, "/api/generate"))
+                       ? "text_completion"
+                       : "chat";
+}
+
+/* It has ended; failure NULL: with all its choices. */
+static void note_request(const struct run *run, const struct failure *failure)
+{
+        const struct call *call = run->call;
+        const struct smv_event *last = &run->choices[0].last;
+        struct run_usage usage = run_usage(run);
+        uint64_t now_ns = sys_clock_ns();
+        struct smv_model model;
+        bool found = bridge_find_model(call, run->options.model, &model);
+
+        metrics_request(call->bridge->metrics,
+                        &(struct gen_ai_request){
+                                .operation = operation_of(call),
+                                .model = found ? model.name : "",
+                                .status = failure ? failure_status(failure, DIALECT_OPENAI) : 0,
+                                .took_ns = now_ns - call->begun_ns,
+                                .asked_ns = now_ns - run->asked_ns,
+                                .first_ns = run->first_ns ? run->first_ns - call->begun_ns : 0,
+                                .decode_ns = last->decode_ns,
+                                .decoded = last->output_tokens ? last->output_tokens - 1 : 0,
+                                .input = usage.prompt,
+                                .output = usage.output,
+                        });
+}
+
+/* ---- failures ---- */
+
 static void fail(struct run *run, const struct failure *failure)
 {
         link_remove(&run->ask);
+        note_request(run, failure);
         run->ops->failed(run, failure);
 }
 
@@ -66,9 +106,17 @@ static int collect(struct run *run, struct run_choice *choice, struct run_piece 
         return 0;
 }
 
+static bool has_cut_call(const struct run_choice *choice)
+{
+        for (const struct run_call *call = choice->calls; call; call = call->next)
+                if (call->cut)
+                        return true;
+        return choice->in_call;
+}
+
 static bool has_whole_calls(const struct run_choice *choice)
 {
-        return choice->calls && !choice->in_call;
+        return choice->calls && !has_cut_call(choice);
 }
 
 /* False: the call is over. */
@@ -190,6 +238,8 @@ static void pass_text(struct run *run, uint32_t index, const struct smv_event *e
         for (size_t i = 0; i < event->part_count; i++) {
                 const struct smv_part *part = &event->parts[i];
 
+                if (part->kind == SMV_PART_CALL_END && run->choices[index].last_call)
+                        run->choices[index].last_call->cut = part->flags & SMV_PARTS_CUT;
                 if (!pass_piece(run, index, kind_of(part), (struct text){ at, part->bytes }))
                         return;
                 at += part->bytes;
@@ -218,7 +268,7 @@ static enum run_end end_of(const struct run *run, const struct run_choice *choic
                 return RUN_CALLS;
         if (event->reason == SMV_END_LENGTH)
                 return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
-        if (choice->in_call) /* as if a length had cut it: its arguments are not whole */
+        if (has_cut_call(choice)) /* as if a length had cut it: nobody may carry it out */
                 return RUN_LENGTH;
         if (has_whole_calls(choice))
                 return RUN_CALLS;
@@ -262,6 +312,8 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         run->left--;
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
                     run->count);
+        if (!run->left)
+                note_request(run, NULL);
         if (run->ops->ended)
                 run->ops->ended(run, index);
         if (!run->left && !run->call->over)
@@ -294,6 +346,7 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
 
         if (problem) {
                 failure = call_problem(run->call, problem);
+                note_request(run, &failure);
                 run->ops->failed(run, &failure);
                 return;
         }
@@ -336,6 +389,7 @@ void run_start(struct run *run)
         uint32_t first;
         int r;
 
+        run->asked_ns = sys_clock_ns();
         streams = arena_alloc(&run->call->arena, run->count * sizeof(*streams));
         if (!streams) {
                 fail_for_memory(run);
@@ -348,6 +402,7 @@ void run_start(struct run *run)
                 return;
         }
         failure = call_ask_failure(run->call, r);
+        note_request(run, &failure);
         run->ops->failed(run, &failure);
 }
 

@@ -187,6 +187,18 @@ static void go(struct call *call)
                 call_no_memory(call);
 }
 
+/* Fields that only come back with the response: they must be of the kind that a response has. */
+static void check_echoes(struct fields *fields)
+{
+        struct text text;
+        bool flag;
+
+        field_object(fields, 0, "metadata");
+        field_bool(fields, 0, "parallel_tool_calls", &flag);
+        field_text(fields, 0, "truncation", &text);
+        field_text(fields, 0, "user", &text);
+}
+
 /* The items of the responses before, of the same principal. */
 static void read_previous(struct call *call, struct fields *fields, struct responses *responses,
                           struct conversation *conversation)
@@ -258,6 +270,7 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         field_text(fields, 0, "model", &writer->model);
         field_bool(fields, 0, "stream", &writer->stream);
         field_bool(fields, 0, "store", &writer->store);
+        check_echoes(fields);
         field_refuse(fields, 0, "background", "a response runs while its client waits");
         field_refuse(fields, 0, "conversation", "use previous_response_id");
         field_refuse(fields, 0, "prompt", "there are no stored prompts");

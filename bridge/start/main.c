@@ -87,6 +87,7 @@ static int make_bridge(struct program *program)
                 .files_max = config->files_max,
                 .files_bytes = config->files_bytes,
                 .batch_parallel = config->batch_parallel,
+                .otel = config->otel,
         };
 
         int r;

@@ -11,6 +11,7 @@
 #include "bridge/openai/files.h"
 #include "bridge/openai/models.h"
 #include "bridge/openai/responses.h"
+#include "bridge/own/description.h"
 #include "bridge/own/health.h"
 #include "bridge/own/texts.h"
 
@@ -19,6 +20,7 @@ const struct route routes[] = {
         { HTTP_GET,  "/",                    own_root, 0 },
         { HTTP_GET,  "/health",              own_health, 0 },
         { HTTP_GET,  "/metrics",             own_metrics, 0 },
+        { HTTP_GET,  "/openapi.json",        own_description, 0 },
 
         { HTTP_GET,  "/v1/models",           openai_models, 0 },
         { HTTP_GET,  "/v1/models/{}",        openai_model, 0 },
