@@ -287,7 +287,7 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
         list_init(&bridge->dead);
         bridge->started_s = sys_wall_clock_ns() / NS_PER_S;
         bridge->vocabulary = vocabulary_new();
-        r = bridge->vocabulary ? metrics_new(&bridge->metrics) : -ENOMEM;
+        r = bridge->vocabulary ? metrics_new(conf->otel, &bridge->metrics) : -ENOMEM;
         if (!r)
                 r = links_new(conf->loop, conf->socket, &bridge->links);
         if (!r)

@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "bridge/core/identifier.h"
 #include "bridge/core/metrics.h"
 #include "json/reader.h"
 
 #define NODES_MAX 4000000u
 #define WHY_BYTES 256u
+#define NS_PER_S  UINT64_C(1000000000)
 
 /* ---- HTTP as a sink ---- */
 
@@ -75,6 +77,8 @@ struct call *call_new(struct bridge *bridge, const struct call_sink *sink, void 
         call->sink_arg = sink_arg;
         call->body_fd = -1;
         call->begun_ns = sys_clock_ns();
+        call->facts.created_s = sys_wall_clock_ns() / NS_PER_S;
+        sys_random(call->facts.identity, sizeof(call->facts.identity));
         list_push_back(&bridge->calls, &call->of_bridge);
         bridge->call_count++;
         return call;
@@ -115,6 +119,11 @@ struct call *call_free(struct call *call)
         arena_deinit(&call->arena);
         free(call);
         return NULL;
+}
+
+void call_identifier(struct call *call, const char *prefix, char *to, size_t size)
+{
+        identifier_derive(prefix, call->facts.identity, call->ids++, to, size);
 }
 
 const char *call_query(const struct call *call, const char *name)
@@ -164,6 +173,21 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call))
         link_wait(call->link, &call->waiter);
 }
 
+/* The words of OpenAI, by which programs know that the conversation must become shorter. */
+static void word_too_long(const struct call *call, struct failure *failure)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+        struct smv_client *client = link_client(call->link);
+        char why[sizeof(failure->message)];
+
+        if (call->dialect != DIALECT_OPENAI || !client || smv_model(client, 0, &model))
+                return;
+        snprintf(why, sizeof(why), "%s", failure->message);
+        snprintf(failure->message, sizeof(failure->message),
+                 "This model's maximum context length is %u tokens. However, %.400s", model.context,
+                 why);
+}
+
 /* The wording is that of Ollama, whose clients look for it. */
 struct failure call_no_model(const struct call *call)
 {
@@ -174,9 +198,13 @@ struct failure call_no_model(const struct call *call)
 
 struct failure call_problem(const struct call *call, const struct smv_problem *problem)
 {
+        struct failure failure = failure_of_problem(problem);
+
         if (problem->code == SMV_NO_MODEL && call->model.at)
                 return call_no_model(call);
-        return failure_of_problem(problem);
+        if (problem->code == SMV_TOO_LONG)
+                word_too_long(call, &failure);
+        return failure;
 }
 
 static void refuse(struct call *call, const struct failure *failure)
@@ -368,6 +396,8 @@ bool call_event_send(struct call *call, struct json_builder *built)
                 call_cut(call);
                 return false;
         }
+        if (call->events++ < call->skip)
+                return true;
         call_write(call, call->out.at, call->out.count);
         if (call->sink->queued(call) <= call->bridge->conf.queue_bytes)
                 return true;

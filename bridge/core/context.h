@@ -14,6 +14,7 @@
 struct batch_store;
 struct file_store;
 struct http_server;
+struct kept_store;
 struct links;
 struct metrics;
 struct pulse;
@@ -38,6 +39,7 @@ struct bridge_conf {
         uint32_t files_max;        /* files of a principal */
         uint64_t files_bytes;      /* bytes of these */
         uint32_t batch_parallel;   /* lines of a batch that run at a time */
+        bool otel;                 /* metrics under OpenTelemetry's names too */
 };
 
 struct bridge {
@@ -51,6 +53,7 @@ struct bridge {
         struct response_store *responses;
         struct file_store *files;
         struct batch_store *batches;
+        struct kept_store *kept;
         struct list_head calls; /* that are not over */
         struct list_head dead;  /* that are, until the end of the turn */
         struct loop_timer *burial, *pings;

@@ -7,36 +7,30 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <samovar/client.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/core/metrics-text.h"
 #include "json/document.h"
 
 #define PREFIX         "samovar_"
 #define ROUTES_MAX     64u
 #define REASONS_MAX    8u
 #define STATUS_CLASSES 6u /* 1xx to 5xx; 0: the client left before the answer */
+#define LABEL_BYTES    200u
 #define NS_PER_S       1e9
 
-/* The bounds of a histogram; the last bucket, of all, is not in them. */
-static const double seconds_bounds[] = { .005, .01, .025, .05, .1,  .2,  .3,  .5,   .8,
-                                         1,    1.5, 2,    2.5, 5,   10,  15,  20,   30,
-                                         40,   50,  60,   120, 240, 480, 960, 1920, 7680 };
-static const double tokens_bounds[] = { 1,   2,   5,   10,  20,  50,  100, 200, 500,
-                                        1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5 };
-static const double count_bounds[] = { 1, 2, 5, 10, 20 };
+/* clang-format off */
+static const struct histogram_bounds seconds_bounds = { 27, {
+        .005, .01, .025, .05, .1, .2, .3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60,
+        120, 240, 480, 960, 1920, 7680 } };
+static const struct histogram_bounds tokens_bounds = { 18, {
+        1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5 } };
+static const struct histogram_bounds count_bounds = { 5, { 1, 2, 5, 10, 20 } };
+/* clang-format on */
 
-#define BOUNDS_MAX 32u
-#define N(array)   (sizeof(array) / sizeof(*(array)))
-
-struct histogram {
-        uint64_t buckets
-                [BOUNDS_MAX]; /* values at most as large as the bound, and larger than the one before */
-        uint64_t count;
-        double sum;
-};
+#define N(array) (sizeof(array) / sizeof(*(array)))
 
 struct metrics {
         struct route_counts {
@@ -51,34 +45,33 @@ struct metrics {
         } reasons[REASONS_MAX];
         uint64_t prompt_total, cached_total, recomputed_total, generation_total;
         uint64_t slow_clients;
+        struct gen_ai *gen_ai; /* NULL: not asked for */
 };
 
-int metrics_new(struct metrics **ret_metrics)
+int metrics_new(bool otel, struct metrics **ret_metrics)
 {
-        *ret_metrics = calloc(1, sizeof(**ret_metrics));
-        return *ret_metrics ? 0 : -ENOMEM;
+        struct metrics *metrics = calloc(1, sizeof(*metrics));
+
+        if (metrics && otel)
+                metrics->gen_ai = gen_ai_new();
+        if (!metrics || (otel && !metrics->gen_ai)) {
+                free(metrics);
+                return -ENOMEM;
+        }
+        *ret_metrics = metrics;
+        return 0;
 }
 
 struct metrics *metrics_free(struct metrics *metrics)
 {
+        if (!metrics)
+                return NULL;
+        gen_ai_free(metrics->gen_ai);
         free(metrics);
         return NULL;
 }
 
 /* ---- counting ---- */
-
-static void note(struct histogram *histogram, const double *bounds, size_t count, double value)
-{
-        size_t i = 0;
-
-        while (i < count && value > bounds[i])
-                i++;
-        histogram->buckets[i]++;
-        histogram->count++;
-        histogram->sum += value;
-}
-
-#define NOTE(histogram, bounds, value) note(histogram, bounds, N(bounds), value)
 
 /* More routes than entries: those that come last share one. */
 static struct route_counts *counts_of(struct metrics *metrics, const char *route,
@@ -100,7 +93,7 @@ void metrics_call(struct metrics *metrics, const char *route, const char *method
         struct route_counts *counts = counts_of(metrics, route ? route : "none", method);
 
         counts->by_class[status < 600 ? status / 100 : 5]++;
-        NOTE(&metrics->durations, seconds_bounds, (double)took_ns / NS_PER_S);
+        histogram_note(&metrics->durations, &seconds_bounds, (double)took_ns / NS_PER_S);
 }
 
 static void count_reason(struct metrics *metrics, const char *reason)
@@ -121,18 +114,24 @@ void metrics_end(struct metrics *metrics, const char *reason, const struct smv_e
         count_reason(metrics, reason);
         metrics->generation_total += end->output_tokens;
         metrics->recomputed_total += end->recomputed;
-        NOTE(&metrics->generation_tokens, tokens_bounds, end->output_tokens);
-        NOTE(&metrics->preemptions, count_bounds, end->preemptions);
-        NOTE(&metrics->decode, seconds_bounds, (double)end->decode_ns / NS_PER_S);
-        NOTE(&metrics->inference, seconds_bounds, (double)inference_ns / NS_PER_S);
+        histogram_note(&metrics->generation_tokens, &tokens_bounds, end->output_tokens);
+        histogram_note(&metrics->preemptions, &count_bounds, end->preemptions);
+        histogram_note(&metrics->decode, &seconds_bounds, (double)end->decode_ns / NS_PER_S);
+        histogram_note(&metrics->inference, &seconds_bounds, (double)inference_ns / NS_PER_S);
         if (!first)
                 return;
         metrics->prompt_total += end->prompt_tokens;
         metrics->cached_total += end->cached_tokens;
-        NOTE(&metrics->prompt_tokens, tokens_bounds, end->prompt_tokens);
-        NOTE(&metrics->params_n, count_bounds, choices);
-        NOTE(&metrics->queue, seconds_bounds, (double)end->queued_ns / NS_PER_S);
-        NOTE(&metrics->prefill, seconds_bounds, (double)end->prefill_ns / NS_PER_S);
+        histogram_note(&metrics->prompt_tokens, &tokens_bounds, end->prompt_tokens);
+        histogram_note(&metrics->params_n, &count_bounds, choices);
+        histogram_note(&metrics->queue, &seconds_bounds, (double)end->queued_ns / NS_PER_S);
+        histogram_note(&metrics->prefill, &seconds_bounds, (double)end->prefill_ns / NS_PER_S);
+}
+
+void metrics_request(struct metrics *metrics, const struct gen_ai_request *request)
+{
+        if (metrics->gen_ai)
+                gen_ai_note(metrics->gen_ai, request);
 }
 
 void metrics_slow_client(struct metrics *metrics)
@@ -142,106 +141,69 @@ void metrics_slow_client(struct metrics *metrics)
 
 /* ---- writing ---- */
 
-struct writer {
-        struct bytes *to;
-        int result;
-};
-
-static void put(struct writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct writer *w, const char *format, ...)
+static void put_histogram(struct metrics_writer *w, const char *name, const char *help,
+                          const struct histogram *histogram, const struct histogram_bounds *bounds)
 {
-        char text[512];
-        va_list values;
-        int count;
-
-        va_start(values, format);
-        count = vsnprintf(text, sizeof(text), format, values);
-        va_end(values);
-        if (count > 0 && !w->result)
-                w->result =
-                        bytes_add(w->to, text,
-                                  (size_t)count < sizeof(text) ? (size_t)count : sizeof(text) - 1);
+        metrics_put_head(w, name, "histogram", help);
+        metrics_put_histogram(w, name, "", histogram, bounds);
 }
 
-static void put_head(struct writer *w, const char *name, const char *type, const char *help)
-{
-        put(w, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
-}
-
-static void put_value(struct writer *w, const char *name, const char *labels, double value)
-{
-        put(w, PREFIX "%s%s %.17g\n", name, labels, value);
-}
-
-static void put_histogram(struct writer *w, const char *name, const char *help,
-                          const struct histogram *histogram, const double *bounds, size_t count)
-{
-        uint64_t sum = 0;
-
-        put_head(w, name, "histogram", help);
-        for (size_t i = 0; i < count; i++) {
-                sum += histogram->buckets[i];
-                put(w, PREFIX "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, bounds[i], sum);
-        }
-        put(w, PREFIX "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, histogram->count);
-        put(w, PREFIX "%s_sum %.17g\n" PREFIX "%s_count %" PRIu64 "\n", name, histogram->sum, name,
-            histogram->count);
-}
-
-#define HISTOGRAM(w, name, help, of, bounds) put_histogram(w, name, help, of, bounds, N(bounds))
-
-static void put_requests(struct writer *w, const struct metrics *metrics)
+static void put_requests(struct metrics_writer *w, const struct metrics *metrics)
 {
         static const char *const classes[] = { "left", "1xx", "2xx", "3xx", "4xx", "5xx" };
 
-        put_head(w, "http_requests_total", "counter", "Requests that have ended, by route.");
+        metrics_put_head(w, "http_requests_total", "counter",
+                         "Requests that have ended, by route.");
         for (uint32_t i = 0; i < ROUTES_MAX && metrics->routes[i].route; i++)
                 for (unsigned class = 0; class < STATUS_CLASSES; class ++)
                         if (metrics->routes[i].by_class[class])
-                                put(w,
-                                    PREFIX "http_requests_total{handler=\"%s\",method=\"%s\","
-                                           "status=\"%s\"} %" PRIu64 "\n",
-                                    metrics->routes[i].route, metrics->routes[i].method,
-                                    classes[class], metrics->routes[i].by_class[class]);
+                                metrics_put(w,
+                                            PREFIX
+                                            "http_requests_total{handler=\"%s\",method=\"%s\","
+                                            "status=\"%s\"} %" PRIu64 "\n",
+                                            metrics->routes[i].route, metrics->routes[i].method,
+                                            classes[class], metrics->routes[i].by_class[class]);
 }
 
-static void put_runs(struct writer *w, const struct metrics *metrics)
+static void put_runs(struct metrics_writer *w, const struct metrics *metrics)
 {
-        put_head(w, "request_success_total", "counter", "Choices that have ended, by reason.");
+        metrics_put_head(w, "request_success_total", "counter",
+                         "Choices that have ended, by reason.");
         for (uint32_t i = 0; i < REASONS_MAX && metrics->reasons[i].reason; i++)
-                put(w, PREFIX "request_success_total{finished_reason=\"%s\"} %" PRIu64 "\n",
-                    metrics->reasons[i].reason, metrics->reasons[i].count);
-        put_head(w, "prompt_tokens_total", "counter",
-                 "Tokens of prompts, the cached ones counted.");
-        put_value(w, "prompt_tokens_total", "", (double)metrics->prompt_total);
-        put_head(w, "prompt_tokens_cached_total", "counter", "Those that were in the cache.");
-        put_value(w, "prompt_tokens_cached_total", "", (double)metrics->cached_total);
-        put_head(w, "prompt_tokens_recomputed_total", "counter",
-                 "Tokens that were computed again after a preemption.");
-        put_value(w, "prompt_tokens_recomputed_total", "", (double)metrics->recomputed_total);
-        put_head(w, "generation_tokens_total", "counter", "Tokens that were generated.");
-        put_value(w, "generation_tokens_total", "", (double)metrics->generation_total);
-        put_head(w, "prefix_cache_queries_total", "counter",
-                 "Tokens of prompts that were looked up in the prefix cache.");
-        put_value(w, "prefix_cache_queries_total", "", (double)metrics->prompt_total);
-        put_head(w, "prefix_cache_hits_total", "counter", "Those that were there.");
-        put_value(w, "prefix_cache_hits_total", "", (double)metrics->cached_total);
-        HISTOGRAM(w, "request_prompt_tokens", "Tokens of a prompt.", &metrics->prompt_tokens,
-                  tokens_bounds);
-        HISTOGRAM(w, "request_generation_tokens", "Tokens of a choice.",
-                  &metrics->generation_tokens, tokens_bounds);
-        HISTOGRAM(w, "request_params_n", "Choices that a request asks for.", &metrics->params_n,
-                  count_bounds);
-        HISTOGRAM(w, "request_num_preemptions", "Preemptions of a choice.", &metrics->preemptions,
-                  count_bounds);
-        HISTOGRAM(w, "http_queue_time_seconds", "Time that a request of the bridge waited.",
-                  &metrics->queue, seconds_bounds);
-        HISTOGRAM(w, "request_prefill_time_seconds", "Time of the prefill.", &metrics->prefill,
-                  seconds_bounds);
-        HISTOGRAM(w, "request_decode_time_seconds", "Time from the first to the last token.",
-                  &metrics->decode, seconds_bounds);
-        HISTOGRAM(w, "request_inference_time_seconds", "Prefill and decode.", &metrics->inference,
-                  seconds_bounds);
+                metrics_put(w, PREFIX "request_success_total{finished_reason=\"%s\"} %" PRIu64 "\n",
+                            metrics->reasons[i].reason, metrics->reasons[i].count);
+        metrics_put_head(w, "prompt_tokens_total", "counter",
+                         "Tokens of prompts, the cached ones counted.");
+        metrics_put_value(w, "prompt_tokens_total", (double)metrics->prompt_total);
+        metrics_put_head(w, "prompt_tokens_cached_total", "counter",
+                         "Those that were in the cache.");
+        metrics_put_value(w, "prompt_tokens_cached_total", (double)metrics->cached_total);
+        metrics_put_head(w, "prompt_tokens_recomputed_total", "counter",
+                         "Tokens that were computed again after a preemption.");
+        metrics_put_value(w, "prompt_tokens_recomputed_total", (double)metrics->recomputed_total);
+        metrics_put_head(w, "generation_tokens_total", "counter", "Tokens that were generated.");
+        metrics_put_value(w, "generation_tokens_total", (double)metrics->generation_total);
+        metrics_put_head(w, "prefix_cache_queries_total", "counter",
+                         "Tokens of prompts that were looked up in the prefix cache.");
+        metrics_put_value(w, "prefix_cache_queries_total", (double)metrics->prompt_total);
+        metrics_put_head(w, "prefix_cache_hits_total", "counter", "Those that were there.");
+        metrics_put_value(w, "prefix_cache_hits_total", (double)metrics->cached_total);
+        put_histogram(w, "request_prompt_tokens", "Tokens of a prompt.", &metrics->prompt_tokens,
+                      &tokens_bounds);
+        put_histogram(w, "request_generation_tokens", "Tokens of a choice.",
+                      &metrics->generation_tokens, &tokens_bounds);
+        put_histogram(w, "request_params_n", "Choices that a request asks for.", &metrics->params_n,
+                      &count_bounds);
+        put_histogram(w, "request_num_preemptions", "Preemptions of a choice.",
+                      &metrics->preemptions, &count_bounds);
+        put_histogram(w, "http_queue_time_seconds", "Time that a request of the bridge waited.",
+                      &metrics->queue, &seconds_bounds);
+        put_histogram(w, "request_prefill_time_seconds", "Time of the prefill.", &metrics->prefill,
+                      &seconds_bounds);
+        put_histogram(w, "request_decode_time_seconds", "Time from the first to the last token.",
+                      &metrics->decode, &seconds_bounds);
+        put_histogram(w, "request_inference_time_seconds", "Prefill and decode.",
+                      &metrics->inference, &seconds_bounds);
 }
 
 /* ---- what the daemon says ---- */
@@ -309,8 +271,8 @@ static const struct {
 };
 /* clang-format on */
 
-static void put_latency(struct writer *w, const struct json_document *json, const char *name,
-                        const char *help)
+static void put_latency(struct metrics_writer *w, const struct json_document *json,
+                        const char *name, const char *help)
 {
         uint32_t latency = at_path(json, "latency"),
                  le = json_first(json, at_path(json, "latency.le"));
@@ -321,61 +283,65 @@ static void put_latency(struct writer *w, const struct json_document *json, cons
         if (!json_real(json, json_member(json, of, "count"), &count))
                 return;
         json_real(json, json_member(json, of, "sum"), &sum);
-        put_head(w, name, "histogram", help);
+        metrics_put_head(w, name, "histogram", help);
         for (; le != JSON_NONE && bucket != JSON_NONE;
              le = json_next(json, le), bucket = json_next(json, bucket)) {
                 double value = 0;
 
                 json_real(json, le, &bound);
                 json_real(json, bucket, &value);
-                put(w, PREFIX "%s_bucket{le=\"%g\"} %.17g\n", name, bound, value);
+                metrics_put(w, PREFIX "%s_bucket{le=\"%g\"} %.17g\n", name, bound, value);
         }
-        put(w,
-            PREFIX "%s_bucket{le=\"+Inf\"} %.17g\n" PREFIX "%s_sum %.17g\n" PREFIX
-                   "%s_count %.17g\n",
-            name, count, name, sum, name, count);
+        metrics_put(w,
+                    PREFIX "%s_bucket{le=\"+Inf\"} %.17g\n" PREFIX "%s_sum %.17g\n" PREFIX
+                           "%s_count %.17g\n",
+                    name, count, name, sum, name, count);
 }
 
-static void put_usage(struct writer *w, const struct json_document *json)
+static void put_usage(struct metrics_writer *w, const struct json_document *json)
 {
         double total = 0, in_use = 0;
 
         if (!number_at(json, "blocks.total", &total) || !number_at(json, "blocks.in_use", &in_use))
                 return;
-        put_head(w, "kv_cache_usage_perc", "gauge",
-                 "Share of the KV pool that running requests have, 0 to 1.");
-        put_value(w, "kv_cache_usage_perc", "", total > 0 ? in_use / total : 0);
+        metrics_put_head(w, "kv_cache_usage_perc", "gauge",
+                         "Share of the KV pool that running requests have, 0 to 1.");
+        metrics_put_value(w, "kv_cache_usage_perc", total > 0 ? in_use / total : 0);
 }
 
-/* A label's value may have a backslash, a quote or a newline only if it is escaped. */
-static void put_model(struct writer *w, const struct json_document *json)
+static void put_model(struct metrics_writer *w, const struct json_document *json)
 {
         const char *name = json_string(json, at_path(json, "model.name"), NULL);
         const char *backend = json_string(json, at_path(json, "model.backend"), NULL);
 
-        if (!name || strpbrk(name, "\\\"\n"))
+        char shown[2][LABEL_BYTES];
+
+        if (!name)
                 return;
-        put_head(w, "model_info", "gauge", "The model that is served.");
-        put(w, PREFIX "model_info{model_name=\"%s\",backend=\"%s\"} 1\n", name,
-            backend && !strpbrk(backend, "\\\"\n") ? backend : "");
+        metrics_put_head(w, "model_info", "gauge", "The model that is served.");
+        metrics_put(w, PREFIX "model_info{model_name=\"%s\",backend=\"%s\"} 1\n",
+                    metrics_escape(name, shown[0], LABEL_BYTES),
+                    metrics_escape(backend ? backend : "", shown[1], LABEL_BYTES));
 }
 
-static void put_told(struct writer *w, const struct json_document *json)
+static void put_told(struct metrics_writer *w, const struct json_document *json)
 {
         double value;
 
         put_model(w, json);
         for (size_t i = 0; i < N(told); i++)
                 if (number_at(json, told[i].path, &value)) {
-                        put_head(w, told[i].name, told[i].type, told[i].help);
-                        put_value(w, told[i].name, "", value);
+                        metrics_put_head(w, told[i].name, told[i].type, told[i].help);
+                        metrics_put_value(w, told[i].name, value);
                 }
         put_usage(w, json);
-        put_head(w, "num_requests_waiting_by_reason", "gauge", "Requests that wait, by reason.");
+        metrics_put_head(w, "num_requests_waiting_by_reason", "gauge",
+                         "Requests that wait, by reason.");
         for (size_t i = 0; i < N(waits); i++)
                 if (number_at(json, waits[i].path, &value))
-                        put(w, PREFIX "num_requests_waiting_by_reason{reason=\"%s\"} %.17g\n",
-                            waits[i].reason, value);
+                        metrics_put(w,
+                                    PREFIX "num_requests_waiting_by_reason{reason=\"%s\"} %.17g\n",
+                                    waits[i].reason, value);
         for (size_t i = 0; i < N(latencies); i++)
                 put_latency(w, json, latencies[i].name, latencies[i].help);
 }
@@ -383,20 +349,23 @@ static void put_told(struct writer *w, const struct json_document *json)
 int metrics_write(const struct metrics *metrics, uint32_t calls, const struct json_document *status,
                   struct bytes *to)
 {
-        struct writer w = { .to = to };
+        struct metrics_writer w = { .prefix = PREFIX, .to = to };
 
-        put_head(&w, "up", "gauge", "1: the bridge has a connection to the daemon.");
-        put_value(&w, "up", "", status ? 1 : 0);
+        metrics_put_head(&w, "up", "gauge", "1: the bridge has a connection to the daemon.");
+        metrics_put_value(&w, "up", status ? 1 : 0);
         put_requests(&w, metrics);
-        HISTOGRAM(&w, "http_request_duration_seconds", "From a request to the end of its answer.",
-                  &metrics->durations, seconds_bounds);
-        put_head(&w, "http_calls", "gauge", "Requests that are being answered.");
-        put_value(&w, "http_calls", "", calls);
-        put_head(&w, "http_slow_clients_total", "counter",
-                 "Clients that were cut because they read too slowly.");
-        put_value(&w, "http_slow_clients_total", "", (double)metrics->slow_clients);
+        put_histogram(&w, "http_request_duration_seconds",
+                      "From a request to the end of its answer.", &metrics->durations,
+                      &seconds_bounds);
+        metrics_put_head(&w, "http_calls", "gauge", "Requests that are being answered.");
+        metrics_put_value(&w, "http_calls", calls);
+        metrics_put_head(&w, "http_slow_clients_total", "counter",
+                         "Clients that were cut because they read too slowly.");
+        metrics_put_value(&w, "http_slow_clients_total", (double)metrics->slow_clients);
         put_runs(&w, metrics);
         if (status)
                 put_told(&w, status);
+        if (metrics->gen_ai)
+                gen_ai_write(metrics->gen_ai, to, &w.result);
         return w.result;
 }

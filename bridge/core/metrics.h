@@ -8,13 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bridge/core/metrics-gen-ai.h"
 #include "json/bytes.h"
 
 struct metrics;
 struct json_document;
 struct smv_event;
 
-int metrics_new(struct metrics **ret_metrics);
+/* otel: OpenTelemetry's names too (metrics-gen-ai.h). */
+int metrics_new(bool otel, struct metrics **ret_metrics);
 struct metrics *metrics_free(struct metrics *metrics); /* takes NULL */
 
 /*
@@ -29,6 +31,8 @@ void metrics_call(struct metrics *metrics, const char *route, const char *method
  */
 void metrics_end(struct metrics *metrics, const char *reason, const struct smv_event *end,
                  bool first, uint32_t choices);
+/* A request for tokens has ended, with all its choices or with a failure. */
+void metrics_request(struct metrics *metrics, const struct gen_ai_request *request);
 /* A client was cut because it read too slowly. */
 void metrics_slow_client(struct metrics *metrics);
 

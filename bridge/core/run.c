@@ -5,13 +5,54 @@
 #include <string.h>
 
 #include "base/sys.h"
-#include "bridge/core/identifier.h"
+#include "bridge/core/bridge.h"
 #include "bridge/core/metrics.h"
 #include "bridge/core/vocabulary.h"
+
+#define KEEP_MS_MAX 86400000u
+
+/* ---- metrics ---- */
+
+/* A batch's calls have the same routes. */
+static const char *operation_of(const struct call *call)
+{
+        return call->route && (!strcmp(call->route, "/v1/completions") ||
+                               !strcmp(call->route, "/api/generate"))
+                       ? "text_completion"
+                       : "chat";
+}
+
+/* It has ended; failure NULL: with all its choices. */
+static void note_request(const struct run *run, const struct failure *failure)
+{
+        const struct call *call = run->call;
+        const struct smv_event *last = &run->choices[0].last;
+        struct run_usage usage = run_usage(run);
+        uint64_t now_ns = sys_clock_ns();
+        struct smv_model model;
+        bool found = bridge_find_model(call, run->options.model, &model);
+
+        metrics_request(call->bridge->metrics,
+                        &(struct gen_ai_request){
+                                .operation = operation_of(call),
+                                .model = found ? model.name : "",
+                                .status = failure ? failure_status(failure, DIALECT_OPENAI) : 0,
+                                .took_ns = now_ns - call->begun_ns,
+                                .asked_ns = now_ns - run->asked_ns,
+                                .first_ns = run->first_ns ? run->first_ns - call->begun_ns : 0,
+                                .decode_ns = last->decode_ns,
+                                .decoded = last->output_tokens ? last->output_tokens - 1 : 0,
+                                .input = usage.prompt,
+                                .output = usage.output,
+                        });
+}
+
+/* ---- failures ---- */
 
 static void fail(struct run *run, const struct failure *failure)
 {
         link_remove(&run->ask);
+        note_request(run, failure);
         run->ops->failed(run, failure);
 }
 
@@ -31,7 +72,7 @@ static struct run_call *add_call(struct run *run, struct run_choice *choice)
         if (!call)
                 return NULL;
         call->index = choice->last_call ? choice->last_call->index + 1 : 0;
-        identifier_make("call_", call->id, sizeof(call->id));
+        call_identifier(run->call, "call_", call->id, sizeof(call->id));
         if (choice->last_call)
                 choice->last_call->next = call;
         else
@@ -66,9 +107,17 @@ static int collect(struct run *run, struct run_choice *choice, struct run_piece 
         return 0;
 }
 
+static bool has_cut_call(const struct run_choice *choice)
+{
+        for (const struct run_call *call = choice->calls; call; call = call->next)
+                if (call->cut)
+                        return true;
+        return choice->in_call;
+}
+
 static bool has_whole_calls(const struct run_choice *choice)
 {
-        return choice->calls && !choice->in_call;
+        return choice->calls && !has_cut_call(choice);
 }
 
 /* False: the call is over. */
@@ -168,10 +217,8 @@ static void end_logprobs(struct run_choice *choice, const struct smv_event *even
 static enum piece_kind kind_of(const struct smv_part *part)
 {
         static const enum piece_kind kinds[] = {
-                [SMV_PART_TEXT] = PIECE_TEXT,
-                [SMV_PART_REASONING] = PIECE_REASONING,
-                [SMV_PART_CALL] = PIECE_CALL,
-                [SMV_PART_ARGUMENTS] = PIECE_ARGUMENTS,
+                [SMV_PART_TEXT] = PIECE_TEXT,         [SMV_PART_REASONING] = PIECE_REASONING,
+                [SMV_PART_CALL] = PIECE_CALL,         [SMV_PART_ARGUMENTS] = PIECE_ARGUMENTS,
                 [SMV_PART_CALL_END] = PIECE_CALL_END,
         };
 
@@ -192,6 +239,8 @@ static void pass_text(struct run *run, uint32_t index, const struct smv_event *e
         for (size_t i = 0; i < event->part_count; i++) {
                 const struct smv_part *part = &event->parts[i];
 
+                if (part->kind == SMV_PART_CALL_END && run->choices[index].last_call)
+                        run->choices[index].last_call->cut = part->flags & SMV_PARTS_CUT;
                 if (!pass_piece(run, index, kind_of(part), (struct text){ at, part->bytes }))
                         return;
                 at += part->bytes;
@@ -220,7 +269,7 @@ static enum run_end end_of(const struct run *run, const struct run_choice *choic
                 return RUN_CALLS;
         if (event->reason == SMV_END_LENGTH)
                 return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
-        if (choice->in_call) /* as if a length had cut it: its arguments are not whole */
+        if (has_cut_call(choice)) /* as if a length had cut it: nobody may carry it out */
                 return RUN_LENGTH;
         if (has_whole_calls(choice))
                 return RUN_CALLS;
@@ -264,6 +313,8 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         run->left--;
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
                     run->count);
+        if (!run->left)
+                note_request(run, NULL);
         if (run->ops->ended)
                 run->ops->ended(run, index);
         if (!run->left && !run->call->over)
@@ -272,12 +323,26 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
 
 /* ---- what the link calls ---- */
 
+/* The prompt is one for all choices, so those of the first are enough. */
+static void collect_prompt(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        size_t values = event->token_count * (1 + event->top_count);
+
+        if (!index &&
+            bytes_add(&run->prompt_values, event->logprobs, values * sizeof(*event->logprobs)))
+                fail_for_memory(run);
+}
+
 static void on_event(struct link_ask *ask, uint32_t index, const struct smv_event *event)
 {
         struct run *run = (struct run *)(void *)((char *)ask - offsetof(struct run, ask));
 
         if (event->kind == SMV_EVENT_END) {
                 end_choice(run, index, event);
+                return;
+        }
+        if (event->kind == SMV_EVENT_PROMPT_LOGPROBS) {
+                collect_prompt(run, index, event);
                 return;
         }
         if (event->kind != SMV_EVENT_TOKENS)
@@ -288,6 +353,17 @@ static void on_event(struct link_ask *ask, uint32_t index, const struct smv_even
                 pass_text(run, index, event);
 }
 
+/* The client learns the id with the headers, so before anything can be lost. */
+static void keep(const struct run *run, uint64_t resume_id)
+{
+        struct call *call = run->call;
+        const struct kept_stream *kept = kept_add(call->bridge->kept, call->principal, call->path,
+                                                  call->body, resume_id, &call->facts);
+
+        if (kept)
+                call_header(call, "x-samovar-stream-id", kept->id);
+}
+
 static void on_reply(struct link_ask *ask, const struct smv_event *reply,
                      const struct smv_problem *problem)
 {
@@ -296,13 +372,18 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
 
         if (problem) {
                 failure = call_problem(run->call, problem);
+                note_request(run, &failure);
                 run->ops->failed(run, &failure);
                 return;
         }
         run->begun = true;
-        run->resume_id = reply->number;
-        run->accepted = (struct smv_accepted){ SMV_SIZE(smv_accepted) };
-        smv_accepted(link_client(run->call->link), &run->accepted);
+        if (!run->call->attach_id) {
+                run->call->facts.accepted = (struct smv_accepted){ SMV_SIZE(smv_accepted) };
+                smv_accepted(link_client(run->call->link), &run->call->facts.accepted);
+        }
+        run->accepted = run->call->facts.accepted;
+        if (run->options.keep_ms && !run->call->attach_id)
+                keep(run, reply->number);
         if (run->ops->begun)
                 run->ops->begun(run);
 }
@@ -329,6 +410,32 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
         return run->choices ? run : NULL;
 }
 
+/*
+ * `stream_keep_ms`: the stream goes on without its client for that long.  Only one stream can, and
+ * only if it is streamed.
+ */
+static uint32_t keep_ms_of(const struct run *run)
+{
+        const struct call *call = run->call;
+        uint64_t keep_ms = 0;
+        bool stream = false;
+
+        if (run->count > 1 || !call->bridge->kept || call->background || !call->json)
+                return 0;
+        json_bool(call->json, json_member(call->json, 0, "stream"), &stream);
+        json_whole(call->json, json_member(call->json, 0, "stream_keep_ms"), &keep_ms);
+        return !stream ? 0 : keep_ms < KEEP_MS_MAX ? (uint32_t)keep_ms : KEEP_MS_MAX;
+}
+
+static int ask(struct run *run, struct smv_client *client, uint32_t *ret_first)
+{
+        run->options.keep_ms = keep_ms_of(run);
+        run->ask.keeps = run->options.keep_ms > 0;
+        if (run->call->attach_id)
+                return smv_ask_attach(client, run->call->attach_id, 0, ret_first);
+        return smv_ask_generate(client, &run->options, ret_first);
+}
+
 void run_start(struct run *run)
 {
         struct link *link = run->call->link;
@@ -338,18 +445,20 @@ void run_start(struct run *run)
         uint32_t first;
         int r;
 
+        run->asked_ns = sys_clock_ns();
         streams = arena_alloc(&run->call->arena, run->count * sizeof(*streams));
         if (!streams) {
                 fail_for_memory(run);
                 return;
         }
-        r = client ? smv_ask_generate(client, &run->options, &first) : -ENOTCONN;
+        r = client ? ask(run, client, &first) : -ENOTCONN;
         if (!r) {
                 link_add(link, &run->ask, streams, first, run->count);
                 link_flush(link);
                 return;
         }
         failure = call_ask_failure(run->call, r);
+        note_request(run, &failure);
         run->ops->failed(run, &failure);
 }
 
@@ -358,6 +467,7 @@ struct run *run_deinit(struct run *run)
         if (!run)
                 return NULL;
         link_remove(&run->ask);
+        bytes_deinit(&run->prompt_values);
         for (uint32_t i = 0; run->choices && i < run->count; i++) {
                 struct run_choice *choice = &run->choices[i];
 

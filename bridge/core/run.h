@@ -20,6 +20,7 @@ struct run_call {
         uint32_t index; /* in its choice, from 0 */
         char id[40];
         struct bytes name, arguments;
+        bool cut; /* it has ended, but its arguments are not whole */
 };
 
 struct run_piece {
@@ -32,7 +33,7 @@ struct run_piece {
 enum run_end {
         RUN_EOS,
         RUN_STOP,    /* a stop string: stop_text */
-        RUN_LENGTH,  /* as asked */
+        RUN_LENGTH,  /* as asked; or a call was cut, so that no program makes it */
         RUN_CONTEXT, /* the context is full */
         RUN_CALLS,   /* it ended with whole calls */
 };
@@ -88,8 +89,10 @@ struct run {
         uint32_t count, left;
         bool begun;
         bool one_call;     /* set by the dialect: what follows the first call is not passed on */
-        uint64_t first_ns; /* when the first piece came; 0: none */
-        uint64_t resume_id;
+        uint64_t asked_ns; /* when the daemon was asked */
+        struct bytes
+                prompt_values; /* as `values` of run_logprobs, from the prompt's second token on */
+        uint64_t first_ns;     /* when the first piece came; 0: none */
 };
 
 /*

@@ -107,12 +107,13 @@ static int hex_digit(char c)
 /*
  * Decodes %XX in place, of [from, to), and ends the result with a NUL; a query has '+' for a blank.
  * Returns its length, or -1: a '%' without two digits, a byte that is no UTF-8, or a control
- * character.
+ * character.  The result then ends before that.
  */
 static ssize_t decode(char *text, size_t from, size_t to, bool is_query)
 {
         size_t count = 0;
         char *out = text + from;
+        bool whole = true;
 
         for (size_t i = from; i < to; i++) {
                 char c = text[i];
@@ -121,8 +122,10 @@ static ssize_t decode(char *text, size_t from, size_t to, bool is_query)
                         int high = i + 2 < to ? hex_digit(text[i + 1]) : -1;
                         int low = i + 2 < to ? hex_digit(text[i + 2]) : -1;
 
-                        if (high < 0 || low < 0)
-                                return -1;
+                        if (high < 0 || low < 0) {
+                                whole = false;
+                                break;
+                        }
                         c = (char)(high << 4 | low);
                         i += 2;
                 } else if (c == '+' && is_query) {
@@ -133,11 +136,13 @@ static ssize_t decode(char *text, size_t from, size_t to, bool is_query)
         for (size_t i = 0, length; i < count; i += length) {
                 int32_t point = utf8_next(out + i, count - i, &length);
 
-                if (point <= 0 || utf8_is_control(point) || (!is_query && point < ' '))
-                        return -1;
+                if (point <= 0 || utf8_is_control(point) || (!is_query && point < ' ')) {
+                        count = i;
+                        whole = false;
+                }
         }
         out[count] = '\0';
-        return (ssize_t)count;
+        return whole ? (ssize_t)count : -1;
 }
 
 /* "a=1&b" becomes "a\0" "1\0" "b\0" "\0".  As decode(), or -ENOMEM. */
@@ -205,22 +210,23 @@ static int read_path(struct http_reader *reader, size_t from, size_t to)
         char *text = reader->head.at;
         const char *query = memchr(text + from, '?', to - from);
         size_t end = query ? (size_t)(query - text) : to;
-        int r = query ? decode_query(reader, end + 1, to) : 0;
+        int r;
 
-        if (r)
-                return r == -ENOMEM ? r
-                                    : bad(reader, HTTP_BAD_REQUEST,
-                                          "the query must be percent-encoded UTF-8 without control "
-                                          "characters");
-        reader->path = (uint32_t)from;
+        reader->path = from == end ? 0 : (uint32_t)from;
+        reader->has_path = true;
         if (from == end) {
                 memcpy(text, "/", 2);
-                reader->path = 0;
         } else if (decode(text, from, end, false) < 0) {
                 return bad(reader, HTTP_BAD_REQUEST,
                            "the path must be percent-encoded UTF-8 without control characters");
         }
-        return HTTP_READER_MORE;
+        r = query ? decode_query(reader, end + 1, to) : 0;
+        if (!r)
+                return HTTP_READER_MORE;
+        return r == -ENOMEM ? r
+                            : bad(reader, HTTP_BAD_REQUEST,
+                                  "the query must be percent-encoded UTF-8 without control "
+                                  "characters");
 }
 
 static int read_target(struct http_reader *reader, size_t from, size_t to)
@@ -237,6 +243,7 @@ static int read_target(struct http_reader *reader, size_t from, size_t to)
                         return HTTP_READER_BAD;
         } else if (text[from] == '*' && to - from == 1 && reader->method == HTTP_OPTIONS) {
                 reader->path = (uint32_t)from;
+                reader->has_path = true;
                 text[to] = '\0';
                 return HTTP_READER_MORE;
         } else if (text[from] != '/') {
@@ -350,7 +357,7 @@ static int read_field(struct http_reader *reader, size_t from, size_t to)
 
 const char *http_reader_path(const struct http_reader *reader)
 {
-        return http_reader_has_head(reader) ? reader->head.at + reader->path : "";
+        return reader->has_path ? reader->head.at + reader->path : "";
 }
 
 bool http_reader_query(const struct http_reader *reader, const char *name, const char **ret_value)

@@ -55,7 +55,7 @@ struct http_reader {
         uint64_t body_limit; /* the caller's */
         struct http_problem problem;
         int state;
-        bool has_head;
+        bool has_head, has_path;
         struct bytes head;
         uint32_t line;        /* where the present line begins in `head` */
         uint32_t fields_from; /* where the headers begin */
@@ -94,8 +94,12 @@ bool http_reader_has_head(const struct http_reader *reader);
 bool http_reader_has_body(const struct http_reader *reader);
 bool http_reader_body_fits(struct http_reader *reader);
 
-/* The rest needs the head. */
+/*
+ * "" until it was read.  If the rest of the head is bad, it says in which dialect to refuse it; if
+ * itself is, it ends where it cannot be decoded.
+ */
 const char *http_reader_path(const struct http_reader *reader);
+/* The rest needs the head. */
 bool http_reader_query(const struct http_reader *reader, const char *name, const char **ret_value);
 /* The first header of this name, in any case; NULL: there is none. */
 const char *http_reader_header(const struct http_reader *reader, const char *name);

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
@@ -19,7 +17,6 @@
 #include "bridge/openai/response-writer.h"
 #include "json/reader.h"
 
-#define NS_PER_S  UINT64_C(1000000000)
 #define NODES_MAX 4000000u
 #define WHY_BYTES 128u
 
@@ -187,6 +184,18 @@ static void go(struct call *call)
                 call_no_memory(call);
 }
 
+/* Fields that only come back with the response: they must be of the kind that a response has. */
+static void check_echoes(struct fields *fields)
+{
+        struct text text;
+        bool flag;
+
+        field_object(fields, 0, "metadata");
+        field_bool(fields, 0, "parallel_tool_calls", &flag);
+        field_text(fields, 0, "truncation", &text);
+        field_text(fields, 0, "user", &text);
+}
+
 /* The items of the responses before, of the same principal. */
 static void read_previous(struct call *call, struct fields *fields, struct responses *responses,
                           struct conversation *conversation)
@@ -258,6 +267,7 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         field_text(fields, 0, "model", &writer->model);
         field_bool(fields, 0, "stream", &writer->stream);
         field_bool(fields, 0, "store", &writer->store);
+        check_echoes(fields);
         field_refuse(fields, 0, "background", "a response runs while its client waits");
         field_refuse(fields, 0, "conversation", "use previous_response_id");
         field_refuse(fields, 0, "prompt", "there are no stored prompts");
@@ -306,8 +316,8 @@ void openai_responses(struct call *call)
         if (!begin(call))
                 return;
         responses = call->own;
-        identifier_make("resp_", responses->writer.id, sizeof(responses->writer.id));
-        responses->writer.created_s = sys_wall_clock_ns() / NS_PER_S;
+        call_identifier(call, "resp_", responses->writer.id, sizeof(responses->writer.id));
+        responses->writer.created_s = call->facts.created_s;
         if (responses->writer.logprobs)
                 call_with_vocabulary(call, go);
         else

@@ -52,6 +52,7 @@ static const struct setting rows[] = {
 
         { "spool",             KIND_TEXT,   AT(spool),             "/tmp",  0, 0, { "PATH" }, AT_START, "folder for files of users, uploaded ones and those that batches have written; they have no name there, and go with the program", "Files and log" },
         { "log_level",         KIND_WORD,   AT(log_level),         "info",  0, 0, { [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug" }, LIVE, "the least important level that is logged" },
+        { "otel",              KIND_SWITCH, AT(otel),              "no",    0, 0, { NULL }, AT_START, "/metrics also has OpenTelemetry's names for requests (gen_ai_...)" },
 
         { "config",            KIND_TEXT,   AT(file),              NULL,    0, 0, { "FILE" }, FLAG_ONLY, "read settings from FILE; flags override it; none: from no file; default: samovar/samovar-http.conf in $XDG_CONFIG_HOME, ~/.config or /etc, whichever is there first", "This start" },
         { "check_config",      KIND_SWITCH, AT(check_config),      "no",    0, 0, { NULL }, FLAG_ONLY, "read the settings as a start does, say what is wrong with them, exit" },

@@ -40,6 +40,7 @@ struct bridge_config {
         uint32_t batch_parallel;   /* lines of a batch that run at a time */
         char *spool;               /* a folder for files of users */
         uint32_t log_level;
+        bool otel; /* metrics under OpenTelemetry's names too */
 
         char *file;         /* the config file that was read; NULL: none */
         bool check_config;  /* exit as soon as the settings have been read */

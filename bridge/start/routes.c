@@ -11,7 +11,9 @@
 #include "bridge/openai/files.h"
 #include "bridge/openai/models.h"
 #include "bridge/openai/responses.h"
+#include "bridge/own/description.h"
 #include "bridge/own/health.h"
+#include "bridge/own/streams.h"
 #include "bridge/own/texts.h"
 
 /* clang-format off */
@@ -19,6 +21,7 @@ const struct route routes[] = {
         { HTTP_GET,  "/",                    own_root, 0 },
         { HTTP_GET,  "/health",              own_health, 0 },
         { HTTP_GET,  "/metrics",             own_metrics, 0 },
+        { HTTP_GET,  "/openapi.json",        own_description, 0 },
 
         { HTTP_GET,  "/v1/models",           openai_models, 0 },
         { HTTP_GET,  "/v1/models/{}",        openai_model, 0 },
@@ -61,6 +64,8 @@ const struct route routes[] = {
         { HTTP_GET,  "/api/blobs/{}",        ollama_change, 0 },
         { HTTP_POST, "/api/blobs/{}",        ollama_change, 0 },
 
+        { HTTP_GET,  "/v1/streams/{}",       own_stream_resume, 0 },
+        { HTTP_DELETE, "/v1/streams/{}",     own_stream_drop, 0 },
         { HTTP_POST, "/tokenize",            own_tokenize, 0 },
         { HTTP_POST, "/detokenize",          own_detokenize, 0 },
         { HTTP_POST, "/apply-template",      own_apply_template, 0 },

@@ -43,16 +43,16 @@ def until(what, true, seconds=PATIENCE, alive=()):
 
 
 class Pair:
-    """A daemon and a bridge. `model`: teaspoon or scripted. With keys they have two principals."""
+    """A daemon and a bridge. `model`: teaspoon or scripted, whose context may be shorter. With keys they have two principals."""
 
-    def __init__(self, build, model, keys=KEYS, daemon=(), bridge=()):
+    def __init__(self, build, model, keys=KEYS, daemon=(), bridge=(), context=scripted_model.CONTEXT):
         self.build, self.model = Path(build), model
         self.folder = Path(tempfile.mkdtemp(prefix="samovar-clients-"))
         STARTED.append(self)
         self.socket, self.port = self.folder / "sock", free_port()
         self.address = "127.0.0.1"
         self.programs, self.more = {}, {"daemon": daemon, "bridge": bridge}
-        self.keys = keys
+        self.keys, self.context = keys, context
         if keys:
             listed = "".join("%s %s\n" % pair for pair in keys.items())
             (self.folder / "keys").write_text(listed)
@@ -74,7 +74,7 @@ class Pair:
         else:
             model = self.folder / "scripted.gguf"
             if not model.exists():
-                scripted_model.write(model)
+                scripted_model.write(model, context=self.context)
             model = "%s=scripted" % model
         more = ["--gateway", os.getuid()] if self.keys else []
         self._start("daemon", [self.build / "daemon" / "samovard", "--model", model, *DAEMON,

@@ -52,7 +52,7 @@ static void take_mark(struct parts *parts, enum dialect_mark mark)
         parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
         if (mark == MARK_CALL) {
                 parts->state = IN_CALL;
-                call_begin(parts);
+                call_begin(parts, false);
                 return;
         }
         parts_drop(parts);
@@ -102,30 +102,46 @@ static enum match match_held(const struct parts *parts, enum dialect_mark *ret_m
 
 /* ---- text and reasoning ---- */
 
-/* Could a mark begin with this byte? */
-static bool may_begin_mark(const struct parts *parts, char byte)
+/* An object without a mark may be a call. */
+static bool may_be_bare_call(const struct parts *parts)
 {
+        return parts->dialect->bare && parts->calls_wanted && parts->fresh && parts->state == TEXT;
+}
+
+/* With these bytes a mark may begin here, or a call without a mark; how many. */
+static size_t list_beginnings(const struct parts *parts, char to[MARK_N + 2])
+{
+        bool newline = false;
+        size_t count = 0;
+
         for (unsigned mark = 0; mark < MARK_N; mark++) {
                 const struct dialect_spelling *spelling = &parts->dialect->marks[mark].spelling;
 
-                if (is_possible(parts, (enum dialect_mark)mark) &&
-                    ((byte == '\n' && spelling->newline_before) || byte == spelling->text[0]))
-                        return true;
+                if (!is_possible(parts, (enum dialect_mark)mark))
+                        continue;
+                to[count++] = spelling->text[0];
+                newline |= spelling->newline_before;
         }
-        return false;
+        if (newline)
+                to[count++] = '\n';
+        if (may_be_bare_call(parts))
+                to[count++] = '{';
+        return count;
 }
 
 /* Passes on the bytes in front that begin no mark; how many. */
 static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
 {
-        size_t count = 0;
+        char beginnings[MARK_N + 2];
+        size_t count = 0, listed;
 
         if (parts->held_count || parts->skip)
                 return 0;
         /* The mark of reasoning is possible only until the first of these bytes is passed on. */
         if (parts->fresh)
                 bytes = bytes ? 1 : 0;
-        while (count < bytes && !may_begin_mark(parts, text[count]))
+        listed = list_beginnings(parts, beginnings);
+        while (count < bytes && !memchr(beginnings, text[count], listed))
                 count++;
         parts_put(parts, out, kind_of(parts), 0, text, count);
         return count;
@@ -140,6 +156,12 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
                 return;
         }
         parts->skip = 0;
+        if (!parts->held_count && byte == '{' && may_be_bare_call(parts)) {
+                parts->state = IN_CALL;
+                call_begin(parts, true);
+                (void)call_feed(parts, byte, out);
+                return;
+        }
         parts_hold(parts, byte);
         while (parts->held_count) {
                 enum match match = match_held(parts, &mark);
@@ -155,12 +177,18 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
 
 /* ---- calls ---- */
 
+/* An object without a mark is perhaps no call, but an answer in JSON. */
+static void release_unparsed(struct parts *parts, struct parts_out *out)
+{
+        parts_release(parts, out, SMV_PART_TEXT, parts->call.bare ? 0 : SMV_PARTS_UNPARSED);
+}
+
 /* Gives up a call: the bytes that are held back are text. */
 static void give_up(struct parts *parts, struct parts_out *out)
 {
         if (call_is_open(parts))
                 parts_put_call_end(parts, out, SMV_PARTS_UNPARSED | SMV_PARTS_CUT);
-        parts_release(parts, out, SMV_PART_TEXT, SMV_PARTS_UNPARSED);
+        release_unparsed(parts, out);
         parts->fresh = false;
         parts->state = TEXT;
 }
@@ -180,6 +208,8 @@ static bool feed_call(struct parts *parts, uint8_t byte, struct parts_out *out)
                 return true;
         case CALL_WHOLE:
                 parts->state = CALL_END;
+                if (!parts->dialect->marks[MARK_CALL_END].bytes)
+                        end_call(parts);
                 return true;
         default:
                 break;
@@ -291,6 +321,8 @@ static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_
 void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
         parts->skip = 0;
+        if (parts->state == IN_CALL && call_mark(parts, mark) == CALL_MORE)
+                return;
         if (parts->state == IN_CALL && call_may_end(parts))
                 parts->state = CALL_END;
         if (parts->state == IN_CALL)
@@ -312,10 +344,11 @@ void parts_end(struct parts *parts, struct parts_out *out)
                         end_call(parts);
                         return;
                 }
-                parts->flags |= call_is_passed_on(parts) ? 0 : SMV_PARTS_CUT;
+                if (!call_is_passed_on(parts) && !parts->call.bare)
+                        parts->flags |= SMV_PARTS_CUT;
                 if (call_is_open(parts))
                         parts_put_call_end(parts, out, SMV_PARTS_CUT);
-                parts_release(parts, out, SMV_PART_TEXT, SMV_PARTS_UNPARSED);
+                release_unparsed(parts, out);
                 break;
         case CALL_END:
                 if (parts_holds_only_blanks(parts))

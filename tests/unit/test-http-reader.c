@@ -593,6 +593,30 @@ static void knows_names_that_lead_to_this_machine(void **state)
         assert_false(http_authority_read("h:-1", 4, &authority));
 }
 
+static void path_of_refused(const char *input, const char *path)
+{
+        struct http_reader reader;
+        struct outcome outcome = { 0 };
+
+        http_reader_init(&reader, BODY_LIMIT);
+        feed(&reader, &outcome, input, strlen(input));
+        assert_true(outcome.ended);
+        assert_string_equal(http_reader_path(&reader), path);
+        http_reader_reset(&reader, BODY_LIMIT);
+}
+
+static void knows_the_path_of_a_request_whose_head_is_refused(void **state)
+{
+        (void)state;
+        path_of_refused("POST /v1/messages?beta=%00 HTTP/1.1\r\n", "/v1/messages");
+        path_of_refused("POST /v1/messages HTTP/1.1\r\nHost : a\r\n", "/v1/messages");
+        path_of_refused("POST http://a?b=%00 HTTP/1.1\r\n", "/");
+        path_of_refused("POST /api/%00 HTTP/1.1\r\n", "/api/");
+        path_of_refused("POST /api/a%fg HTTP/1.1\r\n", "/api/a");
+        path_of_refused("POST /api/%ff/%fg HTTP/1.1\r\n", "/api/");
+        path_of_refused("BREW /v1/messages HTTP/1.1\r\n", "");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -607,6 +631,7 @@ int main(void)
                 cmocka_unit_test(refuses_requests_beyond_the_limits),
                 cmocka_unit_test(refuses_bodies_beyond_the_limit),
                 cmocka_unit_test(decodes_queries),
+                cmocka_unit_test(knows_the_path_of_a_request_whose_head_is_refused),
                 cmocka_unit_test(finds_headers_in_any_case),
                 cmocka_unit_test(keeps_a_connection_only_if_the_client_wants_it),
                 cmocka_unit_test(knows_names_that_lead_to_this_machine),
