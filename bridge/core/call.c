@@ -164,6 +164,21 @@ void call_with_daemon(struct call *call, void (*go)(struct call *call))
         link_wait(call->link, &call->waiter);
 }
 
+/* The words of OpenAI, by which programs know that the conversation must become shorter. */
+static void word_too_long(const struct call *call, struct failure *failure)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+        struct smv_client *client = link_client(call->link);
+        char why[sizeof(failure->message)];
+
+        if (call->dialect != DIALECT_OPENAI || !client || smv_model(client, 0, &model))
+                return;
+        snprintf(why, sizeof(why), "%s", failure->message);
+        snprintf(failure->message, sizeof(failure->message),
+                 "This model's maximum context length is %u tokens. However, %.400s", model.context,
+                 why);
+}
+
 /* The wording is that of Ollama, whose clients look for it. */
 struct failure call_no_model(const struct call *call)
 {
@@ -174,9 +189,13 @@ struct failure call_no_model(const struct call *call)
 
 struct failure call_problem(const struct call *call, const struct smv_problem *problem)
 {
+        struct failure failure = failure_of_problem(problem);
+
         if (problem->code == SMV_NO_MODEL && call->model.at)
                 return call_no_model(call);
-        return failure_of_problem(problem);
+        if (problem->code == SMV_TOO_LONG)
+                word_too_long(call, &failure);
+        return failure;
 }
 
 static void refuse(struct call *call, const struct failure *failure)

@@ -37,13 +37,12 @@ static void put_token(struct json_builder *to, const struct vocabulary *vocabula
         json_put_array_end(to);
 }
 
-void logprobs_put(struct json_builder *to, const struct vocabulary *vocabulary,
-                  struct run_choice *choice)
+void logprobs_put_more(struct json_builder *to, const struct vocabulary *vocabulary,
+                       struct run_choice *choice)
 {
         const struct smv_logprob *entry = (const void *)choice->logprobs.values.at;
         size_t count = run_logprobs_ready(choice), top = choice->logprobs.top_count;
 
-        json_put_array(to);
         for (size_t i = 0; i < count; i++, entry += 1 + top) {
                 json_put_object(to);
                 put_token(to, vocabulary, entry);
@@ -57,6 +56,13 @@ void logprobs_put(struct json_builder *to, const struct vocabulary *vocabulary,
                 json_put_array_end(to);
                 json_put_object_end(to);
         }
-        json_put_array_end(to);
         run_logprobs_take(choice, count);
+}
+
+void logprobs_put(struct json_builder *to, const struct vocabulary *vocabulary,
+                  struct run_choice *choice)
+{
+        json_put_array(to);
+        logprobs_put_more(to, vocabulary, choice);
+        json_put_array_end(to);
 }

@@ -13,6 +13,9 @@ void logprobs_read(struct fields *fields, struct smv_generate *options, bool *re
 /* The array of those of the tokens that are ready, which are taken then. */
 void logprobs_put(struct json_builder *to, const struct vocabulary *vocabulary,
                   struct run_choice *choice);
+/* The same without brackets: the elements follow those that `to` has. */
+void logprobs_put_more(struct json_builder *to, const struct vocabulary *vocabulary,
+                       struct run_choice *choice);
 /* -9999 stands for the logarithm of 0, which JSON has no number for. */
 double logprob_shown(float logprob);
 

@@ -106,9 +106,17 @@ static int collect(struct run *run, struct run_choice *choice, struct run_piece 
         return 0;
 }
 
+static bool has_cut_call(const struct run_choice *choice)
+{
+        for (const struct run_call *call = choice->calls; call; call = call->next)
+                if (call->cut)
+                        return true;
+        return choice->in_call;
+}
+
 static bool has_whole_calls(const struct run_choice *choice)
 {
-        return choice->calls && !choice->in_call;
+        return choice->calls && !has_cut_call(choice);
 }
 
 /* False: the call is over. */
@@ -230,6 +238,8 @@ static void pass_text(struct run *run, uint32_t index, const struct smv_event *e
         for (size_t i = 0; i < event->part_count; i++) {
                 const struct smv_part *part = &event->parts[i];
 
+                if (part->kind == SMV_PART_CALL_END && run->choices[index].last_call)
+                        run->choices[index].last_call->cut = part->flags & SMV_PARTS_CUT;
                 if (!pass_piece(run, index, kind_of(part), (struct text){ at, part->bytes }))
                         return;
                 at += part->bytes;
@@ -258,7 +268,7 @@ static enum run_end end_of(const struct run *run, const struct run_choice *choic
                 return RUN_CALLS;
         if (event->reason == SMV_END_LENGTH)
                 return asked && asked > run->accepted.max_tokens ? RUN_CONTEXT : RUN_LENGTH;
-        if (choice->in_call) /* as if a length had cut it: its arguments are not whole */
+        if (has_cut_call(choice)) /* as if a length had cut it: nobody may carry it out */
                 return RUN_LENGTH;
         if (has_whole_calls(choice))
                 return RUN_CALLS;

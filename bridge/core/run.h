@@ -20,6 +20,7 @@ struct run_call {
         uint32_t index; /* in its choice, from 0 */
         char id[40];
         struct bytes name, arguments;
+        bool cut; /* it has ended, but its arguments are not whole */
 };
 
 struct run_piece {
@@ -32,7 +33,7 @@ struct run_piece {
 enum run_end {
         RUN_EOS,
         RUN_STOP,    /* a stop string: stop_text */
-        RUN_LENGTH,  /* as asked */
+        RUN_LENGTH,  /* as asked; or a call was cut, so that no program makes it */
         RUN_CONTEXT, /* the context is full */
         RUN_CALLS,   /* it ended with whole calls */
 };

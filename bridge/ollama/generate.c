@@ -18,6 +18,7 @@ static void choose_prompt(struct ollama_request *request, const struct smv_model
 
         if (request->chat || (model->chat && !request->raw))
                 return;
+        options->parts = 0; /* it is text as the model writes it */
         options->packed_messages = options->packed_vars = (struct smv_packed){ 0 };
         options->prompt = request->prompt.at;
         options->prompt_bytes = request->prompt.bytes;

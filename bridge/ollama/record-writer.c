@@ -1,5 +1,7 @@
 #include "bridge/ollama/record-writer.h"
 
+#include <string.h>
+
 #include "base/sys.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/timestamp.h"
@@ -7,7 +9,7 @@
 
 /* ---- records ---- */
 
-/* The content of a record.  Calls are shown when they are whole. */
+/* The content of a record.  Calls are shown when they are whole; a call that was cut is text. */
 struct shown {
         struct text content, thinking;
         const struct run_call *calls, *behind; /* from the one on, up to the other */
@@ -23,23 +25,75 @@ static void put_head(struct json_builder *to, const struct ollama_answer *answer
         json_put_key_word(to, "created_at", now);
 }
 
+static void put_call(struct json_builder *to, const struct run_call *made)
+{
+        json_put_object(to);
+        json_put_key_word(to, "id", made->id);
+        json_put_key(to, "function");
+        json_put_object(to);
+        json_put_key_uint(to, "index", made->index);
+        json_put_key_text(to, "name", made->name.at, made->name.count);
+        json_put_key(to, "arguments");
+        tools_put_arguments(to, &made->arguments);
+        json_put_object_end(to);
+        json_put_object_end(to);
+}
+
+static const struct run_call *next_whole(const struct run_call *call, const struct run_call *behind)
+{
+        while (call != behind && call->cut)
+                call = call->next;
+        return call;
+}
+
 static void put_calls(struct json_builder *to, const struct shown *shown)
 {
+        const struct run_call *made = next_whole(shown->calls, shown->behind);
+
+        if (made == shown->behind)
+                return;
         json_put_key(to, "tool_calls");
         json_put_array(to);
-        for (const struct run_call *made = shown->calls; made != shown->behind; made = made->next) {
-                json_put_object(to);
-                json_put_key_word(to, "id", made->id);
-                json_put_key(to, "function");
-                json_put_object(to);
-                json_put_key_uint(to, "index", made->index);
-                json_put_key_text(to, "name", made->name.at, made->name.count);
-                json_put_key(to, "arguments");
-                tools_put_arguments(to, &made->arguments);
-                json_put_object_end(to);
-                json_put_object_end(to);
-        }
+        for (; made != shown->behind; made = next_whole(made->next, shown->behind))
+                put_call(to, made);
         json_put_array_end(to);
+}
+
+/* Nothing that the model wrote is lost. */
+static struct text text_of_cut_call(struct arena *arena, const struct run_call *made)
+{
+        return arena_format(arena, "{\"name\": \"%.*s\", \"arguments\": %.*s",
+                            (int)made->name.count, made->name.at, (int)made->arguments.count,
+                            made->arguments.at ? made->arguments.at : "");
+}
+
+/* Texts may contain a NUL. */
+static struct text join(struct arena *arena, struct text first, struct text second)
+{
+        char *at = arena_alloc(arena, first.bytes + second.bytes + 1);
+
+        if (!at)
+                return first;
+        if (first.bytes)
+                memcpy(at, first.at, first.bytes);
+        memcpy(at + first.bytes, second.at, second.bytes);
+        return (struct text){ at, first.bytes + second.bytes };
+}
+
+/* The text of a choice, with that of its cut calls. */
+static struct text whole_text(struct arena *arena, const struct run_choice *choice)
+{
+        struct text text = { choice->text.at, choice->text.count };
+
+        for (const struct run_call *made = choice->calls; made; made = made->next) {
+                struct text cut = { 0 };
+
+                if (made->cut)
+                        cut = text_of_cut_call(arena, made);
+                if (cut.at)
+                        text = join(arena, text, cut);
+        }
+        return text;
 }
 
 static void put_content(struct json_builder *to, const struct ollama_answer *answer,
@@ -56,7 +110,7 @@ static void put_content(struct json_builder *to, const struct ollama_answer *ans
         json_put_key_text(to, chat ? "content" : "response", content, shown->content.bytes);
         if (shown->thinking.bytes)
                 json_put_key_text(to, "thinking", shown->thinking.at, shown->thinking.bytes);
-        if (chat && shown->calls != shown->behind)
+        if (chat)
                 put_calls(to, shown);
         if (chat)
                 json_put_object_end(to);
@@ -138,6 +192,8 @@ static void on_piece(struct run *run, uint32_t index, const struct run_piece *pi
                 shown.content = piece->text;
         else if (piece->kind == PIECE_REASONING)
                 shown.thinking = piece->text;
+        else if (piece->kind == PIECE_CALL_END && answer->request.chat && piece->call->cut)
+                shown.content = text_of_cut_call(&run->call->arena, piece->call);
         else if (piece->kind == PIECE_CALL_END && answer->request.chat)
                 shown = (struct shown){ .calls = piece->call, .behind = piece->call->next };
         else
@@ -166,12 +222,13 @@ static void on_done(struct run *run)
 static void on_whole(struct run *run)
 {
         const struct run_choice *choice = &run->choices[0];
+        struct text text = whole_text(&run->call->arena, choice);
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
 
         put_head(&to, run->own);
         put_content(&to, run->own,
-                    &(struct shown){ .content = { choice->text.at, choice->text.count },
+                    &(struct shown){ .content = text,
                                      .thinking = { choice->reasoning.at, choice->reasoning.count },
                                      .calls = choice->calls,
                                      .behind = choice->in_call ? choice->last_call : NULL });

@@ -26,6 +26,19 @@ static const char *item_status(const struct response_writer *writer,
         return is_cut(writer, item) ? "incomplete" : "completed";
 }
 
+/* An array of logprobs, from so many bytes of the item's on. */
+static void put_logprobs(struct json_builder *to, const struct response_item *item, size_t from)
+{
+        struct text text = { item->logprobs.at, item->logprobs.count };
+
+        json_put_key(to, "logprobs");
+        json_put_array(to);
+        from += from < text.bytes && text.at[from] == ',';
+        if (from < text.bytes && !to->out.result)
+                to->out.result = bytes_add(to->out.to, text.at + from, text.bytes - from);
+        json_put_array_end(to);
+}
+
 static void put_part(struct json_builder *to, const struct response_item *item, const char *type)
 {
         json_put_object(to);
@@ -35,9 +48,7 @@ static void put_part(struct json_builder *to, const struct response_item *item, 
                 json_put_key(to, "annotations");
                 json_put_array(to);
                 json_put_array_end(to);
-                json_put_key(to, "logprobs");
-                json_put_array(to);
-                json_put_array_end(to);
+                put_logprobs(to, item, 0);
         }
         json_put_object_end(to);
 }
@@ -288,19 +299,24 @@ static void send_part(struct response_writer *writer, const char *type,
         end_event(writer, &to);
 }
 
-static void put_logprobs(struct response_writer *writer, struct json_builder *to)
+/* Adds the logprobs that are ready.  Returns how many bytes the item had of them before. */
+static size_t take_logprobs(struct response_writer *writer, struct response_item *item)
 {
-        json_put_key(to, "logprobs");
-        if (writer->logprobs) {
-                logprobs_put(to, writer->call->bridge->vocabulary, &writer->run->choices[0]);
-        } else {
-                json_put_array(to);
-                json_put_array_end(to);
-        }
+        size_t before = item->logprobs.count;
+        struct json_builder to = json_build(&item->logprobs);
+
+        if (!writer->logprobs)
+                return before;
+        to.comma = before > 0;
+        logprobs_put_more(&to, writer->call->bridge->vocabulary, &writer->run->choices[0]);
+        if (to.out.result)
+                call_no_memory(writer->call);
+        return before;
 }
 
+/* logprobs_from: those behind so many bytes are new. */
 static void send_delta(struct response_writer *writer, const struct response_item *item,
-                       struct text delta)
+                       struct text delta, size_t logprobs_from)
 {
         static const char *const types[] = { "response.reasoning_text.delta",
                                              "response.output_text.delta",
@@ -312,7 +328,7 @@ static void send_delta(struct response_writer *writer, const struct response_ite
         to = begin_item_event(writer, types[item->kind], item);
         json_put_key_text(&to, "delta", delta.at, delta.bytes);
         if (item->kind == ITEM_MESSAGE)
-                put_logprobs(writer, &to);
+                put_logprobs(&to, item, logprobs_from);
         end_event(writer, &to);
 }
 
@@ -331,11 +347,8 @@ static void send_text_done(struct response_writer *writer, const struct response
         } else {
                 json_put_key_text(&to, "text", item->text.at, item->text.count);
         }
-        if (item->kind == ITEM_MESSAGE) {
-                json_put_key(&to, "logprobs");
-                json_put_array(&to);
-                json_put_array_end(&to);
-        }
+        if (item->kind == ITEM_MESSAGE)
+                put_logprobs(&to, item, 0);
         end_event(writer, &to);
 }
 
@@ -409,7 +422,8 @@ static void take_text(struct response_writer *writer, const struct run_piece *pi
         if (bytes_add(&item->text, piece->text.at, piece->text.bytes))
                 call_no_memory(writer->call);
         else
-                send_delta(writer, item, piece->text);
+                send_delta(writer, item, piece->text,
+                           kind == ITEM_MESSAGE ? take_logprobs(writer, item) : 0);
 }
 
 void response_piece(struct response_writer *writer, const struct run_piece *piece)
@@ -425,7 +439,7 @@ void response_piece(struct response_writer *writer, const struct run_piece *piec
                 break;
         case PIECE_ARGUMENTS:
                 if (writer->last && piece->text.bytes)
-                        send_delta(writer, writer->last, piece->text);
+                        send_delta(writer, writer->last, piece->text, 0);
                 break;
         case PIECE_CALL_END:
                 close_item(writer);
@@ -445,6 +459,8 @@ void response_end(struct response_writer *writer)
         enum run_end end = writer->run->choices[0].end;
 
         writer->ended = true;
+        if (writer->last && writer->last->open && writer->last->kind == ITEM_MESSAGE)
+                take_logprobs(writer, writer->last);
         close_item(writer);
         send_response(writer, end == RUN_LENGTH || end == RUN_CONTEXT ? "response.incomplete"
                                                                       : "response.completed");
@@ -460,6 +476,8 @@ void response_fail(struct response_writer *writer, const struct failure *failure
 
 void response_deinit(struct response_writer *writer)
 {
-        for (struct response_item *item = writer->items; item; item = item->next)
+        for (struct response_item *item = writer->items; item; item = item->next) {
                 bytes_deinit(&item->text);
+                bytes_deinit(&item->logprobs);
+        }
 }

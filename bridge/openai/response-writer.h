@@ -19,6 +19,7 @@ struct response_item {
         uint32_t index;
         bool open;
         struct bytes text;           /* REASONING, MESSAGE */
+        struct bytes logprobs;       /* MESSAGE: JSON objects with commas between them */
         const struct run_call *call; /* CALL */
 };
 

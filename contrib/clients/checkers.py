@@ -122,8 +122,13 @@ def call_of(call, where, whole=True):
 
 
 def whole(finish):
-    """Whether calls must be complete: only a length cuts them."""
-    return finish != "length"
+    """Whether calls must be complete, so that a client may make them."""
+    return finish == "tool_calls"
+
+
+def is_call(call):
+    """A call that was cut, or whose arguments are no JSON, is none that a client may make."""
+    return isinstance(call.arguments, dict)
 
 
 def chat_answer(answer, n=1, asked_logprobs=False):
@@ -158,7 +163,7 @@ def check_finish(finish, calls):
     if finish == "tool_calls":
         assert calls, "finish_reason tool_calls without a call"
     if finish == "stop":
-        assert not calls, "a whole call, but finish_reason stop"
+        assert not any(map(is_call, calls)), "a whole call, but finish_reason stop"
 
 
 def check_ids(calls):
@@ -379,9 +384,10 @@ def responses_item(item, cut=False):
     else:
         need(item, {"call_id": TEXT, "name": TEXT, "arguments": TEXT, "status": TEXT}, "call")
         assert item["call_id"].startswith("call_"), item["call_id"]
-        arguments_of(item["arguments"], not cut)
+        arguments_of(item["arguments"], item["status"] == "completed")
     if kind != "reasoning":
         assert item["status"] in ("completed", "incomplete"), "item of status %r" % item["status"]
+    if kind == "message":
         assert cut or item["status"] == "completed", "an item is incomplete in a whole answer"
 
 
@@ -420,7 +426,7 @@ def responses_answer(answer):
             said.reasoning += parts
         else:
             said.calls.append(Call(item["call_id"], item["name"],
-                                   arguments_of(item["arguments"], status == "completed")))
+                                   arguments_of(item["arguments"], item["status"] == "completed")))
     check_ids(said.calls)
     return said
 
@@ -625,7 +631,7 @@ def messages_end(stop, sequence, calls):
     if stop == "tool_use":
         assert calls, "stop_reason tool_use without a call"
     if stop in ("end_turn", "stop_sequence"):
-        assert not calls, "a whole call, but stop_reason %s" % stop
+        assert not any(map(is_call, calls)), "a whole call, but stop_reason %s" % stop
 
 
 def messages_head(message):
@@ -743,9 +749,8 @@ class MessagesMachine:
             said.usage["input"] = count(data["usage"]["input_tokens"], "message_delta")
         if "cache_read_input_tokens" in data["usage"]:
             said.usage["cached"] = count(data["usage"]["cache_read_input_tokens"] or 0, "delta")
-        cut = said.finish in ("max_tokens", "model_context_window_exceeded")
         for call, text in zip(said.calls, self.partial):
-            call.arguments = arguments_of(text or "{}", not cut)
+            call.arguments = arguments_of(text or "{}", said.finish == "tool_use")
         messages_end(said.finish, said.stop, said.calls)
         self.state = "delta"
 

@@ -181,9 +181,16 @@ def run_all():
         if not passed:
             failed.append(test.name)
             revive(pairs, args.build, test)
+    total = len(tests) + len(broken)
+    for name, pair in pairs.items():
+        if name != "build" and "bridge" in pair.programs:
+            status, total = pair.stop("bridge"), total + 1
+            if status:
+                failed.append("the_bridge_of_%s_ends_cleanly" % name)
+                print("NOT  the bridge of %s ended with %d\n%s" % (name, status, pair.log("bridge")[-2000:]))
     if failed:
         print("\nfailed:\n" + "\n".join("    " + name for name in failed))
-    print("%d passed, %d failed, 0 skipped" % (len(tests) + len(broken) - len(failed), len(failed)))
+    print("%d passed, %d failed, 0 skipped" % (total - len(failed), len(failed)))
     return 1 if failed else 0
 
 

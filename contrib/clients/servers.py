@@ -113,6 +113,16 @@ class Pair:
         program.kill()
         program.wait()
 
+    def stop(self, name):
+        """Its exit status, or that of SIGKILL if it does not end when it is told to."""
+        program = self.programs.pop(name)
+        program.terminate()
+        try:
+            return program.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            return program.wait()
+
     def pause(self, name):
         self.programs[name].send_signal(signal.SIGSTOP)
 

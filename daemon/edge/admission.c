@@ -221,18 +221,18 @@ uint64_t admission_deadline(const struct wire_request *asked)
         return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
 }
 
-/* Parts make its records longer. */
+/* Parts make its records longer, if it has any. */
 static void add_parts(const struct admission_conf *conf, struct request *request,
                       const struct wire_request *asked, size_t stop_max)
 {
         const struct dialect *dialect = request->model->dialect;
         size_t bytes;
 
-        request->parts = asked->parts && dialect;
+        request->parts = asked->parts && dialect && request->record_bytes_max;
         if (!request->parts)
                 return;
         request->parts_calls = asked->chat.tools.count || asked->had_tools;
-        bytes = conf->parts_bytes_max(dialect->piece_max, stop_max, &request->held_bytes_max);
+        bytes = conf->parts_bytes_max(dialect, stop_max, &request->held_bytes_max);
         request->record_bytes_max += bytes;
         request->end_bytes_max += bytes;
 }

@@ -38,6 +38,7 @@ struct resumables; /* resumable.c */
 struct subuid;     /* subuid.c */
 struct principals; /* principals.c */
 struct principal;
+struct dialect; /* daemon/text/parts/dialect.h */
 
 /* The limits that admission checks, and functions of the engine, which the edge may not include. */
 struct admission_conf {
@@ -47,7 +48,8 @@ struct admission_conf {
         size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
         size_t (*end_bytes_max)(size_t stop_bytes_max);
         size_t (*score_bytes_max)(uint32_t logprobs);
-        size_t (*parts_bytes_max)(size_t piece_max, size_t stop_bytes_max, size_t *ret_held);
+        size_t (*parts_bytes_max)(const struct dialect *dialect, size_t stop_bytes_max,
+                                  size_t *ret_held);
         uint64_t (*seed)(void); /* for requests that do not give it */
 };
 

@@ -161,7 +161,7 @@ static uint64_t ring_bytes(const struct edge *edge)
         size_t held;
 
         if (dialect)
-                parts = conf->parts_bytes_max(dialect->piece_max, SMV_STOP_BYTES_MAX, &held);
+                parts = conf->parts_bytes_max(dialect, SMV_STOP_BYTES_MAX, &held);
         /* Parts are seldom as long as they may be: space for one step of those is enough. */
         wanted = (4 * wanted + parts) * edge->conf.config->max_seqs * conf->sched.depth;
         while (bytes < wanted && bytes < RING_MAX)

@@ -25,8 +25,8 @@
 #define TEXT_MAX(piece_max) (DETOK_HELD_MAX + (piece_max))
 
 /* With parts, a record has at most so many bytes of text, and so many parts. */
-#define TEXT_BYTES_MAX 512u
-#define PARTS_MAX      24u
+#define TEXT_BYTES_MAX 960u
+#define PARTS_MAX      60u
 
 struct stream {
         struct detok detok;
@@ -49,10 +49,10 @@ struct publish {
         size_t divided_max, parts_max;
 };
 
-/* The most bytes of text for which a token may have parts; piece_max as in struct dialect. */
-static size_t undivided_max(size_t piece_max, size_t held_back)
+/* The most bytes that a token brings to be divided, with escapes. */
+static size_t undivided_max(const struct dialect *dialect, size_t held_back)
 {
-        return piece_max + JSON_SCAN_ESCAPE_BYTES * held_back;
+        return dialect->piece_max + JSON_SCAN_ESCAPE_BYTES * held_back;
 }
 
 static int make_space(struct publish *publish, const struct publish_conf *conf)
@@ -66,9 +66,9 @@ static int make_space(struct publish *publish, const struct publish_conf *conf)
                 return error_raise(-ENOMEM);
         if (!conf->dialect)
                 return 0;
-        bytes = undivided_max(conf->dialect->piece_max, DETOK_HELD_MAX);
+        bytes = undivided_max(conf->dialect, DETOK_HELD_MAX);
         publish->divided_max = parts_bytes_max(bytes);
-        publish->parts_max = parts_count_max(bytes);
+        publish->parts_max = parts_count_max(conf->dialect, bytes);
         publish->parts = calloc(conf->requests_max, sizeof(*publish->parts));
         publish->divided.text = malloc(publish->divided_max);
         publish->divided.parts = calloc(publish->parts_max, sizeof(*publish->divided.parts));
@@ -151,13 +151,15 @@ static size_t divided_bytes(size_t bytes, size_t parts)
         return bytes + (parts + records) * sizeof(struct smv_record_part) + records * heads;
 }
 
-size_t publish_parts_bytes_max(size_t piece_max, size_t stop_bytes_max, size_t *ret_held)
+size_t publish_parts_bytes_max(const struct dialect *dialect, size_t stop_bytes_max,
+                               size_t *ret_held)
 {
         size_t held_back = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
-        size_t bytes = undivided_max(piece_max, held_back);
-        size_t all = divided_bytes(parts_bytes_max(bytes), parts_count_max(bytes));
+        size_t bytes = undivided_max(dialect, held_back);
+        size_t count = parts_count_max(dialect, bytes);
+        size_t all = divided_bytes(parts_bytes_max(bytes), count);
 
-        *ret_held = all - divided_bytes(bytes + MARK_BYTES_MAX, parts_count_max(bytes));
+        *ret_held = all - divided_bytes(bytes + MARK_BYTES_MAX, count);
         return all;
 }
 

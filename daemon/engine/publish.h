@@ -42,10 +42,11 @@ size_t publish_end_bytes_max(size_t stop_bytes_max);
 /* ... and that a token of the prompt may take, with so many logprobs. */
 size_t publish_score_bytes_max(uint32_t logprobs);
 /*
- * How much more either may take if the text is divided into parts; piece_max as in struct dialect.
- * *ret_held: of these, the bytes of text that was held back before, which comes only once.
+ * How much more either may take if the text is divided into parts.  *ret_held: of these, the bytes
+ * of text that was held back before, which comes only once.
  */
-size_t publish_parts_bytes_max(size_t piece_max, size_t stop_bytes_max, size_t *ret_held);
+size_t publish_parts_bytes_max(const struct dialect *dialect, size_t stop_bytes_max,
+                               size_t *ret_held);
 
 /* Starts the stream of a request that was submitted.  control_text: as for detok_begin(). */
 void publish_begin(struct publish *publish, const struct request *request, bool control_text);

@@ -13,6 +13,7 @@
 #include "daemon/files/vocabulary.h"
 #include "daemon/start/shipped.h"
 #include "daemon/text/chat.h"
+#include "daemon/text/parts/probe.h"
 #include "daemon/text/tokenizer.h"
 #include "json/utf8.h"
 
@@ -139,6 +140,22 @@ static const char *spelling(const struct vocabulary *v, uint32_t id, char to[])
         return to;
 }
 
+/* A dialect whose signs deceive is as good as none. */
+static int open_dialect(struct model_setup *setup, const struct chat_conf *conf)
+{
+        struct dialect *dialect = &setup->dialect;
+        int r;
+
+        dialect_open(&(struct dialect_conf){ .tokenizer = setup->served.tokenizer,
+                                             .templates = { conf->plain, conf->tools } },
+                     dialect);
+        setup->served.dialect = dialect;
+        r = probe_dialect(setup->served.chat, dialect);
+        if (r == PROBE_E_WRONG)
+                dialect_drop_calls(dialect);
+        return r < 0 ? error_pass(r) : 0;
+}
+
 /*
  * If the files do not have the texts of bos and eos, the vocabulary gives them.  If the vocabulary
  * does not name these tokens, the traits do.
@@ -164,12 +181,8 @@ static int open_chat(struct model_setup *setup, const struct vocabulary *v)
         conf.bos = source.bos ? source.bos : spelling(v, bos_id, bos);
         conf.eos = source.eos ? source.eos : spelling(v, eos_id, eos);
         r = chat_open(&conf, &setup->served.chat);
-        if (!r) {
-                dialect_open(&(struct dialect_conf){ .tokenizer = setup->served.tokenizer,
-                                                     .templates = { conf.plain, conf.tools } },
-                             &setup->dialect);
-                setup->served.dialect = &setup->dialect;
-        }
+        if (!r)
+                r = open_dialect(setup, &conf);
         chat_source_deinit(&source);
         return error_pass(r);
 }

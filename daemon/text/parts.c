@@ -52,7 +52,7 @@ static void take_mark(struct parts *parts, enum dialect_mark mark)
         parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
         if (mark == MARK_CALL) {
                 parts->state = IN_CALL;
-                call_begin(parts);
+                call_begin(parts, false);
                 return;
         }
         parts_drop(parts);
@@ -115,6 +115,13 @@ static bool may_begin_mark(const struct parts *parts, char byte)
         return false;
 }
 
+/* An object without a mark may be a call. */
+static bool may_be_bare_call(const struct parts *parts, char byte)
+{
+        return parts->dialect->bare && parts->calls_wanted && parts->fresh &&
+               parts->state == TEXT && byte == '{';
+}
+
 /* Passes on the bytes in front that begin no mark; how many. */
 static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
 {
@@ -125,7 +132,8 @@ static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, st
         /* The mark of reasoning is possible only until the first of these bytes is passed on. */
         if (parts->fresh)
                 bytes = bytes ? 1 : 0;
-        while (count < bytes && !may_begin_mark(parts, text[count]))
+        while (count < bytes && !may_begin_mark(parts, text[count]) &&
+               !may_be_bare_call(parts, text[count]))
                 count++;
         parts_put(parts, out, kind_of(parts), 0, text, count);
         return count;
@@ -140,6 +148,12 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
                 return;
         }
         parts->skip = 0;
+        if (!parts->held_count && may_be_bare_call(parts, (char)byte)) {
+                parts->state = IN_CALL;
+                call_begin(parts, true);
+                (void)call_feed(parts, byte, out);
+                return;
+        }
         parts_hold(parts, byte);
         while (parts->held_count) {
                 enum match match = match_held(parts, &mark);
@@ -155,12 +169,18 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
 
 /* ---- calls ---- */
 
+/* An object without a mark is perhaps no call, but an answer in JSON. */
+static void release_unparsed(struct parts *parts, struct parts_out *out)
+{
+        parts_release(parts, out, SMV_PART_TEXT, parts->call.bare ? 0 : SMV_PARTS_UNPARSED);
+}
+
 /* Gives up a call: the bytes that are held back are text. */
 static void give_up(struct parts *parts, struct parts_out *out)
 {
         if (call_is_open(parts))
                 parts_put_call_end(parts, out, SMV_PARTS_UNPARSED | SMV_PARTS_CUT);
-        parts_release(parts, out, SMV_PART_TEXT, SMV_PARTS_UNPARSED);
+        release_unparsed(parts, out);
         parts->fresh = false;
         parts->state = TEXT;
 }
@@ -180,6 +200,8 @@ static bool feed_call(struct parts *parts, uint8_t byte, struct parts_out *out)
                 return true;
         case CALL_WHOLE:
                 parts->state = CALL_END;
+                if (!parts->dialect->marks[MARK_CALL_END].bytes)
+                        end_call(parts);
                 return true;
         default:
                 break;
@@ -291,6 +313,8 @@ static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_
 void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
         parts->skip = 0;
+        if (parts->state == IN_CALL && call_mark(parts, mark) == CALL_MORE)
+                return;
         if (parts->state == IN_CALL && call_may_end(parts))
                 parts->state = CALL_END;
         if (parts->state == IN_CALL)
@@ -312,10 +336,11 @@ void parts_end(struct parts *parts, struct parts_out *out)
                         end_call(parts);
                         return;
                 }
-                parts->flags |= call_is_passed_on(parts) ? 0 : SMV_PARTS_CUT;
+                if (!call_is_passed_on(parts) && !parts->call.bare)
+                        parts->flags |= SMV_PARTS_CUT;
                 if (call_is_open(parts))
                         parts_put_call_end(parts, out, SMV_PARTS_CUT);
-                parts_release(parts, out, SMV_PART_TEXT, SMV_PARTS_UNPARSED);
+                release_unparsed(parts, out);
                 break;
         case CALL_END:
                 if (parts_holds_only_blanks(parts))

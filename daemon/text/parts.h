@@ -43,9 +43,17 @@ static inline size_t parts_bytes_max(size_t bytes)
         return bytes + PARTS_HELD_MAX + MARK_BYTES_MAX;
 }
 
-static inline size_t parts_count_max(size_t bytes)
+/*
+ * The shortest texts for their parts are calls without arguments, or that are cut at once, with a
+ * letter between them: four parts each.
+ */
+static inline size_t parts_count_max(const struct dialect *dialect, size_t bytes)
 {
-        return bytes / 4 + 8;
+        static const uint8_t least[] = {
+                [SHAPE_NONE] = 8, [SHAPE_OBJECT] = 6, [SHAPE_LIST] = 4, [SHAPE_NAMED] = 3
+        };
+
+        return bytes / least[dialect->shape] + 8;
 }
 
 void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_wanted,

@@ -177,6 +177,12 @@ void call_rig_call_end(struct run *run)
         pass(run, PIECE_CALL_END, "");
 }
 
+void call_rig_call_cut(struct run *run)
+{
+        run->choices[0].last_call->cut = true;
+        call_rig_call_end(run);
+}
+
 void call_rig_finish(struct run *run, const struct smv_event *event)
 {
         struct smv_event end = *event;

@@ -42,6 +42,7 @@ void call_rig_think(struct run *run, const char *text);
 void call_rig_call(struct run *run, const char *name);
 void call_rig_arguments(struct run *run, const char *text);
 void call_rig_call_end(struct run *run);
+void call_rig_call_cut(struct run *run); /* its arguments are not whole */
 /* The end of choice 0. */
 void call_rig_finish(struct run *run, const struct smv_event *event);
 

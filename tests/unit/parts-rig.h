@@ -4,8 +4,8 @@
  *      T"text"  R"reasoning"  C0"name"  A0"arguments"  E0
  *
  * with "!" behind the quotes for UNPARSED, and "/" for CUT.  Neighbours of one kind are one.  In a
- * text that a test gives, a byte 0x01 to 0x04 stands for the control token of that mark, if the
- * dialect has tokens.  The rig asserts what parts.h promises of every feed.
+ * text that a test gives, a byte 0x01 to 0x06 stands for the control token of that mark, if the
+ * dialect has it.  The rig asserts what parts.h promises of every feed.
  */
 #ifndef TESTS_UNIT_PARTS_RIG_H
 #define TESTS_UNIT_PARTS_RIG_H
@@ -16,6 +16,9 @@
 #include <string.h>
 
 #include "daemon/text/parts.h"
+#include "json/bytes.h"
+#include "json/reader.h"
+#include "json/utf8.h"
 
 struct parts_rig {
         struct parts parts;
@@ -23,7 +26,8 @@ struct parts_rig {
         size_t count, size;
         bool open; /* the last part may go on */
         struct smv_record_part last;
-        bool tokens; /* the dialect's marks are tokens */
+        struct bytes arguments; /* of the last call */
+        uint32_t whole_calls;
 };
 
 static inline void rig_write(struct parts_rig *rig, const char *bytes, size_t count)
@@ -49,6 +53,34 @@ static inline void rig_close_part(struct parts_rig *rig)
                 rig_write(rig, "!", 1);
         if (rig->last.flags & SMV_PARTS_CUT)
                 rig_write(rig, "/", 1);
+}
+
+/*
+ * The arguments of a whole call are an object for another reader of JSON.  That reader also refuses
+ * what the parser does not look at: keys that come twice, halves of surrogates, and bad UTF-8.
+ */
+static inline void rig_check_call(struct parts_rig *rig)
+{
+        struct json_document *json = NULL;
+        char why[256];
+        int r = json_parse(rig->arguments.at, rig->arguments.count, 4096, &json, why, sizeof(why));
+
+        assert(!r || strstr(why, "duplicate") || strstr(why, "surrogate") ||
+               utf8_valid(rig->arguments.at, rig->arguments.count) < rig->arguments.count);
+        assert(r || json_kind(json, 0) == JSON_OBJECT);
+        json_free(json);
+        rig->whole_calls++;
+}
+
+static inline void rig_take_arguments(struct parts_rig *rig, const struct smv_record_part *part,
+                                      const char *text)
+{
+        if (part->kind == SMV_PART_CALL)
+                rig->arguments.count = 0;
+        if (part->kind == SMV_PART_ARGUMENTS)
+                assert(!bytes_add(&rig->arguments, text, part->bytes));
+        if (part->kind == SMV_PART_CALL_END && !part->flags)
+                rig_check_call(rig);
 }
 
 static inline void rig_take(struct parts_rig *rig, const struct parts_out *out)
@@ -78,6 +110,7 @@ static inline void rig_take(struct parts_rig *rig, const struct parts_out *out)
                         rig->open = true;
                         rig->last = *part;
                 }
+                rig_take_arguments(rig, part, text + bytes);
                 rig_write(rig, text + bytes, part->bytes);
                 bytes += part->bytes;
         }
@@ -85,10 +118,11 @@ static inline void rig_take(struct parts_rig *rig, const struct parts_out *out)
 }
 
 /* The exact room that parts.h asks for, so that a sanitizer sees a byte too many. */
-static inline struct parts_out rig_room(size_t bytes)
+static inline struct parts_out rig_room(const struct parts_rig *rig, size_t bytes)
 {
+        size_t count = parts_count_max(rig->parts.dialect, bytes);
         struct parts_out out = { .text = malloc(parts_bytes_max(bytes)),
-                                 .parts = calloc(parts_count_max(bytes), sizeof(*out.parts)) };
+                                 .parts = calloc(count, sizeof(*out.parts)) };
 
         assert(out.text && out.parts);
         return out;
@@ -96,10 +130,17 @@ static inline struct parts_out rig_room(size_t bytes)
 
 static inline void rig_give_back(struct parts_rig *rig, struct parts_out *out, size_t bytes)
 {
-        assert(out->bytes <= parts_bytes_max(bytes) && out->count <= parts_count_max(bytes));
+        assert(out->bytes <= parts_bytes_max(bytes));
+        assert(out->count <= parts_count_max(rig->parts.dialect, bytes));
         rig_take(rig, out);
         free(out->text);
         free(out->parts);
+}
+
+/* Does this byte stand for a token of the dialect? */
+static inline bool rig_is_token(const struct parts_rig *rig, char byte)
+{
+        return byte >= 1 && byte <= MARK_N && rig->parts.dialect->marks[byte - 1].is_token;
 }
 
 static inline size_t rig_escaped(const char *text, size_t bytes)
@@ -118,10 +159,10 @@ static inline void rig_feed(struct parts_rig *rig, const char *text, size_t byte
                 size_t plain = 0, escaped;
                 struct parts_out out;
 
-                while (plain < bytes && !(rig->tokens && text[plain] >= 1 && text[plain] <= MARK_N))
+                while (plain < bytes && !rig_is_token(rig, text[plain]))
                         plain++;
                 escaped = rig_escaped(text, plain);
-                out = rig_room(escaped);
+                out = rig_room(rig, escaped);
                 if (plain)
                         parts_feed(&rig->parts, text, plain, &out);
                 else
@@ -135,7 +176,7 @@ static inline void rig_feed(struct parts_rig *rig, const char *text, size_t byte
 
 static inline void rig_end(struct parts_rig *rig)
 {
-        struct parts_out out = rig_room(0);
+        struct parts_out out = rig_room(rig, 0);
 
         parts_end(&rig->parts, &out);
         rig_give_back(rig, &out, 0);
@@ -146,13 +187,13 @@ static inline void rig_end(struct parts_rig *rig)
 static inline void rig_begin(struct parts_rig *rig, const struct dialect *dialect, bool calls,
                              bool in_reasoning)
 {
-        *rig = (struct parts_rig){ .tokens = dialect->marks[MARK_CALL].is_token ||
-                                             dialect->marks[MARK_THINK].is_token };
+        *rig = (struct parts_rig){ 0 };
         parts_begin(&rig->parts, dialect, calls, in_reasoning);
 }
 
 static inline void rig_free(struct parts_rig *rig)
 {
+        bytes_deinit(&rig->arguments);
         free(rig->shown);
         rig->shown = NULL;
 }

@@ -471,10 +471,14 @@ static void a_call_that_is_cut_ends_as_by_its_length(void **state)
         struct json_document *json;
 
         (void)state;
-        for (int stream = 0; stream < 2; stream++) {
+        for (int way = 0; way < 4; way++) {
+                int stream = way % 2;
+
                 run = begin(&answer, stream);
                 call_rig_call(run, "f");
                 call_rig_arguments(run, "{\"a\":");
+                if (way > 1)
+                        call_rig_call_cut(run);
                 call_rig_finish(run, &eos);
                 if (stream) {
                         assert_string_equal(follow(&answer.rig).seen,

@@ -627,6 +627,87 @@ static void inconsistent_logprobs_end_the_connection(void **state)
         }
 }
 
+/* Two parts of these sizes, in a record that has `entries` of them and says that it has two. */
+static void parts_record(uint32_t stream, uint32_t first, uint32_t second, unsigned entries)
+{
+        struct smv_record_parts head = { .part_count = htole32(2) };
+        const struct smv_record_part parts[] = {
+                { .kind = htole32(SMV_PART_TEXT), .bytes = htole32(first) },
+                { .kind = htole32(SMV_PART_CALL),
+                  .bytes = htole32(second),
+                  .call = htole32(7),
+                  .flags = htole32(SMV_PARTS_CUT) },
+        };
+
+        record_head(&script, SMV_RECORD_PARTS, 0, stream, 0,
+                    sizeof(head) + entries * sizeof(*parts));
+        raw(&script, &head, sizeof(head));
+        raw(&script, parts, entries * sizeof(*parts));
+}
+
+static void parts_arrive_with_their_text(void **state)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        for (int frames = 1; frames <= 2; frames++) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                parts_record(2, 1, 2, 2);
+                if (frames == 2) {
+                        records_end(&script);
+                        records_begin(&script);
+                }
+                tokens_record(&script, 2, 1, 1, 1, "abc");
+                tokens_record(&script, 2, 2, 0, 0, "c");
+                end_record(&script, 2, 3, SMV_END_LENGTH, 0);
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                assert_int_equal(event.part_count, 2);
+                assert_int_equal(event.parts[0].kind, SMV_PART_TEXT);
+                assert_int_equal(event.parts[0].bytes, 1);
+                assert_int_equal(event.parts[1].kind, SMV_PART_CALL);
+                assert_int_equal(event.parts[1].bytes, 2);
+                assert_int_equal(event.parts[1].call, 7);
+                assert_int_equal(event.parts[1].flags, SMV_PARTS_CUT);
+                assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                assert_null(event.parts);
+                expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+                close_wire(&w);
+        }
+}
+
+static void inconsistent_parts_end_the_connection(void **state)
+{
+        struct wire w;
+
+        (void)state;
+        for (int lie = 0; lie < 4; lie++) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                if (lie == 0)
+                        parts_record(2, 1, 2, 1); /* it says two parts, and there is one */
+                else if (lie == 1)
+                        parts_record(2, 1, 3, 2); /* more than the text */
+                else if (lie == 2)
+                        parts_record(2, 1, 1, 2); /* less */
+                else
+                        parts_record(2, UINT32_MAX, 4, 2); /* the sum does not fit 32 bits */
+                if (lie)
+                        tokens_record(&script, 2, 1, 1, 1, "abc");
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                expect_end(w.client, 2, SMV_END_ERROR, SMV_LOST);
+                close_wire(&w);
+        }
+}
+
 static void does_not_send_a_request_over_the_frame_limit(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate) };
@@ -915,6 +996,8 @@ int main(void)
                 cmocka_unit_test(prompt_logprobs_are_an_event_of_their_own),
                 cmocka_unit_test(progress_records_that_are_too_short_end_the_connection),
                 cmocka_unit_test(inconsistent_logprobs_end_the_connection),
+                cmocka_unit_test(parts_arrive_with_their_text),
+                cmocka_unit_test(inconsistent_parts_end_the_connection),
                 cmocka_unit_test(does_not_send_a_request_over_the_frame_limit),
                 cmocka_unit_test(the_fd_is_readable_when_data_or_a_hangup_arrived),
                 cmocka_unit_test(accepts_structs_of_older_and_newer_headers),

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/text/parts/probe.h"
 #include "tests/scale.h"
 #include "tests/unit/parts-rig.h"
 
@@ -281,6 +282,102 @@ static void calls_are_text_if_none_were_offered(void **state)
                    "T\"<think>A\n" OPEN "{\"name\": \"f\"}" CLOSE "\"");
 }
 
+/* ---- other dialects ---- */
+
+static const char *const mistral_v3[2] = { "[TOOL_CALLS]", NULL };
+static const char *const mistral_v11[2] = { "[TOOL_CALLS] [CALL_ID] [ARGS]", NULL };
+static const char *const mistral_v13[2] = { "[TOOL_CALLS] [ARGS] [THINK]", NULL };
+static const char *const llama[2] = { "<|python_tag|>", NULL };
+
+/* With marks that are text, and with tokens: `tokens` is the same text with their bytes. */
+static void check_both(const char *const templates[2], const char *text, const char *tokens,
+                       const char *wanted)
+{
+        const struct dialect marks = open_dialect(templates), ids = with_tokens(marks);
+
+        check_with(&marks, true, false, text, wanted);
+        check_with(&ids, true, false, tokens, wanted);
+}
+
+static void reads_the_calls_of_mistral(void **state)
+{
+        const struct dialect v11 = open_dialect(mistral_v11), v13 = open_dialect(mistral_v13);
+        const struct dialect ids = with_tokens(v13);
+
+        (void)state;
+        check_both(mistral_v13, "Yes.[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g[ARGS]{}",
+                   "Yes.\x01"
+                   "f\x06{\"a\": 1}\x01g\x06{}",
+                   "T\"Yes.\"C0\"f\"A0\"{\"a\": 1}\"E0C1\"g\"A1\"{}\"E1");
+        check_both(mistral_v11, "[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS] {\"a\": \"[ARGS]\"}x",
+                   "\x01"
+                   "f\x05"
+                   "abcdefghi\x06 {\"a\": \"[ARGS]\"}x",
+                   "C0\"f\"A0\"{\"a\": \"[ARGS]\"}\"E0T\"x\"");
+        check_both(mistral_v13, "[TOOL_CALLS] f {}", "\x01 f {}", "C0\"f\"A0\"{}\"E0");
+        check_both(mistral_v13, "[THINK]a[/THINK]b[TOOL_CALLS]f[ARGS]{",
+                   "\x03"
+                   "a\x04"
+                   "b\x01"
+                   "f\x06{",
+                   "R\"a\"T\"b\"C0\"f\"A0\"{\"E0/");
+        /* marks out of place */
+        check_with(&v13, true, false, "[TOOL_CALLS]f[CALL_ID]x[ARGS]{}",
+                   "T\"[TOOL_CALLS]f[\"!T\"CALL_ID]x[ARGS]{}\"");
+        check_with(&v11, true, false, "[TOOL_CALLS]f[ARGS][ARGS]{}",
+                   "T\"[TOOL_CALLS]f[ARGS]\"!T\"[ARGS]{}\"");
+        check_with(&v13, true, false, "[TOOL_CALLS][ARGS]{}", "T\"[TOOL_CALLS]\"!T\"[ARGS]{}\"");
+        check_with(&v13, true, false, "a[ARGS]{}", "T\"a[ARGS]{}\"");
+        check_with(&ids, true, false, "\x01\x06{}", "T\"[TOOL_CALLS]\"!T\"[ARGS]{}\"");
+        check_with(&ids, true, false, "a\x06{}", "T\"a[ARGS]{}\"");
+}
+
+static void reads_a_list_of_calls(void **state)
+{
+        (void)state;
+        check_both(mistral_v3,
+                   "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": [1]}, \"id\": "
+                   "\"abcdefghi\"}, {\"arguments\": {}, \"name\": \"g\"}]",
+                   "\x01 [{\"name\": \"f\", \"arguments\": {\"a\": [1]}} ,\n"
+                   "{\"name\": \"g\"} ]",
+                   "C0\"f\"A0\"{\"a\": [1]}\"E0C1\"g\"A1\"{}\"E1");
+        check_both(mistral_v3, "[TOOL_CALLS][{\"name\": \"f\"}, 3]", "\x01[{\"name\": \"f\"}, 3]",
+                   "C0\"f\"A0\"{}\"E0T\", \"!T\"3]\"");
+        check_both(mistral_v3, "[TOOL_CALLS][{\"name\": \"f\"}", "\x01[{\"name\": \"f\"}",
+                   "C0\"f\"A0\"{}\"E0");
+        check_both(mistral_v3, "[TOOL_CALLS][]", "\x01[]", "T\"[TOOL_CALLS][\"!T\"]\"");
+}
+
+/* The same text in both dialects: there is no mark in it. */
+static void check_llama(const char *text, const char *wanted)
+{
+        check_both(llama, text, text, wanted);
+}
+
+/* A call of Llama has a mark or none; other JSON is an answer. */
+static void reads_the_calls_of_llama(void **state)
+{
+        (void)state;
+        check_both(llama, "<|python_tag|>{\"name\": \"f\", \"parameters\": {\"a\": 1}}",
+                   "\x01{\"name\": \"f\", \"parameters\": {\"a\": 1}}",
+                   "C0\"f\"A0\"{\"a\": 1}\"E0");
+        check_both(llama, "<|python_tag|>brave_search.call(query=\"x\")",
+                   "\x01"
+                   "brave_search.call(query=\"x\")",
+                   "T\"<|python_tag|>\"!T\"brave_search.call(query=\"x\")\"");
+        check_llama("{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}",
+                    "C0\"f\"A0\"{}\"E0");
+        check_llama("{\"name\": \"Ann\"}", "T\"{\"name\": \"Ann\"}\"");
+        check_llama("{\"name\": [1]}", "T\"{\"name\": [1]}\"");
+        check_llama("{\"name\": \"f", "T\"{\"name\": \"f\"");
+        check_llama("So: {\"name\": \"f\", \"parameters\": {}}",
+                    "T\"So: {\"name\": \"f\", \"parameters\": {}}\"");
+        check_llama("<|python{}", "T\"<|python{}\"");
+        check_llama(
+                "{\"name\": \"f\", \"parameters\": {}}\n{\"name\": \"g\", \"parameters\": {}}; x",
+                "C0\"f\"A0\"{}\"E0T\"\n\"C1\"g\"A1\"{}\"E1T\"; x\"");
+}
+
 /* ---- reasoning ---- */
 
 static void reads_reasoning(void **state)
@@ -399,6 +496,8 @@ static void a_fork_goes_on_where_its_parent_is(void **state)
                 rig_begin(&fork, &dialect, true, false);
                 /* as if it had shown what its parent has */
                 rig_write(&fork, parent.shown ? parent.shown : "", parent.count);
+                assert_int_equal(
+                        bytes_add(&fork.arguments, parent.arguments.at, parent.arguments.count), 0);
                 fork.open = parent.open;
                 fork.last = parent.last;
                 parts_follow(&fork.parts, &parent.parts);
@@ -412,46 +511,17 @@ static void a_fork_goes_on_where_its_parent_is(void **state)
 
 /* ---- random texts ---- */
 
+/* clang-format off */
 static const char *const words[] = {
-        "<tool_call>",
-        "</tool_call>",
-        "<think>",
-        "</think>",
-        "\n",
-        "\n",
-        " ",
-        "{",
-        "}",
-        "\"",
-        "\"name\": \"f\"",
-        "\"arguments\": {",
-        "\"a\": ",
-        "1",
-        "-2.5e7",
-        "[",
-        "]",
-        ",",
-        ":",
-        "\\",
-        "true",
-        "null",
-        "\"b\"",
-        "x",
-        "<",
-        ">",
-        "tool",
-        "\\u00e9",
-        "\t",
-        "\x01",
-        "\x02",
-        "\x03",
-        "\x04",
-        "\"arguments\": ",
-        "\"name\": ",
-        "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"",
-        "\"}}\n</tool_call>",
-        "{\"name\": \"f\"}",
+        "<tool_call>", "</tool_call>", "<think>", "</think>", "\n", "\n", " ", "{", "}", "\"",
+        "\"name\": \"f\"", "\"arguments\": {", "\"a\": ", "1", "-2.5e7", "[", "]", ",", ":", "\\",
+        "true", "null", "\"b\"", "x", "<", ">", "tool", "\\u00e9", "\t", "\x01", "\x02", "\x03",
+        "\x04", "\x05", "\x06", "\"arguments\": ", "\"name\": ", "[TOOL_CALLS]", "[ARGS]",
+        "[CALL_ID]", "f", "[THINK]", "[/THINK]", "<|python_tag|>", "f[ARGS]{", "{}", "[{", "}]",
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"", "\"}}\n</tool_call>",
+        "{\"name\": \"f\"}", "{\"name\": \"f\", \"arguments\": {", "0", "e", "-", ".", "\"", "\"}",
 };
+/* clang-format on */
 
 static size_t make_text(char *text, size_t size)
 {
@@ -472,13 +542,19 @@ static size_t make_text(char *text, size_t size)
 
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
-        const struct dialect marks = open_dialect(hermes), tokens = with_tokens(marks);
+        static const char *const *const all[] = { hermes, mistral_v3, mistral_v11, mistral_v13,
+                                                  llama };
+        struct dialect dialects[10];
         char text[1024];
 
         (void)state;
+        for (size_t i = 0; i < 5; i++) {
+                dialects[2 * i] = open_dialect(all[i]);
+                dialects[2 * i + 1] = with_tokens(dialects[2 * i]);
+        }
         seed = 20261127;
         for (uint32_t n = scaled(20000, 2000000); n; n--) {
-                const struct dialect *dialect = random_below(2) ? &marks : &tokens;
+                const struct dialect *dialect = &dialects[random_below(random_below(2) ? 2 : 10)];
                 bool calls = random_below(8), in_reasoning = !random_below(4);
                 size_t bytes = make_text(text, sizeof(text));
                 struct parts_rig whole, other;
@@ -497,12 +573,120 @@ static void the_cuts_of_a_text_do_not_matter(void **state)
         }
 }
 
+/* The shortest texts for their parts, many times in one token: the rig has the promised room. */
+static void the_densest_texts_have_room(void **state)
+{
+        static const struct {
+                const char *const *templates;
+                const char *first, *then;
+        } dense[] = {
+                { hermes, "", "<tool_call>{\"name\":\"f\"}x" },
+                { hermes, "", "<tool_call>x" },
+                { hermes, "", "<think>x</think>" },
+                { mistral_v13, "", "[TOOL_CALLS]f{x" },
+                { mistral_v13, "", "[TOOL_CALLS]f{}x" },
+                { mistral_v13, "", "[TOOL_CALLS]x]" },
+                { mistral_v3, "", "[TOOL_CALLS][{\"name\":\"f\"}]x" },
+                { mistral_v3, "[TOOL_CALLS][", "{\"name\":\"f\"}," },
+                { llama, "", "{\"name\":\"f\",\"parameters\":{}}" },
+                { llama, "", "<|python_tag|>x" },
+        };
+        char text[4096];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(dense) / sizeof(*dense); i++) {
+                const struct dialect dialect = open_dialect(dense[i].templates);
+                struct parts_rig rig;
+
+                strcpy(text, dense[i].first);
+                while (strlen(text) + strlen(dense[i].then) < sizeof(text))
+                        strcat(text, dense[i].then);
+                rig_begin(&rig, &dialect, true, false);
+                rig_feed(&rig, text, strlen(text));
+                rig_end(&rig);
+                rig_free(&rig);
+        }
+}
+
+/* ---- JSON ---- */
+
+/* Does the text begin with a whole value, and end with it? */
+static bool scans(const char *text, size_t bytes)
+{
+        enum json_scan_outcome outcome = JSON_SCAN_MORE;
+        struct json_scan scan;
+
+        json_scan_begin(&scan);
+        for (size_t i = 0; i < bytes; i++) {
+                if (outcome != JSON_SCAN_MORE)
+                        return false;
+                outcome = json_scan_feed(&scan, (uint8_t)text[i]);
+        }
+        return outcome == JSON_SCAN_DONE;
+}
+
+static void scans_what_another_reader_of_json_accepts(void **state)
+{
+        static const char *const json[] = {
+                "{",       "}",      "[",
+                "]",       ",",      ":",
+                "\"a\"",   "\"b\":", "\"\\n\\u0041\\\"\"",
+                "0",       "-1",     "1.5",
+                "1e5",     "2E+7",   "-0.1e-9",
+                "01",      ".5",     "1.",
+                "-",       "+1",     "true",
+                "false",   "null",   "nul",
+                " ",       "\n",     "[]",
+                "{}",      "\"",     "\\",
+                "\"c\":1", "[1,",    "{\"d\":",
+        };
+        uint32_t accepted = 0;
+        char text[256];
+
+        (void)state;
+        seed = 7;
+        for (uint32_t n = scaled(200000, 20000000); n; n--) {
+                struct json_document *document = NULL;
+                bool scanned, parsed;
+                char why[256] = "";
+
+                text[0] = "{["[random_below(2)];
+                text[1] = '\0';
+                for (uint32_t left = random_below(6); left; left--)
+                        strcat(text, json[random_below(sizeof(json) / sizeof(*json))]);
+                strcat(text, text[0] == '{' ? "}" : "]");
+                scanned = scans(text, strlen(text));
+                parsed = !json_parse(text, strlen(text), 100, &document, why, sizeof(why));
+                json_free(document);
+                /* a line break in a string, and a key that comes twice */
+                if (scanned && !parsed && (strchr(text, '\n') || strstr(why, "duplicate")))
+                        continue;
+                if (scanned != parsed)
+                        fail_msg("%s: %d, not %d: %s", text, scanned, parsed, why);
+                accepted += parsed;
+        }
+        assert_true(accepted > 1000);
+}
+
+static void values_nest_so_deep_and_no_deeper(void **state)
+{
+        char text[2 * JSON_SCAN_DEPTH_MAX + 2];
+
+        (void)state;
+        for (uint32_t deep = JSON_SCAN_DEPTH_MAX; deep <= JSON_SCAN_DEPTH_MAX + 1; deep++) {
+                memset(text, '[', deep);
+                memset(text + deep, ']', deep);
+                assert_int_equal(scans(text, 2 * (size_t)deep), deep == JSON_SCAN_DEPTH_MAX);
+        }
+}
+
 /* ---- dialects ---- */
 
 static void chooses_the_dialect_by_the_template(void **state)
 {
         static const char *const plain[2] = { "{{ messages }}", NULL };
         static const char *const second[2] = { "{{ messages }}", "<tool_call>" };
+        static const char *const closes[2] = { "content.split('</think>')", NULL };
         static const char *const coder[2] = { "<tool_call>\n<function=", NULL };
 
         (void)state;
@@ -510,7 +694,68 @@ static void chooses_the_dialect_by_the_template(void **state)
         assert_string_equal(open_dialect(second).name, "hermes");
         assert_string_equal(open_dialect(plain).name, "");
         assert_string_equal(open_dialect(coder).name, "");
+        assert_string_equal(open_dialect(mistral_v3).name, "mistral-v3");
+        assert_string_equal(open_dialect(mistral_v11).name, "mistral-v11");
+        assert_string_equal(open_dialect(mistral_v13).name, "mistral-v13");
+        assert_string_equal(open_dialect(llama).name, "llama3");
         assert_int_equal(open_dialect(plain).marks[MARK_THINK].bytes, 0);
+        /* R1 only writes the mark that ends reasoning */
+        assert_int_equal(open_dialect(closes).marks[MARK_THINK].bytes, 7);
+}
+
+#define EACH  "{% for m in messages %}{% for c in m.tool_calls or [] %}{% set f = c.function %}"
+#define ENDED "{% endfor %}{{ m.content }}{% endfor %}"
+
+/* A template renders an earlier call, and the parser must find it. */
+static void a_template_must_write_calls_as_its_dialect_does(void **state)
+{
+        static const struct {
+                const char *template, *name;
+                int outcome;
+        } cases[] = {
+                { EACH "<tool_call>\n{\"name\": \"{{ f.name }}\", \"arguments\": "
+                       "{{ f.arguments | tojson }}}\n</tool_call>" ENDED,
+                  "hermes", 0 },
+                { "{% for t in tools or [] %}<tool_call>{{ t | tojson }}{% endfor %}" EACH
+                  "<tool_call>{\"arguments\": {{ f.arguments | tojson }}, \"name\": "
+                  "\"{{ f.name }}\"}</tool_call>" ENDED,
+                  "hermes", 0 },
+                { EACH "[TOOL_CALLS][{{ f | tojson }}]" ENDED, "mistral-v3", 0 },
+                { EACH "[TOOL_CALLS]{{ f.name }}[CALL_ID]{{ c.id }}[ARGS]"
+                       "{{ f.arguments | tojson }}" ENDED,
+                  "mistral-v11", 0 },
+                { EACH "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}" ENDED,
+                  "mistral-v13", 0 },
+                { EACH "{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"
+                       "{# ipython <|python_tag|> #}" ENDED,
+                  "llama3", 0 },
+                /* the arguments are a text, or in a form of their own */
+                { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
+                       "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,
+                  "hermes", PROBE_E_WRONG },
+                { "{# <tool_call> #}" EACH "{{ f.name }}({{ f.arguments | tojson }})" ENDED,
+                  "hermes", PROBE_E_WRONG },
+                { "{# <tool_call> #}{{ messages[0].content }}", "hermes", PROBE_E_SILENT },
+                { "{# <tool_call> #}{{ raise_exception('no') }}", "hermes", PROBE_E_SILENT },
+                { "{{ messages }}", "", PROBE_E_SILENT },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                struct dialect dialect =
+                        open_dialect((const char *const[2]){ cases[i].template, NULL });
+                const struct chat_conf conf = { .plain = cases[i].template };
+                struct chat *chat;
+
+                assert_string_equal(dialect.name, cases[i].name);
+                assert_int_equal(chat_open(&conf, &chat), 0);
+                assert_null(chat_refusal(chat));
+                assert_int_equal(probe_dialect(chat, &dialect), cases[i].outcome);
+                chat_close(chat);
+                dialect_drop_calls(&dialect);
+                assert_string_equal(dialect.name, "");
+                assert_false(dialect_has_calls(&dialect));
+        }
 }
 
 static void sees_whether_a_prompt_opens_reasoning(void **state)
@@ -559,6 +804,9 @@ int main(void)
                 cmocka_unit_test(a_call_is_cut_where_the_text_ends),
                 cmocka_unit_test(a_held_call_has_a_limit),
                 cmocka_unit_test(calls_are_text_if_none_were_offered),
+                cmocka_unit_test(reads_the_calls_of_mistral),
+                cmocka_unit_test(reads_a_list_of_calls),
+                cmocka_unit_test(reads_the_calls_of_llama),
                 cmocka_unit_test(reads_reasoning),
                 cmocka_unit_test(reasoning_may_have_any_form),
                 cmocka_unit_test(calls_follow_reasoning_and_are_text_in_it),
@@ -567,7 +815,11 @@ int main(void)
                 cmocka_unit_test(a_token_out_of_place_is_text),
                 cmocka_unit_test(a_fork_goes_on_where_its_parent_is),
                 cmocka_unit_test(the_cuts_of_a_text_do_not_matter),
+                cmocka_unit_test(the_densest_texts_have_room),
+                cmocka_unit_test(scans_what_another_reader_of_json_accepts),
+                cmocka_unit_test(values_nest_so_deep_and_no_deeper),
                 cmocka_unit_test(chooses_the_dialect_by_the_template),
+                cmocka_unit_test(a_template_must_write_calls_as_its_dialect_does),
                 cmocka_unit_test(sees_whether_a_prompt_opens_reasoning),
         };
 

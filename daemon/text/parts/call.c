@@ -1,5 +1,5 @@
 /*
- * The bytes of the object are held back until its name is known and its arguments begin.  From then
+ * The bytes of an object are held back until its name is known and its arguments begin.  From then
  * on the arguments are passed on as they come.  If the arguments come first, they stay with the
  * bytes that are held until the name is known.
  */
@@ -19,11 +19,24 @@ enum at {
         ARGUMENTS, /* they are passed on */
         OTHER,     /* the value of a key that does not matter */
         NEXT,      /* a comma or the end */
+        /* SHAPE_LIST */
+        LIST,
+        LIST_NEXT,
+        /* SHAPE_NAMED */
+        NAMED,      /* in the name */
+        NAMED_MARK, /* in a mark behind it */
+        NAMED_ID,
+        NAMED_OPEN, /* before the arguments */
 };
 
-void call_begin(struct parts *parts)
+void call_begin(struct parts *parts, bool bare)
 {
-        parts->call = (struct parts_call){ .at = OPEN };
+        static const enum at first[] = {
+                [SHAPE_OBJECT] = OPEN, [SHAPE_LIST] = LIST, [SHAPE_NAMED] = NAMED
+        };
+
+        parts->call =
+                (struct parts_call){ .at = (uint8_t)first[parts->dialect->shape], .bare = bare };
 }
 
 bool call_is_open(const struct parts *parts)
@@ -38,7 +51,7 @@ bool call_is_passed_on(const struct parts *parts)
 
 bool call_may_end(const struct parts *parts)
 {
-        return parts->call.passed_on && parts->call.at == NEXT &&
+        return parts->call.passed_on && (parts->call.at == NEXT || parts->call.at == LIST_NEXT) &&
                parts->held_count <= CALL_BLANKS_MAX && parts_holds_only_blanks(parts);
 }
 
@@ -80,12 +93,29 @@ static void pass_on(struct parts *parts, struct parts_out *out)
 
 static enum call_outcome end_object(struct parts *parts, struct parts_out *out)
 {
-        if (!parts->call.passed_on && !parts->call.has_name)
+        struct parts_call *call = &parts->call;
+
+        if (!call->passed_on && (!call->has_name || (call->bare && !call->has_arguments)))
                 return CALL_BAD;
-        if (!parts->call.passed_on)
+        if (!call->passed_on)
                 pass_on(parts, out);
         parts_drop(parts);
-        return CALL_WHOLE;
+        if (parts->dialect->shape != SHAPE_LIST)
+                return CALL_WHOLE;
+        call->at = LIST_NEXT;
+        return CALL_MORE;
+}
+
+static enum call_outcome read_list(struct parts *parts, uint8_t byte)
+{
+        if (byte == ']') {
+                parts_drop(parts);
+                return CALL_WHOLE;
+        }
+        if (byte != ',')
+                return CALL_BAD;
+        parts->call = (struct parts_call){ 0 };
+        return take(parts, byte, OPEN);
 }
 
 /* ---- keys and values ---- */
@@ -174,12 +204,23 @@ static enum call_outcome pass_argument(struct parts *parts, uint8_t byte, struct
                 parts_put_string(parts, out, byte);
         else
                 parts_put(parts, out, SMV_PART_ARGUMENTS, 0, (const char *)&byte, 1);
-        if (outcome == JSON_SCAN_DONE) {
-                parts_put_call_end(parts, out, 0);
-                parts->call.passed_on = true;
-                parts->call.at = NEXT;
-        }
-        return CALL_MORE;
+        if (outcome != JSON_SCAN_DONE)
+                return CALL_MORE;
+        parts_put_call_end(parts, out, 0);
+        parts->call.passed_on = true;
+        parts->call.at = NEXT;
+        return parts->dialect->shape == SHAPE_NAMED ? CALL_WHOLE : CALL_MORE;
+}
+
+/* The name is known, and this is the first byte of the arguments. */
+static enum call_outcome pass_first_argument(struct parts *parts, uint8_t byte,
+                                             struct parts_out *out)
+{
+        put_name(parts, out);
+        parts_drop(parts);
+        json_scan_begin(&parts->scan);
+        parts->call.at = ARGUMENTS;
+        return pass_argument(parts, byte, out);
 }
 
 static enum call_outcome begin_arguments(struct parts *parts, uint8_t byte, struct parts_out *out)
@@ -195,11 +236,7 @@ static enum call_outcome begin_arguments(struct parts *parts, uint8_t byte, stru
                 call->arguments_at = (uint16_t)parts->held_count;
                 return begin_scan(parts, byte, HELD_ARGUMENTS, out);
         }
-        put_name(parts, out);
-        parts_drop(parts);
-        json_scan_begin(&parts->scan);
-        call->at = ARGUMENTS;
-        return pass_argument(parts, byte, out);
+        return pass_first_argument(parts, byte, out);
 }
 
 static enum call_outcome begin_value(struct parts *parts, uint8_t byte, struct parts_out *out)
@@ -213,6 +250,90 @@ static enum call_outcome begin_value(struct parts *parts, uint8_t byte, struct p
         return is_arguments(call) ? begin_arguments(parts, byte, out)
                                   : begin_scan(parts, byte, OTHER, out);
 }
+
+/* ---- a name, perhaps an id, and the arguments ---- */
+
+static bool expects_mark(const struct parts_call *call, enum dialect_mark mark)
+{
+        if (call->has_mark)
+                return false;
+        return mark == MARK_ARGUMENTS || (mark == MARK_CALL_ID && !call->has_id);
+}
+
+/* A mark in a call is whole. */
+static enum at behind_mark(struct parts_call *call, enum dialect_mark mark)
+{
+        call->has_id |= mark == MARK_CALL_ID;
+        call->has_mark |= mark == MARK_ARGUMENTS;
+        return mark == MARK_CALL_ID ? NAMED_ID : NAMED_OPEN;
+}
+
+/* Compares the mark whose bytes are held from mark_at on. */
+static enum call_outcome read_mark(struct parts *parts, uint8_t byte)
+{
+        static const enum dialect_mark marks[] = { MARK_ARGUMENTS, MARK_CALL_ID };
+        size_t count = parts->held_count - parts->call.mark_at;
+
+        for (size_t i = 0; i < 2; i++) {
+                const struct dialect *dialect = parts->dialect;
+                const char *text = dialect->marks[marks[i]].spelling.text;
+                size_t bytes = dialect->marks[marks[i]].bytes;
+
+                if (dialect->marks[marks[i]].is_token || count >= bytes ||
+                    !expects_mark(&parts->call, marks[i]) || (uint8_t)text[count] != byte ||
+                    memcmp(parts->held + parts->call.mark_at, text, count))
+                        continue;
+                return take(parts, byte,
+                            count + 1 < bytes ? NAMED_MARK : behind_mark(&parts->call, marks[i]));
+        }
+        return CALL_BAD;
+}
+
+static enum call_outcome begin_mark(struct parts *parts, uint8_t byte)
+{
+        parts->call.mark_at = (uint16_t)parts->held_count;
+        return read_mark(parts, byte);
+}
+
+/* Some models leave the mark out, and write the arguments right behind the name. */
+static enum call_outcome read_named(struct parts *parts, uint8_t byte, struct parts_out *out)
+{
+        struct parts_call *call = &parts->call;
+
+        if (json_is_blank(byte))
+                return take(parts, byte, call->name_bytes ? NAMED_OPEN : NAMED);
+        if (byte == '{' && call->name_bytes)
+                return pass_first_argument(parts, byte, out);
+        if (byte == '[' && call->name_bytes)
+                return begin_mark(parts, byte);
+        if (byte < ' ' || strchr("[]{}\"\\<>", byte) || call->name_bytes == PARTS_NAME_MAX)
+                return CALL_BAD;
+        call->name[call->name_bytes++] = (char)byte;
+        return take(parts, byte, NAMED);
+}
+
+static enum call_outcome read_id(struct parts *parts, uint8_t byte)
+{
+        if (byte == '[')
+                return begin_mark(parts, byte);
+        return byte <= ' ' || byte == '{' ? CALL_BAD : take(parts, byte, NAMED_ID);
+}
+
+enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark)
+{
+        const struct parts_call *call = &parts->call;
+        bool possible = call->at == NAMED || call->at == NAMED_ID || call->at == NAMED_OPEN;
+
+        if (!possible || !call->name_bytes || !expects_mark(call, mark) ||
+            parts->held_count + MARK_BYTES_MAX > PARTS_HELD_MAX)
+                return CALL_BAD;
+        for (const char *text = parts->dialect->marks[mark].spelling.text; *text; text++)
+                parts_hold(parts, (uint8_t)*text);
+        parts->call.at = (uint8_t)behind_mark(&parts->call, mark);
+        return CALL_MORE;
+}
+
+/* ---- all bytes of a call ---- */
 
 /* Between keys and values, where blanks may stand. */
 static enum call_outcome read_between(struct parts *parts, uint8_t byte, struct parts_out *out)
@@ -235,6 +356,14 @@ static enum call_outcome read_between(struct parts *parts, uint8_t byte, struct 
                 if (byte == '}')
                         return end_object(parts, out);
                 return byte == ',' ? take(parts, byte, KEY) : CALL_BAD;
+        case LIST:
+                return byte == '[' ? take(parts, byte, OPEN) : CALL_BAD;
+        case LIST_NEXT:
+                return read_list(parts, byte);
+        case NAMED_OPEN:
+                if (byte == '[')
+                        return begin_mark(parts, byte);
+                return byte == '{' ? pass_first_argument(parts, byte, out) : CALL_BAD;
         default:
                 return begin_value(parts, byte, out);
         }
@@ -256,6 +385,12 @@ enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out 
         case HELD_ARGUMENTS:
         case OTHER:
                 return scan_held(parts, byte, out);
+        case NAMED:
+                return read_named(parts, byte, out);
+        case NAMED_MARK:
+                return read_mark(parts, byte);
+        case NAMED_ID:
+                return read_id(parts, byte);
         default:
                 return json_is_blank(byte) ? take(parts, byte, at) : read_between(parts, byte, out);
         }

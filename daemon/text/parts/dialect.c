@@ -19,7 +19,8 @@ struct calls {
         const char *name;
         struct signs signs;
         enum dialect_shape shape;
-        struct dialect_spelling call, call_end;
+        bool bare;
+        struct dialect_spelling call, call_end, call_id, arguments;
 };
 
 /* The most specific first: the first whose signs are in the template is taken. */
@@ -30,17 +31,46 @@ static const struct calls calls[] = {
           .shape = SHAPE_OBJECT,
           .call = { "<tool_call>", .newline_before = 1 },
           .call_end = { "</tool_call>", .newline_before = 1 } },
+        /* Small 3.2 */
+        { .name = "mistral-v11",
+          .signs = { { "[TOOL_CALLS]", "[CALL_ID]" } },
+          .shape = SHAPE_NAMED,
+          .call = { "[TOOL_CALLS]" },
+          .call_id = { "[CALL_ID]" },
+          .arguments = { "[ARGS]" } },
+        /* Magistral, Devstral, Ministral 3 */
+        { .name = "mistral-v13",
+          .signs = { { "[TOOL_CALLS]", "[ARGS]" } },
+          .shape = SHAPE_NAMED,
+          .call = { "[TOOL_CALLS]" },
+          .arguments = { "[ARGS]" } },
+        /* Nemo, Small 3.0 */
+        { .name = "mistral-v3",
+          .signs = { { "[TOOL_CALLS]" } },
+          .shape = SHAPE_LIST,
+          .call = { "[TOOL_CALLS]" } },
+        /* Llama 3.1 to 3.3: some templates do not write the token before calls */
+        { .name = "llama3",
+          .signs = { { "<|python_tag|>" }, { "<tool_call>" } },
+          .shape = SHAPE_OBJECT,
+          .bare = true,
+          .call = { "<|python_tag|>" } },
+        { .name = "llama3",
+          .signs = { { "ipython", "\"parameters\": " }, { "<tool_call>" } },
+          .shape = SHAPE_OBJECT,
+          .bare = true,
+          .call = { "<|python_tag|>" } },
 };
 
+/* A model has it if either mark is in its template, or if the first is a token. */
 struct reasoning {
-        const char *sign; /* in the template, or the spelling of a token */
         struct dialect_spelling think, think_end;
 };
 
 static const struct reasoning reasonings[] = {
-        { .sign = "<think>",
-          .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
+        { .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
           .think_end = { "</think>", .newline_before = 1, .newlines_after = 2 } },
+        { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
 };
 
 static bool has_text(const struct dialect_conf *conf, const char *text)
@@ -117,8 +147,11 @@ static void add_calls(struct dialect *dialect, const struct dialect_conf *conf)
                         continue;
                 dialect->name = calls[i].name;
                 dialect->shape = calls[i].shape;
+                dialect->bare = calls[i].bare;
                 add_mark(dialect, conf, MARK_CALL, &calls[i].call);
                 add_mark(dialect, conf, MARK_CALL_END, &calls[i].call_end);
+                add_mark(dialect, conf, MARK_CALL_ID, &calls[i].call_id);
+                add_mark(dialect, conf, MARK_ARGUMENTS, &calls[i].arguments);
                 return;
         }
 }
@@ -130,8 +163,9 @@ static void add_reasoning(struct dialect *dialect, const struct dialect_conf *co
         for (size_t i = 0; i < sizeof(reasonings) / sizeof(*reasonings); i++) {
                 const struct reasoning *reasoning = &reasonings[i];
 
-                if (!has_text(conf, reasoning->sign) &&
-                    !find_token(conf->tokenizer, reasoning->sign, &token))
+                if (!has_text(conf, reasoning->think.text) &&
+                    !has_text(conf, reasoning->think_end.text) &&
+                    !find_token(conf->tokenizer, reasoning->think.text, &token))
                         continue;
                 add_mark(dialect, conf, MARK_THINK, &reasoning->think);
                 add_mark(dialect, conf, MARK_THINK_END, &reasoning->think_end);
@@ -145,6 +179,16 @@ void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect)
         add_calls(ret_dialect, conf);
         add_reasoning(ret_dialect, conf);
         ret_dialect->piece_max = escaped_max(conf->tokenizer);
+}
+
+void dialect_drop_calls(struct dialect *dialect)
+{
+        dialect->name = "";
+        dialect->shape = SHAPE_NONE;
+        dialect->bare = false;
+        for (unsigned mark = 0; mark < MARK_N; mark++)
+                if (mark != MARK_THINK && mark != MARK_THINK_END)
+                        memset(&dialect->marks[mark], 0, sizeof(dialect->marks[mark]));
 }
 
 enum dialect_mark dialect_mark(const struct dialect *dialect, uint32_t token)

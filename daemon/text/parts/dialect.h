@@ -23,6 +23,8 @@ enum dialect_mark {
         MARK_CALL_END, /* ... and has ended */
         MARK_THINK,    /* reasoning follows */
         MARK_THINK_END,
+        MARK_CALL_ID,   /* in a call: behind the name, before an id */
+        MARK_ARGUMENTS, /* in a call: before the arguments */
         MARK_N,
 };
 
@@ -33,6 +35,8 @@ enum dialect_mark {
 enum dialect_shape {
         SHAPE_NONE,   /* the dialect has no calls that are known */
         SHAPE_OBJECT, /* MARK_CALL {"name": N, "arguments": {...}} MARK_CALL_END */
+        SHAPE_LIST,   /* MARK_CALL [{"name": N, "arguments": {...}}, ...] */
+        SHAPE_NAMED,  /* MARK_CALL N MARK_CALL_ID I MARK_ARGUMENTS {...}; the id may be missing */
 };
 
 struct dialect_spelling {
@@ -44,6 +48,7 @@ struct dialect_spelling {
 struct dialect {
         const char *name; /* "": the model has no dialect of calls that is known */
         enum dialect_shape shape;
+        bool bare; /* a call may also stand without its mark, where reasoning may begin */
         struct {
                 struct dialect_spelling spelling;
                 uint8_t bytes;  /* of the text; 0: there is no such mark */
@@ -59,6 +64,9 @@ struct dialect_conf {
 };
 
 void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect);
+
+/* The model does not write calls in this way after all: its dialect has only reasoning. */
+void dialect_drop_calls(struct dialect *dialect);
 
 static inline bool dialect_has_calls(const struct dialect *dialect)
 {

@@ -24,10 +24,13 @@
  */
 struct parts_call {
         uint8_t at;
+        bool bare;      /* it has no mark */
         bool passed_on; /* its parts are; what follows in the object is skipped */
         bool has_name, has_arguments;
+        bool has_id, has_mark; /* of SHAPE_NAMED: MARK_CALL_ID has come, MARK_ARGUMENTS has */
         uint8_t key_bytes, name_bytes;
-        uint16_t arguments_at, arguments_bytes; /* in the bytes that are held */
+        uint16_t arguments_at, arguments_bytes; /* in the bytes that are held ... */
+        uint16_t mark_at;                       /* ... as is a mark in the call */
         char key[12];                           /* the first bytes of the key being read */
         char name[PARTS_NAME_MAX];
 };

@@ -1,0 +1,280 @@
+/*
+ * The dialects of Anthropic and Ollama, from HTTP to a daemon and back.  What their answers look
+ * like is shown by tests/unit; here is what only a daemon decides.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/bridge-fixture.h"
+#include "tests/e2e/chat-model.h"
+
+#define HI "\"model\":\"chat\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+
+static struct bridge_fixture start(struct daemon_fixture *fixture, const char *chat_template)
+{
+        struct bridge_fixture bridge;
+
+        start_chat_model(fixture, chat_template);
+        START_BRIDGE(&bridge, fixture, NULL);
+        bridge_await_daemon(&bridge);
+        return bridge;
+}
+
+static void stop(struct daemon_fixture *fixture, struct bridge_fixture *bridge)
+{
+        bridge_stop(bridge);
+        fixture_stop(fixture);
+}
+
+static char *post(const struct bridge_fixture *bridge, const char *path, const char *body,
+                  unsigned status)
+{
+        char what[64];
+
+        snprintf(what, sizeof(what), "POST %s", path);
+        return http_ask(bridge, what, "", body, status);
+}
+
+static void has(const char *answer, const char *words)
+{
+        if (!strstr(answer, words))
+                fail_msg("'%s' is not in: %s", words, answer);
+}
+
+/* The number behind these words. */
+static unsigned number(const char *answer, const char *words)
+{
+        const char *at = strstr(answer, words);
+
+        if (!at)
+                fail_msg("'%s' is not in: %s", words, answer);
+        return (unsigned)strtoul(at + strlen(words), NULL, 10);
+}
+
+/* ---- Anthropic ---- */
+
+static void counts_as_many_tokens_as_a_message_has(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *counted = post(&bridge, "/v1/messages/count_tokens", "{" HI "}", 200);
+        char *said = post(&bridge, "/v1/messages?beta=true", "{" HI ",\"max_tokens\":3}", 200);
+
+        assert_int_equal(number(counted, "\"input_tokens\":"),
+                         number(said, "\"input_tokens\":") +
+                                 number(said, "\"cache_read_input_tokens\":"));
+        has(said, "\"stop_reason\":\"max_tokens\"");
+        free(counted);
+        free(said);
+        stop(fixture, &bridge);
+}
+
+static void tells_both_numbers_of_a_prompt_that_is_too_long(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *body = malloc(300000), *said;
+        size_t at = (size_t)sprintf(body, "{\"model\":\"chat\",\"max_tokens\":9,\"messages\":"
+                                          "[{\"role\":\"user\",\"content\":\"");
+        unsigned tokens;
+
+        memset(body + at, 'a', 200000);
+        strcpy(body + at + 200000, "\"}]}");
+        said = post(&bridge, "/v1/messages", body, 400);
+        tokens = number(said, "\"message\":\"prompt is too long: ");
+        assert_true(tokens > 200000);
+        assert_true(number(said, " tokens > ") < tokens);
+        has(said, " maximum\"");
+        free(said);
+        free(body);
+        stop(fixture, &bridge);
+}
+
+static void tells_which_stop_sequence_was_met(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        /* Among so many letters the model meets one soon. */
+        char *said = post(&bridge, "/v1/messages",
+                          "{" HI ",\"max_tokens\":100000,\"temperature\":1,\"seed\":1,"
+                          "\"stop_sequences\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"]}",
+                          200);
+
+        has(said, "\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"");
+        free(said);
+        stop(fixture, &bridge);
+}
+
+/* ---- Ollama ---- */
+
+static void shows_its_models(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *said = http_ask(&bridge, "GET /api/tags", "", NULL, 200);
+
+        has(said, ":latest\"");
+        has(said, "\"parameter_size\":\"");
+        free(said);
+        said = http_ask(&bridge, "GET /api/ps", "", NULL, 200);
+        has(said, "\"expires_at\":\"2318-");
+        has(said, "\"size_vram\":0");
+        free(said);
+        said = post(&bridge, "/api/show", "{\"name\":\"chat:latest\"}", 200);
+        has(said, "\"general.architecture\":\"llama\"");
+        has(said, ".context_length\":");
+        has(said, "\"capabilities\":[\"completion\"]");
+        free(said);
+        said = http_ask(&bridge, "GET /", "", NULL, 200);
+        has(said, "\r\n\r\nOllama is running");
+        free(said);
+        said = post(&bridge, "/api/pull", "{\"model\":\"chat\"}", 200);
+        has(said, "{\"status\":\"success\"}");
+        free(said);
+        stop(fixture, &bridge);
+}
+
+/* The template shows tools and thoughts. */
+static void finds_out_what_the_template_can_do(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge =
+                start(fixture, "{% for m in messages %}{{ m.content }}{% if m.reasoning_content %}"
+                               "{{ m.reasoning_content }}{% endif %}{% endfor %}"
+                               "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}");
+        char *said = post(&bridge, "/api/show", "{\"model\":\"chat\"}", 200);
+
+        has(said, "\"capabilities\":[\"completion\",\"tools\",\"thinking\"]");
+        has(said, "\"template\":\"{{ .Prompt }}get_example\"");
+        free(said);
+        stop(fixture, &bridge);
+}
+
+static void loads_and_unloads_without_a_prompt(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *said = post(&bridge, "/api/generate", "{\"model\":\"chat\"}", 200);
+
+        has(said, "\"done\":true,\"done_reason\":\"load\"");
+        free(said);
+        said = post(&bridge, "/api/chat", "{\"model\":\"chat\",\"keep_alive\":0}", 200);
+        has(said, "\"done\":true,\"done_reason\":\"unload\"");
+        free(said);
+        stop(fixture, &bridge);
+}
+
+static void answers_a_prompt_raw_and_by_the_template(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *raw = post(&bridge, "/api/generate",
+                         "{\"model\":\"chat\",\"prompt\":\"hi\",\"raw\":true,\"stream\":false,"
+                         "\"options\":{\"num_predict\":2}}",
+                         200);
+        char *said = post(&bridge, "/api/generate",
+                          "{\"model\":\"chat\",\"prompt\":\"hi\",\"stream\":false,"
+                          "\"options\":{\"num_predict\":2}}",
+                          200);
+
+        /* The model puts a token before each text. */
+        assert_int_equal(number(raw, "\"prompt_eval_count\":"), 3);
+        assert_true(number(said, "\"prompt_eval_count\":") > 20);
+        free(raw);
+        free(said);
+        stop(fixture, &bridge);
+}
+
+static bool is_idle(const struct daemon_fixture *fixture)
+{
+        struct run_result ran = RUN(fixture, NULL, env_path("SAMOVAR"), "status", "--json",
+                                    "--socket", fixture->socket);
+        bool idle;
+
+        assert_int_equal(ran.status, 0);
+        idle = strstr(ran.out, "\"requests\":{\"open\":0,") != NULL;
+        run_result_free(&ran);
+        return idle;
+}
+
+static void a_client_that_leaves_ends_its_stream(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge;
+        char *said;
+        int fd;
+
+        START_ENDLESS_DAEMON(fixture, "--threads", "1");
+        START_BRIDGE(&bridge, fixture, NULL);
+        bridge_await_daemon(&bridge);
+        fd = bridge_connect(bridge.port);
+        http_send(fd, "POST /api/generate", "",
+                  "{\"model\":\"quick\",\"prompt\":\"hi\",\"options\":{\"ignore_eos\":true}}");
+        said = http_await(fd, "\"done\":false");
+        assert_non_null(said);
+        free(said);
+        assert_false(is_idle(fixture));
+        close(fd);
+        for (int left = TIMEOUT_MS / 50; !is_idle(fixture); left--) {
+                assert_true(left > 0);
+                usleep(50000);
+        }
+        stop(fixture, &bridge);
+}
+
+static void a_model_without_a_template_takes_prompts_as_they_are(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, NULL);
+        char *said = post(&bridge, "/api/generate",
+                          "{\"model\":\"chat\",\"prompt\":\"hi\",\"stream\":false,"
+                          "\"options\":{\"num_predict\":2}}",
+                          200);
+
+        assert_int_equal(number(said, "\"prompt_eval_count\":"), 3);
+        free(said);
+        free(post(&bridge, "/api/chat", "{" HI "}", 400));
+        stop(fixture, &bridge);
+}
+
+static void refuses_in_the_words_of_each_dialect(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *said = post(
+                &bridge, "/api/chat",
+                "{\"model\":\"other\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", 404);
+
+        has(said, "{\"error\":\"model 'other' not found\"}");
+        free(said);
+        said = post(&bridge, "/v1/messages",
+                    "{\"model\":\"other\",\"max_tokens\":1,\"messages\":"
+                    "[{\"role\":\"user\",\"content\":\"a\"}]}",
+                    404);
+        has(said, "{\"type\":\"error\",\"error\":{\"type\":\"not_found_error\"");
+        free(said);
+        free(post(&bridge, "/api/embed", "{\"model\":\"chat\",\"input\":\"a\"}", 400));
+        free(post(&bridge, "/api/create", "{\"model\":\"a\",\"from\":\"chat\"}", 400));
+        free(http_ask(&bridge, "DELETE /api/delete", "", "{\"model\":\"chat\"}", 400));
+        stop(fixture, &bridge);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                DAEMON_TEST(counts_as_many_tokens_as_a_message_has),
+                DAEMON_TEST(tells_both_numbers_of_a_prompt_that_is_too_long),
+                DAEMON_TEST(tells_which_stop_sequence_was_met),
+                DAEMON_TEST(shows_its_models),
+                DAEMON_TEST(finds_out_what_the_template_can_do),
+                DAEMON_TEST(loads_and_unloads_without_a_prompt),
+                DAEMON_TEST(answers_a_prompt_raw_and_by_the_template),
+                DAEMON_TEST(a_client_that_leaves_ends_its_stream),
+                DAEMON_TEST(a_model_without_a_template_takes_prompts_as_they_are),
+                DAEMON_TEST(refuses_in_the_words_of_each_dialect),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
