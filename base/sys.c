@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <linux/futex.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <pwd.h>
 #include <sched.h>
@@ -439,6 +440,12 @@ int sys_is_listening(int fd)
 int sys_socket_datagram(void)
 {
         return (int)CALL("socket", socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+int sys_socket_diag(void)
+{
+        return (int)CALL("socket", socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                                          NETLINK_SOCK_DIAG));
 }
 
 /* An abstract name begins with a NUL and ends with its length, without a NUL behind it. */

@@ -88,6 +88,7 @@ int sys_set_no_delay(int fd); /* of TCP: sends without waiting for more */
 int sys_socket_ends(int fd, struct sockaddr_storage *ret_ours, struct sockaddr_storage *ret_peer);
 int sys_is_listening(int fd);  /* 1: it is a stream socket that listens; 0: it is not */
 int sys_socket_datagram(void); /* Unix, close-on-exec */
+int sys_socket_diag(void);     /* asks the kernel about sockets (sock_diag); non-blocking */
 /* A path, or an abstract name that begins with @.  Never blocks. */
 ssize_t sys_send_to(int fd, const char *address, const void *bytes, size_t count);
 int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */

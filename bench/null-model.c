@@ -208,6 +208,8 @@ int model_forward(struct model *model, const struct step *step)
                 const struct pick *pick = &step->picks[i];
 
                 flight->tokens[i] = null_token(pick->seed, pick->position);
+                if (model->conf.letters)
+                        flight->tokens[i] = 'a' + flight->tokens[i] % 26;
                 flight->positions[i] = pick->position;
         }
         return 0;

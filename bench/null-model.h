@@ -41,7 +41,8 @@ struct null_conf {
         /* returns the number of tokens read so far, by all readers together */
         uint64_t (*read)(void *arg);
         void *read_arg;
-        int cpu; /* the processor that the engine thread runs on; -1: any */
+        bool letters; /* each token is a letter, so that each has text of its own */
+        int cpu;      /* the processor that the engine thread runs on; -1: any */
         /* the time at which the engine made each position's token; NULL: none */
         counter *stamps;
         uint32_t stamp_count; /* a power of two */

@@ -1,67 +1,24 @@
 #include "bench/own-daemon.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FLAGS_MAX 64u
-#define START_MS  60000
-#define NAP_MS    10
+#include "bench/child.h"
+
+#define START_MS 60000
+#define NAP_MS   10
 
 static struct {
         char directory[64], socket[80], log[80];
         pid_t pid; /* 0: none */
         struct smv_client *client;
 } own;
-
-/* Flags before, then a NULL-ended list; output goes to a file, or nowhere. */
-static pid_t spawn(const char *program, const char *const *before, const char *const *flags,
-                   const char *log)
-{
-        const char *argv[FLAGS_MAX + 1] = { program };
-        size_t count = 1;
-        pid_t pid;
-        int fd;
-
-        for (; *before && count < FLAGS_MAX; before++)
-                argv[count++] = *before;
-        for (; *flags && count < FLAGS_MAX; flags++)
-                argv[count++] = *flags;
-        argv[count] = NULL;
-        fflush(NULL);
-        pid = fork();
-        if (pid)
-                return pid;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        fd = open(log, O_WRONLY | O_CREAT, 0600);
-        dup2(fd, 1);
-        dup2(fd, 2);
-        execv(program, (char *const *)argv);
-        fprintf(stderr, "%s: %s\n", program, strerror(errno));
-        _exit(127);
-}
-
-/* The last line that it has said. */
-static void last_words(char *why, size_t why_bytes)
-{
-        FILE *log = fopen(own.log, "r");
-        char line[256];
-
-        snprintf(why, why_bytes, "samovard ended and said nothing");
-        while (log && fgets(line, sizeof(line), log)) {
-                line[strcspn(line, "\n")] = '\0';
-                snprintf(why, why_bytes, "%s", line);
-        }
-        if (log)
-                fclose(log);
-}
 
 static int wait_for(char *why, size_t why_bytes)
 {
@@ -74,7 +31,8 @@ static int wait_for(char *why, size_t why_bytes)
                         return 0;
                 if (waitpid(own.pid, NULL, WNOHANG) == own.pid) {
                         own.pid = 0;
-                        last_words(why, why_bytes);
+                        child_last_words(own.log, "samovard ended and said nothing", why,
+                                         why_bytes);
                         return -ECHILD;
                 }
                 poll(NULL, 0, NAP_MS);
@@ -95,7 +53,7 @@ int own_daemon_start(const char *program, const char *const *flags, struct smv_c
         }
         snprintf(own.socket, sizeof(own.socket), "%s/sock", own.directory);
         snprintf(own.log, sizeof(own.log), "%s/log", own.directory);
-        own.pid = spawn(program, before, flags, own.log);
+        own.pid = child_spawn(program, before, flags, own.log);
         r = own.pid > 0 ? wait_for(why, why_bytes) : -errno;
         if (r)
                 own_daemon_stop();
@@ -134,7 +92,7 @@ int own_daemon_pid(void)
 int own_daemon_knows(const char *program, const char *const *flags)
 {
         const char *const before[] = { "--version", NULL };
-        pid_t pid = spawn(program, before, flags, "/dev/null");
+        pid_t pid = child_spawn(program, before, flags, "/dev/null");
         int status;
 
         return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&

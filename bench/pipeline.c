@@ -87,7 +87,7 @@ static int open_served(struct pipeline *pipeline, const struct pipeline_conf *co
                                           .bos = TRAITS_NO_TOKEN };
         pipeline->sched = (struct sched_conf){
                 .blocks = conf->requests * ((conf->context + BLOCK - 1) / BLOCK),
-                .slots = conf->requests,
+                .slots = conf->slots ? conf->slots : conf->requests,
                 .rows = pipeline->config.step_tokens,
                 .context = conf->context,
                 .depth = conf->depth,

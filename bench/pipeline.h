@@ -30,7 +30,8 @@ struct pipeline_facts {
 struct pipeline_conf {
         const char *socket; /* a path in a directory of ours */
         uint32_t connections;
-        uint32_t requests; /* the limit of requests, which all run at once */
+        uint32_t requests; /* the limit of requests */
+        uint32_t slots;    /* that run at once; 0: all of them */
         uint32_t context;
         uint32_t depth;
         /* without the fields that the pipeline fills in: rows_max, stats, facts */

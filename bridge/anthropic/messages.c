@@ -2,7 +2,6 @@
 
 #include "bridge/anthropic/message-writer.h"
 #include "bridge/core/bridge.h"
-#include "bridge/core/identifier.h"
 
 static void clean(struct call *call)
 {
@@ -66,7 +65,7 @@ void anthropic_messages(struct call *call)
                 return;
         if (message) {
                 anthropic_read_options(call, &fields, &message->request);
-                identifier_make("msg_", message->id, sizeof(message->id));
+                call_identifier(call, "msg_", message->id, sizeof(message->id));
         }
         proceed(call, &fields, go);
 }

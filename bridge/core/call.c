@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "base/sys.h"
+#include "bridge/core/identifier.h"
 #include "bridge/core/metrics.h"
 #include "json/reader.h"
 
 #define NODES_MAX 4000000u
 #define WHY_BYTES 256u
+#define NS_PER_S  UINT64_C(1000000000)
 
 /* ---- HTTP as a sink ---- */
 
@@ -75,6 +77,8 @@ struct call *call_new(struct bridge *bridge, const struct call_sink *sink, void 
         call->sink_arg = sink_arg;
         call->body_fd = -1;
         call->begun_ns = sys_clock_ns();
+        call->facts.created_s = sys_wall_clock_ns() / NS_PER_S;
+        sys_random(call->facts.identity, sizeof(call->facts.identity));
         list_push_back(&bridge->calls, &call->of_bridge);
         bridge->call_count++;
         return call;
@@ -115,6 +119,11 @@ struct call *call_free(struct call *call)
         arena_deinit(&call->arena);
         free(call);
         return NULL;
+}
+
+void call_identifier(struct call *call, const char *prefix, char *to, size_t size)
+{
+        identifier_derive(prefix, call->facts.identity, call->ids++, to, size);
 }
 
 const char *call_query(const struct call *call, const char *name)
@@ -387,6 +396,8 @@ bool call_event_send(struct call *call, struct json_builder *built)
                 call_cut(call);
                 return false;
         }
+        if (call->events++ < call->skip)
+                return true;
         call_write(call, call->out.at, call->out.count);
         if (call->sink->queued(call) <= call->bridge->conf.queue_bytes)
                 return true;

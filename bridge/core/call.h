@@ -20,6 +20,7 @@
 #include "bridge/core/arena.h"
 #include "bridge/core/context.h"
 #include "bridge/core/failure.h"
+#include "bridge/core/kept.h"
 #include "bridge/core/link.h"
 #include "bridge/http/server.h"
 
@@ -62,6 +63,11 @@ struct call {
         struct json_document *json; /* the body, after call_read_json() */
         struct bytes out;           /* for call_event() */
 
+        struct kept_facts facts; /* its ids and time, which a kept stream has again */
+        uint64_t ids;            /* that were made of facts.identity */
+        uint64_t attach_id;      /* the stream in the daemon that is read again; 0: a new one */
+        uint64_t events, skip;   /* events so far, and those that the client has already */
+
         bool over;           /* it has ended, and will be freed */
         bool streaming;      /* call_stream() was called */
         unsigned status;     /* of the answer, for metrics */
@@ -87,6 +93,9 @@ struct call {
 /* Of the HTTP request; NULL: there is none, or the call is of a batch. */
 const char *call_query(const struct call *call, const char *name);
 const char *call_request_header(const struct call *call, const char *name);
+
+/* The next id of the call: the same for an answer that is written again. */
+void call_identifier(struct call *call, const char *prefix, char *to, size_t size);
 
 /*
  * Parses the body into call->json.  False: it was no JSON object, and the call has failed.

@@ -14,6 +14,7 @@
 struct batch_store;
 struct file_store;
 struct http_server;
+struct kept_store;
 struct links;
 struct metrics;
 struct pulse;
@@ -52,6 +53,7 @@ struct bridge {
         struct response_store *responses;
         struct file_store *files;
         struct batch_store *batches;
+        struct kept_store *kept;
         struct list_head calls; /* that are not over */
         struct list_head dead;  /* that are, until the end of the turn */
         struct loop_timer *burial, *pings;

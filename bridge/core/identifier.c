@@ -4,9 +4,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "base/sys.h"
 
 #define CHARACTERS 24u
+
+static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /*
  * 62 does not divide 256, so bytes of 248 and more are skipped.  If the system has no random bytes,
@@ -14,8 +17,6 @@
  */
 void identifier_make(const char *prefix, char *to, size_t size)
 {
-        static const char digits[] =
-                "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         size_t at = strlen(prefix), end = at + CHARACTERS;
         uint8_t random[64];
 
@@ -32,4 +33,23 @@ void identifier_make(const char *prefix, char *to, size_t size)
                                 to[at++] = digits[random[i] % 62];
         }
         to[end] = '\0';
+}
+
+void identifier_derive(const char *prefix, const uint64_t key[2], uint64_t number, char *to,
+                       size_t size)
+{
+        size_t at = strlen(prefix);
+        uint64_t hash[2];
+
+        assert(at + CHARACTERS < size);
+        siphash(key, &number, sizeof(number), hash);
+        memcpy(to, prefix, at);
+        /* 10 digits of each half are even; the last two only nearly. */
+        for (size_t i = 0; i < CHARACTERS; i++) {
+                uint64_t *half = &hash[i >= CHARACTERS / 2];
+
+                to[at++] = digits[*half % 62];
+                *half /= 62;
+        }
+        to[at] = '\0';
 }

@@ -283,6 +283,15 @@ void link_add(struct link *link, struct link_ask *ask, struct link_stream *strea
         }
 }
 
+/* A stream that was not accepted yet cannot be detached, and nobody knows its resume id. */
+static void leave(struct smv_client *client, const struct link_ask *ask, uint32_t stream)
+{
+        uint32_t request;
+
+        if (!ask->keeps || !ask->replied || smv_ask_detach(client, stream, &request))
+                smv_cancel(client, stream);
+}
+
 void link_remove(struct link_ask *ask)
 {
         struct link *link = ask->link;
@@ -291,7 +300,7 @@ void link_remove(struct link_ask *ask)
                 return;
         for (uint32_t i = 0; ask->on_event && link->client && i < ask->count; i++)
                 if (!list_is_empty(&ask->streams[i].of_link))
-                        smv_cancel(link->client, ask->streams[i].id);
+                        leave(link->client, ask, ask->streams[i].id);
         finish(ask);
         link_flush(link);
 }

@@ -56,6 +56,7 @@ struct link_ask {
         struct link_stream *streams;
         uint32_t first, count, living;
         bool replied;
+        bool keeps; /* link_remove() leaves its stream alive, for others to attach to */
         /*
          * The reply; problem NULL: it is ok.  An ask without streams is done before this is called,
          * and so is one whose streams were refused.
@@ -78,7 +79,7 @@ struct link_stream {
 /* `streams` has space for `count`; it must live as long as the ask. */
 void link_add(struct link *link, struct link_ask *ask, struct link_stream *streams, uint32_t first,
               uint32_t count);
-/* No more calls.  Streams that live are cancelled.  Takes an ask that is done. */
+/* No more calls.  Streams that live are cancelled, or detached if the ask keeps them.  Takes an ask that is done. */
 void link_remove(struct link_ask *ask);
 
 /* Sends what was asked in this turn of the loop; every user of smv_ask_*() calls it. */

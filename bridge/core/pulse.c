@@ -40,8 +40,8 @@ static void take_status(struct pulse *pulse, const char *text, size_t bytes)
                 json_real(json, json_member(json, loading, "bytes"), &loaded);
                 json_real(json, json_member(json, loading, "total"), &total);
         }
-        pulse->loaded = total > 0 && loaded >= total;
-        pulse->share = total > 0 ? loaded / total : 0;
+        pulse->loaded = loaded >= total; /* the daemon knows the total before it answers */
+        pulse->share = total > 0 ? loaded / total : 1;
         json_free(json);
 }
 

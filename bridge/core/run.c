@@ -6,9 +6,10 @@
 
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/metrics.h"
 #include "bridge/core/vocabulary.h"
+
+#define KEEP_MS_MAX 86400000u
 
 /* ---- metrics ---- */
 
@@ -71,7 +72,7 @@ static struct run_call *add_call(struct run *run, struct run_choice *choice)
         if (!call)
                 return NULL;
         call->index = choice->last_call ? choice->last_call->index + 1 : 0;
-        identifier_make("call_", call->id, sizeof(call->id));
+        call_identifier(run->call, "call_", call->id, sizeof(call->id));
         if (choice->last_call)
                 choice->last_call->next = call;
         else
@@ -322,6 +323,16 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
 
 /* ---- what the link calls ---- */
 
+/* The prompt is one for all choices, so those of the first are enough. */
+static void collect_prompt(struct run *run, uint32_t index, const struct smv_event *event)
+{
+        size_t values = event->token_count * (1 + event->top_count);
+
+        if (!index &&
+            bytes_add(&run->prompt_values, event->logprobs, values * sizeof(*event->logprobs)))
+                fail_for_memory(run);
+}
+
 static void on_event(struct link_ask *ask, uint32_t index, const struct smv_event *event)
 {
         struct run *run = (struct run *)(void *)((char *)ask - offsetof(struct run, ask));
@@ -330,12 +341,27 @@ static void on_event(struct link_ask *ask, uint32_t index, const struct smv_even
                 end_choice(run, index, event);
                 return;
         }
+        if (event->kind == SMV_EVENT_PROMPT_LOGPROBS) {
+                collect_prompt(run, index, event);
+                return;
+        }
         if (event->kind != SMV_EVENT_TOKENS)
                 return;
         if (collect_logprobs(run, &run->choices[index], event))
                 fail_for_memory(run);
         else
                 pass_text(run, index, event);
+}
+
+/* The client learns the id with the headers, so before anything can be lost. */
+static void keep(const struct run *run, uint64_t resume_id)
+{
+        struct call *call = run->call;
+        const struct kept_stream *kept = kept_add(call->bridge->kept, call->principal, call->path,
+                                                  call->body, resume_id, &call->facts);
+
+        if (kept)
+                call_header(call, "x-samovar-stream-id", kept->id);
 }
 
 static void on_reply(struct link_ask *ask, const struct smv_event *reply,
@@ -351,9 +377,13 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
                 return;
         }
         run->begun = true;
-        run->resume_id = reply->number;
-        run->accepted = (struct smv_accepted){ SMV_SIZE(smv_accepted) };
-        smv_accepted(link_client(run->call->link), &run->accepted);
+        if (!run->call->attach_id) {
+                run->call->facts.accepted = (struct smv_accepted){ SMV_SIZE(smv_accepted) };
+                smv_accepted(link_client(run->call->link), &run->call->facts.accepted);
+        }
+        run->accepted = run->call->facts.accepted;
+        if (run->options.keep_ms && !run->call->attach_id)
+                keep(run, reply->number);
         if (run->ops->begun)
                 run->ops->begun(run);
 }
@@ -380,6 +410,32 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
         return run->choices ? run : NULL;
 }
 
+/*
+ * `stream_keep_ms`: the stream goes on without its client for that long.  Only one stream can, and
+ * only if it is streamed.
+ */
+static uint32_t keep_ms_of(const struct run *run)
+{
+        const struct call *call = run->call;
+        uint64_t keep_ms = 0;
+        bool stream = false;
+
+        if (run->count > 1 || !call->bridge->kept || call->background || !call->json)
+                return 0;
+        json_bool(call->json, json_member(call->json, 0, "stream"), &stream);
+        json_whole(call->json, json_member(call->json, 0, "stream_keep_ms"), &keep_ms);
+        return !stream ? 0 : keep_ms < KEEP_MS_MAX ? (uint32_t)keep_ms : KEEP_MS_MAX;
+}
+
+static int ask(struct run *run, struct smv_client *client, uint32_t *ret_first)
+{
+        run->options.keep_ms = keep_ms_of(run);
+        run->ask.keeps = run->options.keep_ms > 0;
+        if (run->call->attach_id)
+                return smv_ask_attach(client, run->call->attach_id, 0, ret_first);
+        return smv_ask_generate(client, &run->options, ret_first);
+}
+
 void run_start(struct run *run)
 {
         struct link *link = run->call->link;
@@ -395,7 +451,7 @@ void run_start(struct run *run)
                 fail_for_memory(run);
                 return;
         }
-        r = client ? smv_ask_generate(client, &run->options, &first) : -ENOTCONN;
+        r = client ? ask(run, client, &first) : -ENOTCONN;
         if (!r) {
                 link_add(link, &run->ask, streams, first, run->count);
                 link_flush(link);
@@ -411,6 +467,7 @@ struct run *run_deinit(struct run *run)
         if (!run)
                 return NULL;
         link_remove(&run->ask);
+        bytes_deinit(&run->prompt_values);
         for (uint32_t i = 0; run->choices && i < run->count; i++) {
                 struct run_choice *choice = &run->choices[i];
 

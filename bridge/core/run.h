@@ -90,8 +90,9 @@ struct run {
         bool begun;
         bool one_call;     /* set by the dialect: what follows the first call is not passed on */
         uint64_t asked_ns; /* when the daemon was asked */
-        uint64_t first_ns; /* when the first piece came; 0: none */
-        uint64_t resume_id;
+        struct bytes
+                prompt_values; /* as `values` of run_logprobs, from the prompt's second token on */
+        uint64_t first_ns;     /* when the first piece came; 0: none */
 };
 
 /*

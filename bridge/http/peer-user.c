@@ -3,6 +3,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +14,83 @@
 #include "base/sys.h"
 
 #define END_BYTES 48u
+
+/* ---- the kernel's answer about one socket ---- */
+
+static in_port_t port_of(const struct sockaddr_storage *end)
+{
+        return ((const struct sockaddr_in *)(const void *)end)->sin_port; /* v6: the same place */
+}
+
+static void write_address(uint32_t to[4], const struct sockaddr_storage *end)
+{
+        const struct sockaddr_in *v4 = (const void *)end;
+        const struct sockaddr_in6 *v6 = (const void *)end;
+
+        if (end->ss_family == AF_INET6)
+                memcpy(to, &v6->sin6_addr, sizeof(v6->sin6_addr));
+        else
+                memcpy(to, &v4->sin_addr, sizeof(v4->sin_addr));
+}
+
+struct diag_question {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 ask;
+};
+
+struct diag_answer {
+        struct nlmsghdr head;
+        struct inet_diag_msg found;
+};
+
+/* The socket that has the peer's address and is connected to ours. */
+static struct diag_question question(const struct sockaddr_storage *ours,
+                                     const struct sockaddr_storage *peer)
+{
+        struct diag_question made = {
+                .head = { .nlmsg_len = sizeof(made),
+                          .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                          .nlmsg_flags = NLM_F_REQUEST },
+                .ask = { .sdiag_family = (uint8_t)peer->ss_family,
+                         .sdiag_protocol = IPPROTO_TCP,
+                         .idiag_states = UINT32_MAX,
+                         .id = { .idiag_sport = port_of(peer),
+                                 .idiag_dport = port_of(ours),
+                                 .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } } },
+        };
+
+        write_address(made.ask.id.idiag_src, peer);
+        write_address(made.ask.id.idiag_dst, ours);
+        return made;
+}
+
+/* True: the kernel has said it.  Instead of a closed socket it may name one that listens. */
+static bool ask_kernel(const struct sockaddr_storage *ours, const struct sockaddr_storage *peer,
+                       uint32_t *ret_uid)
+{
+        const struct diag_question asked = question(ours, peer);
+        struct {
+                struct diag_answer answer;
+                char more[1024]; /* attributes */
+        } came;
+        int fd = sys_socket_diag();
+        ssize_t n;
+
+        if (fd < 0)
+                return false;
+        n = sys_send(fd, &asked, sizeof(asked));
+        if (n == (ssize_t)sizeof(asked))
+                n = sys_read(fd, &came, sizeof(came));
+        sys_close(fd);
+        if (n < (ssize_t)sizeof(came.answer) ||
+            came.answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+            came.answer.found.id.idiag_dport != port_of(ours) || !came.answer.found.idiag_inode)
+                return false;
+        *ret_uid = came.answer.found.idiag_uid;
+        return true;
+}
+
+/* ---- the table of all sockets ---- */
 
 /* The ends of a line, as the kernel writes them: "0100007F:1F90 0100007F:C350 ". */
 struct wanted {
@@ -114,6 +194,8 @@ static int tcp_user(int fd, uint32_t *ret_uid)
         struct sockaddr_storage ours, peer;
         int r = sys_socket_ends(fd, &ours, &peer);
 
+        if (!r && ask_kernel(&ours, &peer, ret_uid))
+                return 0;
         for (size_t t = peer.ss_family == AF_INET6; !r && t < 2; t++) {
                 char here[END_BYTES], there[END_BYTES];
                 struct wanted wanted;

@@ -1,9 +1,11 @@
 /*
  * The user at the other end of a connection.
  *
- * Of a Unix socket the kernel tells it.  Of a TCP connection on this machine it is in
- * /proc/net/tcp: each socket is a line there, with its owner.  A socket that its process has closed
- * has no owner any more and seems to be root's, so it is not taken for an answer.
+ * Of a Unix socket the kernel tells it.  Of a TCP connection on this machine the kernel is asked
+ * for the one socket at the other end (sock_diag).  Where it does not say, the socket is looked for
+ * in /proc/net/tcp, where each is a line with its owner; that takes longer, the more sockets there
+ * are.  A socket that its process has closed has no owner any more and seems to be root's, so it is
+ * not taken for an answer.
  */
 #ifndef BRIDGE_HTTP_PEER_USER_H
 #define BRIDGE_HTTP_PEER_USER_H

@@ -2,10 +2,8 @@
 
 #include <string.h>
 
-#include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
@@ -13,8 +11,6 @@
 #include "bridge/openai/messages.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
-
-#define NS_PER_S UINT64_C(1000000000)
 
 struct chat {
         char id[48];
@@ -350,8 +346,8 @@ void openai_chat(struct call *call)
                 return;
         }
         call->clean = clean;
-        identifier_make("chatcmpl-", chat->id, sizeof(chat->id));
-        chat->created_s = sys_wall_clock_ns() / NS_PER_S;
+        call_identifier(call, "chatcmpl-", chat->id, sizeof(chat->id));
+        chat->created_s = call->facts.created_s;
         if (chat->logprobs)
                 call_with_vocabulary(call, go);
         else

@@ -2,16 +2,13 @@
 
 #include <string.h>
 
-#include "base/sys.h"
 #include "bridge/core/bridge.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
 
-#define NS_PER_S     UINT64_C(1000000000)
 #define LENGTH       16u /* OpenAI's default */
 #define PROMPTS_MAX  256u
 #define LOGPROBS_MAX 5u
@@ -22,6 +19,7 @@ struct prompt {
         const uint32_t *tokens;
         size_t token_count;
         struct run *run;
+        bool *scored; /* of each choice: the logprobs of the prompt were shown */
 };
 
 struct completions {
@@ -30,6 +28,7 @@ struct completions {
         struct text model;
         struct openai_stream stream;
         bool echo, logprobs;
+        bool scores; /* the logprobs of the prompts are wanted, too */
         struct smv_generate options;
         struct prompt *prompts;
         uint32_t prompt_count, left, begun;
@@ -83,41 +82,145 @@ static void put_top(struct json_builder *to, const struct vocabulary *vocabulary
         json_put_object_end(to);
 }
 
-/* Four arrays, with an element for each token. */
-static void put_logprobs(struct json_builder *to, const struct vocabulary *vocabulary,
-                         struct run_choice *choice, uint64_t *offset)
-{
-        const struct smv_logprob *entries = (const void *)choice->logprobs.values.at;
-        size_t count = run_logprobs_ready(choice), step = 1 + choice->logprobs.top_count;
+/* Logprobs of tokens that follow each other. */
+struct entries {
+        const struct smv_logprob *at;
+        size_t count, step; /* step: 1 and the likeliest tokens */
+};
 
-        json_put_object(to);
+/* What the answer shows of a choice now: its prompt, if it was asked for, and new tokens. */
+struct shown {
+        bool prompt;
+        struct text first; /* the text of the first token of the prompt */
+        struct entries parts[2];
+};
+
+static struct text piece_at(const struct vocabulary *vocabulary, const struct entries *entries,
+                            size_t i)
+{
+        return vocabulary_piece(vocabulary, entries->at[i * entries->step].token);
+}
+
+/* The text of a prompt in front of the tokens that have logprobs: that of its first token. */
+static struct text first_text(const struct prompt *prompt, const struct vocabulary *vocabulary,
+                              const struct entries *entries)
+{
+        size_t rest = 0;
+
+        if (prompt->token_count)
+                return vocabulary_piece(vocabulary, prompt->tokens[0]);
+        for (size_t i = 0; i < entries->count; i++)
+                rest += piece_at(vocabulary, entries, i).bytes;
+        return (struct text){ prompt->text.at,
+                              prompt->text.bytes > rest ? prompt->text.bytes - rest : 0 };
+}
+
+static struct shown shown_of(struct run *run, uint32_t index)
+{
+        const struct completions *completions = run->call->own;
+        struct run_choice *choice = &run->choices[index];
+        size_t step = 1 + run->options.prompt_logprobs;
+        struct shown shown = {
+                .prompt = completions->scores && !prompt_of(run)->scored[index],
+                .parts[0] = { .at = (const void *)run->prompt_values.at, .step = step },
+                .parts[1] = { .at = (const void *)choice->logprobs.values.at,
+                              .count = run_logprobs_ready(choice),
+                              .step = 1 + choice->logprobs.top_count },
+        };
+
+        if (!shown.prompt)
+                return shown;
+        shown.parts[0].count = run->prompt_values.count / (step * sizeof(struct smv_logprob));
+        shown.first = first_text(prompt_of(run), run->call->bridge->vocabulary, &shown.parts[0]);
+        return shown;
+}
+
+static void put_texts(struct json_builder *to, const struct vocabulary *vocabulary,
+                      const struct shown *shown)
+{
         json_put_key(to, "tokens");
         json_put_array(to);
-        for (size_t i = 0; i < count; i++) {
-                struct text piece = vocabulary_piece(vocabulary, entries[i * step].token);
+        if (shown->prompt)
+                json_put_text(to, shown->first.at, shown->first.bytes);
+        for (unsigned part = 0; part < 2; part++)
+                for (size_t i = 0; i < shown->parts[part].count; i++) {
+                        struct text piece = piece_at(vocabulary, &shown->parts[part], i);
 
-                json_put_text(to, piece.at, piece.bytes);
-        }
+                        json_put_text(to, piece.at, piece.bytes);
+                }
         json_put_array_end(to);
+}
+
+/* The first token of a prompt follows nothing, so it has no logprob. */
+static void put_values(struct json_builder *to, const struct shown *shown)
+{
         json_put_key(to, "token_logprobs");
         json_put_array(to);
-        for (size_t i = 0; i < count; i++)
-                json_put_float(to, logprob_shown(entries[i * step].logprob));
-        json_put_array_end(to);
-        json_put_key(to, "top_logprobs");
-        json_put_array(to);
-        for (size_t i = 0; i < count; i++)
-                put_top(to, vocabulary, &entries[i * step], step - 1);
-        json_put_array_end(to);
-        json_put_key(to, "text_offset");
-        json_put_array(to);
-        for (size_t i = 0; i < count; i++) {
-                json_put_uint(to, *offset);
-                *offset += characters(vocabulary_piece(vocabulary, entries[i * step].token));
+        if (shown->prompt)
+                json_put_null(to);
+        for (unsigned part = 0; part < 2; part++) {
+                const struct entries *entries = &shown->parts[part];
+
+                for (size_t i = 0; i < entries->count; i++)
+                        json_put_float(to, logprob_shown(entries->at[i * entries->step].logprob));
         }
         json_put_array_end(to);
+}
+
+static void put_tops(struct json_builder *to, const struct vocabulary *vocabulary,
+                     const struct shown *shown)
+{
+        json_put_key(to, "top_logprobs");
+        json_put_array(to);
+        if (shown->prompt)
+                json_put_null(to);
+        for (unsigned part = 0; part < 2; part++) {
+                const struct entries *entries = &shown->parts[part];
+
+                for (size_t i = 0; i < entries->count; i++)
+                        put_top(to, vocabulary, &entries->at[i * entries->step], entries->step - 1);
+        }
+        json_put_array_end(to);
+}
+
+static void put_offsets(struct json_builder *to, const struct vocabulary *vocabulary,
+                        const struct shown *shown, uint64_t *offset)
+{
+        json_put_key(to, "text_offset");
+        json_put_array(to);
+        if (shown->prompt) {
+                json_put_uint(to, 0);
+                *offset = characters(shown->first);
+        }
+        for (unsigned part = 0; part < 2; part++)
+                for (size_t i = 0; i < shown->parts[part].count; i++) {
+                        json_put_uint(to, *offset);
+                        *offset += characters(piece_at(vocabulary, &shown->parts[part], i));
+                }
+        json_put_array_end(to);
+}
+
+/* Four arrays with an element for each token; null if nothing is new. */
+static void put_logprobs(struct json_builder *to, struct run *run, uint32_t index)
+{
+        const struct vocabulary *vocabulary = run->call->bridge->vocabulary;
+        struct completions *completions = run->call->own;
+        struct shown shown = shown_of(run, index);
+
+        json_put_key(to, "logprobs");
+        if (!completions->logprobs || (!shown.parts[0].count && !shown.parts[1].count)) {
+                json_put_null(to);
+                return;
+        }
+        json_put_object(to);
+        put_texts(to, vocabulary, &shown);
+        put_values(to, &shown);
+        put_tops(to, vocabulary, &shown);
+        put_offsets(to, vocabulary, &shown, &completions->offsets[index_of(run, index)]);
         json_put_object_end(to);
-        run_logprobs_take(choice, count);
+        run_logprobs_take(&run->choices[index], shown.parts[1].count);
+        if (shown.prompt)
+                prompt_of(run)->scored[index] = true;
 }
 
 /* ---- answers ---- */
@@ -137,19 +240,10 @@ static void put_head(struct json_builder *to, const struct call *call)
 static void put_choice(struct json_builder *to, struct run *run, uint32_t index, struct text text,
                        const char *finish)
 {
-        struct completions *completions = run->call->own;
-        struct run_choice *choice = &run->choices[index];
-        uint32_t number = index_of(run, index);
-
         json_put_object(to);
-        json_put_key_uint(to, "index", number);
+        json_put_key_uint(to, "index", index_of(run, index));
         json_put_key_text(to, "text", text.at, text.bytes);
-        json_put_key(to, "logprobs");
-        if (completions->logprobs && run_logprobs_ready(choice))
-                put_logprobs(to, run->call->bridge->vocabulary, choice,
-                             &completions->offsets[number]);
-        else
-                json_put_null(to);
+        put_logprobs(to, run, index);
         json_put_key_word(to, "finish_reason", finish);
         json_put_object_end(to);
 }
@@ -354,6 +448,7 @@ static bool make_run(struct call *call, struct prompt *prompt)
         struct completions *completions = call->own;
         struct smv_generate options = completions->options;
 
+        prompt->scored = arena_alloc(&call->arena, options.n * sizeof(*prompt->scored));
         options.prompt = prompt->text.at;
         options.prompt_bytes = prompt->text.bytes;
         options.tokens = prompt->tokens;
@@ -451,10 +546,37 @@ static void read_prompts(struct call *call, struct fields *fields)
                 fields_fail(fields, FAILURE_REQUEST, "prompt", "prompt is an empty array");
 }
 
+/* No token at all is right if only the prompt is to be shown. */
+static void read_length(struct fields *fields, struct completions *completions)
+{
+        uint64_t length;
+
+        if (json_whole(fields->json, field_of(fields, 0, "max_tokens"), &length) && !length) {
+                completions->options.max_tokens = 0;
+                completions->options.set |= SMV_SET_MAX_TOKENS;
+        } else {
+                sampling_read_length(fields, 0, "max_tokens", &completions->options);
+        }
+}
+
+/* `echo` with logprobs asks for those of the prompt, as programs do that measure models. */
+static void read_scores(struct fields *fields, struct completions *completions)
+{
+        bool none = completions->options.set & SMV_SET_MAX_TOKENS;
+
+        if (none && !completions->echo)
+                fields_fail(fields, FAILURE_REQUEST, "max_tokens",
+                            "max_tokens is 0; it may be only with echo");
+        completions->scores = completions->echo && completions->logprobs;
+        if (!completions->scores && !none)
+                return;
+        completions->options.prompt_logprobs = completions->options.logprobs;
+        completions->options.set |= SMV_SET_PROMPT_LOGPROBS;
+}
+
 static void read_request(struct call *call, struct fields *fields)
 {
         struct completions *completions = call->own;
-        uint32_t logprobs = field_of(fields, 0, "logprobs");
         uint64_t top = 0;
 
         completions->options =
@@ -462,7 +584,7 @@ static void read_request(struct call *call, struct fields *fields)
         field_text(fields, 0, "model", &completions->model);
         read_prompts(call, fields);
         openai_read_options(call, fields, &completions->options);
-        sampling_read_length(fields, 0, "max_tokens", &completions->options);
+        read_length(fields, completions);
         completions->stream = openai_read_stream(fields);
         field_bool(fields, 0, "echo", &completions->echo);
         if (field_uint(fields, 0, "logprobs", 0, LOGPROBS_MAX, &top)) {
@@ -472,10 +594,7 @@ static void read_request(struct call *call, struct fields *fields)
         }
         field_refuse(fields, 0, "suffix", "the model has no fill-in-the-middle");
         field_refuse(fields, 0, "response_format", "the daemon cannot constrain its output yet");
-        if (completions->echo && logprobs != JSON_NONE)
-                fields_fail(fields, FAILURE_UNSUPPORTED, "echo",
-                            "echo with logprobs is not supported: the daemon does not give the "
-                            "logprobs of a prompt yet");
+        read_scores(fields, completions);
         completions->left = completions->prompt_count;
         completions->offsets = arena_alloc(
                 &call->arena, ((size_t)completions->prompt_count * completions->options.n + 1) *
@@ -503,8 +622,8 @@ void openai_completions(struct call *call)
                 return;
         }
         call->clean = clean;
-        identifier_make("cmpl-", completions->id, sizeof(completions->id));
-        completions->created_s = sys_wall_clock_ns() / NS_PER_S;
+        call_identifier(call, "cmpl-", completions->id, sizeof(completions->id));
+        completions->created_s = call->facts.created_s;
         for (uint32_t i = 0; i < completions->prompt_count; i++)
                 tokens |= completions->prompts[i].tokens != NULL;
         if (completions->logprobs || (completions->echo && tokens))

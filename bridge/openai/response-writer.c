@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "bridge/core/context.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/openai/writing.h"
 
@@ -368,7 +367,7 @@ static struct response_item *open_item(struct response_writer *writer, enum resp
         item->open = true;
         item->call = call;
         item->index = writer->last ? writer->last->index + 1 : 0;
-        identifier_make(prefixes[kind], item->id, sizeof(item->id));
+        call_identifier(writer->call, prefixes[kind], item->id, sizeof(item->id));
         if (writer->last)
                 writer->last->next = item;
         else

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
-#include "bridge/core/identifier.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
@@ -19,7 +17,6 @@
 #include "bridge/openai/response-writer.h"
 #include "json/reader.h"
 
-#define NS_PER_S  UINT64_C(1000000000)
 #define NODES_MAX 4000000u
 #define WHY_BYTES 128u
 
@@ -319,8 +316,8 @@ void openai_responses(struct call *call)
         if (!begin(call))
                 return;
         responses = call->own;
-        identifier_make("resp_", responses->writer.id, sizeof(responses->writer.id));
-        responses->writer.created_s = sys_wall_clock_ns() / NS_PER_S;
+        call_identifier(call, "resp_", responses->writer.id, sizeof(responses->writer.id));
+        responses->writer.created_s = call->facts.created_s;
         if (responses->writer.logprobs)
                 call_with_vocabulary(call, go);
         else

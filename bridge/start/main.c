@@ -16,6 +16,7 @@
 #include "base/service-manager.h"
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
+#include "bridge/core/kept.h"
 #include "bridge/http/server.h"
 #include "bridge/openai/batch-store.h"
 #include "bridge/openai/file-store.h"
@@ -98,7 +99,9 @@ static int make_bridge(struct program *program)
         program->bridge->responses = response_store_new();
         program->bridge->files = file_store_new();
         program->bridge->batches = batch_store_new();
-        if (!program->bridge->responses || !program->bridge->files || !program->bridge->batches)
+        program->bridge->kept = kept_store_new();
+        if (!program->bridge->responses || !program->bridge->files || !program->bridge->batches ||
+            !program->bridge->kept)
                 return error_raise(-ENOMEM);
         return 0;
 }
@@ -298,6 +301,7 @@ static void close_bridge(struct bridge *bridge)
         bridge->batches = batch_store_free(bridge->batches);
         bridge->files = file_store_free(bridge->files);
         bridge->responses = response_store_free(bridge->responses);
+        bridge->kept = kept_store_free(bridge->kept);
         bridge_free(bridge);
 }
 

@@ -13,6 +13,7 @@
 #include "bridge/openai/responses.h"
 #include "bridge/own/description.h"
 #include "bridge/own/health.h"
+#include "bridge/own/streams.h"
 #include "bridge/own/texts.h"
 
 /* clang-format off */
@@ -63,6 +64,8 @@ const struct route routes[] = {
         { HTTP_GET,  "/api/blobs/{}",        ollama_change, 0 },
         { HTTP_POST, "/api/blobs/{}",        ollama_change, 0 },
 
+        { HTTP_GET,  "/v1/streams/{}",       own_stream_resume, 0 },
+        { HTTP_DELETE, "/v1/streams/{}",     own_stream_drop, 0 },
         { HTTP_POST, "/tokenize",            own_tokenize, 0 },
         { HTTP_POST, "/detokenize",          own_detokenize, 0 },
         { HTTP_POST, "/apply-template",      own_apply_template, 0 },

@@ -85,6 +85,10 @@ class Server:
     def stream(self, path, body, headers=None, timeout=TIMEOUT):
         return Stream(*self.open("POST", path, {**body, "stream": True}, headers, timeout))
 
+    def resumed(self, path):
+        """A stream that is read again."""
+        return Stream(*self.open("GET", path))
+
     def events(self, path, body, **more):
         """All events of a stream that ends by itself."""
         return list(self.stream(path, body, **more))
@@ -169,6 +173,9 @@ class Stream:
                     return lines
                 raise AssertionError("two blank lines: an event without fields")
             lines.append(line)
+
+    def header(self, name):
+        return self.response.getheader(name)
 
     def leave(self):
         """Goes away, as a client that was closed."""

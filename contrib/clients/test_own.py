@@ -92,3 +92,63 @@ def test_cached_tokens_of_a_second_turn(scripted):
     turns += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "Again: say hello."}]
     again = CHAT.whole(server, {"model": "scripted", "messages": turns})
     assert again.usage["cached"] > 0.95 * first.usage["input"] - 32, (first.usage, again.usage)
+
+
+def events_of(stream, count=None):
+    """The data of the next events of a stream, or of all that are left."""
+    found = []
+    for event in stream:
+        found.append(event.data)
+        if len(found) == count:
+            break
+    return found
+
+
+def test_a_stream_that_was_lost_is_read_again(scripted):
+    server, other = scripted.server(), scripted.server(1)
+    for dialect in (CHAT, RESPONSES):
+        body = {**dialect.body("scripted", "say forever.", most=400), "stream_keep_ms": 60000, "ignore_eos": True}
+        stream = server.stream(dialect.path, body)
+        name = stream.header("x-samovar-stream-id")
+        first = events_of(stream, 20)
+        stream.leave()
+        rest = events_of(server.resumed("/v1/streams/%s?from=20" % name))
+        whole = events_of(server.resumed("/v1/streams/" + name))
+        equal(dialect.name, first + rest, whole)
+        assert len(rest) > 100, len(rest)
+        refusal("/v1/streams", other.get("/v1/streams/" + name), 404)
+        refusal("/v1/streams", other.ask("DELETE", "/v1/streams/" + name), 404)
+        equal("dropped", server.ask("DELETE", "/v1/streams/" + name).status, 200)
+        refusal("/v1/streams", server.get("/v1/streams/" + name), 404)
+
+
+def test_a_stream_that_goes_on_without_its_client_can_be_ended(scripted):
+    server = scripted.server()
+    body = {**CHAT.body("scripted", "say forever.", most=60000), "stream_keep_ms": 60000, "ignore_eos": True}
+    stream = server.stream(CHAT.path, body)
+    name = stream.header("x-samovar-stream-id")
+    events_of(stream, 5)
+    stream.leave()
+    equal("it goes on", len(events_of(server.resumed("/v1/streams/" + name), 50)), 50)
+    assert scripted.alive() > 0
+    server.ask("DELETE", "/v1/streams/" + name)
+    scripted.until_idle()
+
+
+def test_the_log_probabilities_of_a_prompt_are_those_of_an_answer(teaspoon):
+    server = teaspoon.server()
+    ask = {"model": "teaspoon", "temperature": 0, "logprobs": 2}
+    said = server.post("/v1/completions", {**ask, "prompt": "Once upon a", "max_tokens": 12}).json()["choices"][0]
+    score = {**ask, "prompt": "Once upon a" + said["text"], "echo": True, "max_tokens": 0}
+    choice = server.post("/v1/completions", score).json()["choices"][0]
+    equal("text", choice["text"], score["prompt"])
+    equal("tokens", "".join(choice["logprobs"]["tokens"]), score["prompt"])
+    equal("first", (choice["logprobs"]["token_logprobs"][0], choice["logprobs"]["top_logprobs"][0]), (None, None))
+    count = len(said["logprobs"]["tokens"])
+    for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
+        want = said["logprobs"][name]
+        if name == "text_offset":
+            want = [offset + len("Once upon a") for offset in want]
+        equal(name, choice["logprobs"][name][-count:], want)
+    more = server.post("/v1/completions", {**score, "max_tokens": 3}).json()["choices"][0]["logprobs"]
+    equal("with an answer", more["token_logprobs"][:-3], choice["logprobs"]["token_logprobs"])

@@ -102,38 +102,46 @@ static enum match match_held(const struct parts *parts, enum dialect_mark *ret_m
 
 /* ---- text and reasoning ---- */
 
-/* Could a mark begin with this byte? */
-static bool may_begin_mark(const struct parts *parts, char byte)
+/* An object without a mark may be a call. */
+static bool may_be_bare_call(const struct parts *parts)
 {
+        return parts->dialect->bare && parts->calls_wanted && parts->fresh && parts->state == TEXT;
+}
+
+/* With these bytes a mark may begin here, or a call without a mark; how many. */
+static size_t list_beginnings(const struct parts *parts, char to[MARK_N + 2])
+{
+        bool newline = false;
+        size_t count = 0;
+
         for (unsigned mark = 0; mark < MARK_N; mark++) {
                 const struct dialect_spelling *spelling = &parts->dialect->marks[mark].spelling;
 
-                if (is_possible(parts, (enum dialect_mark)mark) &&
-                    ((byte == '\n' && spelling->newline_before) || byte == spelling->text[0]))
-                        return true;
+                if (!is_possible(parts, (enum dialect_mark)mark))
+                        continue;
+                to[count++] = spelling->text[0];
+                newline |= spelling->newline_before;
         }
-        return false;
-}
-
-/* An object without a mark may be a call. */
-static bool may_be_bare_call(const struct parts *parts, char byte)
-{
-        return parts->dialect->bare && parts->calls_wanted && parts->fresh &&
-               parts->state == TEXT && byte == '{';
+        if (newline)
+                to[count++] = '\n';
+        if (may_be_bare_call(parts))
+                to[count++] = '{';
+        return count;
 }
 
 /* Passes on the bytes in front that begin no mark; how many. */
 static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
 {
-        size_t count = 0;
+        char beginnings[MARK_N + 2];
+        size_t count = 0, listed;
 
         if (parts->held_count || parts->skip)
                 return 0;
         /* The mark of reasoning is possible only until the first of these bytes is passed on. */
         if (parts->fresh)
                 bytes = bytes ? 1 : 0;
-        while (count < bytes && !may_begin_mark(parts, text[count]) &&
-               !may_be_bare_call(parts, text[count]))
+        listed = list_beginnings(parts, beginnings);
+        while (count < bytes && !memchr(beginnings, text[count], listed))
                 count++;
         parts_put(parts, out, kind_of(parts), 0, text, count);
         return count;
@@ -148,7 +156,7 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
                 return;
         }
         parts->skip = 0;
-        if (!parts->held_count && may_be_bare_call(parts, (char)byte)) {
+        if (!parts->held_count && byte == '{' && may_be_bare_call(parts)) {
                 parts->state = IN_CALL;
                 call_begin(parts, true);
                 (void)call_feed(parts, byte, out);
