@@ -17,12 +17,9 @@
 #define NS_PER_S UINT64_C(1000000000)
 
 struct chat {
-        char id[48];
-        uint64_t created_s;
-        struct text model; /* as the request names it */
+        struct openai_head head;
         struct openai_stream stream;
         bool logprobs, timings;
-        const char *tier;
         struct smv_generate options;
         struct run *run;
 };
@@ -34,27 +31,15 @@ static void clean(struct call *call)
         chat->run = run_deinit(chat->run);
 }
 
-static void put_head(struct json_builder *to, const struct call *call, const char *object)
-{
-        const struct chat *chat = call->own;
-
-        json_put_object(to);
-        json_put_key_word(to, "id", chat->id);
-        json_put_key_word(to, "object", object);
-        json_put_key_uint(to, "created", chat->created_s);
-        json_put_key_text(to, "model", chat->model.at, chat->model.bytes);
-        openai_put_fingerprint(to, call);
-        json_put_key_word(to, "service_tier", chat->tier);
-}
-
 /* ---- streamed ---- */
 
 /* A chunk of one choice up to its delta, which is open. */
 static struct json_builder begin_chunk(struct call *call, uint32_t index)
 {
+        struct chat *chat = call->own;
         struct json_builder to = call_event(call, NULL);
 
-        put_head(&to, call, "chat.completion.chunk");
+        openai_put_head(&to, call, &chat->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         json_put_object(&to);
@@ -164,12 +149,12 @@ static void on_done(struct run *run)
 {
         static const char done[] = "data: [DONE]\n\n";
         struct call *call = run->call;
-        const struct chat *chat = call->own;
+        struct chat *chat = call->own;
         struct json_builder to;
 
         if (chat->stream.usage) {
                 to = call_event(call, NULL);
-                put_head(&to, call, "chat.completion.chunk");
+                openai_put_head(&to, call, &chat->head);
                 json_put_key(&to, "choices");
                 json_put_array(&to);
                 json_put_array_end(&to);
@@ -260,10 +245,11 @@ static void put_choice(struct json_builder *to, const struct call *call, uint32_
 static void on_whole(struct run *run)
 {
         struct call *call = run->call;
+        struct chat *chat = call->own;
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
 
-        put_head(&to, call, "chat.completion");
+        openai_put_head(&to, call, &chat->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         for (uint32_t i = 0; i < run->count; i++)
@@ -284,9 +270,9 @@ static void go(struct call *call)
 {
         struct chat *chat = call->own;
 
-        chat->options.model = bridge_model(call, chat->model);
-        if (!chat->model.bytes)
-                chat->model = bridge_model_name(call);
+        chat->options.model = bridge_model(call, chat->head.model);
+        if (!chat->head.model.bytes)
+                chat->head.model = bridge_model_name(call);
         chat->run = run_new(call, &chat->options, chat->stream.stream ? &streamed : &whole, chat);
         if (chat->run)
                 run_start(chat->run);
@@ -311,7 +297,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
 
         chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         chat->options.max_tokens = UINT32_MAX;
-        field_text(fields, 0, "model", &chat->model);
+        field_text(fields, 0, "model", &chat->head.model);
         openai_read_messages(fields, &conversation);
         openai_read_tools(fields, &conversation);
         openai_read_vars(fields, &conversation);
@@ -324,7 +310,8 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         field_refuse(fields, 0, "audio", "the model writes text only");
         field_refuse(fields, 0, "web_search_options", "there is no search");
         field_bool(fields, 0, "timings_per_token", &chat->timings);
-        chat->tier = openai_tier(&chat->options);
+        chat->head.object = chat->stream.stream ? "chat.completion.chunk" : "chat.completion";
+        chat->head.tier = openai_tier(&chat->options);
         tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
@@ -350,8 +337,8 @@ void openai_chat(struct call *call)
                 return;
         }
         call->clean = clean;
-        identifier_make("chatcmpl-", chat->id, sizeof(chat->id));
-        chat->created_s = sys_wall_clock_ns() / NS_PER_S;
+        identifier_make("chatcmpl-", chat->head.id, sizeof(chat->head.id));
+        chat->head.created_s = sys_wall_clock_ns() / NS_PER_S;
         if (chat->logprobs)
                 call_with_vocabulary(call, go);
         else
