@@ -150,12 +150,19 @@ int client_lost(struct smv_client *client)
         return -ENOTCONN;
 }
 
+/* Every smv_next() calls it, so it formats nothing. */
 void client_clear_failure(struct smv_client *client)
 {
-        if (client->parting.code == SMV_OK)
-                client_fail(client, 0, "%s", smv_code_text(SMV_OK));
-        else
-                client->failure = client->parting;
+        struct client_failure *failure = &client->failure;
+
+        if (client->parting.code != SMV_OK) {
+                *failure = client->parting;
+                return;
+        }
+        failure->code = SMV_OK;
+        failure->retry_ms = 0;
+        failure->name[0] = failure->field[0] = '\0';
+        memccpy(failure->message, smv_code_text(SMV_OK), '\0', sizeof(failure->message));
 }
 
 int client_begin(struct smv_client *client)

@@ -18,6 +18,17 @@ void json_write_raw(struct json_writer *json, const char *text)
         put(json, text, strlen(text));
 }
 
+/* How many bytes at the front are plain ASCII, which is most of what a model writes. */
+static size_t plain_bytes(const char *text, size_t bytes)
+{
+        size_t at = 0;
+
+        while (at < bytes && text[at] >= ' ' && text[at] < 0x7f && text[at] != '"' &&
+               text[at] != '\\')
+                at++;
+        return at;
+}
+
 void json_write_text(struct json_writer *json, const char *text, size_t bytes)
 {
         char escape[8];
@@ -26,6 +37,11 @@ void json_write_text(struct json_writer *json, const char *text, size_t bytes)
 
         put(json, "\"", 1);
         for (; at < bytes; at += length) {
+                length = plain_bytes(text + at, bytes - at);
+                if (length) {
+                        put(json, text + at, length);
+                        continue;
+                }
                 point = utf8_next(text + at, bytes - at, &length);
                 if (point < 0) {
                         put(json, "\\ufffd", 6);

@@ -250,6 +250,18 @@ bool http_is_streaming(const struct http_exchange *x)
         return x->answered && !x->finished;
 }
 
+/* Once for each token of each stream, so nothing is formatted. */
+static void queue_chunk_size(struct http_connection *connection, size_t count)
+{
+        char text[2 * sizeof(count) + 2], *at = text + sizeof(text);
+
+        *--at = '\n';
+        *--at = '\r';
+        for (; count; count >>= 4)
+                *--at = "0123456789abcdef"[count & 15];
+        queue(connection, at, (size_t)(text + sizeof(text) - at));
+}
+
 void http_write(struct http_exchange *x, const void *bytes, size_t count)
 {
         struct http_connection *connection = x->connection;
@@ -258,7 +270,7 @@ void http_write(struct http_exchange *x, const void *bytes, size_t count)
         if (!count || x->silent) /* an empty chunk would end the stream */
                 return;
         if (x->chunked)
-                queue_text(connection, "%zx\r\n", count);
+                queue_chunk_size(connection, count);
         queue(connection, bytes, count);
         if (x->chunked)
                 queue(connection, "\r\n", 2);

@@ -17,13 +17,10 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 struct chat {
-        char id[48];
-        uint64_t created_s;
-        struct text model; /* as the request names it */
+        struct openai_head head;
         struct openai_stream stream;
         bool logprobs, timings;
         bool many_calls; /* not only the first call is shown */
-        const char *tier;
         struct smv_generate options;
         struct run *run;
 };
@@ -35,27 +32,15 @@ static void clean(struct call *call)
         chat->run = run_deinit(chat->run);
 }
 
-static void put_head(struct json_builder *to, const struct call *call, const char *object)
-{
-        const struct chat *chat = call->own;
-
-        json_put_object(to);
-        json_put_key_word(to, "id", chat->id);
-        json_put_key_word(to, "object", object);
-        json_put_key_uint(to, "created", chat->created_s);
-        json_put_key_text(to, "model", chat->model.at, chat->model.bytes);
-        openai_put_fingerprint(to, call);
-        json_put_key_word(to, "service_tier", chat->tier);
-}
-
 /* ---- streamed ---- */
 
 /* A chunk of one choice up to its delta, which is open. */
 static struct json_builder begin_chunk(struct call *call, uint32_t index)
 {
+        struct chat *chat = call->own;
         struct json_builder to = call_event(call, NULL);
 
-        put_head(&to, call, "chat.completion.chunk");
+        openai_put_head(&to, call, &chat->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         json_put_object(&to);
@@ -185,12 +170,12 @@ static void on_done(struct run *run)
 {
         static const char done[] = "data: [DONE]\n\n";
         struct call *call = run->call;
-        const struct chat *chat = call->own;
+        struct chat *chat = call->own;
         struct json_builder to;
 
         if (chat->stream.usage) {
                 to = call_event(call, NULL);
-                put_head(&to, call, "chat.completion.chunk");
+                openai_put_head(&to, call, &chat->head);
                 json_put_key(&to, "choices");
                 json_put_array(&to);
                 json_put_array_end(&to);
@@ -282,10 +267,11 @@ static void put_choice(struct json_builder *to, const struct call *call, uint32_
 static void on_whole(struct run *run)
 {
         struct call *call = run->call;
+        struct chat *chat = call->own;
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
 
-        put_head(&to, call, "chat.completion");
+        openai_put_head(&to, call, &chat->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         for (uint32_t i = 0; i < run->count; i++)
@@ -306,9 +292,9 @@ static void go(struct call *call)
 {
         struct chat *chat = call->own;
 
-        chat->options.model = bridge_model(call, chat->model);
-        if (!chat->model.bytes)
-                chat->model = bridge_model_name(call);
+        chat->options.model = bridge_model(call, chat->head.model);
+        if (!chat->head.model.bytes)
+                chat->head.model = bridge_model_name(call);
         chat->run = run_new(call, &chat->options, chat->stream.stream ? &streamed : &whole, chat);
         if (!chat->run) {
                 call_no_memory(call);
@@ -337,7 +323,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         chat->options.max_tokens = UINT32_MAX;
         chat->many_calls = true;
-        field_text(fields, 0, "model", &chat->model);
+        field_text(fields, 0, "model", &chat->head.model);
         openai_read_messages(fields, &conversation);
         openai_read_tools(fields, &conversation);
         openai_read_vars(fields, &conversation);
@@ -353,7 +339,8 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         field_bool(fields, 0, "return_progress", &progress);
         chat->options.progress = progress && chat->stream.stream;
         field_bool(fields, 0, "parallel_tool_calls", &chat->many_calls);
-        chat->tier = openai_tier(&chat->options);
+        chat->head.object = chat->stream.stream ? "chat.completion.chunk" : "chat.completion";
+        chat->head.tier = openai_tier(&chat->options);
         tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
@@ -379,8 +366,8 @@ void openai_chat(struct call *call)
                 return;
         }
         call->clean = clean;
-        call_identifier(call, "chatcmpl-", chat->id, sizeof(chat->id));
-        chat->created_s = call->facts.created_s;
+        call_identifier(call, "chatcmpl-", chat->head.id, sizeof(chat->head.id));
+        chat->head.created_s = call->facts.created_s;
         if (chat->logprobs)
                 call_with_vocabulary(call, go);
         else

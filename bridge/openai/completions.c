@@ -23,9 +23,7 @@ struct prompt {
 };
 
 struct completions {
-        char id[48];
-        uint64_t created_s;
-        struct text model;
+        struct openai_head head;
         struct openai_stream stream;
         bool echo, logprobs;
         bool scores; /* the logprobs of the prompts are wanted, too */
@@ -225,18 +223,6 @@ static void put_logprobs(struct json_builder *to, struct run *run, uint32_t inde
 
 /* ---- answers ---- */
 
-static void put_head(struct json_builder *to, const struct call *call)
-{
-        const struct completions *completions = call->own;
-
-        json_put_object(to);
-        json_put_key_word(to, "id", completions->id);
-        json_put_key_word(to, "object", "text_completion");
-        json_put_key_uint(to, "created", completions->created_s);
-        json_put_key_text(to, "model", completions->model.at, completions->model.bytes);
-        openai_put_fingerprint(to, call);
-}
-
 static void put_choice(struct json_builder *to, struct run *run, uint32_t index, struct text text,
                        const char *finish)
 {
@@ -250,10 +236,10 @@ static void put_choice(struct json_builder *to, struct run *run, uint32_t index,
 
 static bool send_chunk(struct run *run, uint32_t choice, struct text text, const char *finish)
 {
-        const struct completions *completions = run->call->own;
+        struct completions *completions = run->call->own;
         struct json_builder to = call_event(run->call, NULL);
 
-        put_head(&to, run->call);
+        openai_put_head(&to, run->call, &completions->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         put_choice(&to, run, choice, text, finish);
@@ -352,7 +338,7 @@ static void on_done(struct run *run)
                 return;
         if (completions->stream.usage) {
                 to = call_event(run->call, NULL);
-                put_head(&to, run->call);
+                openai_put_head(&to, run->call, &completions->head);
                 json_put_key(&to, "choices");
                 json_put_array(&to);
                 json_put_array_end(&to);
@@ -373,7 +359,7 @@ static void on_whole(struct run *run)
 
         if (!one_is_done(run))
                 return;
-        put_head(&to, run->call);
+        openai_put_head(&to, run->call, &completions->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         for (uint32_t i = 0; i < completions->prompt_count; i++) {
@@ -464,9 +450,9 @@ static void go(struct call *call)
 {
         struct completions *completions = call->own;
 
-        completions->options.model = bridge_model(call, completions->model);
-        if (!completions->model.bytes)
-                completions->model = bridge_model_name(call);
+        completions->options.model = bridge_model(call, completions->head.model);
+        if (!completions->head.model.bytes)
+                completions->head.model = bridge_model_name(call);
         for (uint32_t i = 0; i < completions->prompt_count; i++)
                 if (!make_run(call, &completions->prompts[i])) {
                         call_no_memory(call);
@@ -581,7 +567,7 @@ static void read_request(struct call *call, struct fields *fields)
 
         completions->options =
                 (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .max_tokens = LENGTH };
-        field_text(fields, 0, "model", &completions->model);
+        field_text(fields, 0, "model", &completions->head.model);
         read_prompts(call, fields);
         openai_read_options(call, fields, &completions->options);
         read_length(fields, completions);
@@ -622,8 +608,9 @@ void openai_completions(struct call *call)
                 return;
         }
         call->clean = clean;
-        call_identifier(call, "cmpl-", completions->id, sizeof(completions->id));
-        completions->created_s = call->facts.created_s;
+        completions->head.object = "text_completion";
+        call_identifier(call, "cmpl-", completions->head.id, sizeof(completions->head.id));
+        completions->head.created_s = call->facts.created_s;
         for (uint32_t i = 0; i < completions->prompt_count; i++)
                 tokens |= completions->prompts[i].tokens != NULL;
         if (completions->logprobs || (completions->echo && tokens))

@@ -1,5 +1,6 @@
 #include "bridge/openai/writing.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define NS_PER_MS 1e6
@@ -55,7 +56,8 @@ void openai_put_timings(struct json_builder *to, const struct run *run)
         json_put_object_end(to);
 }
 
-void openai_put_fingerprint(struct json_builder *to, const struct call *call)
+/* A fingerprint of what decides the tokens besides the seed: the model. */
+static void put_fingerprint(struct json_builder *to, const struct call *call)
 {
         struct smv_model model = { SMV_SIZE(smv_model) };
         char text[32] = "samovar";
@@ -64,4 +66,35 @@ void openai_put_fingerprint(struct json_builder *to, const struct call *call)
             model.digest)
                 snprintf(text, sizeof(text), "fp_%.10s", model.digest);
         json_put_key_word(to, "system_fingerprint", text);
+}
+
+/* Its members, without braces. */
+static const char *render_head(struct call *call, const struct openai_head *head)
+{
+        struct bytes bytes = { 0 };
+        struct json_builder to = json_build(&bytes);
+        struct text text = { 0 };
+
+        json_put_key_word(&to, "id", head->id);
+        json_put_key_word(&to, "object", head->object);
+        json_put_key_uint(&to, "created", head->created_s);
+        json_put_key_text(&to, "model", head->model.at, head->model.bytes);
+        put_fingerprint(&to, call);
+        if (head->tier)
+                json_put_key_word(&to, "service_tier", head->tier);
+        if (!json_put_end(&to))
+                text = arena_copy(&call->arena, bytes.at, bytes.count);
+        bytes_deinit(&bytes);
+        return text.at;
+}
+
+void openai_put_head(struct json_builder *to, struct call *call, struct openai_head *head)
+{
+        if (!head->rendered)
+                head->rendered = render_head(call, head);
+        json_put_object(to);
+        if (head->rendered)
+                json_put_raw(to, head->rendered);
+        else
+                to->out.result = -ENOMEM;
 }
