@@ -95,9 +95,10 @@ static void on_begun(struct run *run)
 /* As llama-server writes it, in a chunk without a delta. */
 static void on_progress(struct run *run, const struct smv_event *event)
 {
+        struct chat *chat = run->call->own;
         struct json_builder to = call_event(run->call, NULL);
 
-        put_head(&to, run->call, "chat.completion.chunk");
+        openai_put_head(&to, run->call, &chat->head);
         json_put_key(&to, "choices");
         json_put_array(&to);
         json_put_array_end(&to);
