@@ -8,6 +8,7 @@
 #include "base/sys.h"
 
 #define CHARACTERS 24u
+#define DERIVED    20u
 
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -44,9 +45,9 @@ void identifier_derive(const char *prefix, const uint64_t key[2], uint64_t numbe
         assert(at + CHARACTERS < size);
         siphash(key, &number, sizeof(number), hash);
         memcpy(to, prefix, at);
-        /* 10 digits of each half are even; the last two only nearly. */
-        for (size_t i = 0; i < CHARACTERS; i++) {
-                uint64_t *half = &hash[i >= CHARACTERS / 2];
+        /* 62 ^ 10 is less than 2 ^ 64 */
+        for (size_t i = 0; i < DERIVED; i++) {
+                uint64_t *half = &hash[i >= DERIVED / 2];
 
                 to[at++] = digits[*half % 62];
                 *half /= 62;
