@@ -205,10 +205,19 @@ bool blocks_end(struct blocks *blocks)
 
 /* ---- the whole content ---- */
 
-static void put_block(struct json_builder *to, const struct block *block)
+static void put_text(struct json_builder *to, struct text text)
+{
+        json_put_key_word(to, "type", "text");
+        json_put_key_text(to, "text", text.at ? text.at : "", text.bytes);
+}
+
+static void put_block(const struct blocks *blocks, const struct block *block, bool by_length,
+                      struct json_builder *to)
 {
         json_put_object(to);
-        if (block->kind == BLOCK_TOOL_USE) {
+        if (block->kind == BLOCK_TOOL_USE && block->call->cut && !by_length) {
+                put_text(to, tools_cut_text(&blocks->call->arena, block->call));
+        } else if (block->kind == BLOCK_TOOL_USE) {
                 put_call_head(to, block->call);
                 tools_put_arguments(to, &block->call->arguments);
         } else if (block->kind == BLOCK_THINKING) {
@@ -216,17 +225,15 @@ static void put_block(struct json_builder *to, const struct block *block)
                 json_put_key_text(to, "thinking", block->text.at, block->text.count);
                 json_put_key_word(to, "signature", SIGNATURE);
         } else {
-                json_put_key_word(to, "type", "text");
-                json_put_key_text(to, "text", block->text.at ? block->text.at : "",
-                                  block->text.count);
+                put_text(to, (struct text){ block->text.at, block->text.count });
         }
         json_put_object_end(to);
 }
 
-void blocks_put(const struct blocks *blocks, struct json_builder *to)
+void blocks_put(const struct blocks *blocks, bool by_length, struct json_builder *to)
 {
         json_put_array(to);
         for (const struct block *block = blocks->first; block; block = block->next)
-                put_block(to, block);
+                put_block(blocks, block, by_length, to);
         json_put_array_end(to);
 }

@@ -38,7 +38,11 @@ void blocks_deinit(struct blocks *blocks);
 bool blocks_add(struct blocks *blocks, const struct run_piece *piece);
 /* Ends the last block.  An answer has at least one: clients read the text of the first. */
 bool blocks_end(struct blocks *blocks);
-/* The array of the blocks, which were collected. */
-void blocks_put(const struct blocks *blocks, struct json_builder *to);
+/*
+ * The array of the blocks, which were collected.  by_length: a length has ended the answer, and its
+ * stop_reason says that the last call is not whole.  Otherwise a call that was cut becomes text,
+ * because its input would look whole.
+ */
+void blocks_put(const struct blocks *blocks, bool by_length, struct json_builder *to);
 
 #endif

@@ -183,7 +183,7 @@ static void reply_whole(struct call *call)
         struct json_builder to = json_build(&body);
 
         put_head(&to, message);
-        blocks_put(&message->blocks, &to);
+        blocks_put(&message->blocks, run->choices[0].last.reason == SMV_END_LENGTH, &to);
         put_stop(&to, &run->choices[0]);
         put_diagnostics(&to, message, true);
         put_usage(&to, run);

@@ -120,3 +120,10 @@ void tools_put_arguments(struct json_builder *to, const struct bytes *arguments)
         }
         json_free(json);
 }
+
+struct text tools_cut_text(struct arena *arena, const struct run_call *made)
+{
+        return arena_format(arena, "{\"name\": \"%.*s\", \"arguments\": %.*s",
+                            (int)made->name.count, made->name.at, (int)made->arguments.count,
+                            made->arguments.at ? made->arguments.at : "");
+}

@@ -12,6 +12,7 @@
 #include "bridge/core/call.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
+#include "bridge/core/run.h"
 #include "json/builder.h"
 
 /* `role` of a message, whose path is `param`. */
@@ -31,5 +32,7 @@ void tools_read_calls(struct fields *fields, struct conversation *conversation, 
  * whole JSON: then the object is empty.
  */
 void tools_put_arguments(struct json_builder *to, const struct bytes *arguments);
+/* The text that stands for a call that was cut, so that nothing of it is lost. */
+struct text tools_cut_text(struct arena *arena, const struct run_call *made);
 
 #endif

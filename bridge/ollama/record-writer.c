@@ -59,14 +59,6 @@ static void put_calls(struct json_builder *to, const struct shown *shown)
         json_put_array_end(to);
 }
 
-/* Nothing that the model wrote is lost. */
-static struct text text_of_cut_call(struct arena *arena, const struct run_call *made)
-{
-        return arena_format(arena, "{\"name\": \"%.*s\", \"arguments\": %.*s",
-                            (int)made->name.count, made->name.at, (int)made->arguments.count,
-                            made->arguments.at ? made->arguments.at : "");
-}
-
 /* Texts may contain a NUL. */
 static struct text join(struct arena *arena, struct text first, struct text second)
 {
@@ -89,7 +81,7 @@ static struct text whole_text(struct arena *arena, const struct run_choice *choi
                 struct text cut = { 0 };
 
                 if (made->cut)
-                        cut = text_of_cut_call(arena, made);
+                        cut = tools_cut_text(arena, made);
                 if (cut.at)
                         text = join(arena, text, cut);
         }
@@ -193,7 +185,7 @@ static void on_piece(struct run *run, uint32_t index, const struct run_piece *pi
         else if (piece->kind == PIECE_REASONING)
                 shown.thinking = piece->text;
         else if (piece->kind == PIECE_CALL_END && answer->request.chat && piece->call->cut)
-                shown.content = text_of_cut_call(&run->call->arena, piece->call);
+                shown.content = tools_cut_text(&run->call->arena, piece->call);
         else if (piece->kind == PIECE_CALL_END && answer->request.chat)
                 shown = (struct shown){ .calls = piece->call, .behind = piece->call->next };
         else

@@ -13,7 +13,7 @@ static bool is_cut(const struct response_writer *writer, const struct response_i
 {
         enum run_end end = writer->run ? writer->run->choices[0].end : RUN_EOS;
 
-        return writer->failure || (item->kind == ITEM_CALL && item->call->cut) ||
+        return writer->failure || (item->call && item->call->cut) ||
                (!item->next && writer->ended && (end == RUN_LENGTH || end == RUN_CONTEXT));
 }
 

@@ -485,7 +485,12 @@ static void a_call_that_is_cut_ends_as_by_its_length(void **state)
                                             "<f call_0|{\"a\":> max_tokens");
                 } else {
                         json = call_rig_json(&answer.rig);
-                        assert_int_equal(json_count(json, json_at(json, "content.0.input")), 0);
+                        if (way < 2)
+                                assert_int_equal(json_count(json, json_at(json, "content.0.input")),
+                                                 0);
+                        else
+                                assert_string_equal(json_text_at(json, "content.0.text"),
+                                                    "{\"name\": \"f\", \"arguments\": {\"a\":");
                         assert_string_equal(json_text_at(json, "stop_reason"), "max_tokens");
                         json_free(json);
                 }
