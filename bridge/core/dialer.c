@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "base/sys.h"
 
-#define DIAL_MS 2000 /* how long a dial may take */
+#define DIAL_MS    2000       /* how long a dial may take */
+#define RING_BYTES (1u << 20) /* for the parts of many answers at a time */
 
 struct dialer {
         pthread_t thread;
@@ -31,6 +32,7 @@ static void dial_now(struct dial *dial)
                 .message = dial->why,
                 .message_bytes = sizeof(dial->why),
                 .principal = dial->principal,
+                .ring_bytes = RING_BYTES,
         };
         int r = smv_connect(&options, &dial->client);
 

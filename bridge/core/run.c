@@ -341,6 +341,8 @@ static void on_event(struct link_ask *ask, uint32_t index, const struct smv_even
                 end_choice(run, index, event);
                 return;
         }
+        if (event->kind == SMV_EVENT_PROGRESS && run->ops->progress)
+                run->ops->progress(run, event);
         if (event->kind == SMV_EVENT_PROMPT_LOGPROBS) {
                 collect_prompt(run, index, event);
                 return;
@@ -431,6 +433,7 @@ static int ask(struct run *run, struct smv_client *client, uint32_t *ret_first)
 {
         run->options.keep_ms = keep_ms_of(run);
         run->ask.keeps = run->options.keep_ms > 0;
+        run->options.progress = run->options.progress && !run->ask.keeps;
         if (run->call->attach_id)
                 return smv_ask_attach(client, run->call->attach_id, 0, ret_first);
         return smv_ask_generate(client, &run->options, ret_first);

@@ -66,6 +66,8 @@ struct run;
 struct run_ops {
         /* The daemon has accepted it: run->accepted.  May be NULL. */
         void (*begun)(struct run *run);
+        /* May be NULL.  So much of the prompt is read; only if options.progress asks for it. */
+        void (*progress)(struct run *run, const struct smv_event *event);
         /* May be NULL: the pieces are only collected. */
         void (*piece)(struct run *run, uint32_t choice, const struct run_piece *piece);
         /* May be NULL.  run->choices[choice] says how it ended. */

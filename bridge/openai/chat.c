@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/sys.h"
+
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/logprobs.h"
@@ -12,12 +14,15 @@
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
 
+#define NS_PER_MS UINT64_C(1000000)
+
 struct chat {
         char id[48];
         uint64_t created_s;
         struct text model; /* as the request names it */
         struct openai_stream stream;
         bool logprobs, timings;
+        bool many_calls; /* not only the first call is shown */
         const char *tier;
         struct smv_generate options;
         struct run *run;
@@ -100,6 +105,26 @@ static void on_begun(struct run *run)
                 if (!end_chunk(call, &to, NULL, NULL))
                         return;
         }
+}
+
+/* As llama-server writes it, in a chunk without a delta. */
+static void on_progress(struct run *run, const struct smv_event *event)
+{
+        struct json_builder to = call_event(run->call, NULL);
+
+        put_head(&to, run->call, "chat.completion.chunk");
+        json_put_key(&to, "choices");
+        json_put_array(&to);
+        json_put_array_end(&to);
+        json_put_key(&to, "prompt_progress");
+        json_put_object(&to);
+        json_put_key_uint(&to, "total", event->prompt_tokens);
+        json_put_key_uint(&to, "cache", event->cached_tokens);
+        json_put_key_uint(&to, "processed", event->prefilled);
+        json_put_key_uint(&to, "time_ms", (sys_clock_ns() - run->call->begun_ns) / NS_PER_MS);
+        json_put_object_end(&to);
+        json_put_object_end(&to);
+        call_event_send(run->call, &to);
 }
 
 static void put_call_delta(struct json_builder *to, const struct run_piece *piece)
@@ -187,6 +212,7 @@ static void on_failed(struct run *run, const struct failure *failure)
 
 static const struct run_ops streamed = {
         .begun = on_begun,
+        .progress = on_progress,
         .piece = on_piece,
         .ended = on_ended,
         .done = on_done,
@@ -284,10 +310,12 @@ static void go(struct call *call)
         if (!chat->model.bytes)
                 chat->model = bridge_model_name(call);
         chat->run = run_new(call, &chat->options, chat->stream.stream ? &streamed : &whole, chat);
-        if (chat->run)
-                run_start(chat->run);
-        else
+        if (!chat->run) {
                 call_no_memory(call);
+                return;
+        }
+        chat->run->one_call = !chat->many_calls;
+        run_start(chat->run);
 }
 
 static void read_format(struct fields *fields)
@@ -304,9 +332,11 @@ static void read_format(struct fields *fields)
 static void read_request(struct call *call, struct fields *fields, struct chat *chat)
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
+        bool progress = false;
 
         chat->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1 };
         chat->options.max_tokens = UINT32_MAX;
+        chat->many_calls = true;
         field_text(fields, 0, "model", &chat->model);
         openai_read_messages(fields, &conversation);
         openai_read_tools(fields, &conversation);
@@ -320,6 +350,9 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         field_refuse(fields, 0, "audio", "the model writes text only");
         field_refuse(fields, 0, "web_search_options", "there is no search");
         field_bool(fields, 0, "timings_per_token", &chat->timings);
+        field_bool(fields, 0, "return_progress", &progress);
+        chat->options.progress = progress && chat->stream.stream;
+        field_bool(fields, 0, "parallel_tool_calls", &chat->many_calls);
         chat->tier = openai_tier(&chat->options);
         tools_tell_unenforced(call, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))

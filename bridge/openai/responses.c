@@ -24,6 +24,7 @@ struct responses {
         struct response_writer writer;
         struct smv_generate options;
         struct run *run;
+        bool many_calls;      /* not only the first call is shown */
         struct bytes history; /* items of the responses before, a JSON array; may be empty */
         struct json_document *before; /* the same, parsed */
 };
@@ -178,10 +179,12 @@ static void go(struct call *call)
                 writer->model = bridge_model_name(call);
         responses->run = run_new(call, &responses->options, &ops, responses);
         writer->run = responses->run;
-        if (responses->run)
-                run_start(responses->run);
-        else
+        if (!responses->run) {
                 call_no_memory(call);
+                return;
+        }
+        responses->run->one_call = !responses->many_calls;
+        run_start(responses->run);
 }
 
 /* Fields that only come back with the response: they must be of the kind that a response has. */
@@ -263,7 +266,8 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         responses->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1,
                                                     .max_tokens = UINT32_MAX };
         writer->call = call;
-        writer->store = true;
+        writer->store = responses->many_calls = true;
+        field_bool(fields, 0, "parallel_tool_calls", &responses->many_calls);
         field_text(fields, 0, "model", &writer->model);
         field_bool(fields, 0, "stream", &writer->stream);
         field_bool(fields, 0, "store", &writer->store);

@@ -291,6 +291,23 @@ static void make_kept(uint32_t id)
         close_frame(&writer);
 }
 
+/* With keep_ms if it is not 0. */
+static void make_parts(uint32_t id, uint32_t keep_ms)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, keep_ms ? 3 : 2, "generate", id);
+        wire_put_text(&writer, "prompt");
+        wire_put_bytes(&writer, "<think>", 7);
+        wire_put_text(&writer, "parts");
+        wire_put_bool(&writer, true);
+        if (keep_ms) {
+                wire_put_text(&writer, "keep_ms");
+                wire_put_uint(&writer, keep_ms);
+        }
+        close_frame(&writer);
+}
+
 static void make_kept_frames(void)
 {
         world.kept_frames = world.frame_count;
@@ -343,6 +360,8 @@ void make_frames(void)
                 make_two("end", 125, "number", number, NULL, 0);
         make_two("pieces", 126, "from", VOCAB - 2, "length", 9);
         make_ids("pieces", 127, 'a');
+        make_parts(5, 0);
+        make_parts(STREAMS + 1, 1);
 }
 
 /* ---- clients ---- */
@@ -397,7 +416,8 @@ static void check_record(struct client *client, const struct smv_record *record)
 {
         uint32_t *next = &client->sequences[record->stream % STREAMS];
 
-        assert(record->type == SMV_RECORD_TOKENS || record->type == SMV_RECORD_END);
+        assert(record->type == SMV_RECORD_TOKENS || record->type == SMV_RECORD_PARTS ||
+               record->type == SMV_RECORD_END);
         if (record->stream >= STREAMS)
                 return;
         assert(record->sequence == *next);

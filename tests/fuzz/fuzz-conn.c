@@ -35,6 +35,7 @@
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/text/chat.h"
+#include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 
 struct world world;
@@ -271,6 +272,7 @@ static void check_descriptors(void)
 
 /* ---- life ---- */
 
+static struct dialect dialect;
 static const char chat_template[] =
         "{% for m in messages %}{{ m.role }}:{% if m.content is string %}{{ m.content }}"
         "{% else %}{{ raise_exception('content is no text') }}{% endif %}{% endfor %}";
@@ -293,7 +295,8 @@ static struct edge_conf edge_conf(void)
                                .requests_max = REQUESTS,
                                .record_bytes_max = publish_record_bytes_max,
                                .score_bytes_max = publish_score_bytes_max,
-                               .end_bytes_max = publish_end_bytes_max },
+                               .end_bytes_max = publish_end_bytes_max,
+                               .parts_bytes_max = publish_parts_bytes_max },
                 .served = &world.served,
                 .stats = &world.stats,
                 .usage_snapshot = world.usage_snapshot,
@@ -385,6 +388,7 @@ static int open_publish(void)
                 .requests_max = REQUESTS,
                 .channels = CHANNELS,
                 .piece_max = tokenizer_piece_max(world.served.tokenizer),
+                .dialect = world.served.dialect,
                 .waker = world.to_waker,
         };
 
@@ -436,6 +440,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         assert(!r && !chat_refusal(world.served.chat));
         r = tokenizer_open_bytes(VOCAB, &world.served.tokenizer);
         assert(!r);
+        dialect_open(&(struct dialect_conf){ .tokenizer = world.served.tokenizer,
+                                             .templates = { "<think>" } },
+                     &dialect);
+        world.served.dialect = &dialect;
         world.bell = sys_eventfd();
         assert(world.bell >= 0);
         r = mailbox_new(MAILS, -1, &world.to_engine);
