@@ -1,0 +1,178 @@
+/* What samovar-http counts, and how it writes it for Prometheus. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <samovar/client.h>
+
+#include "bridge/core/metrics.h"
+
+#define MS UINT64_C(1000000)
+
+static struct bytes text;
+
+static void write_all(const struct metrics *metrics)
+{
+        text.count = 0;
+        assert_int_equal(metrics_write(metrics, 0, NULL, &text), 0);
+        assert_int_equal(bytes_add(&text, "", 1), 0);
+}
+
+static bool has(const char *line)
+{
+        const char *at = strstr(text.at, line);
+
+        return at && (at == text.at || at[-1] == '\n') && at[strlen(line)] == '\n';
+}
+
+static struct gen_ai_request answered(const char *model)
+{
+        return (struct gen_ai_request){ .operation = "chat",
+                                        .model = model,
+                                        .took_ns = 30 * MS,
+                                        .asked_ns = 15 * MS,
+                                        .first_ns = 20 * MS,
+                                        .decode_ns = 100 * MS,
+                                        .decoded = 4,
+                                        .input = 7,
+                                        .output = 5 };
+}
+
+static void a_value_counts_in_its_bucket_and_in_all_above(void **state)
+{
+        const struct histogram_bounds bounds = { 2, { 1, 2.5 } };
+        struct histogram histogram = { 0 };
+        struct metrics_writer w = { .prefix = "x_", .to = &text };
+
+        (void)state;
+        histogram_note(&histogram, &bounds, 1);
+        histogram_note(&histogram, &bounds, 2);
+        histogram_note(&histogram, &bounds, 40);
+        text.count = 0;
+        metrics_put_histogram(&w, "y", "", &histogram, &bounds);
+        assert_int_equal(bytes_add(&text, "", 1), 0);
+        assert_string_equal(text.at, "x_y_bucket{le=\"1\"} 1\nx_y_bucket{le=\"2.5\"} 2\n"
+                                     "x_y_bucket{le=\"+Inf\"} 3\nx_y_sum 43\nx_y_count 3\n");
+}
+
+static void text_in_a_label_is_escaped(void **state)
+{
+        char to[16];
+
+        (void)state;
+        assert_string_equal(metrics_escape("a\"b\\c\nd", to, sizeof(to)), "a\\\"b\\\\c\\nd");
+        assert_string_equal(metrics_escape("0123456789abcdefg", to, sizeof(to)), "0123456789abcd");
+        assert_string_equal(metrics_escape("0123456789abcd\"", to, sizeof(to)), "0123456789abcd");
+}
+
+static void tokens_and_reasons_are_summed(void **state)
+{
+        struct smv_event end = { SMV_SIZE(smv_event), .prompt_tokens = 10, .cached_tokens = 4,
+                                 .output_tokens = 3 };
+        struct metrics *metrics;
+
+        (void)state;
+        assert_int_equal(metrics_new(false, &metrics), 0);
+        metrics_end(metrics, "stop", &end, true, 2);
+        metrics_end(metrics, "length", &end, false, 2);
+        metrics_call(metrics, "/v1/models", "GET", 200, 2 * MS);
+        metrics_call(metrics, NULL, "GET", 404, MS);
+        metrics_call(metrics, "/v1/models", "GET", 0, MS);
+        write_all(metrics);
+        assert_true(has("samovar_up 0"));
+        assert_true(has("samovar_prompt_tokens_total 10"));
+        assert_true(has("samovar_prompt_tokens_cached_total 4"));
+        assert_true(has("samovar_generation_tokens_total 6"));
+        assert_true(has("samovar_request_success_total{finished_reason=\"stop\"} 1"));
+        assert_true(has("samovar_http_requests_total{handler=\"/v1/models\",method=\"GET\","
+                        "status=\"2xx\"} 1"));
+        assert_true(has("samovar_http_requests_total{handler=\"/v1/models\",method=\"GET\","
+                        "status=\"left\"} 1"));
+        assert_true(has("samovar_http_requests_total{handler=\"none\",method=\"GET\","
+                        "status=\"4xx\"} 1"));
+        assert_true(has("samovar_http_request_duration_seconds_count 3"));
+        metrics_free(metrics);
+}
+
+static void names_of_opentelemetry_are_there_only_if_asked_for(void **state)
+{
+        const struct gen_ai_request request = answered("a \"model\"");
+        struct metrics *metrics;
+
+        (void)state;
+        for (int otel = 0; otel < 2; otel++) {
+                assert_int_equal(metrics_new(otel, &metrics), 0);
+                metrics_request(metrics, &request);
+                write_all(metrics);
+                assert_int_equal(strstr(text.at, "gen_ai_") != NULL, otel);
+                metrics_free(metrics);
+        }
+        assert_true(
+                has("gen_ai_client_token_usage_sum{gen_ai_operation_name=\"chat\","
+                    "gen_ai_provider_name=\"samovar\",gen_ai_request_model=\"a \\\"model\\\"\","
+                    "gen_ai_response_model=\"a \\\"model\\\"\",gen_ai_token_type=\"input\"} 7"));
+        assert_true(has("gen_ai_server_time_per_output_token_seconds_bucket{"
+                        "gen_ai_operation_name=\"chat\",gen_ai_provider_name=\"samovar\","
+                        "gen_ai_request_model=\"a \\\"model\\\"\","
+                        "gen_ai_response_model=\"a \\\"model\\\"\",le=\"0.025\"} 1"));
+}
+
+static void a_failure_has_its_status_and_no_tokens(void **state)
+{
+        struct gen_ai_request request = answered("m");
+        struct metrics *metrics;
+
+        (void)state;
+        request.status = 429;
+        assert_int_equal(metrics_new(true, &metrics), 0);
+        metrics_request(metrics, &request);
+        write_all(metrics);
+        assert_true(has("gen_ai_server_request_duration_seconds_count{gen_ai_operation_name="
+                        "\"chat\",gen_ai_provider_name=\"samovar\",gen_ai_request_model=\"m\","
+                        "gen_ai_response_model=\"m\",error_type=\"429\"} 1"));
+        assert_null(strstr(text.at, "gen_ai_client_token_usage_sum"));
+        metrics_free(metrics);
+}
+
+static void more_models_than_there_is_space_for_share_a_row(void **state)
+{
+        struct metrics *metrics;
+        char name[16];
+
+        (void)state;
+        assert_int_equal(metrics_new(true, &metrics), 0);
+        for (int i = 0; i < 40; i++) {
+                const struct gen_ai_request request = answered(name);
+
+                snprintf(name, sizeof(name), "m%d", i); /* which the request points at */
+                metrics_request(metrics, &request);
+        }
+        write_all(metrics);
+        assert_non_null(strstr(text.at, "gen_ai_request_model=\"m30\""));
+        assert_null(strstr(text.at, "gen_ai_request_model=\"m31\""));
+        assert_true(has("gen_ai_client_operation_duration_seconds_count{gen_ai_operation_name="
+                        "\"_OTHER\",gen_ai_provider_name=\"samovar\","
+                        "gen_ai_request_model=\"_OTHER\",gen_ai_response_model=\"_OTHER\"} 9"));
+        metrics_free(metrics);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_value_counts_in_its_bucket_and_in_all_above),
+                cmocka_unit_test(text_in_a_label_is_escaped),
+                cmocka_unit_test(tokens_and_reasons_are_summed),
+                cmocka_unit_test(names_of_opentelemetry_are_there_only_if_asked_for),
+                cmocka_unit_test(a_failure_has_its_status_and_no_tokens),
+                cmocka_unit_test(more_models_than_there_is_space_for_share_a_row),
+        };
+        int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+        bytes_deinit(&text);
+        return failed;
+}
