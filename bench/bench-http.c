@@ -439,7 +439,7 @@ static void part_leave(void)
         "{\"messages\":[{\"role\":\"user\",\"content\":\"" WORDS                                   \
         "\"}],\"max_tokens\":1,\"temperature\":0}"
 
-/* What the server itself says that the model took. */
+/* The time that the model took, as the server says. */
 static double told_ms(const char *answer, const char *key)
 {
         const char *at = strstr(answer, key);

@@ -18,7 +18,7 @@
 
 #define KEPT_STREAMS_MAX 64u
 
-/* What the answer of a call is made of, besides what the daemon says. */
+/* The parts of an answer that do not come from the daemon. */
 struct kept_facts {
         uint64_t identity[2]; /* of all its ids */
         uint64_t created_s;

@@ -40,7 +40,7 @@ const char *link_why(const struct link *link);
 /* Counts the connections so far: another daemon may have another model. */
 uint64_t link_generation(const struct link *link);
 
-/* Whoever waits for a connection.  `failure` NULL: it is there. */
+/* A call that waits for a connection.  `failure` NULL: it is there. */
 struct link_waiter {
         struct list_head of_link;
         void (*done)(struct link_waiter *waiter, const struct failure *failure);
@@ -79,7 +79,10 @@ struct link_stream {
 /* `streams` has space for `count`; it must live as long as the ask. */
 void link_add(struct link *link, struct link_ask *ask, struct link_stream *streams, uint32_t first,
               uint32_t count);
-/* No more calls.  Streams that live are cancelled, or detached if the ask keeps them.  Takes an ask that is done. */
+/*
+ * No more calls.  Streams that live are cancelled, or detached if the ask keeps them.  Takes an ask
+ * that is done.
+ */
 void link_remove(struct link_ask *ask);
 
 /* Sends what was asked in this turn of the loop; every user of smv_ask_*() calls it. */

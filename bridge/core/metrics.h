@@ -1,6 +1,6 @@
 /*
- * What the bridge counts, for /metrics.  The names are vLLM's under our prefix; metrics.c has the
- * table.  Counters of the daemon are asked for when /metrics is read.  Loop thread only.
+ * The counters of the bridge, for /metrics.  The names are vLLM's under our prefix; metrics.c has
+ * the table.  Counters of the daemon are asked for when /metrics is read.  Loop thread only.
  */
 #ifndef BRIDGE_CORE_METRICS_H
 #define BRIDGE_CORE_METRICS_H

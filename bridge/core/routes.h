@@ -11,8 +11,8 @@ enum route_flags {
 
 struct route {
         enum http_method method;
-        const char
-                *pattern; /* "/v1/models/{}": `{}` is one segment, or at the end all that follows */
+        /* "/v1/models/{}": `{}` is one segment, or at the end all that follows. */
+        const char *pattern;
         void (*handle)(struct call *call);
         unsigned flags;
 };

@@ -92,9 +92,9 @@ struct run {
         bool begun;
         bool one_call;     /* set by the dialect: what follows the first call is not passed on */
         uint64_t asked_ns; /* when the daemon was asked */
-        struct bytes
-                prompt_values; /* as `values` of run_logprobs, from the prompt's second token on */
-        uint64_t first_ns;     /* when the first piece came; 0: none */
+        /* As `values` of run_logprobs, from the second token of the prompt on. */
+        struct bytes prompt_values;
+        uint64_t first_ns; /* when the first piece came; 0: none */
 };
 
 /*

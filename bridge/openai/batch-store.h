@@ -37,7 +37,7 @@ struct batch *batch_find(const struct batch_store *store, uint32_t principal, st
 /* The newest first, as file_store_next(). */
 struct batch *batch_next(const struct batch_store *store, uint32_t principal,
                          const struct batch *after);
-/* What is done stays; nothing more is begun.  False: it has ended already. */
+/* Answers that are there stay; no more lines begin.  False: it has ended already. */
 bool batch_cancel(struct batch *batch);
 const char *batch_id(const struct batch *batch);
 void batch_put(struct json_builder *to, const struct batch *batch);

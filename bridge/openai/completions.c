@@ -86,7 +86,7 @@ struct entries {
         size_t count, step; /* step: 1 and the likeliest tokens */
 };
 
-/* What the answer shows of a choice now: its prompt, if it was asked for, and new tokens. */
+/* The part of a choice that the answer shows now: its prompt, if asked for, and new tokens. */
 struct shown {
         bool prompt;
         struct text first; /* the text of the first token of the prompt */

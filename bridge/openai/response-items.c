@@ -8,7 +8,7 @@
 
 #define PARAM_BYTES 48u
 
-/* What was read last, for items that belong together. */
+/* The state between items that belong together. */
 struct reading {
         struct turn *assistant; /* the turn that further calls join; NULL: none */
         struct text reasoning;  /* for the next turn of the assistant */

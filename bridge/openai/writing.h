@@ -1,4 +1,4 @@
-/* What the answers of OpenAI's chat and text completions have in common. */
+/* The common parts of the answers of OpenAI's chat and text completions. */
 #ifndef BRIDGE_OPENAI_WRITING_H
 #define BRIDGE_OPENAI_WRITING_H
 

@@ -292,7 +292,7 @@ static int start(struct program *program)
         return r ? r : run(program);
 }
 
-/* What is stored may have calls that run. */
+/* Stored batches may have calls that run, so they go first. */
 static void close_bridge(struct bridge *bridge)
 {
         if (!bridge)
