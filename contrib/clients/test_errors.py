@@ -53,6 +53,19 @@ def test_a_field_of_a_wrong_type_is_refused_and_named(scripted):
                 equal("%s: param" % dialect.name, answer.json()["error"].get("param"), name)
 
 
+def test_fields_that_come_back_are_of_their_kind(scripted):
+    server, good = scripted.server(), RESPONSES.body("scripted", "say hello.")
+    for name in ("metadata", "truncation", "user", "parallel_tool_calls"):
+        message, _, _ = refusal(RESPONSES.path, server.post(RESPONSES.path, {**good, name: 5}), 400)
+        assert name in message, message
+
+
+def test_a_bad_query_is_refused_in_each_dialect(scripted):
+    server = scripted.server()
+    for path in POSTS:
+        refusal(path, server.ask("POST", path + "?a=%00", b"{}"), 400)
+
+
 def test_a_missing_field_is_named(scripted):
     server = scripted.server()
     for dialect in ALL:
