@@ -191,10 +191,8 @@ static void go(struct call *call)
 static void check_echoes(struct fields *fields)
 {
         struct text text;
-        bool flag;
 
         field_object(fields, 0, "metadata");
-        field_bool(fields, 0, "parallel_tool_calls", &flag);
         field_text(fields, 0, "truncation", &text);
         field_text(fields, 0, "user", &text);
 }
