@@ -424,6 +424,7 @@ static uint32_t keep_ms_of(const struct run *run)
 
         if (run->count > 1 || !call->bridge->kept || call->background || !call->json)
                 return 0;
+        stream = call->dialect == DIALECT_OLLAMA; /* there a stream is the default */
         json_bool(call->json, json_member(call->json, 0, "stream"), &stream);
         json_whole(call->json, json_member(call->json, 0, "stream_keep_ms"), &keep_ms);
         return !stream ? 0 : keep_ms < KEEP_MS_MAX ? (uint32_t)keep_ms : KEEP_MS_MAX;

@@ -347,12 +347,18 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
 }
 
 /*
- * True for root and for the user that runs the daemon.  Other users see their own row, and what
- * explains why a request waits.
+ * True for root and for the user that runs the daemon.  Other users see their own row, and the
+ * figures that explain why a request waits.
  */
 static bool sees_all(const struct edge *edge, uint64_t viewer)
 {
         return !viewer || viewer == edge->uid;
+}
+
+/* Totals say nothing of a single user.  The gateway shows them as metrics. */
+static bool sees_totals(const struct edge *edge, uint64_t viewer)
+{
+        return sees_all(edge, viewer) || principals_is_gateway(edge->principals, viewer);
 }
 
 /* ---- users ---- */
@@ -550,7 +556,7 @@ static void put_section(struct wire_writer *writer, const struct edge *edge,
 
 static void put_status(struct edge *edge, uint64_t viewer, struct wire_writer *writer, uint32_t id)
 {
-        bool all = sees_all(edge, viewer);
+        bool all = sees_totals(edge, viewer);
         struct snapshot snapshot;
         uint32_t count = 2; /* users and limits */
 

@@ -55,6 +55,11 @@ void principals_reload(struct principals *principals)
                  r == -ENOENT ? "there is no such user" : strerror(-r));
 }
 
+bool principals_is_gateway(const struct principals *principals, uint64_t uid)
+{
+        return principals->gateway_uid != NO_UID && uid == principals->gateway_uid;
+}
+
 int principals_new(const char *gateway, const struct quota *quota,
                    struct principals **ret_principals)
 {

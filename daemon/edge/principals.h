@@ -61,6 +61,9 @@ struct principals *principals_free(struct principals *principals); /* takes NULL
  */
 void principals_reload(struct principals *principals);
 
+/* Is this user the gateway itself, and none of its principals? */
+bool principals_is_gateway(const struct principals *principals, uint64_t uid);
+
 /*
  * A connection of the process with this uid says that it is for the principal `name`, one more is
  * counted.  0; or WIRE_E_REFUSED and the problem: the process may not say so, or too many

@@ -368,7 +368,10 @@ static void many_requests_leave_nothing_behind(void **state)
         ask_often(&bridge, 300);
         fixture_await_status(fixture, "requests.open", 0);
         await_descriptors(&bridge, idle);
-        /* 1500 requests, so less than a page for each six of them; a sanitizer keeps what is freed. */
+        /*
+         * 1500 requests, so less than a page for each six of them; a sanitizer keeps what is
+         * freed.
+         */
         if (!fixture->sanitized)
                 assert_true(pages(&bridge, true) < before + 256);
         bridge_stop(&bridge);

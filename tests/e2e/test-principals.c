@@ -340,6 +340,28 @@ static void does_not_know_the_handles_and_streams_of_another_principal(void **st
         fixture_stop(fixture);
 }
 
+/* The gateway shows the totals as metrics; the rows of other users are not its business. */
+static void the_gateway_sees_totals_and_its_own_row(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *own, *gateway;
+        struct reply *reply;
+
+        START_QUICK_DAEMON(fixture, "--gateway", "65533", "--socket-mode", "0666");
+        assert_int_equal(chmod(fixture->directory, 0711), 0);
+        own = raw_client_greet(fixture);
+        assert_int_equal(seteuid(65533), 0);
+        gateway = raw_client_greet(fixture);
+        assert_int_equal(seteuid(0), 0);
+        reply = raw_client_call(gateway, "op=s", "status");
+        assert_non_null(reply_at(reply, "status.latency.le"));
+        assert_int_equal(count_of(reply, "status.users"), 1);
+        assert_int_equal(reply_uint(reply, "status.users.0.uid"), 65533);
+        raw_client_close(gateway);
+        raw_client_close(own);
+        fixture_stop(fixture);
+}
+
 static void a_principal_is_never_the_user_of_the_daemon(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -464,6 +486,7 @@ int main(void)
                 DAEMON_TEST(principals_share_nothing_in_the_cache),
                 DAEMON_TEST(a_principal_finds_what_is_published_to_all_but_not_to_a_group),
                 DAEMON_TEST(does_not_know_the_handles_and_streams_of_another_principal),
+                DAEMON_TEST(the_gateway_sees_totals_and_its_own_row),
                 DAEMON_TEST(a_principal_is_never_the_user_of_the_daemon),
                 DAEMON_TEST(only_the_user_of_the_setting_may_say_for_whom_it_connects),
                 DAEMON_TEST(serves_without_a_gateway_if_its_user_is_unknown),
