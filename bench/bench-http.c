@@ -236,7 +236,7 @@ static void part_stream(void)
 {
         open_pipeline(5 * MS, 64, 0, 4096);
         wave_http(STREAMS, 20);
-        compare_waves("32 streams, a step each 5 ms", 300, "20", "0.9");
+        compare_waves("32 streams, a step each 5 ms", 600, "20", "0.9");
         close_pipeline();
         open_pipeline(0, 64, 0, 8192);
         wave_http(STREAMS, 20);
@@ -249,7 +249,7 @@ static void serve(const char *threads, const char *group)
         open_daemon(threads);
         wave_http(STREAMS, 20);
         wave_socket(STREAMS, 20);
-        compare_waves(group, 200, "20", "0.9");
+        compare_waves(group, 600, "20", "0.9");
         close_daemon();
 }
 
