@@ -1,8 +1,8 @@
 /*
  * Hostile bodies of requests to samovar-http, past the HTTP reader.
  *
- * The first byte chooses the reader.  What is accepted is packed for the daemon: each packed field
- * must be one whole value of msgpack.  A refusal has a message of valid UTF-8.  The texts of a form
+ * The first byte chooses the reader.  Each packed field of an accepted request must be one whole
+ * value of msgpack.  A refusal has a message of valid UTF-8.  The texts of a form
  * lie in its body.
  */
 #include <assert.h>
