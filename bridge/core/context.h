@@ -35,6 +35,7 @@ struct bridge_conf {
         uint32_t ping_ms;          /* a stream that is silent for so long gets a ping */
         uint32_t response_keep_ms; /* how long a stored response lives */
         uint32_t response_max;     /* stored responses of a principal */
+        uint64_t response_bytes;   /* bytes of these */
         const char *spool;         /* folder for files that batches write */
         uint32_t files_max;        /* files of a principal */
         uint64_t files_bytes;      /* bytes of these */

@@ -36,21 +36,35 @@ struct kept_store *kept_store_free(struct kept_store *store)
         return NULL;
 }
 
-/* Forgets the oldest of a principal that has as many as it may. */
-static void make_space(struct kept_store *store, uint32_t principal)
+/* The oldest of a principal; NULL: none.  And how many it has, with how many bytes of requests. */
+static struct kept_stream *count(const struct kept_store *store, uint32_t principal,
+                                 uint32_t *ret_count, uint64_t *ret_bytes)
 {
         struct kept_stream *oldest = NULL;
-        uint32_t count = 0;
 
+        *ret_count = 0;
+        *ret_bytes = 0;
         list_each(at, &store->streams) {
                 struct kept_stream *stream = LIST_ENTRY(at, struct kept_stream, of_store);
 
                 if (stream->principal != principal)
                         continue;
-                count++;
+                ++*ret_count;
+                *ret_bytes += stream->body.bytes;
                 oldest = oldest ? oldest : stream;
         }
-        if (count >= KEPT_STREAMS_MAX)
+        return oldest;
+}
+
+/* Forgets the oldest ones of a principal until one more with such a request fits. */
+static void make_space(struct kept_store *store, uint32_t principal, uint64_t more)
+{
+        struct kept_stream *oldest;
+        uint32_t have;
+        uint64_t bytes;
+
+        while ((oldest = count(store, principal, &have, &bytes)) &&
+               (have >= KEPT_STREAMS_MAX || bytes + more > KEPT_BYTES_MAX))
                 kept_remove(oldest);
 }
 
@@ -68,7 +82,7 @@ struct kept_stream *kept_add(struct kept_store *store, uint32_t principal, const
                 free(stream);
                 return NULL;
         }
-        make_space(store, principal);
+        make_space(store, principal, body.bytes);
         memcpy(copy, body.at, body.bytes);
         copy[body.bytes] = '\0';
         stream->body = (struct text){ copy, body.bytes };

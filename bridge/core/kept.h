@@ -6,7 +6,8 @@
  * the same events again, from any one on, in the dialect of the request.
  *
  * A kept stream belongs to the principal whose key made it; for every other one it is not there.
- * Of each principal, KEPT_STREAMS_MAX are known: the oldest goes first.  Loop thread only.
+ * Of each principal, KEPT_STREAMS_MAX are known, with KEPT_BYTES_MAX of requests: the oldest go
+ * first.  Loop thread only.
  */
 #ifndef BRIDGE_CORE_KEPT_H
 #define BRIDGE_CORE_KEPT_H
@@ -17,6 +18,7 @@
 #include "bridge/core/context.h"
 
 #define KEPT_STREAMS_MAX 64u
+#define KEPT_BYTES_MAX   (UINT64_C(32) << 20) /* of their requests */
 
 /* The parts of an answer that do not come from the daemon. */
 struct kept_facts {

@@ -53,22 +53,41 @@ static void expire(struct response_store *store)
                 response_store_remove(LIST_ENTRY(at, struct stored, of_store));
 }
 
-/* Removes the oldest of a principal that has as many as it may. */
-static void make_space(struct response_store *store, uint32_t principal, uint32_t max)
+static uint64_t bytes_of(const struct stored *stored)
+{
+        return stored->body.count + stored->input.count + stored->items.count;
+}
+
+/* The oldest of a principal; NULL: none.  And how many it has, of how many bytes. */
+static struct stored *count(const struct response_store *store, uint32_t principal,
+                            uint32_t *ret_count, uint64_t *ret_bytes)
 {
         struct stored *oldest = NULL;
-        uint32_t count = 0;
 
+        *ret_count = 0;
+        *ret_bytes = 0;
         list_each(at, &store->stored) {
                 struct stored *stored = LIST_ENTRY(at, struct stored, of_store);
 
                 if (stored->principal != principal)
                         continue;
-                count++;
-                if (!oldest)
-                        oldest = stored;
+                ++*ret_count;
+                *ret_bytes += bytes_of(stored);
+                oldest = oldest ? oldest : stored;
         }
-        if (oldest && count >= max)
+        return oldest;
+}
+
+/* Removes the oldest ones of a principal until one more of so many bytes fits. */
+static void make_space(struct response_store *store, uint32_t principal,
+                       const struct bridge_conf *conf, uint64_t more)
+{
+        struct stored *oldest;
+        uint32_t have;
+        uint64_t bytes;
+
+        while ((oldest = count(store, principal, &have, &bytes)) &&
+               (have >= conf->response_max || bytes + more > conf->response_bytes))
                 response_store_remove(oldest);
 }
 
@@ -82,12 +101,16 @@ int response_store_add(struct response_store *store, const struct call *call, co
                        struct bytes *body, struct bytes *input, struct bytes *items)
 {
         const struct bridge_conf *conf = &call->bridge->conf;
-        struct stored *stored = calloc(1, sizeof(*stored));
+        uint64_t bytes = body->count + input->count + items->count;
+        struct stored *stored;
 
+        if (!conf->response_max || bytes > conf->response_bytes)
+                return -EFBIG;
+        stored = calloc(1, sizeof(*stored));
         if (!stored)
                 return -ENOMEM;
         expire(store);
-        make_space(store, call->principal, conf->response_max);
+        make_space(store, call->principal, conf, bytes);
         snprintf(stored->id, sizeof(stored->id), "%s", id);
         stored->principal = call->principal;
         stored->until_ns = sys_clock_ns() + conf->response_keep_ms * NS_PER_MS;

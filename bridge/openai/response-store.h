@@ -1,10 +1,10 @@
 /*
  * Stored responses: what GET /v1/responses/{id} returns, and what previous_response_id continues.
  *
- * A response belongs to the principal whose key made it; for every other one it is not there.  Each
- * lives for response_keep_ms, and of each principal at most response_max are kept: the oldest goes
- * first.  Besides the response itself, the store has all items of its conversation, and the handle
- * of its history in the daemon, which lives as long.
+ * A response belongs to the principal whose key made it; for every other one it is not there.
+ * Each lives for response_keep_ms, and of each principal at most response_max of response_bytes
+ * together are kept: the oldest go first.  Besides the response itself, the store has all items
+ * of its conversation, from which the next one is rendered.
  *
  * Loop thread only.
  */
@@ -30,7 +30,10 @@ struct response_store;
 struct response_store *response_store_new(void);
 struct response_store *response_store_free(struct response_store *store); /* takes NULL */
 
-/* Takes over the three texts, and empties them.  -ENOMEM: it is not stored. */
+/*
+ * Takes over the three texts, and empties them.  It is not stored if there is no memory (-ENOMEM),
+ * or if it alone is larger than response_bytes (-EFBIG).
+ */
 int response_store_add(struct response_store *store, const struct call *call, const char *id,
                        struct bytes *body, struct bytes *input, struct bytes *items);
 /* NULL: there is none for this principal. */

@@ -97,13 +97,16 @@ static void store(struct responses *responses)
 {
         struct call *call = responses->writer.call;
         struct bytes body = { 0 }, input = { 0 }, items = { 0 };
+        int r;
 
         if (!responses->writer.store)
                 return;
-        if (put_all(responses, &body, &input, &items) ||
-            response_store_add(call->bridge->responses, call, responses->writer.id, &body, &input,
-                               &items))
-                log_limited(LOG_WARN, "response_not_stored error=%s", strerror(ENOMEM));
+        r = put_all(responses, &body, &input, &items);
+        if (!r)
+                r = response_store_add(call->bridge->responses, call, responses->writer.id, &body,
+                                       &input, &items);
+        if (r)
+                log_limited(LOG_WARN, "response_not_stored error=%s", strerror(-r));
         bytes_deinit(&body);
         bytes_deinit(&input);
         bytes_deinit(&items);

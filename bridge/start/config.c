@@ -38,6 +38,7 @@ static const struct setting rows[] = {
         { "bodies_bytes",      KIND_BYTES,  AT(bodies_bytes),      "256M",  K, 64 * G, { NULL }, AT_START, "size of the bodies of all requests together; at least body_bytes" },
         { "queue_bytes",       KIND_BYTES,  AT(queue_bytes),       "4M",    512 * K, G, { NULL }, AT_START, "bytes that a client has not read of its answer, beyond which the connection ends" },
         { "response_max",      KIND_COUNT,  AT(response_max),      "1000",  0, 1000000, { NULL }, AT_START, "responses that are stored for a user; the oldest one goes first" },
+        { "response_bytes",    KIND_BYTES,  AT(response_bytes),    "64M",   0, 64 * G, { NULL }, AT_START, "size of the stored responses of a user together, with the items of their conversations; the oldest go first" },
         { "files_max",         KIND_COUNT,  AT(files_max),         "100",   0, 10000, { NULL }, AT_START, "files of a user, uploaded ones and those that batches have written" },
         { "files_bytes",       KIND_BYTES,  AT(files_bytes),       "1G",    0, 1024 * G, { NULL }, AT_START, "size of the files of a user together" },
         { "batch_parallel",    KIND_COUNT,  AT(batch_parallel),    "8",     1, 1024, { NULL }, AT_START, "lines of a batch that run at the same time, in the background" },

@@ -35,6 +35,7 @@ struct bridge_config {
         uint32_t ping_ms;          /* after so much silence in a stream */
         uint32_t response_keep_ms; /* how long a stored response lives */
         uint32_t response_max;     /* stored responses of a user */
+        uint64_t response_bytes;   /* bytes of these */
         uint32_t files_max;        /* files of a user */
         uint64_t files_bytes;      /* bytes of these */
         uint32_t batch_parallel;   /* lines of a batch that run at a time */

@@ -84,6 +84,7 @@ static int make_bridge(struct program *program)
                 .ping_ms = config->ping_ms,
                 .response_keep_ms = config->response_keep_ms,
                 .response_max = config->response_max,
+                .response_bytes = config->response_bytes,
                 .spool = config->spool,
                 .files_max = config->files_max,
                 .files_bytes = config->files_bytes,
