@@ -92,7 +92,9 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_MODEL, request->model.count);
         check_range(request, WIRE_F_PROMPT, request->prompt.count);
         check_range(request, WIRE_F_TOKENS, request->token_count);
-        check_range(request, WIRE_F_MAX_TOKENS, request->max_tokens);
+        /* 0 is right beside prompt_logprobs, and nowhere else. */
+        if (request->max_tokens || !wire_has(request, WIRE_F_PROMPT_LOGPROBS))
+                check_range(request, WIRE_F_MAX_TOKENS, request->max_tokens);
         check_range(request, WIRE_F_TEMPERATURE, request->temperature);
         check_range(request, WIRE_F_TOP_K, request->top_k);
         check_range(request, WIRE_F_TOP_P, request->top_p);
