@@ -182,6 +182,18 @@ static void take_event(struct link *link, const struct smv_event *event)
                 ask->on_event(ask, event->stream - ask->first, event);
 }
 
+/*
+ * The event that there is no memory for stays where it is.  To hang up instead would leave requests
+ * without an end.
+ */
+static void wait_for_memory(struct link *link)
+{
+        log_limited(LOG_WARN, "link_has_no_memory principal=%s",
+                    link->principal ? link->principal : "");
+        loop_watch_set(link->watch, 0);
+        loop_timer_set(link->again, WAIT_MS_MIN * NS_PER_MS);
+}
+
 /* -ENOTCONN comes last: by then the library has ended every request. */
 static void take_events(struct link *link)
 {
@@ -201,6 +213,10 @@ static void take_events(struct link *link)
         }
         if (!link->client)
                 return;
+        if (r == -ENOMEM) {
+                wait_for_memory(link);
+                return;
+        }
         if (r < 0 && r != -ENODATA) {
                 smv_error(link->client, &problem);
                 hang_up(link, problem.message);

@@ -389,8 +389,10 @@ static int begin_some(struct batch *batch)
         while (r > 0 && batch->running_count < batch->bridge->conf.batch_parallel) {
                 at = list_pop_front(&batch->again);
                 r = at ? ask(LIST_ENTRY(at, struct batch_line, of_batch)) : begin_line(batch);
-                if (at)
-                        r = r ? r : 1;
+                if (at && r)
+                        list_push_front(&batch->again, at);
+                else if (at)
+                        r = 1;
         }
         return r < 0 ? r : 0;
 }
