@@ -44,14 +44,8 @@ static bool begin(struct call *call, struct fields *fields, struct anthropic_mes
 
 static void proceed(struct call *call, const struct fields *fields, void (*next)(struct call *call))
 {
-        if (call->arena.failed) {
-                call_no_memory(call);
+        if (!call_was_read(call, fields))
                 return;
-        }
-        if (fields->failed) {
-                call_fail(call, &fields->failure);
-                return;
-        }
         call->clean = clean;
         call_with_daemon(call, next);
 }

@@ -156,6 +156,17 @@ bool call_read_json(struct call *call)
         return false;
 }
 
+bool call_was_read(struct call *call, const struct fields *fields)
+{
+        if (call->arena.failed)
+                call_no_memory(call);
+        else if (fields->failed)
+                call_fail(call, &fields->failure);
+        else
+                return true;
+        return false;
+}
+
 static void on_connected(struct link_waiter *waiter, const struct failure *failure)
 {
         struct call *call = (struct call *)(void *)((char *)waiter - offsetof(struct call, waiter));

@@ -20,6 +20,7 @@
 #include "bridge/core/arena.h"
 #include "bridge/core/context.h"
 #include "bridge/core/failure.h"
+#include "bridge/core/fields.h"
 #include "bridge/core/kept.h"
 #include "bridge/core/link.h"
 #include "bridge/http/server.h"
@@ -101,6 +102,11 @@ void call_identifier(struct call *call, const char *prefix, char *to, size_t siz
  * Parses the body into call->json.  False: it was no JSON object, and the call has failed.
  */
 bool call_read_json(struct call *call);
+
+/*
+ * True: the request was read.  False: memory ran out, or a field is wrong, and the call has failed.
+ */
+bool call_was_read(struct call *call, const struct fields *fields);
 
 /* Calls go() with a connection, or fails the call. */
 void call_with_daemon(struct call *call, void (*go)(struct call *call));

@@ -63,14 +63,8 @@ static void begin(struct call *call, bool chat)
                 answer->request.chat = chat;
                 ollama_read(call, &fields, &answer->request);
         }
-        if (call->arena.failed) {
-                call_no_memory(call);
+        if (!call_was_read(call, &fields))
                 return;
-        }
-        if (fields.failed) {
-                call_fail(call, &fields.failure);
-                return;
-        }
         call->clean = clean;
         if (answer->request.logprobs)
                 call_with_vocabulary(call, go);

@@ -100,11 +100,7 @@ void openai_batch_create(struct call *call)
         fields.json = call->json;
         conf.principal_name = http_server_principal(call->bridge->server, call->principal);
         read_batch(call, &fields, &conf, &metadata);
-        if (call->arena.failed)
-                call_no_memory(call);
-        else if (fields.failed)
-                call_fail(call, &fields.failure);
-        else
+        if (call_was_read(call, &fields))
                 begin(call, &conf);
         bytes_deinit(&metadata);
 }

@@ -358,14 +358,8 @@ void openai_chat(struct call *call)
         call->own = chat = arena_alloc(&call->arena, sizeof(*chat));
         if (chat)
                 read_request(call, &fields, chat);
-        if (call->arena.failed) {
-                call_no_memory(call);
+        if (!call_was_read(call, &fields))
                 return;
-        }
-        if (fields.failed) {
-                call_fail(call, &fields.failure);
-                return;
-        }
         call->clean = clean;
         call_identifier(call, "chatcmpl-", chat->head.id, sizeof(chat->head.id));
         chat->head.created_s = call->facts.created_s;

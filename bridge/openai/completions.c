@@ -599,14 +599,8 @@ void openai_completions(struct call *call)
         call->own = completions = arena_alloc(&call->arena, sizeof(*completions));
         if (completions)
                 read_request(call, &fields);
-        if (call->arena.failed) {
-                call_no_memory(call);
+        if (!call_was_read(call, &fields))
                 return;
-        }
-        if (fields.failed) {
-                call_fail(call, &fields.failure);
-                return;
-        }
         call->clean = clean;
         completions->head.object = "text_completion";
         call_identifier(call, "cmpl-", completions->head.id, sizeof(completions->head.id));

@@ -305,13 +305,7 @@ static bool begin(struct call *call)
                 call->clean = clean;
                 read_request(call, &fields, responses);
         }
-        if (call->arena.failed)
-                call_no_memory(call);
-        else if (fields.failed)
-                call_fail(call, &fields.failure);
-        else
-                return true;
-        return false;
+        return call_was_read(call, &fields);
 }
 
 void openai_responses(struct call *call)

@@ -37,11 +37,7 @@ static struct texts *begin(struct call *call, struct fields *fields)
 
 static void proceed(struct call *call, const struct fields *fields, void (*go)(struct call *call))
 {
-        if (call->arena.failed)
-                call_no_memory(call);
-        else if (fields->failed)
-                call_fail(call, &fields->failure);
-        else
+        if (call_was_read(call, fields))
                 call_with_daemon(call, go);
 }
 

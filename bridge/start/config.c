@@ -24,7 +24,7 @@ static const struct setting rows[] = {
         { "listen_unix",       KIND_TEXT,   AT(listen_unix),       NULL,    0, 0, { "PATH" }, AT_START, "Unix socket to listen at, besides" },
         { "listen_unix_mode",  KIND_MODE,   AT(listen_unix_mode),  "0600",  0, 0, { "0600", "0660", "0666" }, AT_START, "users that may connect to it: the owner (0600), also the group (0660), or all (0666)" },
 
-        { "keys",              KIND_TEXT,   AT(keys),              NULL,    0, 0, { "FILE" }, AT_START, "file of API keys, with a line KEY NAME for each: requests with this key belong to the user NAME; SIGHUP reads it again; default: no keys", "Who may ask" },
+        { "keys",              KIND_TEXT,   AT(keys),              NULL,    0, 0, { "FILE" }, AT_START, "file of API keys, with a line KEY NAME for each: requests with this key belong to the user NAME; SIGHUP reads it again; default: no keys", "Access" },
         { "any_local_user",    KIND_SWITCH, AT(any_local_user),    "no",    0, 0, { NULL }, AT_START, "without keys, all users of this machine may connect over loopback; no: only the user of samovar-http" },
         { "unix_peers",        KIND_WORD,   AT(unix_peers),        "own",   0, 0, { [BRIDGE_PEERS_OWN] = "own", [BRIDGE_PEERS_ALL] = "all" }, AT_START, "users of the Unix socket that need no key: the user of samovar-http, or all that can connect" },
         { "allow_hosts",       KIND_TEXT,   AT(allow_hosts),       NULL,    0, 0, { "NAME,..." }, AT_START, "names of this server, besides localhost and loopback addresses; requests for other names are refused" },

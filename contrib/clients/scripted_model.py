@@ -2,7 +2,8 @@
 
 The prompt ends with a control token that the chat template chooses: a message of the user with
 "say NAME." in it, behind the last answer, selects the script NAME, and the result of a tool selects
-`done`.  From there each token leads to the next one of the script.  The embedding is the unit matrix, the layer adds nothing, and the head has the successors.
+`done`.  From there each token leads to the next one of the script.  The embedding is the unit
+matrix, the layer adds nothing, and the head has the successors.
 
 So a script must not have a token twice.  A text is cut into pieces that occur nowhere else, at any
 byte: most characters of more than one byte lie in two tokens.
