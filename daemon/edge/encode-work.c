@@ -85,12 +85,14 @@ static int make_conversation(struct encode_job *encode, struct arena *arena,
 {
         const struct wire_chat *chat = &encode->chat;
         uint64_t nonce = 0;
-        int r = encode->continues ? sys_random(&nonce, sizeof(nonce)) : 0;
+        bool marks = encode->continues || chat->continue_final_message;
+        int r = marks ? sys_random(&nonce, sizeof(nonce)) : 0;
 
         if (r)
                 return error_raise(r);
         *ret_about = (struct conversation){ .add_generation_prompt = chat->add_generation_prompt,
                                             .continues = encode->continues,
+                                            .continue_final_message = chat->continue_final_message,
                                             .nonce = nonce,
                                             .bytes = values_bytes(chat),
                                             .cancelled = job_cancelled,
@@ -137,7 +139,9 @@ static int render(struct encode_job *encode)
         struct tm now;
         int r;
 
-        r = arena_new(values_arena_bytes(&encode->chat) + CHAT_TURN_BYTES, &arena);
+        r = arena_new(values_arena_bytes(&encode->chat) + values_bytes(&encode->chat) +
+                              CHAT_TURN_BYTES,
+                      &arena);
         if (r)
                 return error_pass(r);
         sys_local_time(&now);

@@ -81,6 +81,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 MESSAGES, 0 },                read_maps,        AT(chat.tools) },
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     MESSAGES, 0 },                read_vars,        AT(chat.template_vars) },
         { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               MESSAGES, 0 },                read_bool,        AT(chat.add_generation_prompt) },
+        { { "continue_final_message", WIRE_F_CONTINUE_FINAL_MESSAGE, "bool", 0, 1, 0, 0,             MESSAGES, 0 },                read_bool,        AT(chat.continue_final_message) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
         { { "priority",    WIRE_F_PRIORITY,    "text",    1, WORD_MAX, 0, 0,                         SAMPLED | PIN | PUBLISH, 0 }, read_priority,    0 },
         { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          SAMPLED, 0 },               read_uint32,      AT(deadline_ms) },

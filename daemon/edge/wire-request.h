@@ -70,6 +70,7 @@ enum wire_field {
         WIRE_F_TOOLS,
         WIRE_F_TEMPLATE_VARS,
         WIRE_F_ADD_GENERATION_PROMPT,
+        WIRE_F_CONTINUE_FINAL_MESSAGE,
         WIRE_F_TOKENIZE,
         WIRE_F_PRIORITY,
         WIRE_F_DEADLINE_MS,
@@ -114,7 +115,7 @@ struct wire_values {
 struct wire_chat {
         struct wire_values messages, tools, template_vars;
         uint32_t value_count; /* in all three together */
-        bool add_generation_prompt;
+        bool add_generation_prompt, continue_final_message;
 };
 
 /*

@@ -249,7 +249,8 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
 static int check_messages(struct reading *in)
 {
         static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
-                                                       WIRE_F_ADD_GENERATION_PROMPT };
+                                                       WIRE_F_ADD_GENERATION_PROMPT,
+                                                       WIRE_F_CONTINUE_FINAL_MESSAGE };
         int r = 0;
 
         for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)

@@ -227,6 +227,13 @@ static int take(const struct input *input, struct arena *arena, uint32_t node, s
         return r == -ERANGE ? refuse(input, "a number in it does not fit 64 bits") : error_pass(r);
 }
 
+static int take_bool(const struct input *input, uint32_t node, const char *name, bool *to)
+{
+        return json_bool(input->json, node, to)
+                       ? 0
+                       : refuse(input, "%s is neither true nor false", name);
+}
+
 static int take_member(const struct input *input, struct arena *arena, uint32_t node,
                        struct conversation *about)
 {
@@ -246,11 +253,12 @@ static int take_member(const struct input *input, struct arena *arena, uint32_t 
                 return r ? error_pass(r) : error_pass(take(input, arena, node, &about->vars));
         }
         if (!strcmp(name, "add_generation_prompt"))
-                return json_bool(input->json, node, &about->add_generation_prompt)
-                               ? 0
-                               : refuse(input, "add_generation_prompt is neither true nor false");
+                return take_bool(input, node, name, &about->add_generation_prompt);
+        if (!strcmp(name, "continue_final_message"))
+                return take_bool(input, node, name, &about->continue_final_message);
         return refuse(input,
-                      "'%s' is not one of messages, tools, template_vars and add_generation_prompt",
+                      "'%s' is not one of messages, tools, template_vars, add_generation_prompt "
+                      "and continue_final_message",
                       shown(name).text);
 }
 
@@ -283,7 +291,7 @@ static int make_conversation(const struct input *input, struct arena *arena,
 static int render(const struct input *input, struct rendered *ret_rendered)
 {
         struct model_setup *setup = input->setup;
-        size_t bytes = input->bytes + (size_t)NODE_BYTES * SMV_VALUES_MAX + ARENA_SPARE;
+        size_t bytes = 2 * input->bytes + (size_t)NODE_BYTES * SMV_VALUES_MAX + ARENA_SPARE;
         struct conversation about;
         struct arena *arena;
         char why[200] = "";
@@ -295,6 +303,8 @@ static int render(const struct input *input, struct rendered *ret_rendered)
                 return error_pass(r);
         sys_local_time(&now);
         r = make_conversation(input, arena, &about);
+        if (!r && about.continue_final_message)
+                r = sys_random(&about.nonce, sizeof(about.nonce));
         if (!r) {
                 r = chat_render(setup->served.chat, arena, &about, &now, ret_rendered, why,
                                 sizeof(why));

@@ -5,7 +5,8 @@
  * gets the same values as then.  A folder with only the tokenizer's files.  A file: a
  * tokenizer_config.json, or a template.  A template alone has no bos_token and no eos_token.
  * --messages has an array of messages, or an object with `messages` and, optionally, `tools`,
- * `template_vars` and `add_generation_prompt`.  docs/reference/protocol.md describes these fields.
+ * `template_vars`, `add_generation_prompt` and `continue_final_message`.
+ * docs/reference/protocol.md describes these fields.
  *
  * It cannot show the tokens of the prompt.
  */

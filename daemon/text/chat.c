@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 
-#define ANSWER_BYTES 64u
-#define NAMES        6u /* how many variables we set ourselves, at most */
-#define ABSENT       "this model has no chat template"
+#define MARK_BYTES 64u
+#define NAMES      6u /* how many variables we set ourselves, at most */
+#define ABSENT     "this model has no chat template"
 
 struct chat {
         struct template *plain, *tools;
@@ -157,28 +157,50 @@ static bool is_known_role(const struct text *role)
         return false;
 }
 
+/* Replaces a map by a copy in which the value `old` is another one. */
+static int replace_member(struct arena *arena, struct value *map, const struct value *old,
+                          struct value other)
+{
+        struct value copy;
+        int r = value_map(arena, map->map->count, &copy);
+
+        for (uint32_t i = 0; !r && i < map->map->count; i++) {
+                const struct map_entry *entry = &map->map->entries[i];
+
+                r = value_map_add(&copy, entry->key, &entry->value == old ? other : entry->value);
+        }
+        if (!r)
+                r = value_map_end(arena, &copy);
+        if (!r)
+                *map = copy;
+        return error_pass(r);
+}
+
+/* Replaces a list by a copy in which the last item is another one. */
+static int replace_last(struct arena *arena, struct value *list, struct value other)
+{
+        uint32_t count = list->list->count;
+        struct value copy;
+        int r = value_list(arena, count, &copy);
+
+        for (uint32_t i = 0; !r && i < count; i++)
+                r = value_list_add(&copy, i + 1 == count ? other : list->list->items[i]);
+        if (!r)
+                *list = copy;
+        return error_pass(r);
+}
+
 /* Replaces a message by a copy whose role is TEXT_OURS, if the role is a known one. */
 static int vouch_for_role(struct arena *arena, struct value *message)
 {
         const struct value *role = value_member(*message, "role");
-        struct value ours, copy;
+        struct value ours;
         int r;
 
         if (!role || role->kind != VALUE_STRING || !is_known_role(role->text))
                 return 0;
         r = value_string(arena, role->text->bytes, role->text->count, TEXT_OURS, &ours);
-        if (!r)
-                r = value_map(arena, message->map->count, &copy);
-        for (uint32_t i = 0; !r && i < message->map->count; i++) {
-                const struct map_entry *entry = &message->map->entries[i];
-
-                r = value_map_add(&copy, entry->key, &entry->value == role ? ours : entry->value);
-        }
-        if (!r)
-                r = value_map_end(arena, &copy);
-        if (!r)
-                *message = copy;
-        return error_pass(r);
+        return r ? error_pass(r) : error_pass(replace_member(arena, message, role, ours));
 }
 
 static int vouch_for_roles(struct arena *arena, struct value messages, struct value *ret_messages)
@@ -199,15 +221,55 @@ static int vouch_for_roles(struct arena *arena, struct value messages, struct va
         return error_pass(r);
 }
 
+/* ---- marks in the text ---- */
+
+/*
+ * A mark is text that we give the template to find a place in what it writes.  The mark has a
+ * random number, so no text of the client contains it.
+ */
+static void make_mark(const char *words, uint64_t nonce, char ret_mark[MARK_BYTES])
+{
+        snprintf(ret_mark, MARK_BYTES, "%s-%016" PRIx64, words, nonce);
+}
+
+static const char *find_mark(const char *text, size_t bytes, const char *mark)
+{
+        return memmem(text, bytes, mark, strlen(mark));
+}
+
+/* Takes `bytes` bytes away from the place `at` on. */
+static void cut_out(struct rendered *rendered, size_t at, size_t bytes)
+{
+        struct rendered_span *spans = rendered->spans;
+        size_t kept = 0, begin = 0;
+
+        for (size_t i = 0; i < rendered->span_count; i++) {
+                size_t end = begin + spans[i].bytes, left = spans[i].bytes;
+                size_t from = begin > at ? begin : at;
+                size_t to = end < at + bytes ? end : at + bytes;
+
+                begin = end;
+                if (to > from)
+                        left -= to - from;
+                if (left && kept && spans[kept - 1].origin == spans[i].origin)
+                        spans[kept - 1].bytes += left;
+                else if (left)
+                        spans[kept++] = (struct rendered_span){ left, spans[i].origin };
+        }
+        rendered->span_count = kept;
+        rendered->bytes -= bytes;
+        memmove(rendered->text + at, rendered->text + at + bytes, rendered->bytes - at + 1);
+}
+
 /* ---- a turn ---- */
 
 /*
- * A turn is rendered behind a short conversation with this answer.  The turn is the text that the
- * template writes behind it.  The answer has a random number, so no text of the client has it.
+ * A turn is rendered behind a short conversation, whose answer is a mark.  The turn is the text
+ * that the template writes behind it.
  */
-static void make_answer(uint64_t nonce, char ret_answer[ANSWER_BYTES])
+static void make_answer(uint64_t nonce, char ret_answer[MARK_BYTES])
 {
-        snprintf(ret_answer, ANSWER_BYTES, "samovar: an earlier answer, %016" PRIx64, nonce);
+        make_mark("samovar-earlier-answer", nonce, ret_answer);
 }
 
 static int add_message(struct arena *arena, struct value *list, const char *role,
@@ -233,7 +295,7 @@ static int add_message(struct arena *arena, struct value *list, const char *role
 static int put_behind_answer(struct arena *arena, uint64_t nonce, struct value messages,
                              struct value *ret_messages)
 {
-        char answer[ANSWER_BYTES];
+        char answer[MARK_BYTES];
         const struct list *turn = messages.kind == VALUE_LIST ? messages.list : NULL;
         int r = value_list(arena, 2 + (turn ? turn->count : 0), ret_messages);
 
@@ -250,29 +312,144 @@ static int put_behind_answer(struct arena *arena, uint64_t nonce, struct value m
 /* Takes away everything up to the end of the earlier answer. */
 static int cut_turn(struct rendered *rendered, uint64_t nonce, char *why, size_t why_bytes)
 {
-        char wanted[ANSWER_BYTES];
+        char mark[MARK_BYTES];
         const char *answer;
-        size_t drop, left;
 
-        make_answer(nonce, wanted);
-        answer = memmem(rendered->text, rendered->bytes, wanted, strlen(wanted));
+        make_answer(nonce, mark);
+        answer = find_mark(rendered->text, rendered->bytes, mark);
         if (!answer) {
                 snprintf(why, why_bytes,
                          "this model's chat template does not show earlier answers, so it cannot "
                          "render a turn alone; give all messages, or append text");
                 return error_raise(-EINVAL);
         }
-        drop = left = (size_t)(answer - rendered->text) + strlen(wanted);
-        for (size_t i = 0; left; i++) {
-                struct rendered_span *span = &rendered->spans[i];
-                size_t part = span->bytes < left ? span->bytes : left;
-
-                span->bytes -= part;
-                left -= part;
-        }
-        rendered->bytes -= drop;
-        memmove(rendered->text, rendered->text + drop, rendered->bytes + 1);
+        cut_out(rendered, 0, (size_t)(answer - rendered->text) + strlen(mark));
         return 0;
+}
+
+/* ---- the last message, continued ---- */
+
+/*
+ * A mark stands behind the text of the last message.  The prompt ends where the template shows it.
+ * The mark also keeps the template from trimming the end of the text.
+ */
+static void make_end(uint64_t nonce, char ret_end[MARK_BYTES])
+{
+        make_mark("samovar-end-of-text", nonce, ret_end);
+}
+
+static bool is_text(const struct value *value, const char *word)
+{
+        return value && value->kind == VALUE_STRING &&
+               (!word || (value->text->count == strlen(word) &&
+                          !memcmp(value->text->bytes, word, value->text->count)));
+}
+
+/* The last part of a content that is a list, if it is a text; or NULL. */
+static struct value *last_part(const struct value *content)
+{
+        const struct list *parts = content->kind == VALUE_LIST ? content->list : NULL;
+        struct value *part =
+                parts && parts->count ? (struct value *)&parts->items[parts->count - 1] : NULL;
+
+        return part && is_text(value_member(*part, "text"), NULL) ? part : NULL;
+}
+
+/* NULL: the last message can be continued.  Else the sentence that says why not. */
+static const char *check_last(struct value messages)
+{
+        const struct list *list = messages.kind == VALUE_LIST ? messages.list : NULL;
+        struct value last = list && list->count ? list->items[list->count - 1] : value_none();
+        const struct value *content = value_member(last, "content");
+        const struct value *calls = value_member(last, "tool_calls");
+
+        if (!is_text(value_member(last, "role"), "assistant"))
+                return "continue_final_message is true, but the last message is not from the "
+                       "assistant";
+        if (calls && value_truth(*calls))
+                return "continue_final_message is true, but the last message has tool_calls; only "
+                       "a text can be continued";
+        if (!content || (!is_text(content, NULL) && !last_part(content)))
+                return "continue_final_message is true, but the content of the last message is "
+                       "neither a text nor a list that ends with one";
+        return NULL;
+}
+
+/* Replaces a text by one with the mark behind it. */
+static int add_end(struct arena *arena, uint64_t nonce, struct value *text)
+{
+        size_t bytes = text->text->count;
+        char end[MARK_BYTES], *joined;
+        int r;
+
+        make_end(nonce, end);
+        joined = malloc(bytes + strlen(end));
+        if (!joined)
+                return error_raise(-ENOMEM);
+        memcpy(joined, text->text->bytes, bytes);
+        memcpy(joined + bytes, end, strlen(end));
+        r = value_string(arena, joined, bytes + strlen(end), TEXT_GIVEN, text);
+        free(joined);
+        return error_pass(r);
+}
+
+/* The same messages with the mark behind the text of the last one; check_last() has passed. */
+static int mark_end(struct arena *arena, uint64_t nonce, struct value *messages)
+{
+        struct value last = messages->list->items[messages->list->count - 1];
+        const struct value *content = value_member(last, "content");
+        struct value copy = *content, text = copy, part;
+        int r;
+
+        if (copy.kind == VALUE_STRING) {
+                r = add_end(arena, nonce, &copy);
+        } else {
+                part = *last_part(content);
+                text = *value_member(part, "text");
+                r = add_end(arena, nonce, &text);
+                if (!r)
+                        r = replace_member(arena, &part, value_member(part, "text"), text);
+                if (!r)
+                        r = replace_last(arena, &copy, part);
+        }
+        if (!r)
+                r = replace_member(arena, &last, content, copy);
+        return r ? error_pass(r) : error_pass(replace_last(arena, messages, last));
+}
+
+/* Takes away everything from the mark on. */
+static int cut_end(struct rendered *rendered, uint64_t nonce, char *why, size_t why_bytes)
+{
+        char mark[MARK_BYTES];
+        const char *end;
+        size_t at;
+
+        make_end(nonce, mark);
+        end = find_mark(rendered->text, rendered->bytes, mark);
+        at = end ? (size_t)(end - rendered->text) : 0;
+        if (!end || find_mark(end + 1, rendered->bytes - at - 1, mark)) {
+                snprintf(why, why_bytes,
+                         "this model's chat template %s, so the message cannot be continued",
+                         end ? "shows the last message more than once"
+                             : "does not show the end of the last message");
+                return error_raise(-EINVAL);
+        }
+        cut_out(rendered, at, rendered->bytes - at);
+        return 0;
+}
+
+/* ---- all of it ---- */
+
+static int make_messages(struct arena *arena, const struct conversation *about,
+                         struct value *ret_messages)
+{
+        int r = vouch_for_roles(arena, about->messages, ret_messages);
+
+        if (!r && about->continue_final_message)
+                r = mark_end(arena, about->nonce, ret_messages);
+        if (!r && about->continues)
+                r = put_behind_answer(arena, about->nonce, *ret_messages, ret_messages);
+        return error_pass(r);
 }
 
 static int make_globals(const struct chat *chat, struct arena *arena,
@@ -283,9 +460,7 @@ static int make_globals(const struct chat *chat, struct arena *arena,
         int r = value_map(arena, NAMES + (vars ? vars->count : 0), ret_globals);
 
         if (!r)
-                r = vouch_for_roles(arena, about->messages, &messages);
-        if (!r && about->continues)
-                r = put_behind_answer(arena, about->nonce, messages, &messages);
+                r = make_messages(arena, about, &messages);
         if (!r)
                 r = set(arena, ret_globals, "messages", messages);
         if (!r)
@@ -294,7 +469,7 @@ static int make_globals(const struct chat *chat, struct arena *arena,
                 r = set(arena, ret_globals, "documents", value_none());
         if (!r)
                 r = set(arena, ret_globals, "add_generation_prompt",
-                        value_bool(about->add_generation_prompt));
+                        value_bool(about->add_generation_prompt && !about->continue_final_message));
         if (!r)
                 r = set_token(arena, ret_globals, "bos_token", chat->bos);
         if (!r)
@@ -314,10 +489,15 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
         const struct template *template =
                 chat->tools && (with_tools || !chat->plain) ? chat->tools : chat->plain;
         struct template_limits limits = template_limits(about->bytes);
+        const char *refusal = about->continue_final_message ? check_last(about->messages) : NULL;
         struct value globals;
         int r;
 
         assert(template);
+        if (refusal) {
+                snprintf(why, why_bytes, "%s", refusal);
+                return error_raise(-EINVAL);
+        }
         limits.cancelled = about->cancelled;
         limits.arg = about->arg;
         r = make_globals(chat, arena, about, &globals);
@@ -326,10 +506,13 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
                 return error_pass(r);
         }
         r = template_render(template, globals, &limits, now, ret_rendered, why, why_bytes);
-        if (!r && about->continues) {
+        if (r)
+                return error_pass(r);
+        if (about->continue_final_message)
+                r = cut_end(ret_rendered, about->nonce, why, why_bytes);
+        if (!r && about->continues)
                 r = cut_turn(ret_rendered, about->nonce, why, why_bytes);
-                if (r)
-                        rendered_free(ret_rendered);
-        }
+        if (r)
+                rendered_free(ret_rendered);
         return error_pass(r);
 }

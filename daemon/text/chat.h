@@ -56,19 +56,25 @@ struct conversation {
          * behind that answer is made: how the template ends an answer, and the new messages.
          */
         bool continues;
-        uint64_t nonce;               /* if it continues: a random number */
+        /*
+         * The last message is the assistant's, and its text goes on: the prompt ends exactly where
+         * that text ends, and add_generation_prompt is not used.  May come with `continues`.
+         */
+        bool continue_final_message;
+        uint64_t nonce;               /* for these two: a random number */
         size_t bytes;                 /* length of everything that the client sent */
         bool (*cancelled)(void *arg); /* as in struct template_limits */
         void *arg;
 };
 
-/* Room in the arena for the answer that the messages of a turn follow. */
+/* Room in the arena for the texts by which we find where to cut. */
 #define CHAT_TURN_BYTES 4096u
 
 /*
- * As template_render().  The arena must have room for a second copy of the messages' maps, and for
- * CHAT_TURN_BYTES if they continue a history.  -EINVAL also if the template does not show earlier
- * answers, so that a turn cannot be cut out of its text.
+ * As template_render().  The arena must have room for a second copy of the messages, and for
+ * CHAT_TURN_BYTES.  -EINVAL also if the text cannot be cut as the conversation asks: the template
+ * does not show earlier answers, or not the end of the last message; or the last message has no
+ * text of the assistant that could go on.
  */
 int chat_render(const struct chat *chat, struct arena *arena, const struct conversation *about,
                 const struct tm *now, struct rendered *ret_rendered, char *why, size_t why_bytes);

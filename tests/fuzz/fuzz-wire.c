@@ -262,6 +262,8 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return put_values(writer, &request->chat.template_vars, true);
         case WIRE_F_ADD_GENERATION_PROMPT:
                 return wire_put_bool(writer, request->chat.add_generation_prompt);
+        case WIRE_F_CONTINUE_FINAL_MESSAGE:
+                return wire_put_bool(writer, request->chat.continue_final_message);
         case WIRE_F_TOKENIZE:
                 return wire_put_bool(writer, request->tokenize);
         case WIRE_F_PRIORITY:
@@ -339,6 +341,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->progress == b->progress && a->prompt_logprobs == b->prompt_logprobs);
         assert(a->parts == b->parts);
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
+        assert(a->chat.continue_final_message == b->chat.continue_final_message);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)
                 assert(same_text(&a->stop[i], &b->stop[i]));

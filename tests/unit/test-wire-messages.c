@@ -65,6 +65,7 @@ static void decodes_a_conversation_unchanged(void **state)
         assert_true(request.chat.messages.bytes >= bytes);
         assert_int_equal(request.chat.messages.bytes + request.chat.messages.size - bytes, count);
         assert_true(request.chat.add_generation_prompt);
+        assert_false(request.chat.continue_final_message);
         assert_null(request.chat.tools.bytes);
         assert_null(request.chat.template_vars.bytes);
         wire_release(&request);
@@ -197,11 +198,12 @@ static void refuses_more_than_one_kind_of_prompt(void **state)
 
 static void refuses_tools_and_template_settings_without_messages(void **state)
 {
-        static const char *const names[] = { "tools", "template_vars", "add_generation_prompt" };
+        static const char *const names[] = { "tools", "template_vars", "add_generation_prompt",
+                                             "continue_final_message" };
         struct body body;
 
         (void)state;
-        for (size_t i = 0; i < 3; i++) {
+        for (size_t i = 0; i < 4; i++) {
                 char message[64];
 
                 begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
