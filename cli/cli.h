@@ -69,9 +69,10 @@ struct cli {
         int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */
         const char *file;   /* of `template`: a template, or a model that has one */
-        /* The system message; or, instead of it and the input, a file with all messages. */
-        const char *system, *messages;
-        struct smv_message own_messages[2]; /* made of them */
+        /* The system message, and how the answer begins; or, instead of them and the input, a file
+         * with all messages. */
+        const char *system, *answer, *messages;
+        struct smv_message own_messages[3]; /* made of them */
         struct bytes packed;                /* the messages of that file, as msgpack */
 
         struct smv_client *client;

@@ -1,7 +1,9 @@
 /*
- * Makes the conversation that ask and template send: a system and a user message, or a JSON file.
+ * Makes the conversation that ask and template send: a system and a user message and the beginning
+ * of the answer, or a JSON file.
  *
- * The file has an array of messages, or an object with `messages`, `tools` and `template_vars`.
+ * The file has an array of messages, or an object with `messages` and, as needed, `tools`,
+ * `template_vars`, `add_generation_prompt` and `continue_final_message`.
  * It is converted to msgpack, value by value, in one pass and without a tree.  The number of
  * elements of an array is known only when the array ends; its place is reserved at the beginning.
  * The daemon checks what the values mean.
@@ -267,57 +269,90 @@ static bool read_value(struct reader *rd)
 
 /* ---- the file ---- */
 
-/* Reads a member of the outermost object; notes where its value begins and ends in the msgpack. */
-static bool read_member(struct reader *rd, size_t begins[3], size_t ends[3])
+/* The members that the outermost object may have. */
+enum { MESSAGES, TOOLS, VARS, ADD_PROMPT, CONTINUE, MEMBER_N };
+
+/* Where the value of a member begins and ends in the msgpack; an end of 0: it is not there. */
+struct member {
+        size_t begin, end;
+};
+
+/* Reads a member of the outermost object. */
+static bool read_member(struct reader *rd, struct member members[MEMBER_N])
 {
-        static const char *const names[] = { "messages", "tools", "template_vars" };
+        static const char *const names[MEMBER_N] = {
+                [MESSAGES] = "messages",
+                [TOOLS] = "tools",
+                [VARS] = "template_vars",
+                [ADD_PROMPT] = "add_generation_prompt",
+                [CONTINUE] = "continue_final_message",
+        };
         size_t key = rd->to->count, i = 0, bytes;
 
         if (!read_text(rd) || !expect(rd, ':', "lacks a colon"))
                 return false;
         bytes = rd->to->count - key - 5;
-        while (i < 3 &&
+        while (i < MEMBER_N &&
                (bytes != strlen(names[i]) || memcmp(rd->to->at + key + 5, names[i], bytes)))
                 i++;
-        if (i == 3 || ends[i])
-                return fail(
-                        rd,
-                        "has more than messages, tools and template_vars, or one of them twice");
-        begins[i] = rd->to->count;
+        if (i == MEMBER_N || members[i].end)
+                return fail(rd, "has more than messages, tools, template_vars, "
+                                "add_generation_prompt and continue_final_message, or one of them "
+                                "twice");
+        members[i].begin = rd->to->count;
         if (!read_value(rd))
                 return false;
-        ends[i] = rd->to->count;
+        members[i].end = rd->to->count;
+        return true;
+}
+
+static struct smv_packed packed_of(const struct reader *rd, const struct member *member)
+{
+        return member->end ? (struct smv_packed){ rd->to->at + member->begin,
+                                                  member->end - member->begin }
+                           : (struct smv_packed){ 0 };
+}
+
+/* Reads a member that is true or false; it stays as it is if the member is not there. */
+static bool read_switch(struct reader *rd, const struct member *member, int *to)
+{
+        unsigned char byte = member->end ? (unsigned char)rd->to->at[member->begin] : 0;
+
+        if (!member->end)
+                return true;
+        if (byte != 0xc2 && byte != 0xc3)
+                return fail(rd, "has an add_generation_prompt or a continue_final_message that is "
+                                "neither true nor false");
+        *to = byte == 0xc3;
         return true;
 }
 
 static bool read_document(struct reader *rd, struct cli *cli)
 {
-        struct smv_packed *const packed[] = { &cli->generate.packed_messages,
-                                              &cli->generate.packed_tools,
-                                              &cli->generate.packed_vars };
-        size_t begins[3] = { 0 }, ends[3] = { 0 };
+        struct member members[MEMBER_N] = { 0 };
         bool more = peek(rd) == '{';
 
         if (!more) {
                 if (!read_value(rd))
                         return false;
-                ends[0] = rd->to->count;
+                members[MESSAGES].end = rd->to->count;
         }
         for (char before = '{'; more; before = ',')
-                if (!expect(rd, before, "lacks a comma, or a bracket") ||
-                    !read_member(rd, begins, ends))
+                if (!expect(rd, before, "lacks a comma, or a bracket") || !read_member(rd, members))
                         return false;
                 else if (peek(rd) == '}')
                         more = !expect(rd, '}', "");
         if (peek(rd) || rd->at != rd->end)
                 return fail(rd, "has something after its end");
-        if (!ends[0])
+        if (!members[MESSAGES].end)
                 return fail(rd, "has no messages");
-        for (size_t i = 0; i < 3; i++)
-                if (ends[i])
-                        *packed[i] =
-                                (struct smv_packed){ rd->to->at + begins[i], ends[i] - begins[i] };
-        return true;
+        cli->generate.packed_messages = packed_of(rd, &members[MESSAGES]);
+        cli->generate.packed_tools = packed_of(rd, &members[TOOLS]);
+        cli->generate.packed_vars = packed_of(rd, &members[VARS]);
+        if (members[ADD_PROMPT].end)
+                cli->generate.set |= SMV_SET_ADD_GENERATION_PROMPT;
+        return read_switch(rd, &members[ADD_PROMPT], &cli->generate.add_generation_prompt) &&
+               read_switch(rd, &members[CONTINUE], &cli->generate.continue_final_message);
 }
 
 static int read_file(const char *path, struct bytes *text)
@@ -364,6 +399,9 @@ int cli_conversation(struct cli *cli)
         if (cli->system)
                 *message++ = (struct smv_message){ "system", cli->system, 0 };
         *message++ = (struct smv_message){ "user", cli->input.at, cli->input.count };
+        if (cli->answer)
+                *message++ = (struct smv_message){ "assistant", cli->answer, 0 };
+        cli->generate.continue_final_message = cli->answer != NULL;
         cli->generate.messages = cli->own_messages;
         cli->generate.message_count = (size_t)(message - cli->own_messages);
         return 0;

@@ -68,6 +68,7 @@ static const struct flag flags[] = {
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
 
         { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
+        { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },
         { "--messages",  "FILE", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with or without tools, instead of a question" },
 
         { "--max-tokens", "N",   SAMPLING, FLAG_COUNT, offsetof(struct cli, generate.max_tokens),  0, "maximum number of tokens", "Tokens" },
@@ -455,9 +456,11 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         r = read_words(cli, argc, argv);
         if (!r && cli->command == CLI_TEMPLATE)
                 r = read_template_file(cli);
-        if (!r && cli->messages && (cli->system || cli->argument_count)) {
+        if (!r && cli->messages && (cli->system || cli->answer || cli->argument_count)) {
                 say("--messages has the whole conversation: leave out %s",
-                    cli->system ? "--system" : "the question");
+                    cli->system   ? "--system"
+                    : cli->answer ? "--answer"
+                                  : "the question");
                 r = CLI_USAGE;
         }
         if (!r && (cli->beam.width || cli->best_of))

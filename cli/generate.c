@@ -393,7 +393,8 @@ static bool may_continue(const struct cli *cli)
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
 
         smv_error(cli->client, &problem);
-        return cli->generate.messages && !cli->system && problem.code == SMV_NO_TEMPLATE;
+        return cli->generate.messages && !cli->system && !cli->answer &&
+               problem.code == SMV_NO_TEMPLATE;
 }
 
 int cli_generate(struct cli *cli)

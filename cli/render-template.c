@@ -59,27 +59,41 @@ static int write_to_memory(const struct bytes *text, int *ret_fd)
         return 0;
 }
 
-/* Writes the system and the user message as JSON, in the form that --messages reads. */
+static void write_message(struct json_writer *json, const char *role, const char *text,
+                          size_t bytes)
+{
+        json_write_raw(json, "{\"role\":\"");
+        json_write_raw(json, role);
+        json_write_raw(json, "\",\"content\":");
+        json_write_text(json, text, bytes);
+        json_write_raw(json, "}");
+}
+
+/* Writes the messages of the command line as JSON, in the form that --messages reads. */
 static int write_messages(const struct cli *cli, int *ret_fd)
 {
         size_t system = cli->system ? strlen(cli->system) : 0;
+        size_t answer = cli->answer ? strlen(cli->answer) : 0;
         struct bytes text = { 0 };
         struct json_writer json = { .to = &text };
         int r;
 
-        if (!is_utf8(cli->system, system) || !is_utf8(cli->input.at, cli->input.count)) {
-                say("the prompt or --system is not valid UTF-8");
+        if (!is_utf8(cli->system, system) || !is_utf8(cli->answer, answer) ||
+            !is_utf8(cli->input.at, cli->input.count)) {
+                say("the prompt, --system or --answer is not valid UTF-8");
                 return CLI_FAILED;
         }
-        json_write_raw(&json, "[");
+        json_write_raw(&json, "{\"messages\":[");
         if (cli->system) {
-                json_write_raw(&json, "{\"role\":\"system\",\"content\":");
-                json_write_text(&json, cli->system, system);
-                json_write_raw(&json, "},");
+                write_message(&json, "system", cli->system, system);
+                json_write_raw(&json, ",");
         }
-        json_write_raw(&json, "{\"role\":\"user\",\"content\":");
-        json_write_text(&json, cli->input.at, cli->input.count);
-        json_write_raw(&json, "}]");
+        write_message(&json, "user", cli->input.at, cli->input.count);
+        if (cli->answer) {
+                json_write_raw(&json, ",");
+                write_message(&json, "assistant", cli->answer, answer);
+        }
+        json_write_raw(&json, cli->answer ? "],\"continue_final_message\":true}" : "]}");
         r = json_write_end(&json);
         if (r)
                 say("out of memory");

@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_MAX_TOKENS - 1;
+        const unsigned known = 2 * SMV_SET_ADD_GENERATION_PROMPT - 1;
 
         if (!(set & ~known))
                 return 0;
@@ -84,6 +84,10 @@ void client_put_conversation(struct codec_writer *writer, const struct smv_gener
                 codec_put_packed(writer, "tools", &o->packed_tools);
         if (o->packed_vars.bytes)
                 codec_put_packed(writer, "template_vars", &o->packed_vars);
+        if (o->add_generation_prompt || (o->set & SMV_SET_ADD_GENERATION_PROMPT))
+                codec_put_bool(writer, "add_generation_prompt", o->add_generation_prompt);
+        if (o->continue_final_message)
+                codec_put_bool(writer, "continue_final_message", true);
 }
 
 void client_put_priority(struct codec_writer *writer, enum smv_priority priority)

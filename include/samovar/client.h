@@ -165,6 +165,8 @@ enum smv_set {
         /* with 0: only the logprobs of the tokens of the prompt */
         SMV_SET_PROMPT_LOGPROBS = 1u << 7,
         SMV_SET_MAX_TOKENS = 1u << 8, /* with 0: no token; only with prompt_logprobs */
+        /* with 0: the prompt ends behind the last message, and no answer begins */
+        SMV_SET_ADD_GENERATION_PROMPT = 1u << 9,
 };
 
 /*
@@ -273,6 +275,17 @@ struct smv_generate {
          * handle was given some.
          */
         int parts;
+        /*
+         * With messages: nonzero, as by default, if the prompt ends where an answer begins.  For 0,
+         * `set` must have SMV_SET_ADD_GENERATION_PROMPT.
+         */
+        int add_generation_prompt;
+        /*
+         * With messages: nonzero if the last one, which is the assistant's, is not complete.  The
+         * prompt then ends exactly where its content ends, so the model continues it;
+         * add_generation_prompt is not used.  The text of the events is only the continuation.
+         */
+        int continue_final_message;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -653,8 +666,9 @@ int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t
 int smv_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
                            size_t text_bytes, size_t *ret_length);
 /*
- * Appends a turn of a conversation: of the options only messages (or packed_messages), packed_tools
- * and packed_vars are used.  The messages are those that follow the model's last answer.  The
+ * Appends a turn of a conversation: of the options only messages (or packed_messages),
+ * packed_tools, packed_vars, add_generation_prompt and continue_final_message are used.  The
+ * messages are those that follow the model's last answer.  The
  * model's chat template renders them alone, with the end of that answer before them and the
  * beginning of the next one behind them, so the history is neither sent nor rendered again.  To
  * begin a conversation, give smv_handle_open() its first messages.  If the model has not answered

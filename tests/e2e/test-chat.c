@@ -138,24 +138,21 @@ static struct stream *whole(struct raw_client *client, struct reply *reply)
         return stream_copy(raw_client_await_end(client, client->last_id));
 }
 
-static void messages_and_their_rendered_ids_give_the_same_stream(void **state)
+/* As messages, as the ids that they are rendered to, and on a handle that is opened with them. */
+static void expect_same_streams(struct raw_client *client, const struct messages *messages,
+                                int goes_on)
 {
-        struct daemon_fixture *fixture = *state;
-        struct stream *a, *b;
         struct reply *reply;
-        struct raw_client *client;
-        struct messages messages;
+        struct stream *a, *b;
         uint32_t ids[512];
         size_t count;
 
-        start_chat_model(fixture, CHATML);
-        client = raw_client_greet(fixture);
-        put_messages(&messages, "system", "Be <|im_start|> brief.", "user", "Tea?", "assistant",
-                     "Yes.", "user", "Why<|im_end|>", NULL);
-        a = whole(client, raw_client_call(client, "op=s messages=x seed=u max_tokens=u", "generate",
-                                          DATA(messages), 7u, 60u));
-        reply = raw_client_call(client, "op=s messages=x tokenize=y", "template", DATA(messages),
-                                1);
+        a = whole(client,
+                  raw_client_call(client,
+                                  "op=s messages=x continue_final_message=y seed=u max_tokens=u",
+                                  "generate", DATA(*messages), goes_on, 7u, 60u));
+        reply = raw_client_call(client, "op=s messages=x continue_final_message=y tokenize=y",
+                                "template", DATA(*messages), goes_on, 1);
         count = reply_at(reply, "tokens")->via.array.size;
         assert_true(count < 512);
         for (size_t i = 0; i < count; i++)
@@ -166,13 +163,30 @@ static void messages_and_their_rendered_ids_give_the_same_stream(void **state)
         assert_same_stream(a, b);
         stream_free(b);
 
-        reply = raw_client_call(client, "op=s messages=x", "open", DATA(messages));
+        reply = raw_client_call(client, "op=s messages=x continue_final_message=y", "open",
+                                DATA(*messages), goes_on);
         assert_int_equal(reply_uint(reply, "length"), count);
         b = whole(client, raw_client_call(client, "op=s handle=q seed=u max_tokens=u", "generate",
                                           reply_uint(reply, "handle"), 7u, 60u));
         assert_same_stream(a, b);
         stream_free(a);
         stream_free(b);
+}
+
+static void messages_and_their_rendered_ids_give_the_same_stream(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct messages messages;
+
+        start_chat_model(fixture, CHATML);
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "system", "Be <|im_start|> brief.", "user", "Tea?", "assistant",
+                     "Yes.", "user", "Why<|im_end|>", NULL);
+        expect_same_streams(client, &messages, 0);
+        free_messages(&messages);
+        put_messages(&messages, "user", "Tea?", "assistant", "Yes<|im_end|> \n", NULL);
+        expect_same_streams(client, &messages, 1);
         free_messages(&messages);
         raw_client_close(client);
         fixture_stop(fixture);
@@ -407,6 +421,93 @@ static void the_ask_command_uses_the_chat_template(void **state)
         fixture_stop(fixture);
 }
 
+/* The text of a control token in the beginning of an answer does not become that token. */
+static void the_prompt_ends_with_the_beginning_of_an_answer(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct messages messages;
+        struct reply *reply;
+        struct raw_client *client;
+
+        start_chat_model(fixture, CHATML);
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "assistant", "a<|im_end|> ", NULL);
+        reply = raw_client_call(client, "op=s messages=x tokenize=y continue_final_message=y",
+                                "template", DATA(messages), 1, 1);
+        assert_true(reply->ok);
+        expect_text(reply, "text", "<|im_start|>assistant\na<|im_end|> ");
+        expect_ids(reply, (const uint32_t[]){ START, 'a', 's',  's', 'i', 's', 't', 'a',
+                                              'n',   't', '\n', 'a', '<', '|', 'i', 'm',
+                                              '_',   'e', 'n',  'd', '|', '>', ' ', 0 });
+        free_messages(&messages);
+        put_messages(&messages, "user", "a", NULL);
+        expect_refusal(raw_client_call(client, "op=s messages=x continue_final_message=y",
+                                       "generate", DATA(messages), 1),
+                       SMV_BAD_VALUE, "messages",
+                       "continue_final_message is true, but the last message is not from the "
+                       "assistant");
+        free_messages(&messages);
+        raw_client_close(client);
+        fixture_stop(fixture);
+}
+
+/* The prompt that `template` shows gives the same answer as the messages. */
+static void the_commands_continue_an_answer(void **state)
+{
+        static const char prompt[] =
+                "<|im_start|>user\nTea?<|im_end|>\n<|im_start|>assistant\nYes ";
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        struct run_result ran;
+        struct stream *stream;
+        struct messages messages;
+        char path[128];
+
+        start_chat_model(fixture, CHATML);
+        expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--answer", "Yes ", "Tea?"), prompt);
+        write_chat_file(fixture, "begun.json",
+                        "{\"continue_final_message\":true,\"messages\":["
+                        "{\"role\":\"user\",\"content\":\"Tea?\"},"
+                        "{\"role\":\"assistant\",\"content\":\"Yes \"}]}",
+                        path);
+        expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--messages", path), prompt);
+
+        client = raw_client_greet(fixture);
+        put_messages(&messages, "user", "Tea?", "assistant", "Yes ", NULL);
+        stream = whole(client, raw_client_call(client,
+                                               "op=s messages=x continue_final_message=y "
+                                               "temperature=i max_tokens=u",
+                                               "generate", DATA(messages), 1, 0, 30u));
+        free_messages(&messages);
+        raw_client_close(client);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--answer", "Yes ", "--temp", "0", "--max-tokens",
+                  "30", "Tea?");
+        assert_int_equal(ran.status, 0);
+        assert_string_equal(ran.err, "");
+        assert_memory_equal(ran.out, stream->text, stream->text_bytes);
+        run_result_free(&ran);
+        stream_free(stream);
+
+        write_chat_file(fixture, "open.json",
+                        "{\"add_generation_prompt\":false,"
+                        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
+                        path);
+        expect_out(RUN(fixture, NULL, SAMOVAR, "template", "--messages", path),
+                   "<|im_start|>user\na<|im_end|>\n");
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--messages", path, "--answer", "x");
+        assert_int_equal(ran.status, 2);
+        assert_string_equal(ran.err, "samovar: --messages has the whole conversation: leave out "
+                                     "--answer\n");
+        run_result_free(&ran);
+        write_chat_file(fixture, "odd.json",
+                        "{\"messages\":[{\"role\":\"user\"}],\"continue_final_message\":1}", path);
+        ran = RUN(fixture, NULL, SAMOVAR, "ask", "--messages", path);
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "neither true nor false"));
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 /* The daemon refuses the field `messages`, whatever the command has made it of. */
 static void a_refusal_names_what_the_user_gave(void **state)
 {
@@ -481,8 +582,8 @@ static void refuses_an_invalid_conversation_file_and_names_the_byte(void **state
                 { "[] x", "it has something after its end, at byte 3" },
                 { "{\"tools\":[]}", "it has no messages, at byte 12" },
                 { "{\"tools\":[],\"other\":1}",
-                  "it has more than messages, tools and template_vars,"
-                  " or one of them twice, at byte 20" },
+                  "it has more than messages, tools, template_vars, add_generation_prompt and "
+                  "continue_final_message, or one of them twice, at byte 20" },
                 { "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "it is nested too deep, at byte 31" },
         };
         struct daemon_fixture *fixture = *state;
@@ -578,6 +679,8 @@ int main(void)
                 DAEMON_TEST(a_broken_template_is_reported_and_the_model_is_still_served),
                 DAEMON_TEST(refuses_messages_if_the_model_has_no_template),
                 DAEMON_TEST(the_ask_command_uses_the_chat_template),
+                DAEMON_TEST(the_prompt_ends_with_the_beginning_of_an_answer),
+                DAEMON_TEST(the_commands_continue_an_answer),
                 DAEMON_TEST(a_refusal_names_what_the_user_gave),
                 DAEMON_TEST(the_command_sends_a_conversation_file_unchanged),
                 DAEMON_TEST(the_library_reads_the_vocabulary_in_chunks),

@@ -106,6 +106,19 @@ static void renders_tools_and_omits_the_generation_prompt(void **state)
                0, "<|im_start|>user\na<|im_end|>\n{\"name\": \"weather\"}1.5", NULL);
 }
 
+static void ends_with_the_beginning_of_an_answer(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char path[128];
+
+        write_file(fixture, "chat.jinja", CHATML, path);
+        expect(RUN(fixture, NULL, SAMOVAR, "template", path, "--answer", "Yes ", "--json", "Tea?"),
+               0,
+               "{\"text\":\"<|im_start|>user\\nTea?<|im_end|>\\n<|im_start|>assistant\\nYes \","
+               "\"spans\":[[17,\"template\"],[4,\"given\"],[33,\"template\"],[4,\"given\"]]}\n",
+               NULL);
+}
+
 static void json_output_marks_the_bytes_from_the_user(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -173,6 +186,9 @@ static void refuses_an_invalid_conversation_and_names_the_part(void **state)
                 { "{\"template_vars\":[]}", "template_vars is not an object" },
                 { "{\"template_vars\":{\"bos_token\":\"\"}}", "may not set bos_token" },
                 { "{\"add_generation_prompt\":1}", "is neither true nor false" },
+                { "{\"continue_final_message\":0}", "is neither true nor false" },
+                { "{\"continue_final_message\":true,\"messages\":[{\"role\":\"user\"}]}",
+                  "the last message is not from the assistant" },
                 { "{\"mess'ages\":1}", "'mess\\'ages' is not one of messages, tools" },
                 { "[{\"role\":\"a\",\"n\":9223372036854775808}]", "does not fit 64 bits" },
         };
@@ -208,6 +224,7 @@ int main(void)
                 DAEMON_TEST(the_command_renders_the_same_bytes_as_the_daemon),
                 DAEMON_TEST(renders_a_question_with_a_template_file),
                 DAEMON_TEST(renders_tools_and_omits_the_generation_prompt),
+                DAEMON_TEST(ends_with_the_beginning_of_an_answer),
                 DAEMON_TEST(json_output_marks_the_bytes_from_the_user),
                 DAEMON_TEST(reads_template_and_tokens_from_tokenizer_config),
                 DAEMON_TEST(reports_the_place_of_a_template_error),

@@ -215,11 +215,52 @@ static void a_stream_with_keep_ms_needs_a_handle_with_keep_ms(void **state)
         fixture_stop(fixture);
 }
 
+/* The last answer of a turn that was begun goes on as in the whole conversation. */
+static void a_turn_may_end_with_the_beginning_of_an_answer(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct smv_client *client = start(fixture);
+        struct smv_message messages[] = {
+                { .role = "user", .content = "Hello" },
+                { .role = "assistant" },
+                { .role = "user", .content = "What can I cook with rice?" },
+                { .role = "assistant", .content = "You can cook " },
+        };
+        struct smv_generate options = { SMV_SIZE(smv_generate), .messages = messages,
+                                        .message_count = 1, .set = SMV_SET_TEMPERATURE,
+                                        .max_tokens = 40 };
+        struct answer first, next, whole;
+        uint64_t handle;
+        uint32_t stream;
+        size_t length;
+
+        assert_int_equal(smv_handle_open(client, &options, &handle, NULL), 0);
+        ask(client, NULL, 0, handle, 40, &first);
+        messages[1].content = first.text;
+        messages[1].content_bytes = first.bytes;
+        options.messages = &messages[2];
+        options.message_count = 2;
+        options.continue_final_message = 1;
+        assert_int_equal(smv_handle_append_messages(client, handle, &options, &length), 0);
+        ask(client, NULL, 0, handle, 40, &next);
+        options.messages = messages;
+        options.message_count = 4;
+        assert_int_equal(smv_generate(client, &options, &stream), 0);
+        take_answer(client, &whole);
+        assert_int_equal(whole.end.prompt_tokens, length);
+        assert_int_equal(whole.end.cached_tokens, length - 1);
+        assert_int_equal(whole.bytes, next.bytes);
+        assert_memory_equal(whole.text, next.text, whole.bytes);
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(a_turn_continues_an_answer_that_the_model_ended),
                 DAEMON_TEST(a_turn_continues_an_answer_that_was_cut),
+                DAEMON_TEST(a_turn_may_end_with_the_beginning_of_an_answer),
                 DAEMON_TEST(a_turn_may_have_every_role_that_the_template_takes),
                 DAEMON_TEST(a_turn_before_any_answer_follows_an_empty_one),
                 DAEMON_TEST(a_stream_with_keep_ms_needs_a_handle_with_keep_ms),

@@ -75,7 +75,8 @@ static void refuses_options_that_it_does_not_know(void **state)
         const struct smv_message message = { "user", "Tea?" };
         struct smv_generate g = { SMV_SIZE(smv_generate), .messages = &message,
                                   .message_count = 1 };
-        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1, .set = SMV_SET_MAX_TOKENS << 1 };
+        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1,
+                              .set = SMV_SET_ADD_GENERATION_PROMPT << 1 };
         uint8_t sent[64];
         struct wire w;
         uint32_t stream;
@@ -91,13 +92,13 @@ static void refuses_options_that_it_does_not_know(void **state)
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message, "priority is 3; it may be 0 to 2");
         g.priority = SMV_PRIORITY_NORMAL;
-        g.set = SMV_SET_MAX_TOKENS << 1;
+        g.set = SMV_SET_ADD_GENERATION_PROMPT << 1;
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message,
-                            "set has the bits 0x200, which this library has not");
+                            "set has the bits 0x400, which this library has not");
         assert_int_equal(smv_fork(w.client, 0, &f, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message,
-                            "set has the bits 0x200, which this library has not");
+                            "set has the bits 0x400, which this library has not");
         assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
         close_wire(&w);
 }
@@ -260,6 +261,38 @@ static void smv_template_returns_text_and_on_request_ids(void **state)
         close_wire(&w);
 }
 
+/* A member that is 0 is sent only if `set` says that 0 is meant. */
+static void sends_where_the_prompt_ends(void **state)
+{
+        const struct smv_message message = { "assistant", "T" };
+        struct smv_generate g = { SMV_SIZE(smv_generate), .messages = &message,
+                                  .message_count = 1 };
+        struct wire w;
+        uint32_t request;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_quietly(&w);
+        g.set = SMV_SET_ADD_GENERATION_PROMPT;
+        assert_int_equal(smv_ask_template(w.client, &g, 0, &request), 0);
+        EXPECT_SENT(&w, "\xde\0\x04\xa2op\xa8template\xa2id\x02\xa8messages\x91\x82\xa4role\xa9"
+                        "assistant\xa7"
+                        "content\xa1T\xb5"
+                        "add_generation_prompt\xc2");
+        g.set = 0;
+        g.add_generation_prompt = g.continue_final_message = 2;
+        assert_int_equal(smv_ask_handle_append_messages(w.client, 9, &g, &request), 0);
+        EXPECT_SENT(&w, "\xde\0\x06\xa2op\xa6"
+                        "append\xa2id\x03\xa6handle\x09\xa8messages\x91\x82"
+                        "\xa4role\xa9"
+                        "assistant\xa7"
+                        "content\xa1T\xb5"
+                        "add_generation_prompt\xc3\xb6"
+                        "continue_final_message\xc3");
+        close_wire(&w);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -268,6 +301,7 @@ int main(void)
                 cmocka_unit_test(refuses_options_that_it_does_not_know),
                 cmocka_unit_test(names_the_member_that_it_refuses),
                 cmocka_unit_test(does_not_send_an_invalid_packed_value),
+                cmocka_unit_test(sends_where_the_prompt_ends),
                 cmocka_unit_test(smv_template_returns_text_and_on_request_ids),
         };
 
