@@ -291,6 +291,22 @@ static void pack_var(struct pack *pack, const struct conversation *conversation,
                 pack_bool(pack, var->flag);
 }
 
+/* How the prompt ends: see the head of conversation.h. */
+static void set_end(const struct conversation *conversation, struct smv_generate *options)
+{
+        const struct turn *last = conversation->last_turn;
+        bool begun = last && last->role == TURN_ASSISTANT && last->content.bytes && !last->calls;
+
+        if (conversation->continuation != ASKED_NOTHING)
+                begun = conversation->continuation == ASKED_YES;
+        else if (conversation->new_answer == ASKED_YES)
+                begun = false;
+        options->continue_final_message = begun;
+        options->add_generation_prompt = conversation->new_answer == ASKED_YES;
+        if (conversation->new_answer == ASKED_NO)
+                options->set |= SMV_SET_ADD_GENERATION_PROMPT;
+}
+
 /* Moves what was packed to the arena. */
 static int keep(struct pack *pack, struct arena *arena, struct smv_packed *ret_packed)
 {
@@ -310,6 +326,7 @@ int conversation_pack(struct conversation *conversation, struct smv_generate *op
 
         join_front(conversation);
         move_later(conversation);
+        set_end(conversation, options);
         pack_array(&messages, conversation->turn_count);
         for (const struct turn *turn = conversation->turns; turn; turn = turn->next)
                 pack_turn(&messages, conversation, turn);

@@ -11,6 +11,8 @@
  *        beginning of the prompt, which is cached.
  *      - Arguments of calls are packed as the object that they are, because most templates print
  *        them; text that is no JSON object stays a text.
+ *      - If the last turn is the assistant's, has text and no calls, the model continues that text.
+ *        Otherwise a new answer begins.  A request may say itself how the prompt ends.
  *
  * Texts are not copied: they stay in the document of the request, or in its arena.
  */
@@ -58,6 +60,9 @@ struct template_var {
         bool flag;
 };
 
+/* Whether a request has a switch, and which way. */
+enum asked { ASKED_NOTHING, ASKED_NO, ASKED_YES };
+
 struct conversation {
         struct arena *arena;
         const struct json_document *json; /* of the request */
@@ -65,6 +70,8 @@ struct conversation {
         struct tool *tools, *last_tool;
         struct template_var *vars, *last_var;
         uint32_t turn_count, tool_count, var_count;
+        /* Does an answer begin behind the last turn, or does the last turn go on? */
+        enum asked new_answer, continuation;
         bool strict; /* a tool wants arguments that obey its schema, which nothing enforces */
 };
 
@@ -86,8 +93,8 @@ void conversation_add_text(struct conversation *conversation, struct text *to, s
                            const char *between);
 
 /*
- * Sets packed_messages, packed_tools and packed_vars of the options; their memory is the arena's.
- * 0, or -ENOMEM.
+ * Sets packed_messages, packed_tools, packed_vars, add_generation_prompt and continue_final_message
+ * of the options; their memory is the arena's.  0, or -ENOMEM.
  */
 int conversation_pack(struct conversation *conversation, struct smv_generate *options);
 

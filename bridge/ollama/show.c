@@ -171,7 +171,9 @@ static void add_tool(struct conversation *conversation)
 static int make_example(struct call *call, struct smv_generate *options)
 {
         const struct show *show = call->own;
-        struct conversation conversation = { .arena = &call->arena, .json = show->parameters };
+        struct conversation conversation = { .arena = &call->arena,
+                                             .json = show->parameters,
+                                             .continuation = ASKED_NO };
 
         *options = (struct smv_generate){ SMV_SIZE(smv_generate), .model = show->name };
         add_turn(&conversation, TURN_USER, "{{ .Prompt }}");

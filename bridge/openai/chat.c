@@ -326,6 +326,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         chat->many_calls = true;
         field_text(fields, 0, "model", &chat->head.model);
         openai_read_messages(fields, &conversation);
+        openai_read_end(fields, &conversation);
         openai_read_tools(fields, &conversation);
         openai_read_vars(fields, &conversation);
         openai_read_options(call, fields, &chat->options);

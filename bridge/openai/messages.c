@@ -105,6 +105,37 @@ void openai_read_messages(struct fields *fields, struct conversation *conversati
         }
 }
 
+static enum asked read_switch(struct fields *fields, const char *name)
+{
+        bool value = false;
+
+        if (!field_bool(fields, 0, name, &value))
+                return ASKED_NOTHING;
+        return value ? ASKED_YES : ASKED_NO;
+}
+
+void openai_read_end(struct fields *fields, struct conversation *conversation)
+{
+        const struct turn *last = conversation->last_turn;
+
+        conversation->new_answer = read_switch(fields, "add_generation_prompt");
+        conversation->continuation = read_switch(fields, "continue_final_message");
+        if (fields->failed || conversation->continuation != ASKED_YES)
+                return;
+        if (conversation->new_answer == ASKED_YES)
+                fields_fail(fields, FAILURE_REQUEST, "continue_final_message",
+                            "continue_final_message and add_generation_prompt are both true; at "
+                            "most one of them may be");
+        else if (!last || last->role != TURN_ASSISTANT)
+                fields_fail(fields, FAILURE_REQUEST, "continue_final_message",
+                            "continue_final_message is true, but the last message is not from the "
+                            "assistant");
+        else if (last->calls)
+                fields_fail(fields, FAILURE_REQUEST, "continue_final_message",
+                            "continue_final_message is true, but the last message has tool_calls; "
+                            "only a text can be continued");
+}
+
 /* ---- tools ---- */
 
 /* none: the model is not told of any; auto: it decides.  To force a call needs a grammar. */

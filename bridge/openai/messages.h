@@ -6,6 +6,8 @@
 #include "bridge/core/fields.h"
 
 void openai_read_messages(struct fields *fields, struct conversation *conversation);
+/* vLLM's add_generation_prompt and continue_final_message, once the messages are read. */
+void openai_read_end(struct fields *fields, struct conversation *conversation);
 /* Of the array `tools` in C's shape; calls of tools that were refused are none. */
 void openai_read_tools(struct fields *fields, struct conversation *conversation);
 /*

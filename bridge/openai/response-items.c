@@ -12,10 +12,18 @@
 struct reading {
         struct turn *assistant; /* the turn that further calls join; NULL: none */
         struct text reasoning;  /* for the next turn of the assistant */
+        bool stored;            /* the items are our own: they may have RESPONSE_CONTINUES */
+        bool continues;         /* the next message goes on where the last turn ends */
 };
 
 static const char *const text_kinds[] = { "input_text",   "output_text",    "text",
                                           "summary_text", "reasoning_text", NULL };
+
+/* What follows belongs to another turn. */
+static void end_turn(struct reading *reading)
+{
+        *reading = (struct reading){ .stored = reading->stored };
+}
 
 static struct turn *assistant_turn(struct conversation *conversation, struct reading *reading)
 {
@@ -29,12 +37,31 @@ static struct turn *assistant_turn(struct conversation *conversation, struct rea
         return reading->assistant;
 }
 
+/* The message of a response that has continued the turn before it. */
+static void read_continuation(struct fields *fields, struct conversation *conversation,
+                              struct reading *reading, uint32_t item, const char *param)
+{
+        struct turn *turn = conversation->last_turn;
+        struct text more = { 0 };
+
+        if (!turn->reasoning.at)
+                turn->reasoning = reading->reasoning;
+        *reading = (struct reading){ .assistant = turn, .stored = true };
+        if (openai_read_content(fields, conversation, json_member(fields->json, item, "content"),
+                                text_kinds, param, &more))
+                conversation_add_text(conversation, &turn->content, more, "");
+}
+
 static void read_message(struct fields *fields, struct conversation *conversation,
                          struct reading *reading, uint32_t item, const char *param)
 {
         struct text role = text_of(fields->json, json_member(fields->json, item, "role"));
         struct turn *turn;
 
+        if (text_is(role, "assistant") && reading->continues) {
+                read_continuation(fields, conversation, reading, item, param);
+                return;
+        }
         if (text_is(role, "assistant")) {
                 reading->assistant = NULL;
                 turn = assistant_turn(conversation, reading);
@@ -48,7 +75,7 @@ static void read_message(struct fields *fields, struct conversation *conversatio
                 return;
         }
         if (turn && turn->role != TURN_ASSISTANT)
-                *reading = (struct reading){ 0 };
+                end_turn(reading);
         if (turn)
                 openai_read_content(fields, conversation,
                                     json_member(fields->json, item, "content"), text_kinds, param,
@@ -75,7 +102,7 @@ static void read_output(struct fields *fields, struct conversation *conversation
 {
         struct turn *turn = conversation_turn(conversation, TURN_TOOL);
 
-        *reading = (struct reading){ 0 };
+        end_turn(reading);
         if (!turn)
                 return;
         turn->call_id = text_of(fields->json, json_member(fields->json, item, "call_id"));
@@ -112,13 +139,17 @@ static void read_item(struct fields *fields, struct conversation *conversation,
                 read_output(fields, conversation, reading, item, param);
         else if (text_is(type, "reasoning"))
                 read_reasoning(fields, conversation, reading, item, param);
+        else if (reading->stored && text_is(type, RESPONSE_CONTINUES))
+                reading->continues =
+                        conversation->last_turn && conversation->last_turn->role == TURN_ASSISTANT;
         else
                 log_limited(LOG_INFO, "item_skipped type=%s", type.at);
 }
 
-void response_read_input(struct fields *fields, struct conversation *conversation, uint32_t input)
+void response_read_input(struct fields *fields, struct conversation *conversation, uint32_t input,
+                         bool stored)
 {
-        struct reading reading = { 0 };
+        struct reading reading = { .stored = stored };
         char param[PARAM_BYTES];
         struct turn *turn;
         unsigned index = 0;

@@ -11,8 +11,18 @@
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
 
-/* `input`: a string, or an array of items.  fields->json may be another than conversation->json. */
-void response_read_input(struct fields *fields, struct conversation *conversation, uint32_t input);
+/*
+ * The type of an item that only stored items have: the next message of the assistant continues the
+ * one before it, because the response did.
+ */
+#define RESPONSE_CONTINUES "samovar_continues"
+
+/*
+ * `input`: a string, or an array of items; `stored`: they come from the store, not from the client.
+ * fields->json may be another than conversation->json.
+ */
+void response_read_input(struct fields *fields, struct conversation *conversation, uint32_t input,
+                         bool stored);
 void response_read_instructions(struct fields *fields, struct conversation *conversation);
 void response_read_tools(struct fields *fields, struct conversation *conversation);
 /* reasoning.effort, chat_template_kwargs. */

@@ -67,6 +67,14 @@ static void put_input(struct json_builder *to, const struct json_document *json)
         json_put_object_end(to);
 }
 
+/* The message that follows goes on where the last one ends. */
+static void put_continues(struct json_builder *to)
+{
+        json_put_object(to);
+        json_put_key_word(to, "type", RESPONSE_CONTINUES);
+        json_put_object_end(to);
+}
+
 static int put_all(struct responses *responses, struct bytes *body, struct bytes *input,
                    struct bytes *items)
 {
@@ -87,6 +95,8 @@ static int put_all(struct responses *responses, struct bytes *body, struct bytes
              item != JSON_NONE; item = json_next(responses->before, item))
                 json_put_node(&to, responses->before, item);
         put_input(&to, call->json);
+        if (responses->options.continue_final_message)
+                put_continues(&to);
         response_put_items(&responses->writer, &to);
         json_put_array_end(&to);
         return r ? r : json_put_end(&to);
@@ -224,7 +234,7 @@ static void read_previous(struct call *call, struct fields *fields, struct respo
                 return;
         }
         before.json = responses->before;
-        response_read_input(&before, conversation, 0);
+        response_read_input(&before, conversation, 0, true);
         if (before.failed) {
                 fields->failed = true;
                 fields->failure = before.failure;
@@ -278,7 +288,7 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         field_refuse(fields, 0, "prompt", "there are no stored prompts");
         response_read_instructions(fields, &conversation);
         read_previous(call, fields, responses, &conversation);
-        response_read_input(fields, &conversation, json_member(fields->json, 0, "input"));
+        response_read_input(fields, &conversation, json_member(fields->json, 0, "input"), false);
         response_read_tools(fields, &conversation);
         response_read_vars(fields, &conversation);
         openai_read_sampling(call, fields, &responses->options);

@@ -243,6 +243,7 @@ void own_apply_template(struct call *call)
                 return;
         texts->options = (struct smv_generate){ SMV_SIZE(smv_generate) };
         openai_read_messages(&fields, &conversation);
+        openai_read_end(&fields, &conversation);
         openai_read_tools(&fields, &conversation);
         openai_read_vars(&fields, &conversation);
         if (!fields.failed && conversation_pack(&conversation, &texts->options))

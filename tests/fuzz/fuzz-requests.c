@@ -76,7 +76,7 @@ static void read_chat(struct fields *fields, struct conversation *conversation)
 static void read_responses(struct fields *fields, struct conversation *conversation)
 {
         response_read_instructions(fields, conversation);
-        response_read_input(fields, conversation, field_of(fields, 0, "input"));
+        response_read_input(fields, conversation, field_of(fields, 0, "input"), true);
         response_read_tools(fields, conversation);
         response_read_vars(fields, conversation);
         finish(fields, conversation);
