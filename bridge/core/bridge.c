@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "bridge/core/history.h"
 #include "bridge/core/metrics.h"
 #include "bridge/core/pulse.h"
 #include "bridge/core/routes.h"
@@ -291,6 +292,8 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
         if (!r)
                 r = links_new(conf->loop, conf->socket, &bridge->links);
         if (!r)
+                r = histories_new(&bridge->histories);
+        if (!r)
                 r = pulse_new(bridge, &bridge->pulse);
         if (!r)
                 r = loop_timer_new(conf->loop, ping, bridge, &bridge->pings);
@@ -325,6 +328,7 @@ struct bridge *bridge_free(struct bridge *bridge)
         loop_timer_free(bridge->pings);
         loop_timer_free(bridge->burial);
         pulse_free(bridge->pulse);
+        histories_free(bridge->histories);
         links_free(bridge->links);
         metrics_free(bridge->metrics);
         vocabulary_free(bridge->vocabulary);

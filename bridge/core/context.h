@@ -13,6 +13,7 @@
 
 struct batch_store;
 struct file_store;
+struct histories;
 struct http_server;
 struct kept_store;
 struct links;
@@ -49,6 +50,7 @@ struct bridge {
         struct http_server *server; /* set by main; knows the names of the principals */
         struct metrics *metrics;
         struct vocabulary *vocabulary;
+        struct histories *histories;
         struct pulse *pulse;
         /* Set by main: what clients have stored. */
         struct response_store *responses;

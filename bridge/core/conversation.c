@@ -319,18 +319,36 @@ static int keep(struct pack *pack, struct arena *arena, struct smv_packed *ret_p
         return copy.at ? 0 : -ENOMEM;
 }
 
+/* The messages from this turn on. */
+static int pack_from(const struct conversation *conversation, const struct turn *first,
+                     struct smv_packed *ret_messages)
+{
+        struct pack messages = { 0 };
+        uint32_t count = 0;
+
+        for (const struct turn *turn = first; turn; turn = turn->next)
+                count++;
+        pack_array(&messages, count);
+        for (const struct turn *turn = first; turn; turn = turn->next)
+                pack_turn(&messages, conversation, turn);
+        return keep(&messages, conversation->arena, ret_messages);
+}
+
+int conversation_pack_behind(const struct conversation *conversation, const struct turn *last,
+                             struct smv_packed *ret_messages)
+{
+        return pack_from(conversation, last->next, ret_messages);
+}
+
 int conversation_pack(struct conversation *conversation, struct smv_generate *options)
 {
-        struct pack messages = { 0 }, tools = { 0 }, vars = { 0 };
+        struct pack tools = { 0 }, vars = { 0 };
         int r;
 
         join_front(conversation);
         move_later(conversation);
         set_end(conversation, options);
-        pack_array(&messages, conversation->turn_count);
-        for (const struct turn *turn = conversation->turns; turn; turn = turn->next)
-                pack_turn(&messages, conversation, turn);
-        r = keep(&messages, conversation->arena, &options->packed_messages);
+        r = pack_from(conversation, conversation->turns, &options->packed_messages);
         if (!r && conversation->tools) {
                 pack_array(&tools, conversation->tool_count);
                 for (const struct tool *tool = conversation->tools; tool; tool = tool->next)

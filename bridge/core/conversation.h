@@ -27,6 +27,7 @@
 #include "json/document.h"
 
 struct smv_generate;
+struct smv_packed;
 
 enum turn_role { TURN_SYSTEM, TURN_USER, TURN_ASSISTANT, TURN_TOOL };
 
@@ -97,5 +98,12 @@ void conversation_add_text(struct conversation *conversation, struct text *to, s
  * of the options; their memory is the arena's.  0, or -ENOMEM.
  */
 int conversation_pack(struct conversation *conversation, struct smv_generate *options);
+
+/*
+ * The same for the messages alone that follow the turn `last`.  Only after conversation_pack(),
+ * which has brought the turns into their order.
+ */
+int conversation_pack_behind(const struct conversation *conversation, const struct turn *last,
+                             struct smv_packed *ret_messages);
 
 #endif

@@ -45,6 +45,7 @@ struct metrics {
         } reasons[REASONS_MAX];
         uint64_t prompt_total, cached_total, recomputed_total, generation_total;
         uint64_t slow_clients;
+        uint64_t histories[HISTORY_WAYS];
         struct gen_ai *gen_ai; /* NULL: not asked for */
 };
 
@@ -139,6 +140,11 @@ void metrics_slow_client(struct metrics *metrics)
         metrics->slow_clients++;
 }
 
+void metrics_history(struct metrics *metrics, enum history_way way)
+{
+        metrics->histories[way]++;
+}
+
 /* ---- writing ---- */
 
 static void put_histogram(struct metrics_writer *w, const char *name, const char *help,
@@ -163,6 +169,17 @@ static void put_requests(struct metrics_writer *w, const struct metrics *metrics
                                             "status=\"%s\"} %" PRIu64 "\n",
                                             metrics->routes[i].route, metrics->routes[i].method,
                                             classes[class], metrics->routes[i].by_class[class]);
+}
+
+static void put_histories(struct metrics_writer *w, const struct metrics *metrics)
+{
+        static const char *const ways[] = { "continued", "rendered", "none" };
+
+        metrics_put_head(w, "http_histories_total", "counter",
+                         "Stored responses, by the history that they were generated on.");
+        for (unsigned way = 0; way < HISTORY_WAYS; way++)
+                metrics_put(w, PREFIX "http_histories_total{history=\"%s\"} %" PRIu64 "\n",
+                            ways[way], metrics->histories[way]);
 }
 
 static void put_runs(struct metrics_writer *w, const struct metrics *metrics)
@@ -362,6 +379,7 @@ int metrics_write(const struct metrics *metrics, uint32_t calls, const struct js
         metrics_put_head(&w, "http_slow_clients_total", "counter",
                          "Clients that were cut because they read too slowly.");
         metrics_put_value(&w, "http_slow_clients_total", (double)metrics->slow_clients);
+        put_histories(&w, metrics);
         put_runs(&w, metrics);
         if (status)
                 put_told(&w, status);

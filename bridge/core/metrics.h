@@ -33,6 +33,14 @@ void metrics_end(struct metrics *metrics, const char *reason, const struct smv_e
                  bool first, uint32_t choices);
 /* A request for tokens has ended, with all its choices or with a failure. */
 void metrics_request(struct metrics *metrics, const struct gen_ai_request *request);
+/* How the answer of a stored response began. */
+enum history_way {
+        HISTORY_CONTINUED, /* on the handle of the response before */
+        HISTORY_RENDERED,  /* on a new handle */
+        HISTORY_NONE,      /* without a handle */
+        HISTORY_WAYS,
+};
+void metrics_history(struct metrics *metrics, enum history_way way);
 /* A client was cut because it read too slowly. */
 void metrics_slow_client(struct metrics *metrics);
 

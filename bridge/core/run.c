@@ -56,6 +56,15 @@ static void fail(struct run *run, const struct failure *failure)
         run->ops->failed(run, failure);
 }
 
+/* The daemon has not accepted it. */
+static void refuse(struct run *run, const struct failure *failure)
+{
+        if (run->ops->refused && run->ops->refused(run, failure))
+                return;
+        note_request(run, failure);
+        run->ops->failed(run, failure);
+}
+
 static void fail_for_memory(struct run *run)
 {
         struct failure failure = failure_make(FAILURE_BUSY, NULL, "samovar-http is out of memory");
@@ -374,8 +383,7 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
 
         if (problem) {
                 failure = call_problem(run->call, problem);
-                note_request(run, &failure);
-                run->ops->failed(run, &failure);
+                refuse(run, &failure);
                 return;
         }
         run->begun = true;
@@ -416,13 +424,12 @@ struct run *run_new(struct call *call, const struct smv_generate *options,
  * `stream_keep_ms`: the stream goes on without its client for that long.  Only one stream can, and
  * only if it is streamed.
  */
-static uint32_t keep_ms_of(const struct run *run)
+uint32_t run_keep_ms(const struct call *call, uint32_t count)
 {
-        const struct call *call = run->call;
         uint64_t keep_ms = 0;
         bool stream = false;
 
-        if (run->count > 1 || !call->bridge->kept || call->background || !call->json)
+        if (count > 1 || !call->bridge->kept || call->background || !call->json)
                 return 0;
         stream = call->dialect == DIALECT_OLLAMA; /* there a stream is the default */
         json_bool(call->json, json_member(call->json, 0, "stream"), &stream);
@@ -432,12 +439,17 @@ static uint32_t keep_ms_of(const struct run *run)
 
 static int ask(struct run *run, struct smv_client *client, uint32_t *ret_first)
 {
-        run->options.keep_ms = keep_ms_of(run);
+        struct smv_generate options;
+
+        run->options.keep_ms = run_keep_ms(run->call, run->count);
         run->ask.keeps = run->options.keep_ms > 0;
         run->options.progress = run->options.progress && !run->ask.keeps;
         if (run->call->attach_id)
                 return smv_ask_attach(client, run->call->attach_id, 0, ret_first);
-        return smv_ask_generate(client, &run->options, ret_first);
+        options = run->options;
+        if (options.handle) /* which has its own; ours is for the metrics */
+                options.model = NULL;
+        return smv_ask_generate(client, &options, ret_first);
 }
 
 void run_start(struct run *run)
@@ -462,8 +474,7 @@ void run_start(struct run *run)
                 return;
         }
         failure = call_ask_failure(run->call, r);
-        note_request(run, &failure);
-        run->ops->failed(run, &failure);
+        refuse(run, &failure);
 }
 
 struct run *run_deinit(struct run *run)

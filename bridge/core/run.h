@@ -75,6 +75,11 @@ struct run_ops {
         /* Every choice has ended. */
         void (*done)(struct run *run);
         /*
+         * May be NULL.  The daemon did not accept it.  True: another run has taken its place, and
+         * this one is not counted as a request.  False: failed() is called, too.
+         */
+        bool (*refused)(struct run *run, const struct failure *failure);
+        /*
          * The daemon refused it (not `begun`), or a choice failed.  Nothing follows.
          */
         void (*failed)(struct run *run, const struct failure *failure);
@@ -104,6 +109,8 @@ struct run {
 struct run *run_new(struct call *call, const struct smv_generate *options,
                     const struct run_ops *ops, void *own);
 void run_start(struct run *run);
+/* How long a run of so many choices would go on without its client (`stream_keep_ms`); 0: ends. */
+uint32_t run_keep_ms(const struct call *call, uint32_t count);
 struct run *run_deinit(struct run *run); /* takes NULL; its memory is the arena's */
 
 /*
