@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "bridge/core/context.h"
 #include "bridge/core/fields.h"
+#include "bridge/core/history.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -27,6 +28,7 @@ struct response_store *response_store_new(void)
 void response_store_remove(struct stored *stored)
 {
         list_remove(&stored->of_store);
+        history_drop(stored->history);
         bytes_deinit(&stored->body);
         bytes_deinit(&stored->input);
         bytes_deinit(&stored->items);
@@ -98,7 +100,8 @@ static void move(struct bytes *to, struct bytes *from)
 }
 
 int response_store_add(struct response_store *store, const struct call *call, const char *id,
-                       struct bytes *body, struct bytes *input, struct bytes *items)
+                       struct bytes *body, struct bytes *input, struct bytes *items,
+                       struct stored **ret_stored)
 {
         const struct bridge_conf *conf = &call->bridge->conf;
         uint64_t bytes = body->count + input->count + items->count;
@@ -118,6 +121,7 @@ int response_store_add(struct response_store *store, const struct call *call, co
         move(&stored->input, input);
         move(&stored->items, items);
         list_push_back(&store->stored, &stored->of_store);
+        *ret_stored = stored;
         return 0;
 }
 

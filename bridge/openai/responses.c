@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/conversation.h"
+#include "bridge/core/history.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
@@ -24,9 +25,11 @@ struct responses {
         struct response_writer writer;
         struct smv_generate options;
         struct run *run;
-        bool many_calls;      /* not only the first call is shown */
-        struct bytes history; /* items of the responses before, a JSON array; may be empty */
-        struct json_document *before; /* the same, parsed */
+        bool many_calls; /* not only the first call is shown */
+        struct conversation conversation;
+        struct json_document *before; /* items of the responses before, a JSON array; or NULL */
+        struct history_plan plan;
+        struct history *history; /* NULL: all messages go to the daemon with the run */
 };
 
 static void clean(struct call *call)
@@ -34,8 +37,8 @@ static void clean(struct call *call)
         struct responses *responses = call->own;
 
         responses->run = run_deinit(responses->run);
+        history_drop(responses->history);
         response_deinit(&responses->writer);
-        bytes_deinit(&responses->history);
         responses->before = json_free(responses->before);
 }
 
@@ -102,11 +105,34 @@ static int put_all(struct responses *responses, struct bytes *body, struct bytes
         return r ? r : json_put_end(&to);
 }
 
+/* Do the items say what the tokens say?  A stop token and marks of a broken call are in these. */
+static bool is_as_generated(const struct run *run)
+{
+        const struct run_choice *choice = &run->choices[0];
+
+        if (run->options.ignore_eos || choice->last.stopped_by == SMV_STOPPED_BY_TOKEN ||
+            choice->last.parts_flags)
+                return false;
+        if (choice->end == RUN_LENGTH || choice->end == RUN_CONTEXT)
+                return !choice->reasoning.count && !choice->calls;
+        return !choice->calls || !run->one_call;
+}
+
+static void keep_history(struct responses *responses, struct stored *stored)
+{
+        const struct run *run = responses->run;
+        struct run_usage usage = run_usage(run);
+
+        if (responses->history && is_as_generated(run))
+                history_keep(responses->history, &stored->history, usage.prompt + usage.output);
+}
+
 /* A response that cannot be stored was answered nevertheless. */
 static void store(struct responses *responses)
 {
         struct call *call = responses->writer.call;
         struct bytes body = { 0 }, input = { 0 }, items = { 0 };
+        struct stored *stored;
         int r;
 
         if (!responses->writer.store)
@@ -114,8 +140,10 @@ static void store(struct responses *responses)
         r = put_all(responses, &body, &input, &items);
         if (!r)
                 r = response_store_add(call->bridge->responses, call, responses->writer.id, &body,
-                                       &input, &items);
-        if (r)
+                                       &input, &items, &stored);
+        if (!r)
+                keep_history(responses, stored);
+        else
                 log_limited(LOG_WARN, "response_not_stored error=%s", strerror(-r));
         bytes_deinit(&body);
         bytes_deinit(&input);
@@ -173,24 +201,45 @@ static void on_failed(struct run *run, const struct failure *failure)
         call_finish(run->call);
 }
 
+static void generate(struct call *call);
+
+/* Perhaps not without the handle. */
+static bool on_refused(struct run *run, const struct failure *failure)
+{
+        struct responses *responses = run->own;
+
+        if (!responses->history)
+                return false;
+        log_debug("history_not_used error=%s", failure->message);
+        history_drop(responses->history);
+        run_deinit(run);
+        generate(run->call);
+        return true;
+}
+
 static const struct run_ops ops = {
         .begun = on_begun,
         .piece = on_piece,
         .done = on_done,
+        .refused = on_refused,
         .failed = on_failed,
 };
 
 /* ---- the request ---- */
 
-static void go(struct call *call)
+/* On the history, if there is one. */
+static void generate(struct call *call)
 {
         struct responses *responses = call->own;
         struct response_writer *writer = &responses->writer;
+        struct smv_generate options = responses->options;
 
-        responses->options.model = bridge_model(call, writer->model);
-        if (!writer->model.bytes)
-                writer->model = bridge_model_name(call);
-        responses->run = run_new(call, &responses->options, &ops, responses);
+        if (responses->history) {
+                options.handle = history_handle(responses->history);
+                options.packed_messages = options.packed_tools = options.packed_vars =
+                        (struct smv_packed){ 0 };
+        }
+        responses->run = run_new(call, &options, &ops, responses);
         writer->run = responses->run;
         if (!responses->run) {
                 call_no_memory(call);
@@ -198,6 +247,50 @@ static void go(struct call *call)
         }
         responses->run->one_call = !responses->many_calls;
         run_start(responses->run);
+}
+
+/*
+ * A stream that goes on without its client has none, because no call is there when it ends; nor has
+ * a line of a batch, of which there may be thousands.  An answer that continues a message becomes
+ * one with it, and its handle would begin the answer where it does not begin.
+ */
+static bool wants_history(const struct call *call)
+{
+        const struct responses *responses = call->own;
+
+        return responses->writer.store && !call->background && !call->attach_id &&
+               !responses->options.continue_final_message && !run_keep_ms(call, 1);
+}
+
+static void plan_history(const struct call *call)
+{
+        struct responses *responses = call->own;
+        const char *model = responses->options.model;
+
+        responses->plan.model =
+                model ? (struct text){ model, strlen(model) } : bridge_model_name(call);
+        responses->plan.conversation = &responses->conversation;
+        responses->plan.options = &responses->options;
+        responses->plan.keep_ms = call->bridge->conf.response_keep_ms;
+}
+
+static void go(struct call *call)
+{
+        struct responses *responses = call->own;
+        struct response_writer *writer = &responses->writer;
+        struct stored *previous;
+
+        responses->options.model = bridge_model(call, writer->model);
+        if (!writer->model.bytes)
+                writer->model = bridge_model_name(call);
+        if (!wants_history(call)) {
+                generate(call);
+                return;
+        }
+        previous = response_store_find(call->bridge->responses, call, writer->previous_id);
+        plan_history(call);
+        history_make(call, &responses->plan, previous ? previous->history : NULL,
+                     &responses->history, generate);
 }
 
 /* Fields that only come back with the response: they must be of the kind that a response has. */
@@ -211,9 +304,9 @@ static void check_echoes(struct fields *fields)
 }
 
 /* The items of the responses before, of the same principal. */
-static void read_previous(struct call *call, struct fields *fields, struct responses *responses,
-                          struct conversation *conversation)
+static void read_previous(struct call *call, struct fields *fields, struct responses *responses)
 {
+        struct conversation *conversation = &responses->conversation;
         struct fields before = { 0 };
         struct text id = { 0 };
         struct stored *stored;
@@ -235,6 +328,7 @@ static void read_previous(struct call *call, struct fields *fields, struct respo
         }
         before.json = responses->before;
         response_read_input(&before, conversation, 0, true);
+        responses->plan.last = conversation->last_turn;
         if (before.failed) {
                 fields->failed = true;
                 fields->failure = before.failure;
@@ -271,11 +365,13 @@ static void read_format(struct fields *fields)
 
 static void read_request(struct call *call, struct fields *fields, struct responses *responses)
 {
-        struct conversation conversation = { .arena = &call->arena, .json = call->json };
+        struct conversation *conversation = &responses->conversation;
         struct response_writer *writer = &responses->writer;
 
         responses->options = (struct smv_generate){ SMV_SIZE(smv_generate), .clamp = 1, .parts = 1,
                                                     .max_tokens = UINT32_MAX };
+        conversation->arena = &call->arena;
+        conversation->json = call->json;
         writer->call = call;
         writer->store = responses->many_calls = true;
         field_bool(fields, 0, "parallel_tool_calls", &responses->many_calls);
@@ -286,18 +382,18 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         field_refuse(fields, 0, "background", "a response runs while its client waits");
         field_refuse(fields, 0, "conversation", "use previous_response_id");
         field_refuse(fields, 0, "prompt", "there are no stored prompts");
-        response_read_instructions(fields, &conversation);
-        read_previous(call, fields, responses, &conversation);
-        response_read_input(fields, &conversation, json_member(fields->json, 0, "input"), false);
-        response_read_tools(fields, &conversation);
-        response_read_vars(fields, &conversation);
+        response_read_instructions(fields, conversation);
+        read_previous(call, fields, responses);
+        response_read_input(fields, conversation, json_member(fields->json, 0, "input"), false);
+        response_read_tools(fields, conversation);
+        response_read_vars(fields, conversation);
         openai_read_sampling(call, fields, &responses->options);
         sampling_read_tier(fields, &responses->options);
         sampling_read_length(fields, 0, "max_output_tokens", &responses->options);
         read_logprobs(fields, responses);
         read_format(fields);
         writer->tier = openai_tier(&responses->options);
-        if (!fields->failed && conversation_pack(&conversation, &responses->options))
+        if (!fields->failed && conversation_pack(conversation, &responses->options))
                 call->arena.failed = true;
 }
 

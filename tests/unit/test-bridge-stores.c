@@ -32,7 +32,8 @@ static int store(struct response_store *store, uint32_t principal, const char *i
 {
         struct call call = { .bridge = &bridge, .principal = principal };
         struct bytes body = filled(count), input = { 0 }, items = { 0 };
-        int r = response_store_add(store, &call, id, &body, &input, &items);
+        struct stored *stored;
+        int r = response_store_add(store, &call, id, &body, &input, &items, &stored);
 
         bytes_deinit(&body);
         return r;
