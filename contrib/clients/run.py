@@ -25,7 +25,7 @@ from servers import STARTED, Pair
 
 HERE = Path(__file__).resolve().parent
 LIMIT = 60                          # seconds of a test
-ASKED_FOR = {"agents"}              # modules that run only if they are named
+ASKED_FOR = {"agents", "templates"}  # modules that run only if they are named
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 
@@ -38,7 +38,7 @@ def raise_loopback():
 
 def offline():
     """Environment in which no client looks for the world outside, nor finds keys of a user."""
-    keep = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR", "OWN_NETWORK") if name in os.environ}
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "HOME", "TMPDIR", "OWN_NETWORK", "SAMOVAR_DATA") if name in os.environ}
     os.environ.clear()
     os.environ.update(keep)
     os.environ.update({"NO_PROXY": "*", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false",
