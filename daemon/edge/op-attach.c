@@ -75,7 +75,11 @@ int op_detach(struct peer *peer, struct wire_request *asked, struct wire_problem
 {
         struct resumable *resumable = resumable_attached(peer, asked->stream);
 
-        if (streams_find(peer, asked->stream) || encode_job_find(peer, asked->stream))
+        if (encode_job_find(peer, asked->stream))
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "stream",
+                                   "request %u has no reply yet; detach its stream after the reply",
+                                   asked->stream);
+        if (streams_find(peer, asked->stream))
                 return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "stream",
                                    "stream %u is not resumable: it was started without keep_ms",
                                    asked->stream);

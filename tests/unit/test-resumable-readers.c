@@ -251,6 +251,58 @@ static void frees_a_resumable_stream_however_it_ends(void **state)
         edge_fixture_close(fixture);
 }
 
+/* The message of a refusal of the next reply, which is to this id. */
+static void expect_refusal(struct client *client, uint32_t id, enum smv_code code,
+                           const char *message)
+{
+        const msgpack_object *said;
+        msgpack_unpacked reply;
+
+        assert_true(next_reply(client, &reply));
+        assert_int_equal(get_uint(&reply.data, "id"), id);
+        assert_int_equal(get_uint(&reply.data, "code"), code);
+        said = get(&reply.data, "message");
+        assert_non_null(said);
+        assert_int_equal(said->via.str.size, strlen(message));
+        assert_memory_equal(said->via.str.ptr, message, strlen(message));
+        drop_frame(client, &reply);
+}
+
+/* The test is the text worker, too, and holds the text of the stream back. */
+static void refuses_to_detach_a_stream_before_its_reply(void **state)
+{
+        struct edge_fixture *fixture = edge_fixture_new();
+        struct client client;
+        struct wire_writer writer;
+        struct buffer frame;
+        uint64_t kept;
+
+        (void)state;
+        edge_fixture_start(fixture, false);
+        say_hello(fixture, &client);
+        OPEN_FRAME(writer, frame, 5);
+        put_head(&writer, "generate", ID);
+        wire_put_text(&writer, "prompt");
+        wire_put_text(&writer, "x");
+        wire_put_text(&writer, "max_tokens");
+        wire_put_uint(&writer, 100);
+        wire_put_text(&writer, "keep_ms");
+        wire_put_uint(&writer, 60000);
+        wire_end(&writer);
+        send_all(&client, &frame);
+        ask_kept(&client, "detach", 90, "stream", ID, NULL, 0);
+        expect_refusal(&client, 90, SMV_BAD_VALUE,
+                       "request 5 has no reply yet; detach its stream after the reply");
+        do_job(fixture);
+        kept = reply_number(&client, ID, "resume_id");
+        ask_ok(&client, "detach", "stream", ID);
+        ask_ok(&client, "drop", "resume_id", kept);
+        ENGINE_UNTIL(fixture, !fixture->live_count);
+        expect_nothing_kept(fixture, &client);
+        client_close(&client);
+        edge_fixture_close(fixture);
+}
+
 /*
  * A client that leaves before it is told its number has no resumable stream.  A client that
  * does not read delays no other.
@@ -351,6 +403,7 @@ int main(void)
                 cmocka_unit_test(a_client_that_attaches_gets_old_and_new_records),
                 cmocka_unit_test(a_new_attach_moves_the_stream_away_from_the_older_reader),
                 cmocka_unit_test(frees_a_resumable_stream_however_it_ends),
+                cmocka_unit_test(refuses_to_detach_a_stream_before_its_reply),
                 cmocka_unit_test(a_client_that_does_not_read_delays_no_other_client),
                 cmocka_unit_test(refuses_a_resumable_stream_over_the_limit_of_the_daemon),
                 cmocka_unit_test(shutdown_ends_all_resumable_streams),
