@@ -18,7 +18,8 @@ static void go(struct call *call)
         struct anthropic_message *message = call->own;
         struct anthropic_request *request = &message->request;
 
-        request->options.model = bridge_model(call, request->model);
+        if (!bridge_model(call, request->model, &request->options.model))
+                return;
         blocks_init(&message->blocks, call, request->stream);
         message->run = run_new(call, &request->options,
                                request->stream ? &anthropic_streamed : &anthropic_whole, message);
@@ -85,7 +86,8 @@ static void count(struct call *call)
         uint32_t request = 0;
         int r;
 
-        options->model = bridge_model(call, message->request.model);
+        if (!bridge_model(call, message->request.model, &options->model))
+                return;
         r = smv_ask_template(link_client(call->link), options, 1, &request);
         call_ask(call, r, request, on_tokens);
 }

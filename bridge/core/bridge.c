@@ -203,31 +203,41 @@ struct http_handlers bridge_handlers(struct bridge *bridge)
 
 /* ---- models ---- */
 
-const char *bridge_model(struct call *call, struct text name)
+/* The model that the settings name for a model that the daemon does not have; NULL: none. */
+static const char *alias_of(const struct bridge_conf *conf, const char *name)
 {
-        const struct bridge_conf *conf = &call->bridge->conf;
-        struct smv_model model;
         const char *any = NULL;
-        struct text plain;
 
-        if (!name.bytes)
-                return NULL;
-        call->model = name;
-        plain = name;
-        if (name.bytes > 7 && !memcmp(name.at + name.bytes - 7, ":latest", 7))
-                plain.bytes -= 7;
-        plain = arena_copy(&call->arena, plain.at, plain.bytes);
-        if (!plain.at)
-                return NULL;
-        if (bridge_find_model(call, plain.at, &model))
-                return plain.at;
         for (uint32_t i = 0; i < conf->alias_count; i++) {
-                if (!strcmp(conf->aliases[i].name, plain.at))
+                if (!strcmp(conf->aliases[i].name, name))
                         return conf->aliases[i].model;
                 if (!strcmp(conf->aliases[i].name, "*"))
                         any = conf->aliases[i].model;
         }
-        return any ? any : plain.at;
+        return any;
+}
+
+bool bridge_model(struct call *call, struct text name, const char **ret_model)
+{
+        struct smv_model model;
+        const char *alias = NULL;
+        struct text plain = name;
+
+        *ret_model = NULL;
+        if (!name.bytes)
+                return true;
+        call->model = name;
+        if (name.bytes > 7 && !memcmp(name.at + name.bytes - 7, ":latest", 7))
+                plain.bytes -= 7;
+        plain = arena_copy(&call->arena, plain.at, plain.bytes);
+        if (!plain.at) {
+                call_no_memory(call);
+                return false;
+        }
+        if (!bridge_find_model(call, plain.at, &model))
+                alias = alias_of(&call->bridge->conf, plain.at);
+        *ret_model = alias ? alias : plain.at;
+        return true;
 }
 
 bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model)

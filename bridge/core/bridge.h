@@ -28,9 +28,10 @@ bool bridge_route(struct call *call);
 
 /*
  * The daemon's name for the model that a request names: without ":latest", or by the table of
- * aliases.  NULL if it has none, or an empty one: the daemon's default.
+ * aliases.  *ret_model is NULL if the request names none: the daemon's default.  False: there is no
+ * memory, and the call has failed.
  */
-const char *bridge_model(struct call *call, struct text name);
+bool bridge_model(struct call *call, struct text name, const char **ret_model);
 /* Fills in the facts of the model of that name; NULL: the default.  False: there is none. */
 bool bridge_find_model(const struct call *call, const char *name, struct smv_model *ret_model);
 /* The name of the daemon's default model. */

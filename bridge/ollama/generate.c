@@ -31,7 +31,8 @@ static void go(struct call *call)
         struct smv_model model;
         struct failure failure;
 
-        request->options.model = bridge_model(call, request->model);
+        if (!bridge_model(call, request->model, &request->options.model))
+                return;
         if (!bridge_find_model(call, request->options.model, &model)) {
                 failure = call_no_model(call);
                 call_fail(call, &failure);

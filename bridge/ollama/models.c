@@ -214,8 +214,11 @@ static void pull(struct call *call)
         const struct pull *wanted = call->own;
         struct smv_model model;
         struct failure failure;
+        const char *name;
 
-        if (!bridge_find_model(call, bridge_model(call, wanted->model), &model)) {
+        if (!bridge_model(call, wanted->model, &name))
+                return;
+        if (!bridge_find_model(call, name, &model)) {
                 failure = failure_make(FAILURE_NO_MODEL, "model",
                                        "model '%.*s' cannot be pulled: samovard serves only the "
                                        "models that it was started with",

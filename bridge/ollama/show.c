@@ -238,7 +238,8 @@ static void go(struct call *call)
         struct smv_model model;
         char why[WHY_BYTES];
 
-        show->name = bridge_model(call, show->model);
+        if (!bridge_model(call, show->model, &show->name))
+                return;
         if (!bridge_find_model(call, show->name, &model) || !model.chat)
                 reply(call);
         else if (json_parse(PARAMETERS, strlen(PARAMETERS), PARAMETER_NODES, &show->parameters, why,

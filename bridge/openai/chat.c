@@ -293,7 +293,8 @@ static void go(struct call *call)
 {
         struct chat *chat = call->own;
 
-        chat->options.model = bridge_model(call, chat->head.model);
+        if (!bridge_model(call, chat->head.model, &chat->options.model))
+                return;
         if (!chat->head.model.bytes)
                 chat->head.model = bridge_model_name(call);
         chat->run = run_new(call, &chat->options, chat->stream.stream ? &streamed : &whole, chat);

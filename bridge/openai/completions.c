@@ -450,7 +450,8 @@ static void go(struct call *call)
 {
         struct completions *completions = call->own;
 
-        completions->options.model = bridge_model(call, completions->head.model);
+        if (!bridge_model(call, completions->head.model, &completions->options.model))
+                return;
         if (!completions->head.model.bytes)
                 completions->head.model = bridge_model_name(call);
         for (uint32_t i = 0; i < completions->prompt_count; i++)

@@ -72,11 +72,13 @@ void openai_models(struct call *call)
 static void one(struct call *call)
 {
         struct smv_model model;
-        const char *name = bridge_model(call, call->tail);
+        const char *name;
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
         struct failure failure;
 
+        if (!bridge_model(call, call->tail, &name))
+                return;
         if (!name || !bridge_find_model(call, name, &model)) {
                 failure = call_no_model(call);
                 call_fail(call, &failure);

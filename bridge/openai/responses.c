@@ -280,7 +280,8 @@ static void go(struct call *call)
         struct response_writer *writer = &responses->writer;
         struct stored *previous;
 
-        responses->options.model = bridge_model(call, writer->model);
+        if (!bridge_model(call, writer->model, &responses->options.model))
+                return;
         if (!writer->model.bytes)
                 writer->model = bridge_model_name(call);
         if (!wants_history(call)) {
@@ -450,7 +451,8 @@ static void ask_tokens(struct call *call)
         uint32_t request = 0;
         int r;
 
-        responses->options.model = bridge_model(call, responses->writer.model);
+        if (!bridge_model(call, responses->writer.model, &responses->options.model))
+                return;
         r = smv_ask_template(link_client(call->link), &responses->options, 1, &request);
         call_ask(call, r, request, on_tokens);
 }

@@ -98,6 +98,7 @@ static void ask_pieces(struct call *call, const struct smv_event *tokens)
         struct text copy = arena_copy(&call->arena, (const char *)tokens->tokens, bytes);
         struct smv_client *client = link_client(call->link);
         uint32_t request = 0;
+        const char *model;
         int r = -ENOTCONN;
 
         if (!copy.at) {
@@ -106,9 +107,10 @@ static void ask_pieces(struct call *call, const struct smv_event *tokens)
         }
         texts->tokens = (const uint32_t *)(const void *)copy.at;
         texts->token_count = tokens->token_count;
+        if (!bridge_model(call, texts->model, &model))
+                return;
         if (client)
-                r = smv_ask_pieces(client, bridge_model(call, texts->model), texts->tokens,
-                                   texts->token_count, &request);
+                r = smv_ask_pieces(client, model, texts->tokens, texts->token_count, &request);
         call_ask(call, r, request, on_pieces);
 }
 
@@ -133,10 +135,14 @@ static void on_tokens(struct call *call, const struct smv_event *answer)
 static void ask_tokenize(struct call *call)
 {
         const struct texts *texts = call->own;
+        const char *model;
         uint32_t request = 0;
-        int r = smv_ask_tokenize(link_client(call->link), bridge_model(call, texts->model),
-                                 texts->text.at, texts->text.bytes, &request);
+        int r;
 
+        if (!bridge_model(call, texts->model, &model))
+                return;
+        r = smv_ask_tokenize(link_client(call->link), model, texts->text.at, texts->text.bytes,
+                             &request);
         call_ask(call, r, request, on_tokens);
 }
 
@@ -173,10 +179,14 @@ static void on_text(struct call *call, const struct smv_event *answer)
 static void ask_detokenize(struct call *call)
 {
         const struct texts *texts = call->own;
+        const char *model;
         uint32_t request = 0;
-        int r = smv_ask_detokenize(link_client(call->link), bridge_model(call, texts->model),
-                                   texts->tokens, texts->token_count, &request);
+        int r;
 
+        if (!bridge_model(call, texts->model, &model))
+                return;
+        r = smv_ask_detokenize(link_client(call->link), model, texts->tokens, texts->token_count,
+                               &request);
         call_ask(call, r, request, on_text);
 }
 
@@ -228,7 +238,8 @@ static void ask_template(struct call *call)
         uint32_t request = 0;
         int r;
 
-        texts->options.model = bridge_model(call, texts->model);
+        if (!bridge_model(call, texts->model, &texts->options.model))
+                return;
         r = smv_ask_template(link_client(call->link), &texts->options, 1, &request);
         call_ask(call, r, request, on_prompt);
 }
