@@ -109,6 +109,8 @@ static void on_progress(struct run *run, const struct smv_event *event)
         json_put_key_uint(&to, "processed", event->prefilled);
         json_put_key_uint(&to, "time_ms", (sys_clock_ns() - run->call->begun_ns) / NS_PER_MS);
         json_put_object_end(&to);
+        if (chat->stream.usage)
+                json_put_key_null(&to, "usage");
         json_put_object_end(&to);
         call_event_send(run->call, &to);
 }

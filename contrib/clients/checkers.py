@@ -246,7 +246,7 @@ def chat_stream(events, n=1, include_usage=False, asked_logprobs=False):
         head = head or (chunk["id"], chunk["created"], chunk["model"])
         assert head == (chunk["id"], chunk["created"], chunk["model"]), "the head changes"
         assert usage is None, "a chunk behind that of the usage"
-        if not chunk["choices"]:
+        if not chunk["choices"] and "prompt_progress" not in chunk:
             assert include_usage, "usage that was not asked for"
             need(chunk, {"usage": (dict,)}, "last chunk")
             usage = chat_usage(chunk["usage"])

@@ -58,6 +58,17 @@ def test_greedy_is_greedy_and_a_seed_a_seed_in_each_dialect(teaspoon):
     equal("drawn", len(drawn), 2)
 
 
+def test_the_progress_of_a_prompt_with_and_without_usage(scripted):
+    """The checker wants `usage: null` in each chunk but the last, if usage was asked for."""
+    text = "say hello." + " Be brief, and kind to all." * 400
+    for usage in (True, False):
+        body = {**CHAT.body("scripted", "%d %s" % (usage, text)), "return_progress": True, "stream_options": {"include_usage": usage}}
+        events = scripted.server().events(CHAT.path, body)
+        told = [event.json()["prompt_progress"] for event in events if not event.done and "prompt_progress" in event.json()]
+        assert told and told[-1]["processed"] <= told[-1]["total"], told
+        checkers.chat_stream(events, include_usage=usage)
+
+
 def test_logprobs_in_each_dialect_that_has_them(scripted):
     server = scripted.server()
     body = {**CHAT.body("scripted", "say numbers."), "logprobs": True, "top_logprobs": 5}
