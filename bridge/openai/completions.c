@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "bridge/core/bridge.h"
-#include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
+#include "bridge/core/vocabulary.h"
+#include "bridge/openai/completion-text.h"
 #include "bridge/openai/options.h"
 #include "bridge/openai/writing.h"
 
@@ -15,11 +16,9 @@
 
 /* One prompt of the request, with its run. */
 struct prompt {
-        struct text text; /* at NULL: tokens */
-        const uint32_t *tokens;
-        size_t token_count;
+        struct completion_prompt given;
         struct run *run;
-        bool *scored; /* of each choice: the logprobs of the prompt were shown */
+        struct completion_choice *choices;
 };
 
 struct completions {
@@ -30,7 +29,6 @@ struct completions {
         struct smv_generate options;
         struct prompt *prompts;
         uint32_t prompt_count, left, begun;
-        uint64_t *offsets; /* of each choice: characters of its text so far, for text_offset */
 };
 
 static void clean(struct call *call)
@@ -54,182 +52,22 @@ static uint32_t index_of(const struct run *run, uint32_t choice)
         return (uint32_t)(prompt_of(run) - completions->prompts) * run->count + choice;
 }
 
-/* ---- logprobs ---- */
-
-static uint64_t characters(struct text text)
-{
-        uint64_t count = 0;
-
-        for (size_t i = 0; i < text.bytes; i++)
-                count += ((unsigned char)text.at[i] & 0xc0) != 0x80;
-        return count;
-}
-
-static void put_top(struct json_builder *to, const struct vocabulary *vocabulary,
-                    const struct smv_logprob *entries, size_t count)
-{
-        json_put_object(to);
-        for (size_t k = 1; k <= count; k++) {
-                struct text piece = vocabulary_piece(vocabulary, entries[k].token);
-
-                json_put_text(to, piece.at, piece.bytes);
-                json_write_raw(&to->out, ":");
-                to->comma = false;
-                json_put_float(to, logprob_shown(entries[k].logprob));
-        }
-        json_put_object_end(to);
-}
-
-/* Logprobs of tokens that follow each other. */
-struct entries {
-        const struct smv_logprob *at;
-        size_t count, step; /* step: 1 and the likeliest tokens */
-};
-
-/* The part of a choice that the answer shows now: its prompt, if asked for, and new tokens. */
-struct shown {
-        bool prompt;
-        struct text first; /* the text of the first token of the prompt */
-        struct entries parts[2];
-};
-
-static struct text piece_at(const struct vocabulary *vocabulary, const struct entries *entries,
-                            size_t i)
-{
-        return vocabulary_piece(vocabulary, entries->at[i * entries->step].token);
-}
-
-/* The text of a prompt in front of the tokens that have logprobs: that of its first token. */
-static struct text first_text(const struct prompt *prompt, const struct vocabulary *vocabulary,
-                              const struct entries *entries)
-{
-        size_t rest = 0;
-
-        if (prompt->token_count)
-                return vocabulary_piece(vocabulary, prompt->tokens[0]);
-        for (size_t i = 0; i < entries->count; i++)
-                rest += piece_at(vocabulary, entries, i).bytes;
-        return (struct text){ prompt->text.at,
-                              prompt->text.bytes > rest ? prompt->text.bytes - rest : 0 };
-}
-
-static struct shown shown_of(struct run *run, uint32_t index)
-{
-        const struct completions *completions = run->call->own;
-        struct run_choice *choice = &run->choices[index];
-        size_t step = 1 + run->options.prompt_logprobs;
-        struct shown shown = {
-                .prompt = completions->scores && !prompt_of(run)->scored[index],
-                .parts[0] = { .at = (const void *)run->prompt_values.at, .step = step },
-                .parts[1] = { .at = (const void *)choice->logprobs.values.at,
-                              .count = run_logprobs_ready(choice),
-                              .step = 1 + choice->logprobs.top_count },
-        };
-
-        if (!shown.prompt)
-                return shown;
-        shown.parts[0].count = run->prompt_values.count / (step * sizeof(struct smv_logprob));
-        shown.first = first_text(prompt_of(run), run->call->bridge->vocabulary, &shown.parts[0]);
-        return shown;
-}
-
-static void put_texts(struct json_builder *to, const struct vocabulary *vocabulary,
-                      const struct shown *shown)
-{
-        json_put_key(to, "tokens");
-        json_put_array(to);
-        if (shown->prompt)
-                json_put_text(to, shown->first.at, shown->first.bytes);
-        for (unsigned part = 0; part < 2; part++)
-                for (size_t i = 0; i < shown->parts[part].count; i++) {
-                        struct text piece = piece_at(vocabulary, &shown->parts[part], i);
-
-                        json_put_text(to, piece.at, piece.bytes);
-                }
-        json_put_array_end(to);
-}
-
-/* The first token of a prompt follows nothing, so it has no logprob. */
-static void put_values(struct json_builder *to, const struct shown *shown)
-{
-        json_put_key(to, "token_logprobs");
-        json_put_array(to);
-        if (shown->prompt)
-                json_put_null(to);
-        for (unsigned part = 0; part < 2; part++) {
-                const struct entries *entries = &shown->parts[part];
-
-                for (size_t i = 0; i < entries->count; i++)
-                        json_put_float(to, logprob_shown(entries->at[i * entries->step].logprob));
-        }
-        json_put_array_end(to);
-}
-
-static void put_tops(struct json_builder *to, const struct vocabulary *vocabulary,
-                     const struct shown *shown)
-{
-        json_put_key(to, "top_logprobs");
-        json_put_array(to);
-        if (shown->prompt)
-                json_put_null(to);
-        for (unsigned part = 0; part < 2; part++) {
-                const struct entries *entries = &shown->parts[part];
-
-                for (size_t i = 0; i < entries->count; i++)
-                        put_top(to, vocabulary, &entries->at[i * entries->step], entries->step - 1);
-        }
-        json_put_array_end(to);
-}
-
-static void put_offsets(struct json_builder *to, const struct vocabulary *vocabulary,
-                        const struct shown *shown, uint64_t *offset)
-{
-        json_put_key(to, "text_offset");
-        json_put_array(to);
-        if (shown->prompt) {
-                json_put_uint(to, 0);
-                *offset = characters(shown->first);
-        }
-        for (unsigned part = 0; part < 2; part++)
-                for (size_t i = 0; i < shown->parts[part].count; i++) {
-                        json_put_uint(to, *offset);
-                        *offset += characters(piece_at(vocabulary, &shown->parts[part], i));
-                }
-        json_put_array_end(to);
-}
-
-/* Four arrays with an element for each token; null if nothing is new. */
-static void put_logprobs(struct json_builder *to, struct run *run, uint32_t index)
-{
-        const struct vocabulary *vocabulary = run->call->bridge->vocabulary;
-        struct completions *completions = run->call->own;
-        struct shown shown = shown_of(run, index);
-
-        json_put_key(to, "logprobs");
-        if (!completions->logprobs || (!shown.parts[0].count && !shown.parts[1].count)) {
-                json_put_null(to);
-                return;
-        }
-        json_put_object(to);
-        put_texts(to, vocabulary, &shown);
-        put_values(to, &shown);
-        put_tops(to, vocabulary, &shown);
-        put_offsets(to, vocabulary, &shown, &completions->offsets[index_of(run, index)]);
-        json_put_object_end(to);
-        run_logprobs_take(&run->choices[index], shown.parts[1].count);
-        if (shown.prompt)
-                prompt_of(run)->scored[index] = true;
-}
-
 /* ---- answers ---- */
 
 static void put_choice(struct json_builder *to, struct run *run, uint32_t index, struct text text,
                        const char *finish)
 {
+        const struct completions *completions = run->call->own;
+        struct prompt *prompt = prompt_of(run);
+
         json_put_object(to);
         json_put_key_uint(to, "index", index_of(run, index));
         json_put_key_text(to, "text", text.at, text.bytes);
-        put_logprobs(to, run, index);
+        json_put_key(to, "logprobs");
+        if (completions->logprobs)
+                completion_put_logprobs(to, run, index, &prompt->given, &prompt->choices[index]);
+        else
+                json_put_null(to);
         json_put_key_word(to, "finish_reason", finish);
         json_put_object_end(to);
 }
@@ -396,54 +234,23 @@ static const struct run_ops whole = { .done = on_whole, .failed = on_failed };
 
 /* ---- the request ---- */
 
-/* The text of a prompt of tokens, for `echo`. */
-static struct text text_of_tokens(struct call *call, const struct prompt *prompt)
-{
-        const struct vocabulary *vocabulary = call->bridge->vocabulary;
-        size_t bytes = 0, at = 0;
-        char *text;
-
-        for (size_t i = 0; i < prompt->token_count; i++)
-                bytes += vocabulary_piece(vocabulary, prompt->tokens[i]).bytes;
-        text = arena_alloc(&call->arena, bytes + 1);
-        for (size_t i = 0; text && i < prompt->token_count; i++) {
-                struct text piece = vocabulary_piece(vocabulary, prompt->tokens[i]);
-
-                memcpy(text + at, piece.at, piece.bytes);
-                at += piece.bytes;
-        }
-        return (struct text){ text, at };
-}
-
-/* `echo`: the prompt is the beginning of each text. */
-static bool echo(struct prompt *prompt)
-{
-        struct completions *completions = prompt->run->call->own;
-        struct text text = prompt->text;
-
-        for (uint32_t i = 0; i < prompt->run->count; i++) {
-                completions->offsets[index_of(prompt->run, i)] = characters(text);
-                if (bytes_add(&prompt->run->choices[i].text, text.at, text.bytes))
-                        return false;
-        }
-        return true;
-}
-
 static bool make_run(struct call *call, struct prompt *prompt)
 {
         struct completions *completions = call->own;
         struct smv_generate options = completions->options;
 
-        prompt->scored = arena_alloc(&call->arena, options.n * sizeof(*prompt->scored));
-        options.prompt = prompt->text.at;
-        options.prompt_bytes = prompt->text.bytes;
-        options.tokens = prompt->tokens;
-        options.token_count = prompt->token_count;
-        if (prompt->tokens && completions->echo)
-                prompt->text = text_of_tokens(call, prompt);
+        options.prompt = prompt->given.text.at;
+        options.prompt_bytes = prompt->given.text.bytes;
+        options.tokens = prompt->given.tokens;
+        options.token_count = prompt->given.token_count;
+        prompt->choices = arena_alloc(&call->arena, options.n * sizeof(*prompt->choices));
+        for (uint32_t i = 0; prompt->choices && i < options.n; i++)
+                prompt->choices[i].scores = completions->scores;
         prompt->run =
                 run_new(call, &options, completions->stream.stream ? &streamed : &whole, prompt);
-        return prompt->run && !call->arena.failed && (!completions->echo || echo(prompt));
+        if (!prompt->run || call->arena.failed)
+                return false;
+        return !completions->echo || completion_echo(prompt->run, &prompt->given, prompt->choices);
 }
 
 static void go(struct call *call)
@@ -463,7 +270,7 @@ static void go(struct call *call)
                 run_start(completions->prompts[i].run);
 }
 
-static void read_tokens(struct call *call, struct fields *fields, struct prompt *prompt,
+static void read_tokens(struct call *call, struct fields *fields, struct completion_prompt *prompt,
                         uint32_t node)
 {
         uint32_t count = json_count(fields->json, node);
@@ -489,7 +296,7 @@ static void read_tokens(struct call *call, struct fields *fields, struct prompt 
 static void read_prompt(struct call *call, struct fields *fields, uint32_t node)
 {
         struct completions *completions = call->own;
-        struct prompt *prompt = &completions->prompts[completions->prompt_count++];
+        struct completion_prompt *prompt = &completions->prompts[completions->prompt_count++].given;
 
         switch (json_kind(fields->json, node)) {
         case JSON_STRING:
@@ -583,9 +390,6 @@ static void read_request(struct call *call, struct fields *fields)
         field_refuse(fields, 0, "response_format", "the daemon cannot constrain its output yet");
         read_scores(fields, completions);
         completions->left = completions->prompt_count;
-        completions->offsets = arena_alloc(
-                &call->arena, ((size_t)completions->prompt_count * completions->options.n + 1) *
-                                      sizeof(*completions->offsets));
 }
 
 void openai_completions(struct call *call)
@@ -607,7 +411,7 @@ void openai_completions(struct call *call)
         call_identifier(call, "cmpl-", completions->head.id, sizeof(completions->head.id));
         completions->head.created_s = call->facts.created_s;
         for (uint32_t i = 0; i < completions->prompt_count; i++)
-                tokens |= completions->prompts[i].tokens != NULL;
+                tokens |= completions->prompts[i].given.tokens != NULL;
         if (completions->logprobs || (completions->echo && tokens))
                 call_with_vocabulary(call, go);
         else
