@@ -206,7 +206,8 @@ void run_logprobs_take(struct run_choice *choice, size_t count)
 }
 
 /* A token that ended the choice has no text, and a stop string hides those behind its beginning. */
-static void end_logprobs(struct run_choice *choice, const struct smv_event *event)
+static void end_logprobs(const struct run *run, struct run_choice *choice,
+                         const struct smv_event *event)
 {
         const uint64_t *starts = (const void *)choice->logprobs.starts.at;
         struct run_logprobs *logprobs = &choice->logprobs;
@@ -217,7 +218,7 @@ static void end_logprobs(struct run_choice *choice, const struct smv_event *even
         if (event->reason == SMV_END_STOP && event->stopped_by == SMV_STOPPED_BY_STRING)
                 while (count && starts[count - 1] >= choice->shown)
                         count--;
-        else
+        else if (!run->end_logprob)
                 count--;
         logprobs->starts.count = count * sizeof(uint64_t);
         logprobs->values.count = count * (1 + logprobs->top_count) * sizeof(struct smv_logprob);
@@ -316,7 +317,7 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         choice->last = *event;
         choice->stop_text = stop_text(run, event);
         choice->end = end_of(run, choice, event);
-        end_logprobs(choice, event);
+        end_logprobs(run, choice, event);
         choice->reasoning_tokens = event->reasoning_tokens;
         choice->ended = true;
         run->left--;

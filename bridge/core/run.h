@@ -95,7 +95,9 @@ struct run {
         struct run_choice *choices;
         uint32_t count, left;
         bool begun;
-        bool one_call;     /* set by the dialect: what follows the first call is not passed on */
+        /* Set by the dialect: */
+        bool one_call;     /* what follows the first call is not passed on */
+        bool end_logprob;  /* the token that ended a choice has logprobs, too */
         uint64_t asked_ns; /* when the daemon was asked */
         /* As `values` of run_logprobs, from the second token of the prompt on. */
         struct bytes prompt_values;
@@ -115,7 +117,8 @@ struct run *run_deinit(struct run *run); /* takes NULL; its memory is the arena'
 
 /*
  * The number of tokens with logprobs whose text has been shown; behind the end of the choice, all
- * that are left.  Tokens that ended it, or that a stop string has hidden, are none.
+ * that are left.  Tokens that a stop string has hidden are none, nor is one that ended the choice,
+ * unless run->end_logprob is set.
  */
 size_t run_logprobs_ready(const struct run_choice *choice);
 /* Forgets the first `count` of them. */

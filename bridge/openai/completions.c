@@ -250,6 +250,8 @@ static bool make_run(struct call *call, struct prompt *prompt)
                 run_new(call, &options, completions->stream.stream ? &streamed : &whole, prompt);
         if (!prompt->run || call->arena.failed)
                 return false;
+        /* As vLLM: programs that measure models take the last entry for the token of the answer. */
+        prompt->run->end_logprob = true;
         return !completions->echo || completion_echo(prompt->run, &prompt->given, prompt->choices);
 }
 

@@ -5,7 +5,7 @@ import openai
 from openai import OpenAI
 
 from dialects import TOOLS, WEATHER, chat_tools, equal, responses_tools
-from scripted_model import text_of
+from scripted_model import END, text_of
 from servers import Pair
 
 HELLO = text_of("hello").decode()
@@ -165,7 +165,7 @@ def test_completions_of_texts_and_ids(scripted):
     pieces = list(asked.create(model="scripted", prompt="Say it!", stream=True, logprobs=2, stream_options={"include_usage": True}))
     equal("streamed", "".join(piece.choices[0].text for piece in pieces if piece.choices), HELLO)
     tokens = [token for piece in pieces if piece.choices and piece.choices[0].logprobs for token in piece.choices[0].logprobs.tokens]
-    equal("tokens", "".join(tokens), HELLO)
+    equal("tokens", "".join(tokens), HELLO + END)
     assert pieces[-1].usage.completion_tokens > 1
 
 

@@ -2,7 +2,7 @@
 import checkers
 from checkers import refusal
 from dialects import ALL, CHAT, MESSAGES, OLLAMA, RESPONSES, TOOLS, chat_tools, equal
-from scripted_model import text_of
+from scripted_model import END, text_of
 
 PROMPT = "<|im_start|>user\nsay hello.<|im_end|>\n<|im_start|>assistant\n<|say hello|>"
 TURNS = [{"role": "user", "content": "say hello."}]
@@ -78,11 +78,25 @@ def test_logprobs_in_each_dialect_that_has_them(scripted):
     equal("text", "".join(entry["token"] for entry in whole.logprobs), text_of("numbers").decode())
     said = checkers.completion_answer(server.post("/v1/completions", {
         "model": "scripted", "prompt": "Count?", "logprobs": 3, "max_tokens": 50}).json())[0]
-    equal("completion", "".join(token for token, _ in said.logprobs), text_of("numbers").decode())
+    equal("completion", "".join(token for token, _ in said.logprobs), text_of("numbers").decode() + END)
     answer = server.post(RESPONSES.path, {**RESPONSES.body("scripted", "say numbers."), "top_logprobs": 2,
                                           "include": ["message.output_text.logprobs"]})
     part = answer.json()["output"][0]["content"][0]
     equal("responses", "".join(entry["token"] for entry in part["logprobs"]), text_of("numbers").decode())
+
+
+def test_echo_has_one_entry_for_each_token_even_if_the_answer_ends_at_once(teaspoon):
+    """lm-eval drops the last entry as that of the answer, and adds up those in front of it."""
+    body = {"model": "teaspoon", "prompt": "Question: What is 2 + 3?\nAnswer: 5", "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
+    answer = teaspoon.server().post("/v1/completions", body).json()
+    said, usage = answer["choices"][0], answer["usage"]
+    equal("finish", (said["finish_reason"], said["text"]), ("stop", body["prompt"]))
+    equal("usage", usage["completion_tokens"], 1)
+    for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
+        equal(name, len(said["logprobs"][name]), usage["prompt_tokens"] + 1)
+    equal("end", (said["logprobs"]["tokens"][-1], said["logprobs"]["text_offset"][-1]), ("<|im_end|>", len(body["prompt"])))
+    streamed = checkers.completion_stream(teaspoon.server().events("/v1/completions", body))[0]
+    equal("streamed", streamed.logprobs, list(zip(said["logprobs"]["tokens"], said["logprobs"]["token_logprobs"])))
 
 
 def test_logprobs_of_what_a_stop_string_hides_are_not_sent(scripted):
