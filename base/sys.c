@@ -425,6 +425,14 @@ int sys_socket_ends(int fd, struct sockaddr_storage *ret_ours, struct sockaddr_s
         return (int)CALL("getpeername", getpeername(fd, (struct sockaddr *)ret_peer, &bytes));
 }
 
+int sys_socket_network(int fd, uint64_t *ret_number)
+{
+        socklen_t bytes = sizeof(*ret_number);
+
+        return (int)CALL("getsockopt",
+                         getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, ret_number, &bytes));
+}
+
 int sys_is_listening(int fd)
 {
         socklen_t bytes = sizeof(int);

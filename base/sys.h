@@ -86,6 +86,11 @@ int sys_bind(int fd, const struct sockaddr_storage *address);
 int sys_set_no_delay(int fd); /* of TCP: sends without waiting for more */
 /* The two ends of a connected socket; of a listening one, the first of them (NULL: not wanted). */
 int sys_socket_ends(int fd, struct sockaddr_storage *ret_ours, struct sockaddr_storage *ret_peer);
+/*
+ * A number that the kernel has given to the network namespace of this socket.  -ENOPROTOOPT: the
+ * kernel is older than Linux 5.14.
+ */
+int sys_socket_network(int fd, uint64_t *ret_number);
 int sys_is_listening(int fd);  /* 1: it is a stream socket that listens; 0: it is not */
 int sys_socket_datagram(void); /* Unix, close-on-exec */
 int sys_socket_diag(void);     /* asks the kernel about sockets (sock_diag); non-blocking */

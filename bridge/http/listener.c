@@ -352,6 +352,34 @@ int http_listener_unix(struct http_server *server, const char *path, unsigned mo
         return error_pass(r);
 }
 
+/* A kernel that does not say it counts as the same network. */
+static bool is_of_another_network(int fd)
+{
+        uint64_t ours = 0, theirs = 0;
+        int own = sys_socket_datagram(), r;
+
+        if (own < 0)
+                return false;
+        r = sys_socket_network(own, &ours);
+        if (!r)
+                r = sys_socket_network(fd, &theirs);
+        sys_close(own);
+        return !r && ours != theirs;
+}
+
+/* Is a peer over TCP let in by its user?  Then we must be where its socket can be found. */
+static int check_network(const struct http_listener *listener, char *why, size_t why_bytes)
+{
+        if (!http_policy_asks_for_users(listener->server->policy) ||
+            !is_of_another_network(listener->fd))
+                return 0;
+        return error_raise(errtext_set(
+                why, why_bytes, -EACCES,
+                "the passed socket is of another network namespace (PrivateNetwork=), where the "
+                "users of its clients cannot be found: name a file of keys with the setting keys, "
+                "or let all users of the machine in with any_local_user"));
+}
+
 /* 0: it is a socket that we can serve. */
 static int check_passed(struct http_listener *listener, char *why, size_t why_bytes)
 {
@@ -377,7 +405,7 @@ static int check_passed(struct http_listener *listener, char *why, size_t why_by
         if (!listener->is_unix && !is_loopback(&at) &&
             !http_policy_has_keys(listener->server->policy))
                 return refuse_public("the address of the passed socket", why, why_bytes);
-        return 0;
+        return listener->is_unix ? 0 : check_network(listener, why, why_bytes);
 }
 
 int http_listener_fd(struct http_server *server, int fd, char *why, size_t why_bytes)

@@ -80,6 +80,11 @@ bool http_policy_has_keys(const struct http_policy *policy)
         return policy->keys;
 }
 
+bool http_policy_asks_for_users(const struct http_policy *policy)
+{
+        return !policy->keys && !policy->conf->loopback_everyone;
+}
+
 const char *http_policy_principal(const struct http_policy *policy, uint32_t principal)
 {
         return policy->keys ? http_keys_name(policy->keys, principal) : NULL;

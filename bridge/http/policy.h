@@ -24,6 +24,8 @@ int http_policy_new(const struct http_conf *conf, struct http_policy **ret_polic
 struct http_policy *http_policy_free(struct http_policy *policy);
 int http_policy_reload(struct http_policy *policy, char *why, size_t why_bytes);
 bool http_policy_has_keys(const struct http_policy *policy);
+/* True: over loopback, only some users may ask, and the kernel must be asked for each peer's. */
+bool http_policy_asks_for_users(const struct http_policy *policy);
 const char *http_policy_principal(const struct http_policy *policy, uint32_t principal);
 
 /* The connection has a request whose head was read. */

@@ -3,12 +3,16 @@
  * read again, and answers that end in order when it stops.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -164,7 +168,8 @@ static int listen_unix(const char *path)
 
 /* Starts it with these sockets passed, as systemd would: the shell knows its own pid. */
 static void start_with_passed(struct bridge_fixture *bridge, struct daemon_fixture *fixture,
-                              const int *fds, const char *count)
+                              const int *fds, const char *count, const char *flag,
+                              const char *value)
 {
         char *real = strdup(env_path("SAMOVAR_HTTP")), text[512];
         char *script = strdup(path_in(fixture, "activate"));
@@ -177,7 +182,8 @@ static void start_with_passed(struct bridge_fixture *bridge, struct daemon_fixtu
         for (int i = 0; fds[i] >= 0; i++)
                 assert_int_equal(high[i] = dup2(fds[i], 200 + i), 200 + i);
         bridge_spawn(bridge, fixture,
-                     (const char *const[]){ "--config", "none", "--socket", fixture->socket, NULL },
+                     (const char *const[]){ "--config", "none", "--socket", fixture->socket, flag,
+                                            value, NULL },
                      high);
         for (int i = 0; high[i] >= 0; i++)
                 close(high[i]);
@@ -206,7 +212,7 @@ static void takes_the_sockets_of_the_service_manager_in_any_order(void **state)
         int tcp = listen_tcp(&port), local = listen_unix(path), early;
 
         early = bridge_connect(port); /* waits for the program */
-        start_with_passed(&bridge, fixture, (const int[]){ local, tcp, -1 }, "2");
+        start_with_passed(&bridge, fixture, (const int[]){ local, tcp, -1 }, "2", NULL, NULL);
         assert_answers(early);
         assert_answers(bridge_connect_unix(path));
         bridge_await_log(&bridge, "ready");
@@ -214,7 +220,7 @@ static void takes_the_sockets_of_the_service_manager_in_any_order(void **state)
 
         /* Both are still there for the next one. */
         early = bridge_connect_unix(path);
-        start_with_passed(&bridge, fixture, (const int[]){ tcp, local, -1 }, "2");
+        start_with_passed(&bridge, fixture, (const int[]){ tcp, local, -1 }, "2", NULL, NULL);
         assert_answers(early);
         assert_answers(bridge_connect(port));
         bridge_await_log(&bridge, "ready");
@@ -231,14 +237,59 @@ static void refuses_passed_descriptors_that_it_cannot_serve(void **state)
         int pair[2];
 
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-        start_with_passed(&bridge, fixture, (const int[]){ pair[0], -1 }, "1");
+        start_with_passed(&bridge, fixture, (const int[]){ pair[0], -1 }, "1", NULL, NULL);
         assert_int_equal(bridge_await_exit(&bridge), 1);
         assert_true(bridge_logged(&bridge, "descriptor 3 is no TCP or Unix stream socket"));
-        start_with_passed(&bridge, fixture, (const int[]){ pair[0], -1 }, "9");
+        start_with_passed(&bridge, fixture, (const int[]){ pair[0], -1 }, "9", NULL, NULL);
         assert_int_equal(bridge_await_exit(&bridge), 1);
         assert_true(bridge_logged(&bridge, "passes 9 sockets; samovar-http takes 8 at most"));
         close(pair[0]);
         close(pair[1]);
+}
+
+/* A socket of a network namespace that nothing else is in; -1: none can be made here. */
+static int listen_in_another_network(void)
+{
+        const struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+        int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd = -1, control;
+        uint16_t port;
+
+        assert_true(here >= 0);
+        if (!unshare(CLONE_NEWNET)) {
+                control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+                assert_int_equal(ioctl(control, SIOCSIFFLAGS, &up), 0);
+                close(control);
+                fd = listen_tcp(&port);
+                assert_int_equal(setns(here, CLONE_NEWNET), 0);
+        }
+        close(here);
+        return fd;
+}
+
+/* As with PrivateNetwork=: the program is in another network than its socket. */
+static void a_passed_socket_of_another_network_needs_keys_or_any_local_user(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = { 0 };
+        char *keys = strdup(path_in(fixture, "keys"));
+        int fd = listen_in_another_network();
+
+        if (fd < 0)
+                skip_because("no network namespace can be made here");
+        start_with_passed(&bridge, fixture, (const int[]){ fd, -1 }, "1", NULL, NULL);
+        assert_int_equal(bridge_await_exit(&bridge), 1);
+        assert_true(bridge_logged(&bridge, "is of another network namespace"));
+        assert_true(bridge_logged(&bridge, "with the setting keys, or let all users of the "
+                                           "machine in with any_local_user"));
+        write_file(keys, ALPHA " alice\n", 0600);
+        start_with_passed(&bridge, fixture, (const int[]){ fd, -1 }, "1", "--keys", keys);
+        bridge_await_log(&bridge, "ready");
+        bridge_stop(&bridge);
+        start_with_passed(&bridge, fixture, (const int[]){ fd, -1 }, "1", "--any-local-user", NULL);
+        bridge_await_log(&bridge, "ready");
+        bridge_stop(&bridge);
+        close(fd);
+        free(keys);
 }
 
 /* ---- starts that fail ---- */
@@ -519,6 +570,7 @@ int main(void)
                 DAEMON_TEST(the_watchdog_is_fed_while_the_loop_runs),
                 DAEMON_TEST(takes_the_sockets_of_the_service_manager_in_any_order),
                 DAEMON_TEST(refuses_passed_descriptors_that_it_cannot_serve),
+                DAEMON_TEST(a_passed_socket_of_another_network_needs_keys_or_any_local_user),
                 DAEMON_TEST(a_start_that_cannot_serve_says_why),
                 DAEMON_TEST(an_ipv6_address_that_the_machine_lacks_is_left_out),
                 DAEMON_TEST(sighup_reads_the_keys_and_the_settings_again),
