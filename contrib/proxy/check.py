@@ -1,4 +1,4 @@
-"""Do answers of samovar-http pass nginx and Caddy as they are: piece by piece, with pings?
+"""Do answers of samovar-http pass nginx, Caddy and HAProxy as they are: piece by piece, with pings?
 
     check.py BUILD
 
@@ -7,6 +7,7 @@ Called by `check`.
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -22,6 +23,8 @@ sys.path.insert(0, str(ROOT / "contrib" / "clients"))
 from raw import Server                             # noqa: E402
 from run import raise_loopback                     # noqa: E402
 from servers import Pair, free_port, until         # noqa: E402
+from desync import ROWS                            # noqa: E402
+from tap import Tap                                # noqa: E402
 
 PAGE = (ROOT / "docs" / "guide" / "http-proxy.md").read_text()
 NAME = "chat.example"
@@ -53,14 +56,14 @@ class Proxied(Server):
 
 class Proxy:
     def __init__(self, folder, pair):
-        self.folder, self.port, self.pair = folder, free_port(), pair
+        self.folder, self.port, self.tap = folder, free_port(), Tap(pair.port)
         self.log = open(folder / "proxy.log", "wb")
         self.program = subprocess.Popen(self.command(), stdout=self.log, stderr=self.log, cwd=folder,
                                         env={"HOME": str(folder), "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
 
     def configured(self, name, changes):
         text = (HERE / name).read_text()
-        for old, new in {"127.0.0.1:7266": "127.0.0.1:%d" % self.pair.port, **changes}.items():
+        for old, new in {"127.0.0.1:7266": "127.0.0.1:%d" % self.tap.port, **changes}.items():
             assert old in text, old
             text = text.replace(old, str(new))
         return text
@@ -75,14 +78,19 @@ class Proxy:
         self.program.terminate()
         self.program.wait()
         self.log.close()
+        self.tap.end()
+
+    def certificate(self):
+        """Of its own authority: cert.pem and key.pem."""
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", "key.pem", "-out", "cert.pem",
+                        "-subj", "/CN=" + NAME, "-addext", "subjectAltName=DNS:" + NAME], cwd=self.folder, check=True, capture_output=True)
 
 
 class Nginx(Proxy):
-    name = "nginx"
+    name = "nginx.conf"
 
     def command(self):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", "key.pem", "-out", "cert.pem",
-                        "-subj", "/CN=" + NAME, "-addext", "subjectAltName=DNS:" + NAME], cwd=self.folder, check=True, capture_output=True)
+        self.certificate()
         site = self.configured("nginx.conf", {"443 ssl": "127.0.0.1:%d ssl" % self.port, "/etc/ssl/certs/chat.example.pem": self.folder / "cert.pem",
                                               "/etc/ssl/private/chat.example.key": self.folder / "key.pem"})
         places = "".join("%s_temp_path %s/%s;\n" % (kind, self.folder, kind) for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
@@ -110,11 +118,24 @@ class Caddy(Proxy):
         return path
 
 
+class HAProxy(Proxy):
+    name = "haproxy.cfg"
+
+    def command(self):
+        self.certificate()
+        (self.folder / "both.pem").write_text((self.folder / "cert.pem").read_text() + (self.folder / "key.pem").read_text())
+        (self.folder / "haproxy.cfg").write_text(self.configured("haproxy.cfg", {
+            "bind :443": "bind 127.0.0.1:%d" % self.port, "/etc/ssl/private/chat.example.pem": self.folder / "both.pem"}))
+        return ["haproxy", "-db", "-f", "haproxy.cfg"]
+
+    def authority(self):
+        return self.folder / "cert.pem"
+
+
 # ---- the checks
 
 def check_the_page_shows_the_configuration(proxy, server, pair):
-    name = "nginx.conf" if proxy.name == "nginx" else proxy.name
-    assert "\n".join((HERE / name).read_text().splitlines()[1:]) in PAGE, name
+    assert "\n".join((HERE / proxy.name).read_text().splitlines()[1:]) in PAGE, proxy.name
 
 
 def check_a_key_passes_in_either_header(proxy, server, pair):
@@ -174,6 +195,51 @@ def check_a_page_of_the_site_may_ask(proxy, server, pair):
     assert server.ask("GET", "/v1/models", headers={"Origin": "https://evil.test"}).status == 403
 
 
+def send_raw(server, data):
+    """What the proxy answers to these bytes, until it is silent for a moment or ends the connection."""
+    plain = socket.create_connection(("127.0.0.1", server.port), 30)
+    said = b""
+    with server.trusted.wrap_socket(plain, server_hostname=NAME) as connection:
+        connection.sendall(data)
+        connection.settimeout(0.4)
+        try:
+            while piece := connection.recv(65536):
+                said += piece
+        except OSError:
+            pass
+    return said
+
+
+def hidden_request(server):
+    return b"GET /v1/models?hidden HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n" % (NAME.encode(), server.key.encode())
+
+
+def check_no_request_hides_in_another(proxy, server, pair):
+    """
+    samovar-http sees no more requests than the proxy answers.  A proxy may read two requests where others read one; then it
+    answers both.  The next clients get their own answers.
+    """
+    wrong, hidden = [], hidden_request(server)
+    for name, request in ROWS.items():
+        before = proxy.tap.answers
+        said = send_raw(server, request(hidden))
+        for path, word in (("/health", b'"status"'), ("/v1/models/scripted", b'"id"')):
+            answer = server.get(path)
+            if answer.status != 200 or word not in answer.body:
+                wrong.append("%s: the next client got %r" % (name, answer))
+        seen, answered = proxy.tap.answers - before - 2, len(re.findall(rb"HTTP/1\.[01] [2-5]\d\d ", said))
+        if seen > answered:
+            wrong.append("%s: samovar-http saw %d requests, and the proxy answered %d: %r" % (name, seen, answered, said[:200]))
+    assert not wrong, "\n".join(wrong)
+
+
+def check_two_requests_in_a_row_are_counted(proxy, server, pair):
+    """Whether the check above can see a second request."""
+    before, hidden = proxy.tap.answers, hidden_request(server)
+    said = send_raw(server, hidden + hidden)
+    assert said.count(b"HTTP/1.1 200") == 2 and proxy.tap.answers - before == 2, (proxy.tap.answers - before, said)
+
+
 def run_checks(kind, pair):
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory(prefix="samovar-proxy-") as folder:
@@ -200,7 +266,7 @@ def main():
     raise_loopback()
     pair = Pair(sys.argv[1], "scripted", bridge=["--allow-hosts", NAME, "--ping-ms", "1000", "--queue-bytes", "1G"])
     try:
-        results = [run_checks(kind, pair) for kind in (Nginx, Caddy)]
+        results = [run_checks(kind, pair) for kind in (Nginx, Caddy, HAProxy)]
     finally:
         pair.end()
     passed, failed = (sum(column) for column in zip(*results))
