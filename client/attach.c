@@ -6,10 +6,9 @@
 
 uint64_t smv_resume_id(const struct smv_client *client, uint32_t stream)
 {
-        for (size_t i = 0; client && i < client->stream_count; i++)
-                if (client->streams[i].id == stream)
-                        return client->streams[i].resume_id;
-        return 0;
+        const struct client_stream *known = client ? client_stream(client, stream) : NULL;
+
+        return known ? known->resume_id : 0;
 }
 
 static int take_attached(struct smv_client *client, const struct client_pending *pending,
@@ -68,8 +67,10 @@ static int take_detached(struct smv_client *client, const struct client_pending 
 
         (void)frame;
         (void)ret_answer;
-        if (stream)
+        if (stream && !stream->detached) {
                 stream->detached = true;
+                client->detached_count++;
+        }
         client_remove_detached(client);
         return 0;
 }

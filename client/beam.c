@@ -397,7 +397,7 @@ static int prepare(struct search *s, const struct smv_beam *o, struct smv_genera
         r = client_begin_generate(client, o->start, start);
         if (r)
                 return r;
-        if (client->stream_count)
+        if (client->streams.count)
                 return client_fail(client, -EBUSY, "other streams of this client are alive");
         if (client->pending_count)
                 return client_fail(client, -EBUSY, "replies to other requests are outstanding");

@@ -752,7 +752,7 @@ struct smv_client *smv_close(struct smv_client *client)
         bytes_deinit(&client->parts[1].at);
         bytes_deinit(&client->text);
         bytes_deinit(&client->beam);
-        free(client->streams);
+        stream_table_deinit(&client->streams);
         free(client->pending);
         free(client);
         return NULL;

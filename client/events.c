@@ -380,7 +380,7 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
                 return 1;
         }
         client_remove_detached(client);
-        if (!client->stream_count)
+        if (!client->streams.count)
                 return client_lost(client);
 
         /*
@@ -390,13 +390,13 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
         client->ring.stopped = true;
         *ret_event = (struct smv_event){
                 .kind = SMV_EVENT_END,
-                .stream = client->streams[0].id,
+                .stream = client->streams.at[0].id,
                 .reason = SMV_END_ERROR,
                 .code = SMV_LOST,
-                .output_tokens = client->streams[0].tokens,
-                .sequence = client->streams[0].sequence,
+                .output_tokens = client->streams.at[0].tokens,
+                .sequence = client->streams.at[0].sequence,
         };
-        client_remove_stream(client, &client->streams[0]);
+        client_remove_stream(client, &client->streams.at[0]);
         return 1;
 }
 
@@ -417,8 +417,8 @@ static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint
 static int sleep_on_ring(struct smv_client *client, uint64_t deadline)
 {
         struct shared_ring *ring = &client->ring;
-        size_t resumable = client_resumable_count(client);
-        bool futex = ring->doorbell == SMV_DOORBELL_FUTEX && resumable < client->stream_count;
+        size_t resumable = client->resumable_count;
+        bool futex = ring->doorbell == SMV_DOORBELL_FUTEX && resumable < client->streams.count;
         uint64_t now = monotonic_ns(), until = deadline;
         int r;
 
@@ -476,7 +476,7 @@ static int wait_event(struct smv_client *client, struct smv_event *ret_event, ui
                 if (client->connection.lost)
                         return end_lost(client, ret_event);
                 /* With nothing to wait for, there may still be data to read. */
-                expects = client->stream_count || client->pending_count;
+                expects = client->streams.count || client->pending_count;
                 r = wait_for_news(client, expects ? deadline : 0, &spin_until);
                 if (r < 0)
                         return r;

@@ -194,29 +194,16 @@ uint32_t client_new_ids(struct smv_client *client, uint32_t count)
         return client->last_id - count + 1;
 }
 
-struct client_stream *client_stream(struct smv_client *client, uint32_t id)
+struct client_stream *client_stream(const struct smv_client *client, uint32_t id)
 {
-        for (size_t i = 0; i < client->stream_count; i++)
-                if (client->streams[i].id == id)
-                        return &client->streams[i];
-        return NULL;
+        return stream_table_find(&client->streams, id);
 }
 
 /* Reserves memory before the request: once the daemon has begun a stream, nothing may fail. */
 int client_reserve_streams(struct smv_client *client, uint32_t count)
 {
-        size_t size = client->stream_size ? client->stream_size : 8;
-        struct client_stream *streams;
-
-        while (size - client->stream_count < count + client->pending_streams)
-                size *= 2;
-        if (size == client->stream_size)
-                return 0;
-        streams = reallocarray(client->streams, size, sizeof(*streams));
-        if (!streams)
+        if (stream_table_reserve(&client->streams, count + client->pending_streams))
                 return client_fail(client, -ENOMEM, "out of memory");
-        client->streams = streams;
-        client->stream_size = size;
         return 0;
 }
 
@@ -276,19 +263,11 @@ void client_remove_pending(struct smv_client *client, struct client_pending *pen
         memmove(pending, pending + 1, after * sizeof(*pending));
 }
 
-/* Moves the last stream to the free place: their order does not matter. */
 void client_remove_stream(struct smv_client *client, struct client_stream *stream)
 {
-        *stream = client->streams[--client->stream_count];
-}
-
-size_t client_resumable_count(const struct smv_client *client)
-{
-        size_t count = 0;
-
-        for (size_t i = 0; i < client->stream_count; i++)
-                count += client->streams[i].resume_id != 0;
-        return count;
+        client->resumable_count -= stream->resume_id != 0;
+        client->detached_count -= stream->detached;
+        stream_table_remove(&client->streams, stream);
 }
 
 /*
@@ -297,16 +276,18 @@ size_t client_resumable_count(const struct smv_client *client)
  */
 void client_remove_detached(struct smv_client *client)
 {
-        if (connection_has_kept(&client->connection))
+        struct stream_table *streams = &client->streams;
+
+        if (!client->detached_count || connection_has_kept(&client->connection))
                 return;
-        for (size_t i = client->stream_count; i-- > 0;)
-                if (client->streams[i].detached)
-                        client->streams[i] = client->streams[--client->stream_count];
+        for (size_t i = streams->count; i-- > 0;)
+                if (streams->at[i].detached)
+                        client_remove_stream(client, &streams->at[i]);
 }
 
 static bool expects_frames_of_records(const struct smv_client *client)
 {
-        if (!client->ring.segment || client_resumable_count(client))
+        if (!client->ring.segment || client->resumable_count)
                 return true;
         for (size_t i = 0; i < client->pending_count; i++)
                 if (client->pending[i].keeps)

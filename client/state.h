@@ -24,22 +24,13 @@
 #include "client/daemon-address.h"
 #include "client/public.h"
 #include "client/shared-ring.h"
+#include "client/stream-table.h"
 
 /* If a daemon is alive but does not answer for this long, the client gives up. */
 #define CLIENT_REPLY_MS 60000
 /* No more is asked while this many replies are outstanding, or this many bytes are not sent yet. */
 #define CLIENT_PENDING_MAX 4096u
 #define CLIENT_UNSENT_MAX  ((size_t)64 << 20)
-
-/* A stream that was accepted, and whose END smv_next() has not returned yet. */
-struct client_stream {
-        uint32_t id;
-        uint32_t sequence;  /* of its next record */
-        uint32_t tokens;    /* that have been read */
-        uint64_t number;    /* for smv_end(); 0: the daemon did not say */
-        uint64_t resume_id; /* 0: the stream ends with the connection */
-        bool detached;      /* records that have come meanwhile are skipped */
-};
 
 struct client_pending;
 
@@ -102,8 +93,8 @@ struct smv_client {
         struct client_model models[CLIENT_MODELS_MAX];
         size_t model_count;
 
-        struct client_stream *streams;
-        size_t stream_count, stream_size;
+        struct stream_table streams;
+        size_t resumable_count, detached_count; /* how many of them are so */
 
         /* The requests whose replies are events, in the order in which they were asked. */
         struct client_pending *pending;
@@ -197,14 +188,11 @@ struct client_pending *client_pending_of(const struct smv_client *client,
 struct client_pending *client_pending_stream(const struct smv_client *client, uint32_t stream);
 void client_remove_pending(struct smv_client *client, struct client_pending *pending);
 
-/*
- * The table of streams.  client_reserve_streams() makes space for `count` more: 0 or -ENOMEM.
- * client_stream() finds a stream; NULL: no such stream is alive.
- */
+/* The table of streams.  Makes space for `count` more, besides those that are asked: 0, -ENOMEM. */
 int client_reserve_streams(struct smv_client *client, uint32_t count);
-struct client_stream *client_stream(struct smv_client *client, uint32_t id);
+/* NULL: no such stream is alive. */
+struct client_stream *client_stream(const struct smv_client *client, uint32_t id);
 void client_remove_stream(struct smv_client *client, struct client_stream *stream);
-size_t client_resumable_count(const struct smv_client *client);
 /* Removes detached streams when no received record of them is left to skip. */
 void client_remove_detached(struct smv_client *client);
 

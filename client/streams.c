@@ -100,14 +100,12 @@ int client_take_streams(struct smv_client *client, const struct client_pending *
         uint64_t numbers[SMV_FORKS_MAX];
         bool numbered = !codec_get_uints(frame, "numbers", numbers, pending->streams);
 
-        assert(client->stream_size - client->stream_count >= pending->streams);
-
         (void)ret_answer;
         for (uint32_t i = 0; i < pending->streams; i++)
-                client->streams[client->stream_count++] = (struct client_stream){
-                        .id = pending->id + i,
-                        .number = numbered ? numbers[i] : 0,
-                };
+                stream_table_add(&client->streams, &(struct client_stream){
+                                                           .id = pending->id + i,
+                                                           .number = numbered ? numbers[i] : 0,
+                                                   });
         client->accepted = take_accepted(frame);
         return 0;
 }
@@ -118,6 +116,7 @@ void client_stream_keep(struct smv_client *client, struct smv_event *answer, uin
         struct client_stream *stream = client_stream(client, answer->stream);
 
         stream->number = stream->resume_id = answer->number = resume_id;
+        client->resumable_count += resume_id != 0;
 }
 
 static int take_kept(struct smv_client *client, const struct client_pending *pending,
@@ -189,10 +188,9 @@ void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_acce
 
 uint64_t smv_stream_number(const struct smv_client *client, uint32_t stream)
 {
-        for (size_t i = 0; client && i < client->stream_count; i++)
-                if (client->streams[i].id == stream)
-                        return client->streams[i].number;
-        return 0;
+        const struct client_stream *known = client ? client_stream(client, stream) : NULL;
+
+        return known ? known->number : 0;
 }
 
 int smv_cancel(struct smv_client *client, uint32_t stream)

@@ -224,8 +224,8 @@ static void each_ask_sends_and_takes_what_its_call_does(void **state)
                         waited.number = smv_resume_id(w[0].client, 2);
                 }
                 expect_same_answer(&waited, &reply);
-                assert_int_equal(w[0].client->stream_count, forms[i].streams);
-                assert_int_equal(w[1].client->stream_count, forms[i].streams);
+                assert_int_equal(w[0].client->streams.count, forms[i].streams);
+                assert_int_equal(w[1].client->streams.count, forms[i].streams);
                 for (uint32_t id = 2; id < 2 + forms[i].streams; id++)
                         assert_int_equal(smv_resume_id(w[0].client, id),
                                          smv_resume_id(w[1].client, id));
