@@ -363,6 +363,10 @@ static int take_model(struct smv_client *client, const struct codec_frame *frame
                 .end_tokens = model->ends,
                 .tool_dialect = text_of(frame, "tool_dialect", model->tool_dialect,
                                         sizeof(model->tool_dialect)),
+                .format = text_of(frame, "format", model->format, sizeof(model->format)),
+                .layers = count_of(frame, "layers"),
+                .gpu_layers = count_of(frame, "gpu_layers"),
+                .reasoning = codec_get_flag(frame, "reasoning"),
         };
         return 0;
 }

@@ -66,7 +66,7 @@ struct client_pending {
 /* A model, as the reply to hello describes it. */
 struct client_model {
         char name[SMV_NAME_BYTES_MAX + 1], architecture[32], quantisation[16], digest[65],
-                tool_dialect[32];
+                tool_dialect[32], format[16];
         uint32_t ends[SMV_LOGPROBS_MAX]; /* its end tokens */
         struct smv_model about;          /* as smv_model() gives it: points at the members above */
 };

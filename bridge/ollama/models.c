@@ -9,14 +9,11 @@
 #include "bridge/core/fields.h"
 #include "bridge/core/timestamp.h"
 #include "bridge/ollama/request.h"
-#include "json/reader.h"
 
 /* Programs compare it with the version that a feature came with; these features are all there. */
 #define VERSION "0.20.0"
 /* No model leaves the memory while the daemon runs; Ollama writes a year like this for that. */
-#define FOR_EVER     "2318-01-01T00:00:00Z"
-#define STATUS_NODES 65536u
-#define WHY_BYTES    128u
+#define FOR_EVER "2318-01-01T00:00:00Z"
 
 /* "3.7M" */
 static void write_size(uint64_t parameters, char to[16])
@@ -33,7 +30,6 @@ static void write_size(uint64_t parameters, char to[16])
                 snprintf(to, 16, "%.0f", value);
 }
 
-/* Programs look only whether the format is this one: it stands for a model of this machine. */
 void ollama_put_details(struct json_builder *to, const struct smv_model *model)
 {
         char size[16];
@@ -42,7 +38,7 @@ void ollama_put_details(struct json_builder *to, const struct smv_model *model)
         json_put_key(to, "details");
         json_put_object(to);
         json_put_key_word(to, "parent_model", "");
-        json_put_key_word(to, "format", "gguf");
+        json_put_key_word(to, "format", model->format);
         json_put_key_word(to, "family", model->architecture);
         json_put_key(to, "families");
         json_put_array(to);
@@ -98,19 +94,15 @@ void ollama_tags(struct call *call)
 
 /* ---- ps ---- */
 
-/* The share of the weights on a GPU.  `backend` is "cpu", "cuda" or "cuda 20 of 32 layers, ...". */
-static double share_on_gpu(const char *backend)
+/* The layers of a model are alike, so their share is that of its bytes. */
+static uint64_t bytes_on_gpu(const struct smv_model *model)
 {
-        unsigned layers, all;
-
-        if (!backend || strncmp(backend, "cuda", 4))
-                return 0;
-        if (sscanf(backend, "%*s %u of %u layers", &layers, &all) != 2 || !all)
-                return 1;
-        return (double)layers / all;
+        if (!model->layers || model->gpu_layers >= model->layers)
+                return model->layers ? model->bytes : 0;
+        return (uint64_t)((double)model->bytes * model->gpu_layers / model->layers);
 }
 
-static void put_running(struct call *call, double share)
+static void put_running(struct call *call)
 {
         struct smv_model model = { SMV_SIZE(smv_model) };
         struct smv_client *client = link_client(call->link);
@@ -123,7 +115,7 @@ static void put_running(struct call *call, double share)
         for (size_t i = 0; client && !smv_model(client, i, &model); i++) {
                 put_model(&to, &model);
                 json_put_key_word(&to, "expires_at", FOR_EVER);
-                json_put_key_uint(&to, "size_vram", (uint64_t)((double)model.bytes * share));
+                json_put_key_uint(&to, "size_vram", bytes_on_gpu(&model));
                 json_put_key_uint(&to, "context_length", model.context);
                 json_put_object_end(&to);
         }
@@ -133,33 +125,9 @@ static void put_running(struct call *call, double share)
         bytes_deinit(&body);
 }
 
-static void on_status(struct call *call, const struct smv_event *answer)
-{
-        struct json_document *json = NULL;
-        char why[WHY_BYTES];
-        uint32_t model;
-        double share;
-
-        if (json_parse(answer->text, answer->text_bytes, STATUS_NODES, &json, why, sizeof(why)))
-                json = NULL;
-        model = json ? json_member(json, 0, "model") : JSON_NONE;
-        share = json ? share_on_gpu(json_string(json, json_member(json, model, "backend"), NULL))
-                     : 0;
-        json_free(json);
-        put_running(call, share);
-}
-
-static void ask_status(struct call *call)
-{
-        uint32_t request = 0;
-        int r = smv_ask_status(link_client(call->link), &request);
-
-        call_ask(call, r, request, on_status);
-}
-
 void ollama_ps(struct call *call)
 {
-        call_with_daemon(call, ask_status);
+        call_with_daemon(call, put_running);
 }
 
 /* ---- version ---- */

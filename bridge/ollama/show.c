@@ -12,8 +12,8 @@
 #include "bridge/ollama/request.h"
 #include "json/reader.h"
 
-#define TOOL_NAME "get_example"
-#define THOUGHT   "an-example-of-a-thought"
+/* Programs look for the word "tools" in the template (litellm). */
+#define TOOL_NAME "tools_example"
 #define PARAMETERS                                                                                 \
         "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"description\":"      \
         "\"A name\"}},\"required\":[\"name\"]}"
@@ -21,24 +21,12 @@
 #define WHY_BYTES       128u
 #define KEY_BYTES       128u
 
-/*
- * The examples that are rendered, in this order.  A template may refuse any of them; then it cannot
- * do that.
- */
-enum example {
-        EXAMPLE_TOOL,    /* a tool is offered */
-        EXAMPLE_THOUGHT, /* the assistant has thought */
-        EXAMPLE_THINK,   /* the template is told to let the model think ... */
-        EXAMPLE_SILENT,  /* ... or not to: is the prompt another one? */
-        EXAMPLE_N,
-};
-
 struct show {
         struct text model;
-        const char *name; /* the daemon's */
-        enum example example;
+        const char *name;                 /* the daemon's */
+        bool tools;                       /* the example has a tool */
         struct json_document *parameters; /* of the tool */
-        struct text rendered[EXAMPLE_N];  /* at NULL: the template has refused it */
+        struct text rendered; /* at NULL: the template has refused it, or there is none */
 };
 
 static void clean(struct call *call)
@@ -50,29 +38,14 @@ static void clean(struct call *call)
 
 /* ---- the answer ---- */
 
-static bool has(struct text text, const char *words)
-{
-        return text.at && memmem(text.at, text.bytes, words, strlen(words));
-}
-
-static bool can_think(const struct show *show)
-{
-        struct text think = show->rendered[EXAMPLE_THINK], silent = show->rendered[EXAMPLE_SILENT];
-
-        if (has(show->rendered[EXAMPLE_THOUGHT], THOUGHT))
-                return true;
-        return think.at && silent.at &&
-               (think.bytes != silent.bytes || memcmp(think.at, silent.at, think.bytes));
-}
-
-static void put_capabilities(struct json_builder *to, const struct show *show)
+static void put_capabilities(struct json_builder *to, const struct smv_model *model)
 {
         json_put_key(to, "capabilities");
         json_put_array(to);
         json_put_word(to, "completion");
-        if (has(show->rendered[EXAMPLE_TOOL], TOOL_NAME))
+        if (model->chat && *model->tool_dialect)
                 json_put_word(to, "tools");
-        if (can_think(show))
+        if (model->chat && model->reasoning)
                 json_put_word(to, "thinking");
         json_put_array_end(to);
 }
@@ -103,11 +76,9 @@ static void put_info(struct json_builder *to, const struct smv_model *model)
 static void put_show(struct json_builder *to, const struct show *show,
                      const struct smv_model *model)
 {
-        struct text template = show->rendered[EXAMPLE_TOOL];
+        struct text template = show->rendered;
         char modified_at[TIMESTAMP_BYTES], line[KEY_BYTES];
 
-        if (!template.at)
-                template = show->rendered[EXAMPLE_THINK];
         if (!template.at)
                 template = TEXT("{{ .Prompt }}"); /* Ollama's words for none */
         timestamp_of_s(model->modified_s, modified_at);
@@ -119,7 +90,7 @@ static void put_show(struct json_builder *to, const struct show *show,
         json_put_key_text(to, "template", template.at, template.bytes);
         ollama_put_details(to, model);
         put_info(to, model);
-        put_capabilities(to, show);
+        put_capabilities(to, model);
         json_put_key_word(to, "modified_at", modified_at);
         json_put_object_end(to);
 }
@@ -144,18 +115,7 @@ static void reply(struct call *call)
         bytes_deinit(&body);
 }
 
-/* ---- the examples ---- */
-
-static void add_turn(struct conversation *conversation, enum turn_role role, const char *text)
-{
-        struct turn *turn = conversation_turn(conversation, role);
-
-        if (!turn)
-                return;
-        turn->content = (struct text){ text, strlen(text) };
-        if (role == TURN_ASSISTANT)
-                turn->reasoning = TEXT(THOUGHT);
-}
+/* ---- the example ---- */
 
 static void add_tool(struct conversation *conversation)
 {
@@ -164,7 +124,7 @@ static void add_tool(struct conversation *conversation)
         if (!tool)
                 return;
         tool->name = TEXT(TOOL_NAME);
-        tool->description = TEXT("Gets an example");
+        tool->description = TEXT("An example");
         tool->schema = 0;
 }
 
@@ -175,44 +135,32 @@ static int make_example(struct call *call, struct smv_generate *options)
                                              .json = show->parameters,
                                              .continuation = ASKED_NO };
 
+        struct turn *turn;
+
         *options = (struct smv_generate){ SMV_SIZE(smv_generate), .model = show->name };
-        add_turn(&conversation, TURN_USER, "{{ .Prompt }}");
-        if (show->example == EXAMPLE_TOOL)
+        turn = conversation_turn(&conversation, TURN_USER);
+        if (turn)
+                turn->content = TEXT("{{ .Prompt }}");
+        if (show->tools)
                 add_tool(&conversation);
-        else if (show->example == EXAMPLE_THOUGHT)
-                add_turn(&conversation, TURN_ASSISTANT, "{{ .Response }}");
-        else
-                conversation_think(&conversation, show->example == EXAMPLE_THINK);
         return conversation_pack(&conversation, options);
-}
-
-static void ask_example(struct call *call);
-
-static void next(struct call *call)
-{
-        struct show *show = call->own;
-
-        if (++show->example < EXAMPLE_N && link_client(call->link))
-                ask_example(call);
-        else
-                reply(call);
 }
 
 static void on_rendered(struct call *call, const struct smv_event *answer)
 {
         struct show *show = call->own;
 
-        show->rendered[show->example] = arena_copy(&call->arena, answer->text, answer->text_bytes);
+        show->rendered = arena_copy(&call->arena, answer->text, answer->text_bytes);
         if (call->arena.failed)
                 call_no_memory(call);
         else
-                next(call);
+                reply(call);
 }
 
 static void on_not_rendered(struct call *call, const struct failure *failure)
 {
         (void)failure;
-        next(call);
+        reply(call);
 }
 
 static void ask_example(struct call *call)
@@ -240,10 +188,13 @@ static void go(struct call *call)
 
         if (!bridge_model(call, show->model, &show->name))
                 return;
-        if (!bridge_find_model(call, show->name, &model) || !model.chat)
+        if (!bridge_find_model(call, show->name, &model) || !model.chat) {
                 reply(call);
-        else if (json_parse(PARAMETERS, strlen(PARAMETERS), PARAMETER_NODES, &show->parameters, why,
-                            sizeof(why)))
+                return;
+        }
+        show->tools = *model.tool_dialect;
+        if (json_parse(PARAMETERS, strlen(PARAMETERS), PARAMETER_NODES, &show->parameters, why,
+                       sizeof(why)))
                 call_no_memory(call);
         else
                 ask_example(call);

@@ -1,9 +1,9 @@
 /*
  * POST /api/show.
  *
- * The daemon does not tell the source of the chat template.  So what the template can do is found
- * by rendering examples with it: whether a tool is shown, and whether thoughts are.  `template` is
- * the example with a tool, as the model reads it.
+ * `template` is an example as the model reads it, with a tool if the daemon can read the model's
+ * calls.  The source of the template stays in the daemon, because no program that we know renders
+ * it: litellm looks only whether the word "tools" is there, others show it to their user.
  */
 #ifndef BRIDGE_OLLAMA_SHOW_H
 #define BRIDGE_OLLAMA_SHOW_H

@@ -37,8 +37,8 @@ struct snapshot {
         double preemptions_per_100, blocks_lost_per_100;
         uint64_t weight_bytes, parameters, modified_s;
         const char *version, *model, *backend, *quantisation, *load_method, *architecture, *digest,
-                *tool_dialect;
-        bool has_chat, stopping;
+                *tool_dialect, *format;
+        bool has_chat, has_reasoning, stopping;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
 
@@ -124,12 +124,15 @@ static const struct key model_keys[] = {
         { "bytes",      SNAPSHOT(weight_bytes),  "bytes of all weights in memory, without the padding of a backend" },
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
         { "tool_dialect", TEXT(tool_dialect),    "how the model writes tool calls: `hermes`; empty: in no way that the daemon can read" },
+        { "reasoning",  SWITCH(has_reasoning),   "true if the daemon knows the marks around the model's reasoning" },
+        { "format",     TEXT(format),            "format of its files: `gguf` or `safetensors`" },
         { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
         { "context",    SERVED(context),         "positions that a sequence may have" },
         { "trained_context", SERVED(traits.context), "positions that the model was trained for, as its files say" },
         { "digest",     TEXT(digest),            "a hash of its tensors: of names, shapes and types, and of samples of their bytes; it is the same in any folder" },
         { "modified_s", SNAPSHOT(modified_s),    "when its newest file was written, in seconds since 1970" },
         { "layers",     SERVED(traits.layers),   "layers" },
+        { "gpu_layers", SERVED(gpu_layers),      "layers whose weights are in the memory of a GPU" },
         { "width",      SERVED(traits.width),    "numbers in a hidden state" },
         { "heads",      SERVED(traits.heads),    "attention heads" },
         { "kv_heads",   SERVED(traits.kv_heads), "heads that have keys and values" },
@@ -339,6 +342,8 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .architecture = served->facts.architecture,
                 .digest = served->facts.digest,
                 .tool_dialect = served->dialect ? served->dialect->name : "",
+                .has_reasoning = served->dialect && dialect_has_reasoning(served->dialect),
+                .format = served->facts.format ? served->facts.format : "",
                 .parameters = served->facts.parameters,
                 .modified_s = served->facts.modified_s,
         };

@@ -94,7 +94,8 @@ int checkpoint_facts(const struct checkpoint *checkpoint, struct model_facts *re
                      size_t why_bytes)
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
-        struct model_facts facts = { .parameters = 0 };
+        struct model_facts facts = { .format =
+                                             checkpoint_gguf(checkpoint) ? "gguf" : "safetensors" };
         struct digest digest = { { 0 } };
         uint32_t file = UINT32_MAX;
 

@@ -11,6 +11,7 @@
 struct model_facts {
         /* as the files name it: "llama"; "" if they do not, or not in plain letters and digits */
         char architecture[32];
+        const char *format;  /* of its files: "gguf" or "safetensors" */
         uint64_t parameters; /* numbers of all weights; a tied head counts once */
         uint64_t modified_s; /* when its newest file was written, in seconds since 1970 */
         /*

@@ -447,6 +447,10 @@ struct smv_model {
         const uint32_t *end_tokens; /* the tokens that end its output */
         /* How it writes tool calls: "hermes"; "": in no way that the daemon can read. */
         const char *tool_dialect;
+        const char *format;  /* of its files: "gguf" or "safetensors"; "": the daemon did not say */
+        uint32_t layers;     /* 0: the daemon did not say */
+        uint32_t gpu_layers; /* those whose weights are in the memory of a GPU */
+        uint8_t reasoning;   /* the daemon knows the marks around its reasoning */
 };
 
 struct smv_problem {

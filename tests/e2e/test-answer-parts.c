@@ -230,6 +230,9 @@ static void an_offered_tool_is_called_in_parts(void **state)
 
                 assert_int_equal(smv_model(client, 0, &model), 0);
                 assert_string_equal(model.tool_dialect, "hermes");
+                assert_string_equal(model.format, "gguf");
+                assert_int_equal(model.layers, 4);
+                assert_int_equal(model.gpu_layers, 0);
                 ask_all(client, &question.ask, false, &plain);
                 assert_string_equal(plain.rig.shown, "");
                 ask_all(client, &question.ask, true, &parted);

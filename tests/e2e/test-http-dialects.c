@@ -133,18 +133,29 @@ static void shows_its_models(void **state)
         stop(fixture, &bridge);
 }
 
-/* The template shows tools and thoughts. */
-static void finds_out_what_the_template_can_do(void **state)
+/* The template has the marks of calls and of reasoning; without calls, there are no tools. */
+static void tells_what_the_daemon_can_read_of_the_model(void **state)
 {
         struct daemon_fixture *fixture = *state;
         struct bridge_fixture bridge =
-                start(fixture, "{% for m in messages %}{{ m.content }}{% if m.reasoning_content %}"
-                               "{{ m.reasoning_content }}{% endif %}{% endfor %}"
-                               "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}");
+                start(fixture, "{# <think> #}{% for m in messages %}{{ m.content }}"
+                               "{% for c in m.tool_calls or [] %}<tool_call>\n"
+                               "{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+                               "{{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}"
+                               "{% endfor %}{% for t in tools or [] %}{{ t.function.name }}"
+                               "{% endfor %}");
         char *said = post(&bridge, "/api/show", "{\"model\":\"chat\"}", 200);
 
         has(said, "\"capabilities\":[\"completion\",\"tools\",\"thinking\"]");
-        has(said, "\"template\":\"{{ .Prompt }}get_example\"");
+        has(said, "\"template\":\"{{ .Prompt }}tools_example\"");
+        has(said, "\"format\":\"gguf\"");
+        free(said);
+        stop(fixture, &bridge);
+        bridge = start(fixture, "{# <think> #}{% for m in messages %}{{ m.content }}{% endfor %}"
+                                "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}");
+        said = post(&bridge, "/api/show", "{\"model\":\"chat\"}", 200);
+        has(said, "\"capabilities\":[\"completion\",\"thinking\"]");
+        has(said, "\"template\":\"{{ .Prompt }}\"");
         free(said);
         stop(fixture, &bridge);
 }
@@ -265,7 +276,7 @@ int main(void)
                 DAEMON_TEST(tells_both_numbers_of_a_prompt_that_is_too_long),
                 DAEMON_TEST(tells_which_stop_sequence_was_met),
                 DAEMON_TEST(shows_its_models),
-                DAEMON_TEST(finds_out_what_the_template_can_do),
+                DAEMON_TEST(tells_what_the_daemon_can_read_of_the_model),
                 DAEMON_TEST(loads_and_unloads_without_a_prompt),
                 DAEMON_TEST(answers_a_prompt_raw_and_by_the_template),
                 DAEMON_TEST(a_client_that_leaves_ends_its_stream),

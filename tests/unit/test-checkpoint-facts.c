@@ -34,6 +34,7 @@ static void says_the_architecture_as_the_files_name_it(void **state)
 {
         (void)state;
         assert_string_equal(facts_at(folder).architecture, "");
+        assert_string_equal(facts_at(folder).format, "safetensors");
         write_config("\"model_type\":\"llama\",");
         assert_string_equal(facts_at(folder).architecture, "llama");
         mend();

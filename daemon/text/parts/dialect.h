@@ -73,6 +73,11 @@ static inline bool dialect_has_calls(const struct dialect *dialect)
         return dialect->shape != SHAPE_NONE;
 }
 
+static inline bool dialect_has_reasoning(const struct dialect *dialect)
+{
+        return dialect->marks[MARK_THINK].bytes || dialect->marks[MARK_THINK_END].bytes;
+}
+
 /* The mark that this token is; MARK_N: none. */
 enum dialect_mark dialect_mark(const struct dialect *dialect, uint32_t token);
 
