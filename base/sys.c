@@ -133,6 +133,53 @@ int sys_open_at(int folder, const char *path, int flags)
         return (int)CALL("openat", openat(folder, path, flags | O_CLOEXEC));
 }
 
+int sys_create_at(int folder, const char *path, int flags, unsigned mode)
+{
+        return (int)CALL("openat", openat(folder, path, flags | O_CREAT | O_CLOEXEC, (mode_t)mode));
+}
+
+/* By the path in /proc, because AT_EMPTY_PATH needs a privilege. */
+int sys_link_at(int fd, int folder, const char *path)
+{
+        char from[32];
+
+        snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+        return (int)CALL("linkat", linkat(AT_FDCWD, from, folder, path, AT_SYMLINK_FOLLOW));
+}
+
+int sys_rename_at(int folder, const char *from, const char *to)
+{
+        return (int)CALL("renameat", renameat(folder, from, folder, to));
+}
+
+int sys_unlink_at(int folder, const char *path)
+{
+        return (int)CALL("unlinkat", unlinkat(folder, path, 0));
+}
+
+int sys_list(int folder, int (*each)(void *arg, const char *name), void *arg)
+{
+        int fd = sys_open_at(folder, ".", O_RDONLY | O_DIRECTORY), r = 0;
+        struct dirent *entry;
+        DIR *directory;
+
+        if (fd < 0)
+                return fd;
+        directory = fdopendir(fd);
+        if (!directory) {
+                r = -errno;
+                sys_close(fd);
+                return r;
+        }
+        while (!r && (errno = 0, entry = readdir(directory)))
+                if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+                        r = each(arg, entry->d_name);
+        if (!r && errno)
+                r = -errno;
+        closedir(directory);
+        return r;
+}
+
 /*
  * Linux frees the descriptor even if close is interrupted: a second close might close another file
  * that got the same number.
@@ -177,6 +224,25 @@ int sys_read_ahead(int fd, uint64_t offset, size_t count)
 ssize_t sys_write(int fd, const void *bytes, size_t count)
 {
         return CALL("write", write(fd, bytes, count));
+}
+
+ssize_t sys_pwrite(int fd, const void *bytes, size_t count, uint64_t offset)
+{
+        if (offset > INT64_MAX)
+                return -EINVAL;
+        return CALL("pwrite", pwrite(fd, bytes, count, (off_t)offset));
+}
+
+int sys_truncate(int fd, uint64_t bytes)
+{
+        if (bytes > INT64_MAX)
+                return -EINVAL;
+        return (int)CALL("ftruncate", ftruncate(fd, (off_t)bytes));
+}
+
+int sys_sync(int fd)
+{
+        return (int)CALL("fsync", fsync(fd));
 }
 
 ssize_t sys_send(int fd, const void *bytes, size_t count)

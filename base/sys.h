@@ -38,6 +38,16 @@ int sys_random_number(uint64_t *ret_number); /* never 0 */
 int sys_open(const char *path, int flags, unsigned mode);
 /* AT_FDCWD: relative to the working directory */
 int sys_open_at(int folder, const char *path, int flags);
+int sys_create_at(int folder, const char *path, int flags, unsigned mode);
+/* Gives an open file another name, also one that was made without a name (O_TMPFILE). */
+int sys_link_at(int fd, int folder, const char *path);
+int sys_rename_at(int folder, const char *from, const char *to); /* replaces `to` */
+int sys_unlink_at(int folder, const char *path);
+/*
+ * Calls each() with the names in a folder, in no order, without those of the folder itself and its
+ * parent.  If it returns a number other than 0, that ends the list and is returned.
+ */
+int sys_list(int folder, int (*each)(void *arg, const char *name), void *arg);
 int sys_close(int fd); /* returns -1, for `fd = sys_close(fd)`; takes -1 */
 ssize_t sys_read(int fd, void *bytes, size_t count);
 ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset);
@@ -45,6 +55,9 @@ ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset);
 ssize_t sys_pread_cached(int fd, void *bytes, size_t count, uint64_t offset);
 int sys_read_ahead(int fd, uint64_t offset, size_t count); /* starts reading and does not wait */
 ssize_t sys_write(int fd, const void *bytes, size_t count);
+ssize_t sys_pwrite(int fd, const void *bytes, size_t count, uint64_t offset);
+int sys_truncate(int fd, uint64_t bytes);
+int sys_sync(int fd); /* of a file or folder: returns when it is on the disk */
 ssize_t sys_send(int fd, const void *bytes, size_t count); /* never blocks, never raises SIGPIPE */
 /*
  * Like sys_send(), and sends descriptors with the first byte: -ETOOMANYREFS when too many are under
