@@ -1,5 +1,5 @@
 /*
- * The dialer connects to the daemon on a thread of its own, because smv_connect() waits: for the
+ * The dialer connects to the daemon on a worker's thread, because smv_connect() waits: for the
  * daemon's answer, or for a daemon that is about to start.  The loop must never wait for it.
  *
  * dialer_dial() may be called while earlier dials are under way; they are done one after another.
@@ -8,19 +8,19 @@
 #ifndef BRIDGE_CORE_DIALER_H
 #define BRIDGE_CORE_DIALER_H
 
-#include "base/list.h"
-#include "base/loop.h"
+#include "bridge/core/worker.h"
 
 struct smv_client;
 struct dialer;
 
 struct dial {
-        struct list_head of_dialer;
         const char *socket;    /* NULL: where the library looks; must stay as long as the dial */
         const char *principal; /* NULL: none */
         /* client NULL: it failed, and `why` says why. */
         void (*done)(struct dial *dial, struct smv_client *client, const char *why);
         /* set by the dialer */
+        struct dialer *dialer;
+        struct work work;
         struct smv_client *client;
         char why[256];
 };
