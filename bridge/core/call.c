@@ -121,6 +121,13 @@ struct call *call_free(struct call *call)
         return NULL;
 }
 
+const char *call_owner(const struct call *call)
+{
+        const char *name = http_server_principal(call->bridge->server, call->principal);
+
+        return name ? name : "";
+}
+
 void call_identifier(struct call *call, const char *prefix, char *to, size_t size)
 {
         identifier_derive(prefix, call->facts.identity, call->ids++, to, size);
@@ -358,6 +365,19 @@ void call_no_memory(struct call *call)
                 call_cut(call);
         else
                 call_fail(call, &failure);
+}
+
+void call_not_stored(struct call *call, int r)
+{
+        bool full = r == -ENOSPC || r == -EDQUOT;
+        struct failure failure =
+                failure_make(FAILURE_UNAVAILABLE, NULL,
+                             full ? "it was not stored: the disk of samovar-http is full (%s)"
+                                  : "it was not stored: samovar-http cannot write it (%s)",
+                             strerror(-r));
+
+        failure.status = full ? 507 : 503;
+        call_fail(call, &failure);
 }
 
 /* ---- answers in pieces ---- */

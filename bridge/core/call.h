@@ -95,6 +95,9 @@ struct call {
 const char *call_query(const struct call *call, const char *name);
 const char *call_request_header(const struct call *call, const char *name);
 
+/* The name of its principal; "": that has none. */
+const char *call_owner(const struct call *call);
+
 /* The next id of the call: the same for an answer that is written again. */
 void call_identifier(struct call *call, const char *prefix, char *to, size_t size);
 
@@ -133,6 +136,8 @@ void call_reply(struct call *call, unsigned status, const char *type, const char
 void call_reply_json(struct call *call, struct json_builder *built, struct bytes *body);
 void call_fail(struct call *call, const struct failure *failure);
 void call_no_memory(struct call *call);
+/* A disk has refused what the client wants to store: a negative errno. */
+void call_not_stored(struct call *call, int r);
 
 /* An answer in pieces: server-sent events, or lines of JSON. */
 #define CALL_EVENTS "text/event-stream"

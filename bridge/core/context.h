@@ -20,6 +20,7 @@ struct links;
 struct metrics;
 struct pulse;
 struct response_store;
+struct state_folder;
 struct vocabulary;
 
 /* A name of a model that clients use, and the daemon's name for it.  name "*": all others. */
@@ -37,7 +38,8 @@ struct bridge_conf {
         uint32_t response_keep_ms; /* how long a stored response lives */
         uint32_t response_max;     /* stored responses of a principal */
         uint64_t response_bytes;   /* bytes of these */
-        const char *spool;         /* folder for files that batches write */
+        const char *spool;         /* folder for files that batches write, without a state folder */
+        uint32_t files_keep_ms;    /* how long a file lives, and the record of a batch */
         uint32_t files_max;        /* files of a principal */
         uint64_t files_bytes;      /* bytes of these */
         uint32_t batch_parallel;   /* lines of a batch that run at a time */
@@ -52,6 +54,7 @@ struct bridge {
         struct vocabulary *vocabulary;
         struct histories *histories;
         struct pulse *pulse;
+        struct state_folder *state; /* set by main; NULL: nothing survives a restart */
         /* Set by main: what clients have stored. */
         struct response_store *responses;
         struct file_store *files;

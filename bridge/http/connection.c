@@ -74,6 +74,8 @@ static void refuse_for_resources(struct http_connection *connection, const char 
 
         log_limited(LOG_WARN, "http_out_of_resources what=%s error=%s", message, strerror(-r));
         http_problem_set(&problem, HTTP_OUT_OF_RESOURCES, "%s: %s", message, strerror(-r));
+        if (r == -ENOSPC || r == -EDQUOT)
+                problem.status = 507;
         refuse(connection, &problem, true);
 }
 

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +159,7 @@ static uint32_t principal_of(struct http_keys *keys, const char *name, size_t by
         return keys->name_count;
 }
 
-static bool is_name(const char *name, size_t bytes)
+bool http_name_is_valid(const char *name, size_t bytes)
 {
         for (size_t i = 0; i < bytes; i++) {
                 char c = name[i];
@@ -198,7 +197,7 @@ static int read_line(struct http_keys *keys, struct table *table, size_t at, siz
         if (!is_key(text + at, key.bytes))
                 return fail(place, -EINVAL,
                             "a key must have 16 to 512 characters of visible ASCII");
-        if (!is_name(text + name, end - name))
+        if (!http_name_is_valid(text + name, end - name))
                 return fail(place, -EINVAL,
                             "it must be KEY NAME; a name has 1 to 64 of the characters a-z, A-Z, "
                             "0-9 and ._@-");
@@ -284,4 +283,14 @@ uint32_t http_keys_find(const struct http_keys *keys, const char *given, size_t 
 const char *http_keys_name(const struct http_keys *keys, uint32_t principal)
 {
         return principal && principal <= keys->name_count ? keys->names[principal - 1] : NULL;
+}
+
+uint32_t http_keys_principal(const struct http_keys *keys, const char *name)
+{
+        const struct key *at = (const void *)keys->table.keys.at;
+
+        for (size_t i = 0; i < keys->table.keys.count / sizeof(*at); i++)
+                if (!strcmp(http_keys_name(keys, at[i].principal), name))
+                        return at[i].principal;
+        return 0;
 }

@@ -8,6 +8,7 @@
 #ifndef BRIDGE_HTTP_KEYS_H
 #define BRIDGE_HTTP_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,5 +31,9 @@ int http_keys_read(struct http_keys *keys, const char *path, char *why, size_t w
 uint32_t http_keys_find(const struct http_keys *keys, const char *given, size_t bytes);
 /* NULL: there is none of this number.  A name keeps its number for good. */
 const char *http_keys_name(const struct http_keys *keys, uint32_t principal);
+/* The principal of this name, if there is a key for it now; else 0. */
+uint32_t http_keys_principal(const struct http_keys *keys, const char *name);
+/* 1 to 64 of the characters a-z, A-Z, 0-9 and ._@- */
+bool http_name_is_valid(const char *name, size_t bytes);
 
 #endif

@@ -90,6 +90,12 @@ const char *http_policy_principal(const struct http_policy *policy, uint32_t pri
         return policy->keys ? http_keys_name(policy->keys, principal) : NULL;
 }
 
+bool http_policy_serves(const struct http_policy *policy, const char *name, uint32_t *ret_principal)
+{
+        *ret_principal = *name && policy->keys ? http_keys_principal(policy->keys, name) : 0;
+        return *ret_principal || !*name;
+}
+
 static bool names(const char *const *list, const char *name)
 {
         for (; list && *list; list++)

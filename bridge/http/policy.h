@@ -27,6 +27,8 @@ bool http_policy_has_keys(const struct http_policy *policy);
 /* True: over loopback, only some users may ask, and the kernel must be asked for each peer's. */
 bool http_policy_asks_for_users(const struct http_policy *policy);
 const char *http_policy_principal(const struct http_policy *policy, uint32_t principal);
+bool http_policy_serves(const struct http_policy *policy, const char *name,
+                        uint32_t *ret_principal);
 
 /* The connection has a request whose head was read. */
 enum http_policy_verdict http_policy_ask(struct http_policy *policy,

@@ -109,6 +109,11 @@ const char *http_server_principal(const struct http_server *server, uint32_t pri
         return http_policy_principal(server->policy, principal);
 }
 
+bool http_server_serves(const struct http_server *server, const char *name, uint32_t *ret_principal)
+{
+        return http_policy_serves(server->policy, name, ret_principal);
+}
+
 /* Settling closes those that are idle. */
 void http_server_stop(struct http_server *server)
 {

@@ -52,6 +52,9 @@ int http_server_listen_fd(struct http_server *server, int fd, char *why, size_t 
 int http_server_reload_keys(struct http_server *server, char *why, size_t why_bytes);
 /* The name of a principal; NULL: 0, or there is none of this number.  Numbers outlive reloads. */
 const char *http_server_principal(const struct http_server *server, uint32_t principal);
+/* The principal of a name; "": 0.  False: no key has this name now. */
+bool http_server_serves(const struct http_server *server, const char *name,
+                        uint32_t *ret_principal);
 
 /* No new connections or requests; idle connections are closed; running exchanges end. */
 void http_server_stop(struct http_server *server);

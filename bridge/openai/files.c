@@ -15,6 +15,39 @@
 #define PIECE_BYTES 65536u
 #define LIST_MAX    10000u
 
+/* ---- calls that wait ---- */
+
+static void forget_call(struct call *call)
+{
+        struct openai_wait *wait = call->own;
+
+        wait->call = NULL;
+}
+
+struct openai_wait *openai_await(struct call *call)
+{
+        struct openai_wait *wait = calloc(1, sizeof(*wait));
+
+        if (!wait) {
+                call_no_memory(call);
+                return NULL;
+        }
+        wait->call = call;
+        call->own = wait;
+        call->clean = forget_call;
+        return wait;
+}
+
+struct call *openai_awaited(struct openai_wait *wait)
+{
+        struct call *call = wait->call;
+
+        if (call)
+                call->clean = NULL;
+        free(wait);
+        return call;
+}
+
 uint32_t openai_list_limit(const struct call *call, uint32_t most)
 {
         const char *value = call_query(call, "limit");
@@ -36,43 +69,54 @@ static void reply_file(struct call *call, const struct stored_file *file)
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
 
-        file_put(&to, file);
+        file_put(&to, &file->record);
         call_reply_json(call, &to, &body);
         bytes_deinit(&body);
 }
 
 /* ---- uploads ---- */
 
-static void name_file(struct stored_file *file, const struct multipart_part *part)
+static void on_added(void *arg, struct stored_file *file, int result)
 {
-        struct text name = part->filename.bytes ? part->filename : TEXT("upload.jsonl");
+        struct call *call = openai_awaited(arg);
 
-        snprintf(file->filename, sizeof(file->filename), "%.*s",
-                 (int)(name.bytes < 120 ? name.bytes : 120), name.at);
-        snprintf(file->purpose, sizeof(file->purpose), "batch");
+        if (call && result)
+                call_not_stored(call, result);
+        else if (call)
+                reply_file(call, file);
 }
 
 static void add_file(struct call *call, const char *map, const struct multipart_part *part)
 {
-        struct stored_file *file;
-        int fd = sys_reopen(call->body_fd, O_RDONLY | O_CLOEXEC);
-        int r = fd;
+        const struct file_conf conf = {
+                .owner = call_owner(call),
+                .filename = part->filename.bytes ? part->filename : TEXT("upload.jsonl"),
+                .purpose = "batch",
+                .fd = sys_reopen(call->body_fd, O_RDONLY | O_CLOEXEC),
+                .offset = (uint64_t)(part->content.at - map),
+                .bytes = part->content.bytes,
+        };
+        struct openai_wait *wait;
+        int r;
 
-        if (fd >= 0)
-                r = file_store_add(call->bridge->files, call->bridge, call->principal, fd,
-                                   (uint64_t)(part->content.at - map), part->content.bytes, &file);
-        if (r == -EDQUOT) {
+        if (conf.fd < 0) {
+                call_not_stored(call, conf.fd);
+                return;
+        }
+        wait = openai_await(call);
+        if (!wait) {
+                sys_close(conf.fd);
+                return;
+        }
+        r = file_store_add(call->bridge->files, &conf, on_added, wait);
+        if (r)
+                openai_awaited(wait);
+        if (r == -EDQUOT)
                 fail(call, FAILURE_QUOTA, "file",
                      "the files of this key have reached the limit (files_max, files_bytes); "
                      "delete some");
-                return;
-        }
-        if (r < 0) {
+        else if (r)
                 call_no_memory(call);
-                return;
-        }
-        name_file(file, part);
-        reply_file(call, file);
 }
 
 static void read_form(struct call *call, const char *map)
@@ -120,7 +164,7 @@ void openai_file_upload(struct call *call)
 static struct stored_file *find(struct call *call)
 {
         struct stored_file *file =
-                file_store_find(call->bridge->files, call->principal, call->tail);
+                file_store_find(call->bridge->files, call_owner(call), call->tail);
 
         if (!file)
                 fail(call, FAILURE_NOT_FOUND, "file_id", "there is no such file");
@@ -135,22 +179,36 @@ void openai_file_get(struct call *call)
                 reply_file(call, file);
 }
 
-void openai_file_delete(struct call *call)
+/* The answer tells the name of the file by the path of the call, for the file is gone. */
+static void on_removed(void *arg, struct stored_file *file, int result)
 {
-        struct stored_file *file = find(call);
+        struct call *call = openai_awaited(arg);
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
 
-        if (!file)
+        (void)file;
+        if (!call)
                 return;
+        if (result) {
+                call_not_stored(call, result);
+                return;
+        }
         json_put_object(&to);
-        json_put_key_word(&to, "id", file->id);
+        json_put_key_text(&to, "id", call->tail.at, call->tail.bytes);
         json_put_key_word(&to, "object", "file");
         json_put_key_bool(&to, "deleted", true);
         json_put_object_end(&to);
-        file_store_remove(file);
         call_reply_json(call, &to, &body);
         bytes_deinit(&body);
+}
+
+void openai_file_delete(struct call *call)
+{
+        struct stored_file *file = find(call);
+        struct openai_wait *wait = file ? openai_await(call) : NULL;
+
+        if (wait)
+                file_store_remove(file, on_removed, wait);
 }
 
 void openai_file_list(struct call *call)
@@ -162,24 +220,24 @@ void openai_file_list(struct call *call)
         struct json_builder to = json_build(&body);
 
         if (after)
-                at = file_store_find(call->bridge->files, call->principal,
+                at = file_store_find(call->bridge->files, call_owner(call),
                                      (struct text){ after, strlen(after) });
         json_put_object(&to);
         json_put_key_word(&to, "object", "list");
         json_put_key(&to, "data");
         json_put_array(&to);
-        while ((at = file_store_next(call->bridge->files, call->principal, at))) {
-                if (purpose && strcmp(purpose, at->purpose))
+        while ((at = file_store_next(call->bridge->files, call_owner(call), at))) {
+                if (purpose && strcmp(purpose, at->record.purpose))
                         continue;
                 if (count++ == limit)
                         break;
-                file_put(&to, at);
+                file_put(&to, &at->record);
                 first = first ? first : at;
                 last = at;
         }
         json_put_array_end(&to);
-        json_put_key_word(&to, "first_id", first ? first->id : NULL);
-        json_put_key_word(&to, "last_id", last ? last->id : NULL);
+        json_put_key_word(&to, "first_id", first ? first->record.id : NULL);
+        json_put_key_word(&to, "last_id", last ? last->record.id : NULL);
         json_put_key_bool(&to, "has_more", at != NULL);
         json_put_object_end(&to);
         call_reply_json(call, &to, &body);
@@ -190,53 +248,62 @@ void openai_file_list(struct call *call)
 
 /* A download in pieces, so that it needs no memory of its size. */
 struct download {
-        struct stored_file *file;
-        uint64_t done;
+        int fd;
+        uint64_t at, end; /* of what is left */
 };
 
 static void clean_download(struct call *call)
 {
         struct download *download = call->own;
 
-        download->file = file_unref(download->file);
+        download->fd = sys_close(download->fd);
 }
 
 static void send_pieces(struct call *call)
 {
         struct download *download = call->own;
-        const struct stored_file *file = download->file;
         char piece[PIECE_BYTES];
 
-        while (!call->over && download->done < file->bytes &&
+        while (!call->over && download->at < download->end &&
                call->sink->queued(call) < HTTP_QUEUE_HIGH) {
-                uint64_t left = file->bytes - download->done;
-                ssize_t n = sys_pread(file->fd, piece, left < sizeof(piece) ? left : sizeof(piece),
-                                      file->offset + download->done);
+                uint64_t left = download->end - download->at;
+                ssize_t n = sys_pread(download->fd, piece,
+                                      left < sizeof(piece) ? left : sizeof(piece), download->at);
 
                 if (n <= 0) {
                         call_cut(call);
                         return;
                 }
                 call_write(call, piece, (size_t)n);
-                download->done += (uint64_t)n;
+                download->at += (uint64_t)n;
         }
-        if (download->done == file->bytes)
+        if (download->at == download->end)
                 call_finish(call);
 }
 
 void openai_file_content(struct call *call)
 {
-        struct stored_file *file = find(call);
+        const struct stored_file *file = find(call);
         struct download *download;
+        struct failure failure;
 
         if (!file)
                 return;
-        call->own = download = arena_alloc(&call->arena, sizeof(*download));
+        download = arena_alloc(&call->arena, sizeof(*download));
         if (!download) {
                 call_no_memory(call);
                 return;
         }
-        download->file = file_ref(file);
+        download->fd = file_open(file);
+        if (download->fd < 0) {
+                failure = failure_make(FAILURE_UNAVAILABLE, NULL, "the file cannot be opened: %s",
+                                       strerror(-download->fd));
+                call_fail(call, &failure);
+                return;
+        }
+        download->at = file->record.offset;
+        download->end = file->record.offset + file->record.bytes;
+        call->own = download;
         call->clean = clean_download;
         call->drained = send_pieces;
         call_stream(call, "application/octet-stream", NULL);

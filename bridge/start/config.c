@@ -51,7 +51,10 @@ static const struct setting rows[] = {
         { "ping_ms",           KIND_COUNT,  AT(ping_ms),           "10000", 1000, 3600000, { NULL }, AT_START, "a stream that has nothing to say sends a ping after this time, so that no proxy ends it" },
         { "response_keep_ms",  KIND_COUNT,  AT(response_keep_ms),  "3600000", 1000, 86400000, { NULL }, AT_START, "how long a stored response lives" },
 
-        { "spool",             KIND_TEXT,   AT(spool),             "/tmp",  0, 0, { "PATH" }, AT_START, "folder for files of users, uploaded ones and those that batches have written; they have no name there, and go with the program", "Files and log" },
+        { "files_keep_ms",     KIND_COUNT,  AT(files_keep_ms),     "2592000000", 1000, UINT32_MAX, { NULL }, AT_START, "how long a file lives, and the record of a batch" },
+
+        { "state",             KIND_TEXT,   AT(state),             NULL,    0, 0, { "DIR" }, AT_START, "folder for files and batches of users, which then survive a restart; it is made if it is missing, and must be private to the user of samovar-http; default: they end with the program", "Files and log" },
+        { "spool",             KIND_TEXT,   AT(spool),             "/tmp",  0, 0, { "PATH" }, AT_START, "without state: folder for files of users, uploaded ones and those that batches have written; they have no name there, and go with the program" },
         { "log_level",         KIND_WORD,   AT(log_level),         "info",  0, 0, { [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug" }, LIVE, "the least important level that is logged" },
         { "otel",              KIND_SWITCH, AT(otel),              "no",    0, 0, { NULL }, AT_START, "/metrics also has OpenTelemetry's names for requests (gen_ai_...)" },
 

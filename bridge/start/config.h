@@ -39,7 +39,9 @@ struct bridge_config {
         uint32_t files_max;        /* files of a user */
         uint64_t files_bytes;      /* bytes of these */
         uint32_t batch_parallel;   /* lines of a batch that run at a time */
-        char *spool;               /* a folder for files of users */
+        uint32_t files_keep_ms;    /* how long a file lives */
+        char *spool;               /* a folder for files of users, without a state folder */
+        char *state;               /* a folder for what survives a restart; NULL: nothing does */
         uint32_t log_level;
         bool otel; /* metrics under OpenTelemetry's names too */
 

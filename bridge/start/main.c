@@ -17,10 +17,12 @@
 #include "base/sys.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/kept.h"
+#include "bridge/core/state-folder.h"
 #include "bridge/http/server.h"
 #include "bridge/openai/batch-store.h"
 #include "bridge/openai/file-store.h"
 #include "bridge/openai/response-store.h"
+#include "bridge/openai/restore.h"
 #include "bridge/start/config.h"
 #include "bridge/start/routes.h"
 #include "bridge/start/service.h"
@@ -86,6 +88,7 @@ static int make_bridge(struct program *program)
                 .response_max = config->response_max,
                 .response_bytes = config->response_bytes,
                 .spool = config->spool,
+                .files_keep_ms = config->files_keep_ms,
                 .files_max = config->files_max,
                 .files_bytes = config->files_bytes,
                 .batch_parallel = config->batch_parallel,
@@ -97,9 +100,14 @@ static int make_bridge(struct program *program)
         r = bridge_new(&conf, routes, route_count, &program->bridge);
         if (r)
                 return error_pass(r);
+        if (config->state)
+                r = state_folder_open(config->state, program->loop, &program->bridge->state,
+                                      program->why, sizeof(program->why));
+        if (r)
+                return error_pass(r);
         program->bridge->responses = response_store_new();
-        program->bridge->files = file_store_new();
-        program->bridge->batches = batch_store_new();
+        program->bridge->files = file_store_new(program->bridge);
+        program->bridge->batches = batch_store_new(program->bridge);
         program->bridge->kept = kept_store_new();
         if (!program->bridge->responses || !program->bridge->files || !program->bridge->batches ||
             !program->bridge->kept)
@@ -119,7 +127,8 @@ static struct http_conf http_conf(const struct program *program)
         conf.body_ms = config->body_timeout_ms;
         conf.idle_ms = config->idle_timeout_ms;
         conf.write_ms = config->write_timeout_ms;
-        conf.spool = config->spool;
+        /* A file can get a name only in the file system in which it was made. */
+        conf.spool = config->state ? config->state : config->spool;
         conf.key_file = config->keys;
         conf.hosts = (const char *const *)program->hosts.items;
         conf.origins = (const char *const *)program->origins.items;
@@ -144,6 +153,14 @@ static int make_server(struct program *program)
         handlers.on_idle = on_idle;
         return http_server_new(&conf, program->loop, &handlers, &program->bridge->server,
                                program->why, sizeof(program->why));
+}
+
+/* Batches that go on ask the server for their principals. */
+static int restore(struct program *program)
+{
+        return program->bridge->state
+                       ? openai_restore(program->bridge, program->why, sizeof(program->why))
+                       : 0;
 }
 
 /* ---- listening ---- */
@@ -266,6 +283,8 @@ static int run(struct program *program)
         if (!r)
                 r = make_server(program);
         if (!r)
+                r = restore(program);
+        if (!r)
                 r = start_listening(program);
         if (!r)
                 r = make_service(program);
@@ -293,12 +312,16 @@ static int start(struct program *program)
         return r ? r : run(program);
 }
 
-/* Stored batches may have calls that run, so they go first. */
+/*
+ * Changes of the state folder are finished first: stores and waiting calls hear of them.  Batches
+ * may have calls that run, so they go before the bridge.
+ */
 static void close_bridge(struct bridge *bridge)
 {
         if (!bridge)
                 return;
         bridge->server = http_server_free(bridge->server);
+        bridge->state = state_folder_close(bridge->state);
         bridge->batches = batch_store_free(bridge->batches);
         bridge->files = file_store_free(bridge->files);
         bridge->responses = response_store_free(bridge->responses);

@@ -16,6 +16,7 @@
 #include "bridge/core/fields.h"
 #include "bridge/ollama/request.h"
 #include "bridge/openai/batch-lines.h"
+#include "bridge/openai/batch-record.h"
 #include "bridge/openai/messages.h"
 #include "bridge/openai/multipart.h"
 #include "bridge/openai/options.h"
@@ -204,6 +205,21 @@ static void read_lines(const char *text, size_t bytes)
         }
 }
 
+/* The same text as what a start may find in the state folder. */
+static void read_records(const char *text, size_t bytes)
+{
+        struct file_record file;
+        struct batch_record batch;
+        const char *why;
+
+        if (!file_record_read((struct text){ text, bytes }, &file, &why))
+                check_message(why);
+        if (!batch_record_read((struct text){ text, bytes }, &batch, &why))
+                free(batch.metadata);
+        else
+                check_message(why);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         char *text;
@@ -232,6 +248,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 break;
         default:
                 read_lines(text, size - 1);
+                read_records(text, size - 1);
         }
         free(text);
         return 0;
