@@ -14,27 +14,9 @@ struct made {
         struct vocabulary v; /* first: it is the public part */
         struct entry *entries;
         struct merge *merges;
+        struct vocabulary_cut cuts[VOCABULARY_CUTS_MAX];
         char *bytes;
 };
-
-/* Names that GGUF files and others use. */
-static const struct {
-        const char *name;
-        enum vocabulary_splitter splitter;
-} splitters[] = {
-        { "none", SPLITTER_NONE },       { "gpt2", SPLITTER_GPT2 },
-        { "gpt-2", SPLITTER_GPT2 },      { "llama3", SPLITTER_LLAMA3 },
-        { "llama-v3", SPLITTER_LLAMA3 }, { "llama-bpe", SPLITTER_LLAMA3 },
-        { "qwen2", SPLITTER_QWEN2 },     { "deepseek-r1-qwen", SPLITTER_QWEN2 },
-};
-
-enum vocabulary_splitter splitter_named(const char *name)
-{
-        for (size_t i = 0; i < sizeof(splitters) / sizeof(*splitters); i++)
-                if (!strcmp(splitters[i].name, name))
-                        return splitters[i].splitter;
-        return SPLITTER_N;
-}
 
 int vocabulary_builder_begin(struct vocabulary_builder *m, uint64_t entries, uint64_t merges,
                              size_t bytes, char *why, size_t why_bytes)
@@ -66,8 +48,21 @@ int vocabulary_builder_begin(struct vocabulary_builder *m, uint64_t entries, uin
         return 0;
 }
 
+static void free_cuts(struct vocabulary_cut *cuts, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                free((char *)cuts[i].expression);
+}
+
+void vocabulary_builder_drop_cuts(struct vocabulary_builder *m)
+{
+        free_cuts(m->cuts, m->v.cut_count);
+        m->v.cut_count = 0;
+}
+
 void vocabulary_builder_free(struct vocabulary_builder *m)
 {
+        vocabulary_builder_drop_cuts(m);
         free(m->entries);
         free(m->merges);
         free(m->given);
@@ -234,6 +229,32 @@ int vocabulary_builder_add_merge_line(struct vocabulary_builder *m, const char *
         return error_pass(vocabulary_builder_add_merge(m, line, left, blank + 1, bytes - left - 1));
 }
 
+int vocabulary_builder_add_cut(struct vocabulary_builder *m, const char *expression,
+                               enum cut_kind kind, bool inverted)
+{
+        char *copy;
+
+        if (m->v.cut_count == VOCABULARY_CUTS_MAX)
+                return vocabulary_builder_refuse(m, "its texts are split in more than %u ways",
+                                                 VOCABULARY_CUTS_MAX);
+        copy = strdup(expression);
+        if (!copy)
+                return error_raise(errtext_set(m->why, m->why_bytes, -ENOMEM, "out of memory"));
+        m->cuts[m->v.cut_count++] = (struct vocabulary_cut){ copy, (uint8_t)kind, inverted };
+        return 0;
+}
+
+int vocabulary_builder_add_cuts(struct vocabulary_builder *m, const struct splitter *splitter)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < splitter->cut_count; i++)
+                r = vocabulary_builder_add_cut(m, splitter->cuts[i].expression,
+                                               (enum cut_kind)splitter->cuts[i].kind,
+                                               splitter->cuts[i].inverted);
+        return error_pass(r);
+}
+
 int vocabulary_builder_finish(struct vocabulary_builder *m, struct vocabulary **ret_vocabulary)
 {
         struct made *made = calloc(1, sizeof(*made));
@@ -250,6 +271,9 @@ int vocabulary_builder_finish(struct vocabulary_builder *m, struct vocabulary **
         made->v.entries = made->entries = m->entries;
         made->v.merges = made->merges = m->merges;
         made->bytes = m->bytes;
+        memcpy(made->cuts, m->cuts, sizeof(made->cuts));
+        made->v.cuts = made->cuts;
+        m->v.cut_count = 0;
         m->entries = NULL;
         m->merges = NULL;
         m->bytes = NULL;
@@ -265,6 +289,7 @@ struct vocabulary *vocabulary_close(struct vocabulary *v)
 
         if (!made)
                 return NULL;
+        free_cuts(made->cuts, made->v.cut_count);
         free(made->entries);
         free(made->merges);
         free(made->bytes);

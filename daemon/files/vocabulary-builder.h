@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/errtext.h"
 #include "base/wordmap.h"
+#include "daemon/files/splitters.h"
 #include "daemon/model/vocabulary.h"
 
 /* How a file writes the bytes of an entry. */
@@ -28,7 +29,8 @@ enum spelling {
 };
 
 struct vocabulary_builder {
-        struct vocabulary v; /* the caller fills in all fields but entries and merges */
+        struct vocabulary v; /* the caller fills in all fields but entries, merges and cuts */
+        struct vocabulary_cut cuts[VOCABULARY_CUTS_MAX];
         struct entry *entries;
         struct merge *merges;
         char *bytes;
@@ -67,11 +69,15 @@ int vocabulary_builder_add_merge(struct vocabulary_builder *builder, const char 
 int vocabulary_builder_add_merge_line(struct vocabulary_builder *builder, const char *line,
                                       size_t bytes);
 
+/* Copies the expression. */
+int vocabulary_builder_add_cut(struct vocabulary_builder *builder, const char *expression,
+                               enum cut_kind kind, bool inverted);
+int vocabulary_builder_add_cuts(struct vocabulary_builder *builder,
+                                const struct splitter *splitter);
+void vocabulary_builder_drop_cuts(struct vocabulary_builder *builder);
+
 /* Moves everything into the vocabulary.  0 or -ENOMEM. */
 int vocabulary_builder_finish(struct vocabulary_builder *builder,
                               struct vocabulary **ret_vocabulary);
-
-/* The splitter of that name; SPLITTER_N: no such name. */
-enum vocabulary_splitter splitter_named(const char *name);
 
 #endif

@@ -120,6 +120,7 @@ static int read_id(struct trait_reader *rd, const char *key, uint32_t *id)
 static int read_splitter(struct trait_reader *rd, const char *given)
 {
         const char *name = given ? given : gguf_string(rd->gguf, KEY("pre"));
+        const struct splitter *splitter;
 
         if (!rd->letters)
                 return given ? vocabulary_builder_refuse(
@@ -130,23 +131,25 @@ static int read_splitter(struct trait_reader *rd, const char *given)
                                                  "metadata '%s' is missing: name the splitter "
                                                  "with tokenizer = PATH=SPLITTER",
                                                  KEY("pre"));
-        rd->m.v.splitter = splitter_named(name);
-        if (rd->m.v.splitter == SPLITTER_N)
+        splitter = splitter_named(name);
+        if (!splitter)
                 return vocabulary_builder_refuse(&rd->m, "the splitter '%s' is not supported",
                                                  shown(name).text);
-        rd->m.v.whole_wins = rd->m.v.splitter == SPLITTER_LLAMA3;
-        return 0;
+        rd->m.v.whole_wins = splitter->whole_wins;
+        rd->m.v.add_bos = splitter->add_bos;
+        return error_pass(vocabulary_builder_add_cuts(&rd->m, splitter));
 }
 
 static int read_rules(struct trait_reader *rd, const char *splitter)
 {
         struct vocabulary *v = &rd->m.v;
         bool blank = !rd->letters;
-        int r = read_splitter(rd, splitter);
+        int r;
 
         v->kind = rd->letters ? VOCABULARY_BYTE_LEVEL : VOCABULARY_CHARACTERS;
-        v->add_bos = !rd->letters || v->splitter == SPLITTER_LLAMA3;
+        v->add_bos = !rd->letters;
         v->unknown_run = true;
+        r = read_splitter(rd, splitter);
         if (!r)
                 r = read_switch(rd, KEY("add_bos_token"), &v->add_bos);
         if (!r)

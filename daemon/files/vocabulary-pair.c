@@ -65,7 +65,7 @@ static int read_merges(struct vocabulary_builder *m, struct lines lines)
 }
 
 static int read_both(struct vocabulary_builder *m, const struct json_document *json,
-                     struct lines lines, enum vocabulary_splitter splitter, char *why,
+                     struct lines lines, const struct splitter *splitter, char *why,
                      size_t why_bytes)
 {
         struct json_words words;
@@ -81,9 +81,8 @@ static int read_both(struct vocabulary_builder *m, const struct json_document *j
         if (!r)
                 r = read_merges(m, lines);
         m->v.kind = VOCABULARY_BYTE_LEVEL;
-        m->v.splitter = splitter;
-        m->v.whole_wins = splitter == SPLITTER_LLAMA3;
-        return error_pass(r);
+        m->v.whole_wins = splitter->whole_wins;
+        return r ? error_pass(r) : error_pass(vocabulary_builder_add_cuts(m, splitter));
 }
 
 int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merges,
@@ -98,7 +97,7 @@ int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merg
                 return error_raise(errtext_set(why, why_bytes, -EINVAL,
                                                "a vocabulary with merges does not name its "
                                                "splitter: use tokenizer = PATH=SPLITTER"));
-        if (splitter_named(splitter) == SPLITTER_N)
+        if (!splitter_named(splitter))
                 return error_raise(errtext_set(why, why_bytes, -EINVAL,
                                                "the splitter '%s' is not supported",
                                                shown(splitter).text));

@@ -20,17 +20,28 @@
 /* Into which units a text is split before merging. */
 enum vocabulary_kind {
         VOCABULARY_BYTES,      /* ids 0 to 255 are bytes, other ids have no text; no merging */
-        VOCABULARY_BYTE_LEVEL, /* the splitter makes pre-tokens, which are split into bytes */
+        VOCABULARY_BYTE_LEVEL, /* pre-tokens are split into bytes */
         VOCABULARY_CHARACTERS, /* characters: SentencePiece's BPE */
 };
 
-enum vocabulary_splitter {
-        SPLITTER_NONE, /* the whole text is one pre-token */
-        SPLITTER_GPT2,
-        SPLITTER_LLAMA3,
-        SPLITTER_QWEN2,
-        SPLITTER_N,
+/* What becomes of the matches of an expression; the text between two matches is a piece, too. */
+enum cut_kind {
+        CUT_APART,   /* each match is a piece */
+        CUT_DROP,    /* a match is no part of any piece */
+        CUT_TO_LAST, /* a match belongs to the text before it */
+        CUT_TO_NEXT, /* a match belongs to the text behind it */
+        CUT_RUNS,    /* matches without text between them are one piece */
+        CUT_KIND_N,
 };
+
+/* Cuts a text into pieces by a regular expression (daemon/text/expression.h). */
+struct vocabulary_cut {
+        const char *expression;
+        uint8_t kind;
+        bool inverted; /* matches and the text between them change their roles */
+};
+
+#define VOCABULARY_CUTS_MAX 8u
 
 enum vocabulary_normaliser { NORMALISER_NONE, NORMALISER_NFC };
 
@@ -69,7 +80,12 @@ struct merge {
 
 struct vocabulary {
         enum vocabulary_kind kind;
-        enum vocabulary_splitter splitter;
+        /*
+         * Into pre-tokens: each cut divides the pieces of the one before it, and no token crosses a
+         * border.  None: the whole text is one pre-token.
+         */
+        const struct vocabulary_cut *cuts;
+        uint32_t cut_count;
         enum vocabulary_normaliser normaliser;
         enum vocabulary_blank blank;
         bool blank_once; /* no blank before a text that begins with one */

@@ -66,16 +66,11 @@ static void put_model(struct json_writer *json, const struct inspection *inspect
 
 static void put_tokenizer(struct json_writer *json, const struct model_setup *setup)
 {
-        static const char *const splitters[SPLITTER_N] = {
-                [SPLITTER_GPT2] = "gpt2",
-                [SPLITTER_LLAMA3] = "llama3",
-                [SPLITTER_QWEN2] = "qwen2",
-        };
         const char *missing = chat_refusal(setup->served.chat);
 
         put_text(json, ",\"tokenizer\":{\"kind\":", inspection_tokenizers[setup->kind]);
-        if (splitters[setup->splitter])
-                put_text(json, ",\"split\":", splitters[setup->splitter]);
+        if (*setup->split)
+                put_text(json, ",\"split\":", setup->split);
         put_number(json, ",\"entries\":", setup->entries);
         put_switch(json, "},\"chat\":", !missing);
         if (missing)

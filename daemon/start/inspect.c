@@ -186,15 +186,8 @@ static void print_model(const struct inspection *inspection, FILE *to)
 
 static void print_tokenizer(const struct model_setup *setup, FILE *to)
 {
-        static const char *const splitters[SPLITTER_N] = {
-                [SPLITTER_NONE] = "",
-                [SPLITTER_GPT2] = ", split as GPT-2 does",
-                [SPLITTER_LLAMA3] = ", split as Llama-3 does",
-                [SPLITTER_QWEN2] = ", split as Qwen2 does",
-        };
-
-        fprintf(to, "tokenizer   %s%s", inspection_tokenizers[setup->kind],
-                splitters[setup->splitter]);
+        fprintf(to, "tokenizer   %s%s%s", inspection_tokenizers[setup->kind],
+                *setup->split ? ", split as " : "", setup->split);
         if (setup->kind != VOCABULARY_BYTES)
                 fprintf(to, ", %" PRIu32 " entries", setup->entries);
         fprintf(to, "\n");

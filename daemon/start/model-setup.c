@@ -10,6 +10,7 @@
 #include "daemon/engine/publish.h"
 #include "daemon/files/chat-source.h"
 #include "daemon/files/generation-source.h"
+#include "daemon/files/splitters.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/start/shipped.h"
 #include "daemon/text/chat.h"
@@ -187,6 +188,16 @@ static int open_chat(struct model_setup *setup, const struct vocabulary *v)
         return error_pass(r);
 }
 
+/* How texts are split, for --inspect. */
+static void note_split(struct model_setup *setup, const struct vocabulary *v)
+{
+        const char *name = splitter_name_of(v->cuts, v->cut_count);
+
+        if (!v->cut_count)
+                return;
+        snprintf(setup->split, sizeof(setup->split), "%s", name ? name : "its own expressions say");
+}
+
 int model_setup_tokenizer(struct model_setup *setup)
 {
         struct served *served = &setup->served;
@@ -209,7 +220,7 @@ int model_setup_tokenizer(struct model_setup *setup)
         if (!r)
                 r = open_chat(setup, vocabulary);
         setup->kind = vocabulary->kind;
-        setup->splitter = vocabulary->splitter;
+        note_split(setup, vocabulary);
         setup->entries = vocabulary->entry_count;
         vocabulary_close(vocabulary);
         return r ? error_pass(r) : check_records(setup);

@@ -26,7 +26,7 @@ struct model_setup {
         struct served served; /* all but the model itself, which the caller makes */
         struct dialect dialect;
         enum vocabulary_kind kind;
-        enum vocabulary_splitter splitter;
+        char split[64];   /* the name of the splitter, or its expression; or empty */
         uint32_t entries; /* entries of the vocabulary */
         struct model_conf model_conf;
         struct model_bytes bytes;

@@ -85,9 +85,8 @@ static int check_vocabulary(struct build *b, uint32_t vocab)
         if (!v->entry_count || v->entry_count > vocab || vocab > VOCABULARY_ENTRIES_MAX)
                 return refuse(b, "a vocabulary of %u tokens for a model of %u", v->entry_count,
                               vocab);
-        if (v->splitter >= SPLITTER_N || v->merge_count > VOCABULARY_MERGES_MAX)
-                return refuse(b, "%u merges, and the splitter %u", v->merge_count,
-                              (unsigned)v->splitter);
+        if (v->cut_count > VOCABULARY_CUTS_MAX || v->merge_count > VOCABULARY_MERGES_MAX)
+                return refuse(b, "%u merges, and %u ways to split", v->merge_count, v->cut_count);
         if (v->kind == VOCABULARY_CHARACTERS && v->normaliser != NORMALISER_NONE)
                 return refuse(b, "a normaliser is not supported for characters");
         for (uint32_t id = 0; !r && id < v->entry_count; id++)
@@ -135,7 +134,10 @@ static int copy_pieces(struct build *b)
         return 0;
 }
 
-/* Finds the entries of single bytes.  Without them and an unknown token, a text might lack ids. */
+/*
+ * Finds the entries of single bytes.  Text that has neither these nor an unknown token has no ids;
+ * vocabularies often leave out the bytes that no UTF-8 has.
+ */
 static int find_bytes(struct build *b)
 {
         struct tokenizer *t = b->t;
@@ -156,14 +158,8 @@ static int find_bytes(struct build *b)
                         found++;
                 }
         }
-        if (!found && t->kind == VOCABULARY_CHARACTERS) {
-                if (t->unknown == VOCABULARY_NONE)
-                        return refuse(b, "it has neither tokens for bytes nor an unknown token");
-                return 0;
-        }
-        for (unsigned byte = 0; byte < 256; byte++)
-                if (t->byte_ids[byte] == VOCABULARY_NONE)
-                        return refuse(b, "no token for the byte 0x%02x", byte);
+        if (!found && t->unknown == VOCABULARY_NONE)
+                return refuse(b, "it has neither tokens for bytes nor an unknown token");
         return 0;
 }
 
@@ -219,7 +215,8 @@ static int build(struct build *b)
 {
         int r;
 
-        if ((r = copy_pieces(b)) || (r = find_bytes(b)) || (r = map_words(b)) ||
+        if ((r = cutter_open(&b->t->cutter, b->v->cuts, b->v->cut_count, b->why, b->why_bytes)) ||
+            (r = copy_pieces(b)) || (r = find_bytes(b)) || (r = map_words(b)) ||
             (r = match(b, true, false, &b->t->users)) ||
             (r = match(b, !b->t->late_users, true, &b->t->added)))
                 return error_pass(r);
@@ -245,7 +242,6 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                         errtext_set(why, why_bytes, -ENOMEM, "out of memory for its tables"));
         *b.t = (struct tokenizer){
                 .kind = v->kind,
-                .splitter = v->splitter,
                 .normaliser = v->normaliser,
                 .blank = v->blank,
                 .blank_once = v->blank_once,
@@ -301,6 +297,7 @@ struct tokenizer *tokenizer_close(struct tokenizer *t)
 {
         if (!t)
                 return NULL;
+        cutter_close(&t->cutter);
         merge_table_deinit(&t->merges);
         added_tokens_free(t->users);
         added_tokens_free(t->added);

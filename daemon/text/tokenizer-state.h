@@ -7,16 +7,17 @@
 #include "base/wordmap.h"
 #include "daemon/model/vocabulary.h"
 #include "daemon/text/added-tokens.h"
+#include "daemon/text/cutter.h"
 #include "daemon/text/merge.h"
 
 struct tokenizer {
         enum vocabulary_kind kind;
-        enum vocabulary_splitter splitter;
+        struct cutter cutter;
         enum vocabulary_normaliser normaliser;
         enum vocabulary_blank blank;
         bool blank_once, whole_wins, unknown_run, squeezes;
         uint32_t vocab, entry_count, unknown;
-        uint32_t byte_ids[256];  /* either all are ids, or all are VOCABULARY_NONE */
+        uint32_t byte_ids[256];  /* VOCABULARY_NONE: no entry is this byte */
         uint32_t shortest_added; /* bytes of the shortest added token; 0: there are none */
         size_t piece_max;
         char *bytes;           /* of all entries, one after another */

@@ -4,7 +4,7 @@
  *      text        is cut at added tokens (added-tokens.h) into fragments
  *      fragment    is normalised, or gets its blanks written as the vocabulary has them; is cut at
  *                  the added tokens that are only found then (late_users); and is split into
- *                  pre-tokens (pretokenize.h)
+ *                  pre-tokens (cutter.h)
  *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
  *      chunk       is found in the cache (chunk-cache.h), or becomes symbols
  *      symbols     bytes or characters, which are merged (merge.h)
@@ -19,7 +19,6 @@
 #include "base/error.h"
 #include "daemon/text/chunk-cache.h"
 #include "daemon/text/nfc.h"
-#include "daemon/text/pretokenize.h"
 #include "daemon/text/tokenizer-state.h"
 #include "daemon/text/unicode.h"
 
@@ -96,6 +95,7 @@ struct encoder {
         uint32_t *ids;
         size_t count, capacity;
         bool was_unknown;
+        struct cutting cutting;
         struct merge_work work;
         struct chunk_cache chunk_cache; /* only of chunks in which every character had an entry */
         struct place *places;           /* from the last one in the text to the first */
@@ -109,14 +109,20 @@ static void put(struct encoder *e, uint32_t id)
         e->was_unknown = false;
 }
 
-/* A character that has no entry. */
+/* A character that has no entry: its bytes, if all of them have one; else the unknown token. */
 static void put_foreign(struct encoder *e, const char *text, size_t bytes)
 {
         const struct tokenizer *t = e->t;
+        size_t known = 0;
 
-        for (size_t i = 0; i < bytes && t->byte_ids[0] != VOCABULARY_NONE; i++)
-                put(e, t->byte_ids[(uint8_t)text[i]]);
-        if (t->byte_ids[0] != VOCABULARY_NONE || (t->unknown_run && e->was_unknown))
+        while (known < bytes && t->byte_ids[(uint8_t)text[known]] != VOCABULARY_NONE)
+                known++;
+        if (known == bytes) {
+                for (size_t i = 0; i < bytes; i++)
+                        put(e, t->byte_ids[(uint8_t)text[i]]);
+                return;
+        }
+        if (t->unknown == VOCABULARY_NONE || (t->unknown_run && e->was_unknown))
                 return;
         put(e, t->unknown);
         e->was_unknown = true;
@@ -226,15 +232,12 @@ static int encode_word(struct encoder *e, const char *text, size_t bytes)
 
 static int encode_words(struct encoder *e, const char *text, size_t bytes)
 {
-        int r;
+        size_t begin, end;
+        int r = cutting_begin(&e->cutting, &e->t->cutter, text, bytes, &e->how->steps);
 
-        for (size_t at = 0, n; at < bytes; at += n) {
-                n = pretokenize_next(e->t->splitter, text + at, bytes - at, &e->how->steps);
-                r = encode_word(e, text + at, n);
-                if (r)
-                        return error_pass(r);
-        }
-        return 0;
+        while (!r && (r = cutting_next(&e->cutting, &begin, &end)) == 1)
+                r = encode_word(e, text + begin, end - begin);
+        return error_pass(r);
 }
 
 static bool begins_blank(const char *text, size_t bytes)
@@ -473,6 +476,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                         r = cut(&e, &search, text, text_bytes, encode_fragment);
         }
         free(e.places);
+        cutting_deinit(&e.cutting);
         chunk_cache_deinit(&e.chunk_cache);
         merge_work_deinit(&e.work);
         if (r)

@@ -2,11 +2,12 @@
  * Text to token ids and back.
  *
  * It gives the same ids as the tokenizer that the vocabulary was made for.  Only a lack of memory
- * can make it fail: every byte string has ids, in O(n log n) time at worst, and every id below
- * the vocabulary's size has a piece.
+ * can make it fail, it takes O(n log n) time at worst, and every id below the vocabulary's size has
+ * a piece.
  *
- * If no id is the unknown token and nothing was normalised or stripped, the joined pieces of a
- * text's ids are the text, byte by byte.  There are two exceptions.  With tokenizer_adds_blank(),
+ * Bytes without a token become the unknown token, or nothing if there is none.  If this did not
+ * happen, and nothing was normalised, stripped or dropped between pre-tokens, the joined pieces of
+ * a text's ids are the text, byte by byte.  There are two exceptions.  With tokenizer_adds_blank(),
  * one blank is in front.  SentencePiece writes a blank as U+2581, so a U+2581 in the text comes
  * back as a blank.
  *

@@ -53,9 +53,30 @@ static uint8_t look_up(const struct unicode_range *ranges, uint32_t count, uint3
         return low < count && code >= ranges[low].first ? ranges[low].value : 0;
 }
 
+enum unicode_category unicode_category(uint32_t code)
+{
+        return look_up(unicode_categories, unicode_category_count, code);
+}
+
+/* PropList.txt; it has not changed since Unicode 6.3. */
+bool unicode_blank(uint32_t code)
+{
+        if (code < 0x1680)
+                return code == ' ' || code - '\t' < 5 || code == 0x85 || code == 0xA0;
+        return code == 0x1680 || code - 0x2000 < 11 || code == 0x2028 || code == 0x2029 ||
+               code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
 enum unicode_kind unicode_kind_long(uint32_t code)
 {
-        return look_up(unicode_kinds, unicode_kind_count, code);
+        enum unicode_category category;
+
+        if (unicode_blank(code))
+                return UNICODE_BLANK;
+        category = unicode_category(code);
+        if (category >= UNICODE_LL && category <= UNICODE_LU)
+                return UNICODE_LETTER;
+        return category >= UNICODE_ND && category <= UNICODE_NO ? UNICODE_NUMBER : UNICODE_OTHER;
 }
 
 uint8_t unicode_class(uint32_t code)

@@ -37,6 +37,44 @@ static inline unsigned unicode_next(const char *text, size_t bytes, uint32_t *re
 /* Writes at most four bytes; returns how many. */
 unsigned unicode_write(uint32_t code, char *to);
 
+/* The general category.  UNICODE_CN: the code is not assigned, or no character. */
+enum unicode_category {
+        UNICODE_CN,
+        UNICODE_CC,
+        UNICODE_CF,
+        UNICODE_CO,
+        UNICODE_CS,
+        UNICODE_LL,
+        UNICODE_LM,
+        UNICODE_LO,
+        UNICODE_LT,
+        UNICODE_LU,
+        UNICODE_MC,
+        UNICODE_ME,
+        UNICODE_MN,
+        UNICODE_ND,
+        UNICODE_NL,
+        UNICODE_NO,
+        UNICODE_PC,
+        UNICODE_PD,
+        UNICODE_PE,
+        UNICODE_PF,
+        UNICODE_PI,
+        UNICODE_PO,
+        UNICODE_PS,
+        UNICODE_SC,
+        UNICODE_SK,
+        UNICODE_SM,
+        UNICODE_SO,
+        UNICODE_ZL,
+        UNICODE_ZP,
+        UNICODE_ZS,
+        UNICODE_CATEGORY_N,
+};
+enum unicode_category unicode_category(uint32_t code);
+
+bool unicode_blank(uint32_t code); /* White_Space */
+
 enum unicode_kind unicode_kind_long(uint32_t code); /* beyond ASCII */
 static inline enum unicode_kind unicode_kind(uint32_t code)
 {
@@ -69,9 +107,9 @@ struct unicode_range {
 struct unicode_pair {
         uint32_t code, first, second;
 };
-extern const struct unicode_range unicode_kinds[], unicode_classes[];
+extern const struct unicode_range unicode_categories[], unicode_classes[];
 extern const struct unicode_pair unicode_decompositions[], unicode_compositions[];
-extern const uint32_t unicode_kind_count, unicode_class_count;
+extern const uint32_t unicode_category_count, unicode_class_count;
 extern const uint32_t unicode_decomposition_count, unicode_composition_count;
 
 #endif

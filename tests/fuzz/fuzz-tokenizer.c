@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/files/splitters.h"
 #include "daemon/text/tokenizer.h"
 #include "json/utf8.h"
 
@@ -84,11 +85,14 @@ static void read_merges(struct vocabulary *v, struct input *input)
 
 static void read_vocabulary(struct vocabulary *v, struct input *input)
 {
+        static const char *const names[] = { "none", "gpt2", "llama3", "qwen2" };
         uint8_t shape = next_byte(input), switches = next_byte(input);
+        const struct splitter *splitter = splitter_named(names[shape >> 1 & 3]);
 
         bytes_used = 0;
         *v = (struct vocabulary){ .kind = shape & 1 ? VOCABULARY_CHARACTERS : VOCABULARY_BYTE_LEVEL,
-                                  .splitter = shape >> 1 & 3,
+                                  .cuts = splitter->cuts,
+                                  .cut_count = splitter->cut_count,
                                   .blank = shape & 1 ? (shape >> 3) % 3 : BLANK_NEVER,
                                   .normaliser = !(shape & 1) && switches & 1,
                                   .whole_wins = switches & 2,
@@ -258,7 +262,7 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
             (v->kind == VOCABULARY_CHARACTERS && has_bar(text, size)))
                 return;
         check_back(t, text, size, v->blank != BLANK_NEVER && size, ids, count);
-        if (size <= NAIVE_MAX && v->splitter == SPLITTER_NONE && !v->whole_wins && !v->blank)
+        if (size <= NAIVE_MAX && !v->cut_count && !v->whole_wins && !v->blank)
                 check_merges(v, text, size, ids, count);
 }
 

@@ -63,7 +63,7 @@ static void an_entry_without_a_merge_matches_only_a_whole_pre_token(void **state
         (void)state;
         for (int whole = 0; whole < 2; whole++) {
                 rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
-                rig.v.splitter = SPLITTER_LLAMA3;
+                rig_split(&rig, "llama3");
                 rig.v.whole_wins = whole;
                 rig_merge(&rig, "t+e", "te");
                 rig_add(&rig, " tea", ENTRY_NORMAL, 0);
@@ -76,6 +76,26 @@ static void an_entry_without_a_merge_matches_only_a_whole_pre_token(void **state
         }
 }
 
+static void a_byte_without_a_token_is_unknown_or_has_no_id(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig.entries['q'].kind = ENTRY_UNUSED;
+        t = rig_open(&rig);
+        rig_expect(t, "aqqb", false, "a|b");
+        tokenizer_close(t);
+        rig.v.unknown = rig_add(&rig, "<unk>", ENTRY_UNKNOWN, 0);
+        t = rig_open(&rig);
+        rig_expect(t, "aqqb", false, "a|[256]|[256]|b");
+        tokenizer_close(t);
+        rig.v.unknown_run = true;
+        t = rig_open(&rig);
+        rig_expect(t, "aqqb", false, "a|[256]|b");
+        tokenizer_close(t);
+}
+
 static void no_merge_crosses_a_pre_token(void **state)
 {
         struct tokenizer *t;
@@ -84,11 +104,11 @@ static void no_merge_crosses_a_pre_token(void **state)
         rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
         rig_merge(&rig, "a+ ", "a ");
         rig_merge(&rig, " +b", " b");
-        rig.v.splitter = SPLITTER_GPT2;
+        rig_split(&rig, "gpt2");
         t = rig_open(&rig);
         rig_expect(t, "a b", false, "a| b");
         tokenizer_close(t);
-        rig.v.splitter = SPLITTER_NONE;
+        rig_split(&rig, "none");
         t = rig_open(&rig);
         rig_expect(t, "a b", false, "a |b");
         tokenizer_close(t);
@@ -227,7 +247,7 @@ static void encoding_takes_n_log_n_time(void **state)
                 struct tokenizer *t;
 
                 open_deep(&v, (enum vocabulary_kind)kind);
-                v->splitter = kind == VOCABULARY_BYTE_LEVEL ? SPLITTER_LLAMA3 : SPLITTER_NONE;
+                rig_split(&rig, kind == VOCABULARY_BYTE_LEVEL ? "llama3" : "none");
                 v->normaliser = kind == VOCABULARY_BYTE_LEVEL ? NORMALISER_NFC : NORMALISER_NONE;
                 t = rig_open(&rig);
                 for (size_t u = 0; u < sizeof(units) / sizeof(*units); u++) {
@@ -283,19 +303,21 @@ static void encoding_a_long_text_stops_soon_after_a_cancel(void **state)
 
 static void decoding_restores_any_bytes(void **state)
 {
+        static const char *const splitters[] = { "none",  "gpt2",   "llama3",
+                                                 "qwen2", "gpt-4o", "deepseek-llm" };
         uint64_t seed = 5;
 
         (void)state;
         for (int kind = VOCABULARY_BYTE_LEVEL; kind <= VOCABULARY_CHARACTERS; kind++)
-                for (int splitter = SPLITTER_NONE; splitter < SPLITTER_N; splitter++) {
+                for (size_t i = 0; i < sizeof(splitters) / sizeof(*splitters); i++) {
                         struct vocabulary *v;
                         struct tokenizer *t;
 
                         open_deep(&v, (enum vocabulary_kind)kind);
-                        v->splitter = (enum vocabulary_splitter)splitter;
+                        rig_split(&rig, splitters[i]);
                         v->blank = kind == VOCABULARY_CHARACTERS ? BLANK_EACH : BLANK_NEVER;
                         t = rig_open(&rig);
-                        for (unsigned i = 0; i < 4000; i++) {
+                        for (unsigned k = 0; k < 4000; k++) {
                                 char text[100];
 
                                 texts_come_back(t, text, texts_any(text, sizeof(text), &seed));
@@ -367,13 +389,13 @@ static void words_of_a_long_text_have_the_same_ids_as_alone(void **state)
 {
         static const struct {
                 enum vocabulary_kind kind;
-                enum vocabulary_splitter splitter;
+                const char *splitter;
                 bool whole_wins, unknown;
         } ways[] = {
-                { VOCABULARY_BYTE_LEVEL, SPLITTER_GPT2, false, false },
-                { VOCABULARY_BYTE_LEVEL, SPLITTER_LLAMA3, true, false },
-                { VOCABULARY_CHARACTERS, SPLITTER_NONE, false, false },
-                { VOCABULARY_CHARACTERS, SPLITTER_NONE, false, true },
+                { VOCABULARY_BYTE_LEVEL, "gpt2", false, false },
+                { VOCABULARY_BYTE_LEVEL, "llama3", true, false },
+                { VOCABULARY_CHARACTERS, "none", false, false },
+                { VOCABULARY_CHARACTERS, "none", false, true },
         };
 
         (void)state;
@@ -382,7 +404,7 @@ static void words_of_a_long_text_have_the_same_ids_as_alone(void **state)
                 struct tokenizer *t;
 
                 open_deep(&v, ways[i].kind);
-                v->splitter = ways[i].splitter;
+                rig_split(&rig, ways[i].splitter);
                 v->whole_wins = ways[i].whole_wins;
                 rig_add(&rig, " abba", ENTRY_NORMAL, 3);
                 if (ways[i].kind == VOCABULARY_BYTE_LEVEL)
@@ -430,9 +452,6 @@ static void refuses_a_vocabulary_that_encoding_cannot_rely_on(void **state)
         rig.merges[0].left = 257;
         refused("merge 0 has token 257, which has no text of its own");
         begin_good();
-        rig.entries['q'].kind = ENTRY_UNUSED;
-        refused("no token for the byte 0x71");
-        begin_good();
         rig.entries[256].kind = ENTRY_KIND_N;
         refused("unknown kind");
         begin_good();
@@ -448,8 +467,8 @@ static void refuses_a_vocabulary_that_encoding_cannot_rely_on(void **state)
         rig.v.bos = 258;
         refused("the bos token is 258");
         begin_good();
-        rig.v.splitter = SPLITTER_N;
-        refused("the splitter");
+        rig.v.cut_count = VOCABULARY_CUTS_MAX + 1;
+        refused("9 ways to split");
         begin_good();
         rig.v.entry_count = 0;
         refused("a vocabulary of 0 tokens");
@@ -482,6 +501,7 @@ int main(void)
                 cmocka_unit_test(applies_the_leftmost_of_equal_merges_first),
                 cmocka_unit_test(a_duplicate_merge_has_its_first_rank),
                 cmocka_unit_test(an_entry_without_a_merge_matches_only_a_whole_pre_token),
+                cmocka_unit_test(a_byte_without_a_token_is_unknown_or_has_no_id),
                 cmocka_unit_test(no_merge_crosses_a_pre_token),
                 cmocka_unit_test(applies_the_merge_with_the_highest_score_first),
                 cmocka_unit_test(encodes_a_character_without_an_entry_as_bytes_or_unknown),

@@ -67,7 +67,7 @@ static void reads_a_byte_level_tokenizer_json(void **state)
         (void)state;
         good(from_json(json_letters, NULL));
         assert_int_equal(made->kind, VOCABULARY_BYTE_LEVEL);
-        assert_int_equal(made->splitter, SPLITTER_LLAMA3);
+        check_split("llama3");
         assert_int_equal(made->normaliser, NORMALISER_NFC);
         assert_int_equal(made->entry_count, 8);
         assert_int_equal(made->merge_count, 2);
@@ -85,7 +85,7 @@ static void reads_a_byte_level_tokenizer_json(void **state)
         check_merge(1, 2, 0, 7);
         vocabulary_close(made);
         good(from_json(json_letters, "gpt2"));
-        assert_int_equal(made->splitter, SPLITTER_GPT2);
+        check_split("gpt2");
         vocabulary_close(made);
 }
 
@@ -140,13 +140,10 @@ static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
                 { json_letters, "{\"added", "[\"added", "byte" },
                 { json_letters, "\"BPE\"", "\"Unigram\"", "'Unigram'" },
                 { json_letters, "\"NFC\"", "\"NFKC\"", "its normalizer has 'NFKC'" },
-                { json_letters, "{1,3}", "{1,4}", "its pre_tokenizer splits by" },
-                { json_letters, "Isolated", "Removed", "its pre_tokenizer has 'Split'" },
-                { json_letters, "\"invert\":false", "\"invert\":true", "'Split'" },
-                { json_letters, "\"Split\"", "\"Digits\"", "'Digits'" },
+                { json_letters, "Isolated", "Turned", "its pre_tokenizer has 'Split'" },
+                { json_letters, "\"Split\"", "\"UnicodeScripts\"", "'UnicodeScripts'" },
                 { json_letters, "\"add_prefix_space\":false", "\"add_prefix_space\":true",
                   "its pre_tokenizer has 'ByteLevel'" },
-                { json_letters, "\"use_regex\":false", "\"use_regex\":true", "'ByteLevel'" },
                 { json_letters, "{\"type\":\"ByteLevel\"},\"model", "null,\"model", "its decoder" },
                 { json_letters, "{\"type\":\"ByteLevel\"},\"model",
                   "{\"type\":\"WordPiece\"},\"model", "its decoder has 'WordPiece'" },
@@ -208,7 +205,43 @@ static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
                 said(from_json(text, NULL), cases[i].said);
                 free(text);
         }
-        said(from_json(json_letters, "falcon"), "the splitter 'falcon'");
+        said(from_json(json_letters, "fa\ncon"), "the splitter 'fa?con'");
+}
+
+static void check_cut(uint32_t at, enum cut_kind kind, bool inverted, const char *expression)
+{
+        assert_true(at < made->cut_count);
+        assert_int_equal(made->cuts[at].kind, kind);
+        assert_int_equal(made->cuts[at].inverted, inverted);
+        assert_string_equal(made->cuts[at].expression, expression);
+}
+
+static void each_step_of_a_pre_tokenizer_is_a_cut(void **state)
+{
+        static const char split[] = "{\"type\":\"Split\"";
+        char *text;
+
+        (void)state;
+        text = changed(json_letters, split,
+                       "{\"type\":\"Digits\",\"individual_digits\":true},"
+                       "{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"},"
+                       "{\"type\":\"Split\",\"pattern\":{\"String\":\"a.b\"},"
+                       "\"behavior\":\"MergedWithNext\",\"invert\":true},"
+                       "{\"type\":\"WhitespaceSplit\"},{\"type\":\"Split\"");
+        good(from_json(text, NULL));
+        free(text);
+        assert_int_equal(made->cut_count, 5);
+        check_cut(0, CUT_APART, false, "\\p{N}");
+        check_cut(1, CUT_RUNS, false, "[\\p{P}$+<=>^`|~]");
+        check_cut(2, CUT_TO_NEXT, true, "a\\.b");
+        check_cut(3, CUT_DROP, false, "\\s+");
+        vocabulary_close(made);
+        text = changed(json_letters, "\"use_regex\":false", "\"use_regex\":true");
+        good(from_json(text, NULL));
+        free(text);
+        assert_int_equal(made->cut_count, 2);
+        assert_string_equal(splitter_name_of(made->cuts + 1, 1), "gpt2");
+        vocabulary_close(made);
 }
 
 /* ---- a vocabulary and its merges ---- */
@@ -228,7 +261,7 @@ static void reads_vocab_json_and_merges(void **state)
         (void)state;
         good(from_pair(vocab, "#version: 0.2\r\na b\r\n\n", "qwen2"));
         assert_int_equal(made->merge_count, 1);
-        assert_int_equal(made->splitter, SPLITTER_QWEN2);
+        check_split("qwen2");
         assert_false(made->whole_wins);
         check_merge(0, 0, 1, 2);
         check_entry(4, "\n", ENTRY_NORMAL);
@@ -253,6 +286,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(reads_a_byte_level_tokenizer_json),
                 cmocka_unit_test(reads_a_tokenizer_json_of_characters),
+                cmocka_unit_test(each_step_of_a_pre_tokenizer_is_a_cut),
                 cmocka_unit_test(metaspace_replaces_blanks_if_no_normalizer_does),
                 cmocka_unit_test(refuses_an_unsupported_tokenizer_json_feature_by_name),
                 cmocka_unit_test(reads_vocab_json_and_merges),

@@ -267,14 +267,15 @@ static void reads_a_vocabulary_from_gguf_metadata(void **state)
         write_gguf(&gpt2_good, &f);
         good(from_gguf(&f, NULL));
         assert_int_equal(made->kind, VOCABULARY_BYTE_LEVEL);
-        assert_int_equal(made->splitter, SPLITTER_GPT2);
+        check_split("gpt2");
         assert_true(!made->add_bos && made->blank == BLANK_NEVER);
         check_entry(2, " b", ENTRY_NORMAL);
         check_merge(0, 0, 1, 2);
         vocabulary_close(made);
         write_gguf(&gpt2_good, &f);
         good(from_gguf(&f, "llama-bpe"));
-        assert_true(made->splitter == SPLITTER_LLAMA3 && made->whole_wins && made->add_bos);
+        check_split("llama3");
+        assert_true(made->whole_wins && made->add_bos);
         vocabulary_close(made);
 
         write_gguf(&llama_good, &f);
@@ -310,7 +311,7 @@ static void refuses_malformed_gguf_vocabulary_metadata_with_the_reason(void **st
         REFUSED(gpt2_good, "tokenizer.ggml.model' is missing", s.model = NULL);
         REFUSED(gpt2_good, "of the kind 'bert'", s.model = "bert");
         REFUSED(gpt2_good, "tokenizer.ggml.pre' is missing", s.pre = NULL);
-        REFUSED(gpt2_good, "the splitter 'deepseek-llm'", s.pre = "deepseek-llm");
+        REFUSED(gpt2_good, "the splitter 'default'", s.pre = "default");
         REFUSED(gpt2_good, "tokenizer.ggml.tokens' is missing", s.tokens[0] = NULL);
         REFUSED(gpt2_good, "tokens' is not an array of strings", s.numbers_for_tokens = true);
         REFUSED(gpt2_good, "tokenizer.ggml.merges' is missing", s.merge = NULL);

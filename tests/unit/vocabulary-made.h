@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/files/splitters.h"
 #include "daemon/files/vocabulary.h"
 
 static struct vocabulary *made;
@@ -42,6 +43,11 @@ static inline void check_entry(uint32_t id, const char *text, enum entry_kind ki
         assert_int_equal(made->entries[id].count, strlen(text));
         assert_memory_equal(made->entries[id].bytes, text, strlen(text));
         assert_int_equal(made->entries[id].kind, kind);
+}
+
+static inline void check_split(const char *name)
+{
+        assert_string_equal(splitter_name_of(made->cuts, made->cut_count), name);
 }
 
 static inline void check_merge(uint32_t rank, uint32_t left, uint32_t right, uint32_t result)

@@ -4,6 +4,7 @@
 #ifndef TESTS_UNIT_VOCABULARY_RIG_H
 #define TESTS_UNIT_VOCABULARY_RIG_H
 
+#include "daemon/files/splitters.h"
 #include "tests/unit/texts.h"
 
 #define RIG_ENTRIES 600u
@@ -23,6 +24,16 @@ static inline uint32_t rig_add(struct rig *rig, const char *text, enum entry_kin
         rig->entries[rig->v.entry_count] =
                 (struct entry){ text, (uint32_t)strlen(text), score, (uint8_t)kind, 0 };
         return rig->v.entry_count++;
+}
+
+/* Splits texts as the tokenizer of that name does. */
+static inline void rig_split(struct rig *rig, const char *name)
+{
+        const struct splitter *splitter = splitter_named(name);
+
+        assert_non_null(splitter);
+        rig->v.cuts = splitter->cuts;
+        rig->v.cut_count = splitter->cut_count;
 }
 
 static inline void rig_begin(struct rig *rig, enum vocabulary_kind kind)

@@ -1,0 +1,203 @@
+/*
+ * The pre_tokenizer of tokenizer.json: how a text is cut before the model sees it.
+ *
+ * Each step becomes a cut by an expression.  Steps without an expression in the file have one of
+ * the library that reads them, written here.
+ */
+#include "daemon/files/vocabulary-json-parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* \w of Rust, which Whitespace means: it has the two joiners besides. */
+#define WORD "\\w\\x{200c}\\x{200d}"
+/* Punctuation, and what else of ASCII is neither a letter, a number, a blank nor a control. */
+#define SIGN "[\\p{P}$+<=>^`|~]"
+
+static int refuse(struct json_tokenizer *rd, uint32_t step)
+{
+        return json_tokenizer_refuse(rd, "pre_tokenizer", step);
+}
+
+static int add(struct json_tokenizer *rd, const char *expression, enum cut_kind kind, bool inverted)
+{
+        return error_pass(vocabulary_builder_add_cut(&rd->m, expression, kind, inverted));
+}
+
+static bool read_behaviour(const struct json_tokenizer *rd, uint32_t step, enum cut_kind *ret_kind)
+{
+        static const char *const names[CUT_KIND_N] = {
+                [CUT_APART] = "Isolated",
+                [CUT_DROP] = "Removed",
+                [CUT_TO_LAST] = "MergedWithPrevious",
+                [CUT_TO_NEXT] = "MergedWithNext",
+                [CUT_RUNS] = "Contiguous",
+        };
+
+        for (int kind = 0; kind < CUT_KIND_N; kind++)
+                if (json_tokenizer_says(rd, step, "behavior", names[kind])) {
+                        *ret_kind = (enum cut_kind)kind;
+                        return true;
+                }
+        return false;
+}
+
+/* An expression for exactly this text. */
+static int add_text(struct json_tokenizer *rd, const char *text, enum cut_kind kind, bool inverted)
+{
+        char *expression = malloc(2 * strlen(text) + 1), *to = expression;
+        int r;
+
+        if (!expression)
+                return error_raise(-ENOMEM);
+        for (; *text; text++) {
+                if (strchr("\\[](){}.*+?^$|-&#/", *text))
+                        *to++ = '\\';
+                *to++ = *text;
+        }
+        *to = '\0';
+        r = add(rd, expression, kind, inverted);
+        free(expression);
+        return error_pass(r);
+}
+
+static int read_split(struct json_tokenizer *rd, uint32_t step)
+{
+        uint32_t pattern = json_tokenizer_member(rd, step, "pattern");
+        const char *expression =
+                json_string(rd->json, json_tokenizer_member(rd, pattern, "Regex"), NULL);
+        const char *text =
+                json_string(rd->json, json_tokenizer_member(rd, pattern, "String"), NULL);
+        bool inverted = json_tokenizer_is_on(rd, step, "invert", false);
+        enum cut_kind kind;
+
+        if ((!expression && !text) || !read_behaviour(rd, step, &kind))
+                return refuse(rd, step);
+        return expression ? add(rd, expression, kind, inverted)
+                          : add_text(rd, text, kind, inverted);
+}
+
+static int read_bert(struct json_tokenizer *rd)
+{
+        int r = add(rd, "\\s+", CUT_DROP, false);
+
+        return r ? error_pass(r) : error_pass(add(rd, SIGN, CUT_APART, false));
+}
+
+/* The steps that only cut.  1: it is another one. */
+static int read_cut(struct json_tokenizer *rd, uint32_t step)
+{
+        const char *text =
+                json_string(rd->json, json_tokenizer_member(rd, step, "delimiter"), NULL);
+        enum cut_kind kind = CUT_APART;
+
+        if (json_tokenizer_is(rd, step, "Split"))
+                return read_split(rd, step);
+        if (json_tokenizer_is(rd, step, "Digits"))
+                return add(rd, "\\p{N}",
+                           json_tokenizer_is_on(rd, step, "individual_digits", false) ? CUT_APART
+                                                                                      : CUT_RUNS,
+                           false);
+        if (json_tokenizer_is(rd, step, "Punctuation")) {
+                if (json_tokenizer_member(rd, step, "behavior") != JSON_NONE &&
+                    !read_behaviour(rd, step, &kind))
+                        return refuse(rd, step);
+                return add(rd, SIGN, kind, false);
+        }
+        if (json_tokenizer_is(rd, step, "Whitespace"))
+                return add(rd, "[" WORD "]+|[^" WORD "\\s]+", CUT_DROP, true);
+        if (json_tokenizer_is(rd, step, "WhitespaceSplit"))
+                return add(rd, "\\s+", CUT_DROP, false);
+        if (json_tokenizer_is(rd, step, "BertPreTokenizer"))
+                return read_bert(rd);
+        if (json_tokenizer_is(rd, step, "CharDelimiterSplit") && text)
+                return add_text(rd, text, CUT_DROP, false);
+        return 1;
+}
+
+/* Blanks become bars, and a bar is added in front unless there is one. */
+static int read_metaspace(struct json_tokenizer *rd, uint32_t step)
+{
+        static const struct {
+                const char *name;
+                enum vocabulary_blank blank;
+        } schemes[] = { { "always", BLANK_EACH },
+                        { "first", BLANK_FIRST },
+                        { "never", BLANK_NEVER } };
+
+        if (rd->bars || json_tokenizer_is_on(rd, step, "split", true) ||
+            !json_tokenizer_says(rd, step, "replacement", BAR))
+                return refuse(rd, step);
+        for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+                if (!json_tokenizer_says(rd, step, "prepend_scheme", schemes[i].name))
+                        continue;
+                rd->m.v.blank = schemes[i].blank;
+                rd->m.v.blank_once = true;
+                return 0;
+        }
+        return refuse(rd, step);
+}
+
+static int read_letters(struct json_tokenizer *rd)
+{
+        uint32_t part = json_tokenizer_member(rd, 0, "pre_tokenizer"), step;
+        struct json_steps steps = json_tokenizer_steps(rd, part, "pretokenizers");
+        bool letters = false;
+        int r = 0;
+
+        while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
+                if (letters)
+                        return refuse(rd, step);
+                if (!json_tokenizer_is(rd, step, "ByteLevel")) {
+                        r = read_cut(rd, step);
+                        if (r == 1)
+                                return refuse(rd, step);
+                        continue;
+                }
+                if (json_tokenizer_is_on(rd, step, "add_prefix_space", true))
+                        return refuse(rd, step);
+                letters = true;
+                if (json_tokenizer_is_on(rd, step, "use_regex", true))
+                        r = vocabulary_builder_add_cuts(&rd->m, splitter_named("gpt2"));
+        }
+        if (!r && !letters)
+                r = vocabulary_builder_refuse(
+                        &rd->m, "its pre_tokenizer has no 'ByteLevel', its decoder has");
+        return error_pass(r);
+}
+
+static int read_bars(struct json_tokenizer *rd)
+{
+        uint32_t part = json_tokenizer_member(rd, 0, "pre_tokenizer"), step;
+        struct json_steps steps = json_tokenizer_steps(rd, part, "pretokenizers");
+        bool bars = rd->bars;
+        int r = 0;
+
+        if (rd->splitter)
+                return vocabulary_builder_refuse(
+                        &rd->m, "a splitter was given, but this tokenizer uses none");
+        while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
+                if (bars || !json_tokenizer_is(rd, step, "Metaspace"))
+                        return refuse(rd, step);
+                bars = true;
+                r = read_metaspace(rd, step);
+        }
+        if (!r && !bars)
+                r = vocabulary_builder_refuse(
+                        &rd->m,
+                        "its decoder replaces bars by blanks, but nothing replaces blanks by bars");
+        return error_pass(r);
+}
+
+int json_tokenizer_cuts(struct json_tokenizer *rd)
+{
+        int r;
+
+        if (!rd->letters)
+                return error_pass(read_bars(rd));
+        r = read_letters(rd);
+        if (r || !rd->splitter)
+                return error_pass(r);
+        vocabulary_builder_drop_cuts(&rd->m);
+        return error_pass(vocabulary_builder_add_cuts(&rd->m, splitter_named(rd->splitter)));
+}
