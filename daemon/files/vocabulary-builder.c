@@ -15,6 +15,7 @@ struct made {
         struct entry *entries;
         struct merge *merges;
         struct vocabulary_cut cuts[VOCABULARY_CUTS_MAX];
+        struct vocabulary_normal normals[VOCABULARY_NORMALS_MAX];
         char *bytes;
 };
 
@@ -54,6 +55,14 @@ static void free_cuts(struct vocabulary_cut *cuts, uint32_t count)
                 free((char *)cuts[i].expression);
 }
 
+static void free_normals(struct vocabulary_normal *normals, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                free((char *)normals[i].expression);
+                free((char *)normals[i].content);
+        }
+}
+
 void vocabulary_builder_drop_cuts(struct vocabulary_builder *m)
 {
         free_cuts(m->cuts, m->v.cut_count);
@@ -63,6 +72,7 @@ void vocabulary_builder_drop_cuts(struct vocabulary_builder *m)
 void vocabulary_builder_free(struct vocabulary_builder *m)
 {
         vocabulary_builder_drop_cuts(m);
+        free_normals(m->normals, m->v.normal_count);
         free(m->entries);
         free(m->merges);
         free(m->given);
@@ -180,9 +190,9 @@ int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, cons
         return 0;
 }
 
-void vocabulary_builder_set_strips(struct vocabulary_builder *m, uint32_t id, unsigned strips)
+void vocabulary_builder_set_matching(struct vocabulary_builder *m, uint32_t id, unsigned matching)
 {
-        m->entries[id].strips = (uint8_t)strips;
+        m->entries[id].matching = (uint8_t)matching;
 }
 
 bool vocabulary_builder_has(const struct vocabulary_builder *m, uint64_t id)
@@ -255,6 +265,31 @@ int vocabulary_builder_add_cuts(struct vocabulary_builder *m, const struct split
         return error_pass(r);
 }
 
+int vocabulary_builder_add_normal(struct vocabulary_builder *m, enum normal_kind kind,
+                                  const char *expression, const char *content, size_t bytes)
+{
+        struct vocabulary_normal *step = &m->normals[m->v.normal_count];
+
+        if (m->v.normal_count == VOCABULARY_NORMALS_MAX)
+                return vocabulary_builder_refuse(m, "its normalizer has more than %u steps",
+                                                 VOCABULARY_NORMALS_MAX);
+        *step = (struct vocabulary_normal){ .kind = (uint8_t)kind };
+        m->v.normal_count++;
+        if (expression)
+                step->expression = strdup(expression);
+        if (content) {
+                char *copy = malloc(bytes + 1);
+
+                if (copy)
+                        memcpy(copy, content, bytes);
+                step->content = copy;
+                step->bytes = (uint32_t)bytes;
+        }
+        if ((expression && !step->expression) || (content && !step->content))
+                return error_raise(errtext_set(m->why, m->why_bytes, -ENOMEM, "out of memory"));
+        return 0;
+}
+
 int vocabulary_builder_finish(struct vocabulary_builder *m, struct vocabulary **ret_vocabulary)
 {
         struct made *made = calloc(1, sizeof(*made));
@@ -273,7 +308,9 @@ int vocabulary_builder_finish(struct vocabulary_builder *m, struct vocabulary **
         made->bytes = m->bytes;
         memcpy(made->cuts, m->cuts, sizeof(made->cuts));
         made->v.cuts = made->cuts;
-        m->v.cut_count = 0;
+        memcpy(made->normals, m->normals, sizeof(made->normals));
+        made->v.normals = made->normals;
+        m->v.cut_count = m->v.normal_count = 0;
         m->entries = NULL;
         m->merges = NULL;
         m->bytes = NULL;
@@ -290,6 +327,7 @@ struct vocabulary *vocabulary_close(struct vocabulary *v)
         if (!made)
                 return NULL;
         free_cuts(made->cuts, made->v.cut_count);
+        free_normals(made->normals, made->v.normal_count);
         free(made->entries);
         free(made->merges);
         free(made->bytes);

@@ -29,8 +29,9 @@ enum spelling {
 };
 
 struct vocabulary_builder {
-        struct vocabulary v; /* the caller fills in all fields but entries, merges and cuts */
+        struct vocabulary v; /* the caller fills in all fields but the arrays */
         struct vocabulary_cut cuts[VOCABULARY_CUTS_MAX];
+        struct vocabulary_normal normals[VOCABULARY_NORMALS_MAX];
         struct entry *entries;
         struct merge *merges;
         char *bytes;
@@ -57,8 +58,8 @@ void vocabulary_builder_free(struct vocabulary_builder *builder);
 int vocabulary_builder_add_entry(struct vocabulary_builder *builder, uint64_t id, const char *name,
                                  size_t bytes, enum entry_kind kind, enum spelling spelling,
                                  float score);
-void vocabulary_builder_set_strips(struct vocabulary_builder *builder, uint32_t id,
-                                   unsigned strips);
+void vocabulary_builder_set_matching(struct vocabulary_builder *builder, uint32_t id,
+                                     unsigned matching);
 bool vocabulary_builder_has(const struct vocabulary_builder *builder, uint64_t id);
 /* VOCABULARY_NONE: no such spelling */
 uint32_t vocabulary_builder_find(const struct vocabulary_builder *builder, const char *name,
@@ -75,6 +76,10 @@ int vocabulary_builder_add_cut(struct vocabulary_builder *builder, const char *e
 int vocabulary_builder_add_cuts(struct vocabulary_builder *builder,
                                 const struct splitter *splitter);
 void vocabulary_builder_drop_cuts(struct vocabulary_builder *builder);
+
+/* Copies its expression and its content, which may be NULL. */
+int vocabulary_builder_add_normal(struct vocabulary_builder *builder, enum normal_kind kind,
+                                  const char *expression, const char *content, size_t bytes);
 
 /* Moves everything into the vocabulary.  0 or -ENOMEM. */
 int vocabulary_builder_finish(struct vocabulary_builder *builder,

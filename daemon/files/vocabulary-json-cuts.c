@@ -45,17 +45,11 @@ static bool read_behaviour(const struct json_tokenizer *rd, uint32_t step, enum 
 /* An expression for exactly this text. */
 static int add_text(struct json_tokenizer *rd, const char *text, enum cut_kind kind, bool inverted)
 {
-        char *expression = malloc(2 * strlen(text) + 1), *to = expression;
+        char *expression = json_tokenizer_quote(text);
         int r;
 
         if (!expression)
                 return error_raise(-ENOMEM);
-        for (; *text; text++) {
-                if (strchr("\\[](){}.*+?^$|-&#/", *text))
-                        *to++ = '\\';
-                *to++ = *text;
-        }
-        *to = '\0';
         r = add(rd, expression, kind, inverted);
         free(expression);
         return error_pass(r);
@@ -154,8 +148,13 @@ static int read_letters(struct json_tokenizer *rd)
                                 return refuse(rd, step);
                         continue;
                 }
-                if (json_tokenizer_is_on(rd, step, "add_prefix_space", true))
-                        return refuse(rd, step);
+                if (json_tokenizer_is_on(rd, step, "add_prefix_space", true)) {
+                        /* Behind a cut it would go before each piece. */
+                        if (rd->m.v.cut_count)
+                                return refuse(rd, step);
+                        rd->m.v.blank = BLANK_EACH;
+                        rd->m.v.blank_once = true;
+                }
                 letters = true;
                 if (json_tokenizer_is_on(rd, step, "use_regex", true))
                         r = vocabulary_builder_add_cuts(&rd->m, splitter_named("gpt2"));

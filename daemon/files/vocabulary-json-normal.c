@@ -1,24 +1,149 @@
-/* The normalizer of tokenizer.json. */
+/*
+ * The normalizer of tokenizer.json: what changes a text before it is cut.
+ *
+ * A vocabulary with bars has blanks in memory.  So a step that turns blanks into bars changes
+ * nothing here, and one that puts a bar in front puts a blank there (vocabulary_blank).
+ */
 #include "daemon/files/vocabulary-json-parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(struct json_tokenizer *rd, uint32_t step)
+{
+        return json_tokenizer_refuse(rd, "normalizer", step);
+}
+
+static int add(struct json_tokenizer *rd, enum normal_kind kind)
+{
+        return error_pass(vocabulary_builder_add_normal(&rd->m, kind, NULL, NULL, 0));
+}
+
+static int read_strip(struct json_tokenizer *rd, uint32_t step)
+{
+        int r = 0;
+
+        if (json_tokenizer_is_on(rd, step, "strip_left", true))
+                r = add(rd, NORMAL_TRIM_LEFT);
+        if (!r && json_tokenizer_is_on(rd, step, "strip_right", true))
+                r = add(rd, NORMAL_TRIM_RIGHT);
+        return error_pass(r);
+}
+
+static int read_replace(struct json_tokenizer *rd, uint32_t step)
+{
+        uint32_t pattern = json_tokenizer_member(rd, step, "pattern");
+        const char *expression =
+                json_string(rd->json, json_tokenizer_member(rd, pattern, "Regex"), NULL);
+        const char *text =
+                json_string(rd->json, json_tokenizer_member(rd, pattern, "String"), NULL);
+        size_t bytes;
+        const char *content =
+                json_string(rd->json, json_tokenizer_member(rd, step, "content"), &bytes);
+        char *quoted;
+        int r;
+
+        if ((!expression && !text) || !content)
+                return refuse(rd, step);
+        if (expression)
+                return error_pass(vocabulary_builder_add_normal(&rd->m, NORMAL_REPLACE, expression,
+                                                                content, bytes));
+        quoted = json_tokenizer_quote(text);
+        if (!quoted)
+                return error_raise(-ENOMEM);
+        r = vocabulary_builder_add_normal(&rd->m, NORMAL_REPLACE, quoted, content, bytes);
+        free(quoted);
+        return error_pass(r);
+}
+
+static int read_bert(struct json_tokenizer *rd, uint32_t step)
+{
+        bool lower = json_tokenizer_is_on(rd, step, "lowercase", true);
+        int r = 0;
+
+        if (json_tokenizer_is_on(rd, step, "clean_text", true))
+                r = add(rd, NORMAL_CLEAN);
+        if (!r && json_tokenizer_is_on(rd, step, "handle_chinese_chars", true))
+                r = add(rd, NORMAL_PART_HAN);
+        if (!r && json_tokenizer_is_on(rd, step, "strip_accents", lower)) {
+                r = add(rd, NORMAL_NFD);
+                if (!r)
+                        r = add(rd, NORMAL_DROP_ACCENTS);
+        }
+        return r || !lower ? error_pass(r) : error_pass(add(rd, NORMAL_LOWER));
+}
+
+/* The steps without members.  1: it is another one. */
+static int read_plain(struct json_tokenizer *rd, uint32_t step)
+{
+        static const struct {
+                const char *type;
+                enum normal_kind kind;
+        } plain[] = {
+                { "NFC", NORMAL_NFC },         { "NFD", NORMAL_NFD },
+                { "Lowercase", NORMAL_LOWER }, { "StripAccents", NORMAL_DROP_MARKS },
+                { "Nmt", NORMAL_NMT },
+        };
+
+        for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+                if (json_tokenizer_is(rd, step, plain[i].type))
+                        return add(rd, plain[i].kind);
+        return 1;
+}
+
+static int read_prepend(struct json_tokenizer *rd, uint32_t step)
+{
+        size_t bytes;
+        const char *content =
+                json_string(rd->json, json_tokenizer_member(rd, step, "prepend"), &bytes);
+
+        if (!content)
+                return refuse(rd, step);
+        if (!rd->letters && !strcmp(content, BAR)) {
+                rd->m.v.blank = BLANK_EACH;
+                return 0;
+        }
+        return error_pass(
+                vocabulary_builder_add_normal(&rd->m, NORMAL_PREPEND, NULL, content, bytes));
+}
+
+static int read_step(struct json_tokenizer *rd, uint32_t step)
+{
+        int r;
+
+        /* Behind blanks as bars, no step sees the text that it would see in the library. */
+        if (rd->bars)
+                return refuse(rd, step);
+        if (!rd->letters && json_tokenizer_replaces(rd, step, " ", BAR)) {
+                rd->bars = rd->m.v.normal_blanks = true;
+                return 0;
+        }
+        if (rd->m.v.blank) /* only that may come behind a bar in front */
+                return refuse(rd, step);
+        r = read_plain(rd, step);
+        if (r != 1)
+                return error_pass(r);
+        if (json_tokenizer_is(rd, step, "Strip"))
+                return error_pass(read_strip(rd, step));
+        if (json_tokenizer_is(rd, step, "Replace"))
+                return error_pass(read_replace(rd, step));
+        if (json_tokenizer_is(rd, step, "Prepend"))
+                return error_pass(read_prepend(rd, step));
+        if (json_tokenizer_is(rd, step, "BertNormalizer"))
+                return error_pass(read_bert(rd, step));
+        return refuse(rd, step);
+}
 
 int json_tokenizer_normaliser(struct json_tokenizer *rd)
 {
         uint32_t part = json_tokenizer_member(rd, 0, "normalizer"), step;
         struct json_steps steps = json_tokenizer_steps(rd, part, "normalizers");
+        int r = 0;
 
-        while ((step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
-                if (rd->letters && json_tokenizer_is(rd, step, "NFC"))
-                        rd->m.v.normaliser = NORMALISER_NFC;
-                else if (!rd->letters && !rd->bars && json_tokenizer_is(rd, step, "Prepend") &&
-                         json_tokenizer_says(rd, step, "prepend", BAR))
-                        rd->m.v.blank = BLANK_EACH;
-                else if (!rd->letters && json_tokenizer_replaces(rd, step, " ", BAR))
-                        rd->bars = true;
-                else
-                        return json_tokenizer_refuse(rd, "normalizer", step);
-        }
-        if (!rd->bars && rd->m.v.blank)
-                return vocabulary_builder_refuse(&rd->m,
-                                                 "its normalizer does not replace blanks by bars");
-        return 0;
+        while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE)
+                r = read_step(rd, step);
+        if (!r && !rd->bars && rd->m.v.blank)
+                r = vocabulary_builder_refuse(&rd->m,
+                                              "its normalizer does not replace blanks by bars");
+        return error_pass(r);
 }

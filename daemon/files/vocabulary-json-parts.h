@@ -56,6 +56,9 @@ struct json_steps json_tokenizer_steps(const struct json_tokenizer *rd, uint32_t
                                        const char *list);
 uint32_t json_tokenizer_step(const struct json_tokenizer *rd, struct json_steps *steps);
 
+/* An expression for exactly this text, which the caller frees.  NULL: out of memory. */
+char *json_tokenizer_quote(const char *text);
+
 /* -EINVAL: this part of the file is of a type that is not supported there. */
 int json_tokenizer_refuse(struct json_tokenizer *rd, const char *part, uint32_t node);
 

@@ -18,6 +18,7 @@
 #include "daemon/files/vocabulary-json.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/files/vocabulary-json-parts.h"
@@ -152,6 +153,20 @@ bool json_tokenizer_replaces(const struct json_tokenizer *rd, uint32_t node, con
                json_tokenizer_says(rd, node, "content", to);
 }
 
+char *json_tokenizer_quote(const char *text)
+{
+        char *expression = malloc(2 * strlen(text) + 1), *to = expression;
+
+        for (; expression && *text; text++) {
+                if (strchr("\\[](){}.*+?^$|-&#/", *text))
+                        *to++ = '\\';
+                *to++ = *text;
+        }
+        if (expression)
+                *to = '\0';
+        return expression;
+}
+
 /* ---- the model ---- */
 
 static int refuse_given(struct json_tokenizer *rd, const char *key, bool empty_too)
@@ -190,14 +205,6 @@ static int read_model(struct json_tokenizer *rd)
         return 0;
 }
 
-static bool is_ascii(const char *text, size_t bytes)
-{
-        for (size_t i = 0; i < bytes; i++)
-                if ((uint8_t)text[i] >= 0x80)
-                        return false;
-        return true;
-}
-
 static int read_added_one(struct json_tokenizer *rd, uint32_t node)
 {
         size_t bytes;
@@ -213,21 +220,15 @@ static int read_added_one(struct json_tokenizer *rd, uint32_t node)
         if (!name || id == UINT64_MAX)
                 return vocabulary_builder_refuse(&rd->m,
                                                  "an added token without 'content' or 'id'");
-        if (json_tokenizer_is_on(rd, node, "single_word", false))
-                return vocabulary_builder_refuse(
-                        &rd->m, "the added token '%s' has 'single_word', which is not supported",
-                        shown(name).text);
-        if (normalised && (rd->bars || (rd->m.v.normaliser && !is_ascii(name, bytes))))
-                return vocabulary_builder_refuse(
-                        &rd->m, "the added token '%s' has 'normalized', which is not supported",
-                        shown(name).text);
         r = vocabulary_builder_add_entry(&rd->m, id, name, bytes, kind, SPELT_PLAIN, 0);
         if (r)
                 return error_pass(r);
-        vocabulary_builder_set_strips(
+        vocabulary_builder_set_matching(
                 &rd->m, (uint32_t)id,
                 (json_tokenizer_is_on(rd, node, "lstrip", false) ? ENTRY_STRIPS_LEFT : 0) |
-                        (json_tokenizer_is_on(rd, node, "rstrip", false) ? ENTRY_STRIPS_RIGHT : 0));
+                        (json_tokenizer_is_on(rd, node, "rstrip", false) ? ENTRY_STRIPS_RIGHT : 0) |
+                        (json_tokenizer_is_on(rd, node, "single_word", false) ? ENTRY_ALONE : 0) |
+                        (normalised ? ENTRY_NORMALISED : 0));
         return 0;
 }
 

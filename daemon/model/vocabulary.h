@@ -43,7 +43,31 @@ struct vocabulary_cut {
 
 #define VOCABULARY_CUTS_MAX 8u
 
-enum vocabulary_normaliser { NORMALISER_NONE, NORMALISER_NFC };
+/* A step that changes a text before it is cut. */
+enum normal_kind {
+        NORMAL_NFC,
+        NORMAL_NFD,
+        NORMAL_LOWER,        /* characters in lower case */
+        NORMAL_DROP_MARKS,   /* the categories M */
+        NORMAL_DROP_ACCENTS, /* the category Mn */
+        NORMAL_TRIM_LEFT,    /* blanks at the begin */
+        NORMAL_TRIM_RIGHT,   /* ... and at the end */
+        NORMAL_REPLACE,      /* matches of `expression` become `content` */
+        NORMAL_PREPEND,      /* `content` goes before a text that is not empty */
+        NORMAL_CLEAN,        /* BERT's: no control characters, and every blank is U+0020 */
+        NORMAL_PART_HAN,     /* BERT's: a blank before and behind each Chinese character */
+        NORMAL_NMT,          /* SentencePiece's: no control characters, fewer kinds of blanks */
+        NORMAL_KIND_N,
+};
+
+struct vocabulary_normal {
+        uint8_t kind;
+        const char *expression;
+        const char *content; /* `bytes` of them */
+        uint32_t bytes;
+};
+
+#define VOCABULARY_NORMALS_MAX 16u
 
 /* Where a blank is inserted, so that the first word is tokenized like later words. */
 enum vocabulary_blank {
@@ -62,15 +86,20 @@ enum entry_kind {
         ENTRY_KIND_N,
 };
 
-/* CONTROL and USER: the entry also matches the blanks on its left or right. */
-enum { ENTRY_STRIPS_LEFT = 1, ENTRY_STRIPS_RIGHT = 2 };
+/* How CONTROL and USER entries match. */
+enum {
+        ENTRY_STRIPS_LEFT = 1,  /* also the blanks on the left */
+        ENTRY_STRIPS_RIGHT = 2, /* also the blanks on the right */
+        ENTRY_ALONE = 4,        /* not beside a letter, a mark, a digit or '_' */
+        ENTRY_NORMALISED = 8,   /* USER: the normalised spelling, in the normalised text */
+};
 
 struct entry {
         const char *bytes; /* `count` arbitrary bytes; for CONTROL, UNKNOWN: its spelling */
         uint32_t count;
         float score; /* CHARACTERS without merges: the highest score is merged first */
         uint8_t kind;
-        uint8_t strips;
+        uint8_t matching; /* of ENTRY_STRIPS_LEFT and so on */
 };
 
 /* Two neighbours that are merged: the bytes of `result` are those of `left` and `right`. */
@@ -86,9 +115,13 @@ struct vocabulary {
          */
         const struct vocabulary_cut *cuts;
         uint32_t cut_count;
-        enum vocabulary_normaliser normaliser;
+        /* Each step changes what the one before it gave. */
+        const struct vocabulary_normal *normals;
+        uint32_t normal_count;
         enum vocabulary_blank blank;
         bool blank_once; /* no blank before a text that begins with one */
+        /* blanks are part of the normalised text, in which ENTRY_NORMALISED are searched */
+        bool normal_blanks;
         /* a pre-token that is an entry becomes that entry, whatever the merges say */
         bool whole_wins;
         /* adjacent characters without an entry give one unknown token, not one each */

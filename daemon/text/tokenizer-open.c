@@ -85,10 +85,10 @@ static int check_vocabulary(struct build *b, uint32_t vocab)
         if (!v->entry_count || v->entry_count > vocab || vocab > VOCABULARY_ENTRIES_MAX)
                 return refuse(b, "a vocabulary of %u tokens for a model of %u", v->entry_count,
                               vocab);
+        if (v->normal_count > VOCABULARY_NORMALS_MAX)
+                return refuse(b, "%u steps that normalise a text", v->normal_count);
         if (v->cut_count > VOCABULARY_CUTS_MAX || v->merge_count > VOCABULARY_MERGES_MAX)
                 return refuse(b, "%u merges, and %u ways to split", v->merge_count, v->cut_count);
-        if (v->kind == VOCABULARY_CHARACTERS && v->normaliser != NORMALISER_NONE)
-                return refuse(b, "a normaliser is not supported for characters");
         for (uint32_t id = 0; !r && id < v->entry_count; id++)
                 r = check_entry(b, id);
         for (uint32_t rank = 0; !r && rank < v->merge_count; rank++)
@@ -114,15 +114,15 @@ static int copy_pieces(struct build *b)
         t->bytes = malloc(b->bytes + 1);
         t->begins = calloc((size_t)t->entry_count + 1, sizeof(*t->begins));
         t->kinds = calloc(t->entry_count, sizeof(*t->kinds));
-        t->strips = calloc(t->entry_count, sizeof(*t->strips));
-        if (!t->bytes || !t->begins || !t->kinds || !t->strips)
+        t->matching = calloc(t->entry_count, sizeof(*t->matching));
+        if (!t->bytes || !t->begins || !t->kinds || !t->matching)
                 return error_raise(-ENOMEM);
         for (uint32_t id = 0; id < t->entry_count; id++) {
                 const struct entry *e = &b->v->entries[id];
 
                 t->begins[id] = at;
                 t->kinds[id] = e->kind;
-                t->strips[id] = e->strips;
+                t->matching[id] = e->matching;
                 if (!e->count)
                         continue;
                 memcpy(t->bytes + at, e->bytes, e->count);
@@ -160,6 +160,7 @@ static int find_bytes(struct build *b)
         }
         if (!found && t->unknown == VOCABULARY_NONE)
                 return refuse(b, "it has neither tokens for bytes nor an unknown token");
+        t->drops = found < 256 && t->unknown == VOCABULARY_NONE;
         return 0;
 }
 
@@ -181,34 +182,101 @@ static int map_words(struct build *b)
         return error_pass(r);
 }
 
-static int match(struct build *b, bool users, bool controls, struct added_tokens **ret_added_tokens)
+/* Which added tokens one search finds. */
+enum { FIND_USERS = 1, FIND_CONTROLS = 2, FIND_LATE = 4 };
+
+static bool finds(const struct build *b, const struct entry *e, unsigned what)
+{
+        bool late = e->kind == ENTRY_USER && (b->t->late_users || e->matching & ENTRY_NORMALISED);
+
+        if (!e->count || (e->kind != ENTRY_USER && e->kind != ENTRY_CONTROL))
+                return false;
+        if (late || what & FIND_LATE)
+                return late && what & FIND_LATE;
+        return what & (e->kind == ENTRY_USER ? FIND_USERS : FIND_CONTROLS);
+}
+
+/* The spelling that is searched, which is normalised if the entry says so.  The caller frees it. */
+static int spell(struct build *b, const struct entry *e, struct added_token *ret_word)
+{
+        struct tokenizer *t = b->t;
+        uint64_t steps = 0;
+        size_t bytes = e->count;
+        char *copy = NULL, *written;
+        int r = 0;
+
+        if (e->matching & ENTRY_NORMALISED)
+                r = normaliser_run(&t->normaliser, e->bytes, e->count, &copy, &bytes, &steps);
+        if (r)
+                return error_pass(r);
+        written = malloc(bytes + 2);
+        if (!written) {
+                free(copy);
+                return error_raise(-ENOMEM);
+        }
+        memcpy(written, copy ? copy : e->bytes, bytes);
+        if (e->matching & ENTRY_NORMALISED && t->late_blanks)
+                bytes = tokenizer_write_blanks(t, copy ? copy : e->bytes, bytes,
+                                               t->blank != BLANK_NEVER, written);
+        free(copy);
+        ret_word->bytes = written;
+        ret_word->count = (uint32_t)bytes;
+        return 0;
+}
+
+static void free_words(struct added_token *words, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                free((char *)words[i].bytes);
+        free(words);
+}
+
+static int match(struct build *b, unsigned what, struct added_tokens **ret_added_tokens)
 {
         struct added_token *words = calloc(b->v->entry_count, sizeof(*words));
         uint32_t count = 0, bytes = 0;
-        int r = 0;
+        int r = words ? 0 : error_raise(-ENOMEM);
 
-        if (!words)
-                return error_raise(-ENOMEM);
-        for (uint32_t id = 0; id < b->v->entry_count; id++) {
+        for (uint32_t id = 0; !r && id < b->v->entry_count; id++) {
                 const struct entry *e = &b->v->entries[id];
 
-                if (!e->count ||
-                    !((e->kind == ENTRY_USER && users) || (e->kind == ENTRY_CONTROL && controls)))
+                if (!finds(b, e, what))
                         continue;
-                words[count++] = (struct added_token){ e->bytes, e->count, id };
-                bytes += e->count; /* cannot overflow: one entry has 2^10 bytes at most */
-                if (bytes > ADDED_TOKENS_BYTES_MAX) {
-                        free(words);
-                        return refuse(b, "its added tokens have more than %u bytes together",
-                                      ADDED_TOKENS_BYTES_MAX);
+                words[count].id = id;
+                r = spell(b, e, &words[count]);
+                if (r)
+                        break;
+                if (!words[count].count) {
+                        free((char *)words[count].bytes);
+                        continue;
                 }
-                if (!b->t->shortest_added || e->count < b->t->shortest_added)
-                        b->t->shortest_added = e->count;
+                bytes += words[count].count; /* one has 256 KiB at most */
+                if (!b->t->shortest_added || words[count].count < b->t->shortest_added)
+                        b->t->shortest_added = words[count].count;
+                count++;
+                if (bytes > ADDED_TOKENS_BYTES_MAX)
+                        r = refuse(b, "its added tokens have more than %u bytes together",
+                                   ADDED_TOKENS_BYTES_MAX);
         }
-        if (count)
+        if (!r && count)
                 r = added_tokens_new(words, count, ret_added_tokens);
-        free(words);
+        free_words(words, words ? count : 0);
         return error_pass(r);
+}
+
+static int find_added(struct build *b)
+{
+        struct tokenizer *t = b->t;
+        bool alone = false;
+        int r = match(b, FIND_USERS, &t->users);
+
+        if (!r)
+                r = match(b, FIND_USERS | FIND_CONTROLS, &t->added);
+        if (!r)
+                r = match(b, FIND_LATE, &t->late);
+        for (uint32_t id = 0; id < t->entry_count; id++)
+                alone = alone || t->matching[id] & ENTRY_ALONE;
+        return r || !alone ? error_pass(r) : error_pass(charset_shorthand(&t->word, 'w'));
 }
 
 static int build(struct build *b)
@@ -216,9 +284,10 @@ static int build(struct build *b)
         int r;
 
         if ((r = cutter_open(&b->t->cutter, b->v->cuts, b->v->cut_count, b->why, b->why_bytes)) ||
+            (r = normaliser_open(&b->t->normaliser, b->v->normals, b->v->normal_count, b->why,
+                                 b->why_bytes)) ||
             (r = copy_pieces(b)) || (r = find_bytes(b)) || (r = map_words(b)) ||
-            (r = match(b, true, false, &b->t->users)) ||
-            (r = match(b, !b->t->late_users, true, &b->t->added)))
+            (r = find_added(b)))
                 return error_pass(r);
         return error_pass(merge_table_init(&b->t->merges, b->v));
 }
@@ -242,7 +311,6 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                         errtext_set(why, why_bytes, -ENOMEM, "out of memory for its tables"));
         *b.t = (struct tokenizer){
                 .kind = v->kind,
-                .normaliser = v->normaliser,
                 .blank = v->blank,
                 .blank_once = v->blank_once,
                 .whole_wins = v->whole_wins,
@@ -250,6 +318,8 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .squeezes = v->squeezes,
                 /* SentencePiece itself does it so; newer tokenizers cut at added tokens first. */
                 .late_users = !v->merge_count && (v->blank == BLANK_FIRST || v->squeezes),
+                .late_blanks = v->normal_blanks ||
+                               (!v->merge_count && (v->blank == BLANK_FIRST || v->squeezes)),
                 .vocab = vocab,
                 .entry_count = v->entry_count,
                 .unknown = v->unknown,
@@ -298,11 +368,14 @@ struct tokenizer *tokenizer_close(struct tokenizer *t)
         if (!t)
                 return NULL;
         cutter_close(&t->cutter);
+        normaliser_close(&t->normaliser);
+        charset_deinit(&t->word);
+        added_tokens_free(t->late);
         merge_table_deinit(&t->merges);
         added_tokens_free(t->users);
         added_tokens_free(t->added);
         wordmap_free(t->words);
-        free(t->strips);
+        free(t->matching);
         free(t->kinds);
         free(t->begins);
         free(t->bytes);

@@ -8,32 +8,44 @@
 #include "daemon/model/vocabulary.h"
 #include "daemon/text/added-tokens.h"
 #include "daemon/text/cutter.h"
+#include "daemon/text/expression/charset.h"
 #include "daemon/text/merge.h"
+#include "daemon/text/normaliser.h"
 
 struct tokenizer {
         enum vocabulary_kind kind;
         struct cutter cutter;
-        enum vocabulary_normaliser normaliser;
+        struct normaliser normaliser;
         enum vocabulary_blank blank;
         bool blank_once, whole_wins, unknown_run, squeezes;
         uint32_t vocab, entry_count, unknown;
         uint32_t byte_ids[256];  /* VOCABULARY_NONE: no entry is this byte */
+        bool drops;              /* text may lack ids, and there is no unknown token */
         uint32_t shortest_added; /* bytes of the shortest added token; 0: there are none */
         size_t piece_max;
         char *bytes;           /* of all entries, one after another */
         uint32_t *begins;      /* offsets in `bytes`: entry_count + 1 of them */
         uint8_t *kinds;        /* enum entry_kind, by id */
-        uint8_t *strips;       /* by id */
+        uint8_t *matching;     /* by id: ENTRY_STRIPS_LEFT and so on */
+        struct charset word;   /* of words, beside which ENTRY_ALONE does not match */
         struct wordmap *words; /* the NORMAL entries; NULL: this tokenizer never looks them up */
         struct merge_table merges;
         /*
-         * users finds the USER entries; added finds the CONTROL entries and, unless late_users, the
-         * USER entries.  NULL: there are none.
-         * late_users: USER entries are searched in a fragment after its blanks were written.
+         * users finds the USER entries; added finds these and the CONTROL entries.  late finds USER
+         * entries in a fragment that was normalised, after its blanks were written if late_blanks.
+         * NULL: there are none.
          */
-        struct added_tokens *users, *added;
-        bool late_users;
+        struct added_tokens *users, *added, *late;
+        bool late_users; /* all USER entries are late, as SentencePiece has it */
+        bool late_blanks;
 };
+
+/*
+ * Writes a copy with a blank in front, if `lead` and it gets one, and with blanks for bars; see
+ * vocabulary.h.  `to` has room for one byte more.  Returns the bytes of the copy.
+ */
+size_t tokenizer_write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
+                              char *to);
 
 /* True if a token of this kind is text that a reader sees. */
 static inline bool entry_has_text(enum entry_kind kind)

@@ -2,8 +2,8 @@
  * The steps from a text to ids:
  *
  *      text        is cut at added tokens (added-tokens.h) into fragments
- *      fragment    is normalised, or gets its blanks written as the vocabulary has them; is cut at
- *                  the added tokens that are only found then (late_users); and is split into
+ *      fragment    is normalised (normaliser.h), and its blanks are written as the vocabulary has
+ *                  them; is cut at the added tokens that are only found then; and is split into
  *                  pre-tokens (cutter.h)
  *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
  *      chunk       is found in the cache (chunk-cache.h), or becomes symbols
@@ -18,7 +18,6 @@
 
 #include "base/error.h"
 #include "daemon/text/chunk-cache.h"
-#include "daemon/text/nfc.h"
 #include "daemon/text/tokenizer-state.h"
 #include "daemon/text/unicode.h"
 
@@ -75,10 +74,13 @@ size_t tokenizer_ids_max(const struct tokenizer *t, size_t text_bytes)
 {
         size_t blanks = t->blank == BLANK_NEVER ? 0 : 1, most = text_bytes;
 
-        if (t->normaliser == NORMALISER_NFC)
-                most *= NFC_GROWTH;
+        if (t->normaliser.count)
+                most = most * t->normaliser.growth + t->normaliser.prefix;
         if (t->blank == BLANK_EACH && t->shortest_added)
                 blanks += text_bytes / (t->shortest_added + 1);
+        /* A prefix stands before each fragment. */
+        if (t->normaliser.prefix && t->shortest_added)
+                most += text_bytes / t->shortest_added * t->normaliser.prefix;
         return most + blanks;
 }
 
@@ -95,10 +97,13 @@ struct encoder {
         uint32_t *ids;
         size_t count, capacity;
         bool was_unknown;
+        bool is_first; /* the fragment that is being encoded begins the text */
         struct cutting cutting;
         struct merge_work work;
         struct chunk_cache chunk_cache; /* only of chunks in which every character had an entry */
-        struct place *places;           /* from the last one in the text to the first */
+        char *known;                    /* a word without the characters that have no ids */
+        size_t known_capacity;
+        struct place *places; /* from the last one in the text to the first */
         size_t place_count, place_capacity;
 };
 
@@ -109,7 +114,10 @@ static void put(struct encoder *e, uint32_t id)
         e->was_unknown = false;
 }
 
-/* A character that has no entry: its bytes, if all of them have one; else the unknown token. */
+/*
+ * A character that has no entry: its bytes, if all of them have one; else the unknown token.  If
+ * there is none, drop_unknown() has taken the character away.
+ */
 static void put_foreign(struct encoder *e, const char *text, size_t bytes)
 {
         const struct tokenizer *t = e->t;
@@ -122,7 +130,8 @@ static void put_foreign(struct encoder *e, const char *text, size_t bytes)
                         put(e, t->byte_ids[(uint8_t)text[i]]);
                 return;
         }
-        if (t->unknown == VOCABULARY_NONE || (t->unknown_run && e->was_unknown))
+        assert(t->unknown != VOCABULARY_NONE);
+        if (t->unknown_run && e->was_unknown)
                 return;
         put(e, t->unknown);
         e->was_unknown = true;
@@ -204,6 +213,44 @@ static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
         return at;
 }
 
+static bool has_ids(const struct tokenizer *t, const char *text, size_t bytes)
+{
+        if (t->kind == VOCABULARY_CHARACTERS && wordmap_get(t->words, text, bytes) != WORDMAP_NONE)
+                return true;
+        for (size_t i = 0; i < bytes; i++)
+                if (t->byte_ids[(uint8_t)text[i]] == VOCABULARY_NONE)
+                        return false;
+        return true;
+}
+
+/* Copies the word without the characters, or bytes, that have no ids. */
+static int drop_unknown(struct encoder *e, const char **text, size_t *bytes)
+{
+        size_t count = 0, n;
+        uint32_t code;
+
+        if (e->known_capacity < *bytes) {
+                char *known = realloc(e->known, 2 * *bytes);
+
+                if (!known)
+                        return error_raise(-ENOMEM);
+                e->known = known;
+                e->known_capacity = 2 * *bytes;
+        }
+        for (size_t at = 0; at < *bytes; at += n) {
+                n = e->t->kind == VOCABULARY_BYTE_LEVEL
+                            ? 1
+                            : unicode_next(*text + at, *bytes - at, &code);
+                if (!has_ids(e->t, *text + at, n))
+                        continue;
+                memcpy(e->known + count, *text + at, n);
+                count += n;
+        }
+        *text = e->known;
+        *bytes = count;
+        return 0;
+}
+
 static int encode_word(struct encoder *e, const char *text, size_t bytes)
 {
         size_t n;
@@ -217,6 +264,11 @@ static int encode_word(struct encoder *e, const char *text, size_t bytes)
                         put(e, id);
                         return 0;
                 }
+        }
+        if (e->t->drops) {
+                r = drop_unknown(e, &text, &bytes);
+                if (r)
+                        return error_pass(r);
         }
         for (size_t at = 0; at < bytes; at += n) {
                 n = chunk_end(e, text + at, bytes - at);
@@ -248,9 +300,8 @@ static bool begins_blank(const char *text, size_t bytes)
         return code == ' ' || code == BAR;
 }
 
-/* Writes a copy with a blank in front, if it gets one, and blanks for bars; see vocabulary.h. */
-static size_t write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
-                           char *to)
+size_t tokenizer_write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
+                              char *to)
 {
         size_t count = 0, at = 0;
 
@@ -264,7 +315,7 @@ static size_t write_blanks(const struct tokenizer *t, const char *text, size_t b
                 n = unicode_next(text + at, bytes - at, &code);
                 if (t->squeezes && code == ' ' && at && text[at - 1] == ' ')
                         continue;
-                if (code == BAR) {
+                if (code == BAR && t->kind == VOCABULARY_CHARACTERS) {
                         to[count++] = ' ';
                         continue;
                 }
@@ -312,6 +363,35 @@ static void walk_step(struct walk *walk, char byte, uint64_t *steps)
         walk->id = added_token(walk->added_tokens, walk->state, &walk->bytes);
         if (walk->id == UINT32_MAX)
                 walk->bytes = 0;
+}
+
+/* Whether a character of a word is before the place, or behind it. */
+static bool word_before(const struct tokenizer *t, const char *text, size_t at)
+{
+        size_t begin = at - 1;
+        uint32_t code;
+
+        while (begin && at - begin < 4 && ((uint8_t)text[begin] & 0xC0) == 0x80)
+                begin--;
+        unicode_next(text + begin, at - begin, &code);
+        return charset_has(&t->word, code);
+}
+
+static bool word_behind(const struct tokenizer *t, const char *text, size_t bytes, size_t at)
+{
+        uint32_t code;
+
+        unicode_next(text + at, bytes - at, &code);
+        return charset_has(&t->word, code);
+}
+
+static bool is_alone(const struct tokenizer *t, const char *text, size_t bytes,
+                     const struct place *place)
+{
+        size_t end = place->at + place->bytes;
+
+        return (!place->at || !word_before(t, text, place->at)) &&
+               (end == bytes || !word_behind(t, text, bytes, end));
 }
 
 /* Where added tokens are searched: USER entries anywhere, CONTROL entries in parts of the text. */
@@ -389,7 +469,7 @@ typedef int (*fragment_fn)(struct encoder *e, const char *text, size_t bytes, bo
 static int cut(struct encoder *e, const struct search *search, const char *text, size_t bytes,
                fragment_fn fragment)
 {
-        const uint8_t *strips = e->t->strips;
+        const uint8_t *matching = e->t->matching;
         size_t below = e->place_count, done = 0, end;
         int r = 0;
 
@@ -398,17 +478,18 @@ static int cut(struct encoder *e, const struct search *search, const char *text,
         while (!r && e->place_count > below) {
                 const struct place place = e->places[--e->place_count];
 
-                if (place.at < done)
+                if (place.at < done ||
+                    (matching[place.id] & ENTRY_ALONE && !is_alone(e->t, text, bytes, &place)))
                         continue;
                 end = place.at;
-                if (strips[place.id] & ENTRY_STRIPS_LEFT)
+                if (matching[place.id] & ENTRY_STRIPS_LEFT)
                         end = strip_left(text, done, end);
                 r = fragment(e, text + done, end - done, !done);
                 if (r)
                         break;
                 put(e, place.id);
                 done = place.at + place.bytes;
-                if (strips[place.id] & ENTRY_STRIPS_RIGHT)
+                if (matching[place.id] & ENTRY_STRIPS_RIGHT)
                         done = strip_right(text, done, bytes);
         }
         if (!r)
@@ -418,35 +499,71 @@ static int cut(struct encoder *e, const struct search *search, const char *text,
 
 /* ---- fragments ---- */
 
-static int encode_plain(struct encoder *e, const char *text, size_t bytes, bool first)
+static bool has_blanks(const struct tokenizer *t)
+{
+        return t->kind == VOCABULARY_CHARACTERS || t->blank != BLANK_NEVER;
+}
+
+static int encode_written(struct encoder *e, const char *text, size_t bytes, bool first)
 {
         (void)first;
         e->was_unknown = false;
         return error_pass(encode_words(e, text, bytes));
 }
 
+/* Writes the blanks of a fragment as the vocabulary has them; then `next` encodes it. */
+static int encode_blanks(struct encoder *e, const char *text, size_t bytes, bool first,
+                         fragment_fn next)
+{
+        const struct tokenizer *t = e->t;
+        char *copy = malloc(bytes + 2);
+        int r;
+
+        if (!copy)
+                return error_raise(-ENOMEM);
+        bytes = tokenizer_write_blanks(t, text, bytes,
+                                       t->blank == BLANK_EACH || (t->blank && first), copy);
+        r = next(e, copy, bytes, first);
+        free(copy);
+        return error_pass(r);
+}
+
+/* A fragment that was normalised, without late tokens. */
+static int encode_plain(struct encoder *e, const char *text, size_t bytes, bool first)
+{
+        if (!bytes)
+                return 0;
+        if (has_blanks(e->t) && !e->t->late_blanks)
+                return error_pass(
+                        encode_blanks(e, text, bytes, e->is_first && first, encode_written));
+        return error_pass(encode_written(e, text, bytes, first));
+}
+
+static int encode_normalised(struct encoder *e, const char *text, size_t bytes, bool first)
+{
+        const struct search late = { .users = e->t->late };
+
+        (void)first;
+        return error_pass(cut(e, &late, text, bytes, encode_plain));
+}
+
 static int encode_fragment(struct encoder *e, const char *text, size_t bytes, bool first)
 {
         const struct tokenizer *t = e->t;
-        const struct search late = { .users = t->late_users ? t->users : NULL };
         char *copy = NULL;
         int r;
 
         if (!bytes)
                 return 0;
         e->how->steps += bytes;
-        if (t->normaliser == NORMALISER_NFC) {
-                r = nfc_normalise(text, bytes, &copy, &bytes, &e->how->steps);
-                if (r)
-                        return error_pass(r);
-        } else if (t->kind == VOCABULARY_CHARACTERS) {
-                copy = malloc(bytes + 1);
-                if (!copy)
-                        return error_raise(-ENOMEM);
-                bytes = write_blanks(t, text, bytes, t->blank == BLANK_EACH || (t->blank && first),
-                                     copy);
-        }
-        r = cut(e, &late, copy ? copy : text, bytes, encode_plain);
+        e->is_first = first;
+        r = normaliser_run(&t->normaliser, text, bytes, &copy, &bytes, &e->how->steps);
+        if (r)
+                return error_pass(r);
+        if (has_blanks(t) && t->late_blanks)
+                r = encode_blanks(e, copy ? copy : text, bytes, first, encode_normalised);
+        else
+                r = encode_normalised(e, copy ? copy : text, bytes, first);
         free(copy);
         return error_pass(r);
 }
@@ -459,8 +576,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                              .how = how ? how : &plain,
                              .ids = ret_ids,
                              .capacity = tokenizer_ids_max(t, text_bytes) };
-        /* If USER entries are searched late, then only CONTROL entries are searched here. */
-        const struct search search = { .users = t->late_users ? NULL : t->users,
+        const struct search search = { .users = t->users,
                                        .added = t->added,
                                        .parts = e.how->controls,
                                        .part_count = e.how->control_count };
@@ -476,6 +592,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                         r = cut(&e, &search, text, text_bytes, encode_fragment);
         }
         free(e.places);
+        free(e.known);
         cutting_deinit(&e.cutting);
         chunk_cache_deinit(&e.chunk_cache);
         merge_work_deinit(&e.work);

@@ -10,7 +10,7 @@
 #include "tests/unit/texts.h"
 
 #include "daemon/files/vocabulary.h"
-#include "daemon/text/nfc.h"
+#include "daemon/text/normal-form.h"
 
 #define FILES_MAX  400u
 #define TEXT_BYTES (1u << 20)
@@ -83,8 +83,9 @@ static char *normalised(const struct vocabulary *v, const char *text, size_t *re
         uint64_t steps = 0;
         char *to = NULL;
 
-        if (v->normaliser == NORMALISER_NFC) {
-                assert_int_equal(nfc_normalise(text, bytes, &to, ret_bytes, &steps), 0);
+        if (v->normal_count) {
+                assert_int_equal(normal_form_make(FORM_NFC, text, bytes, &to, ret_bytes, &steps),
+                                 0);
                 return to;
         }
         to = strdup(text);
@@ -97,6 +98,19 @@ static char *normalised(const struct vocabulary *v, const char *text, size_t *re
         return to;
 }
 
+/* A vocabulary of bytes may lack some. */
+static bool has_bytes(const struct vocabulary *v, const char *text)
+{
+        bool has[256] = { false };
+
+        for (uint32_t id = 0; id < v->entry_count; id++)
+                if (v->entries[id].count == 1 && v->entries[id].kind == ENTRY_NORMAL)
+                        has[(uint8_t)*v->entries[id].bytes] = true;
+        while (*text && has[(uint8_t)*text])
+                text++;
+        return !*text || v->kind != VOCABULARY_BYTE_LEVEL;
+}
+
 /* False: a character of the text has no token, so it cannot come back. */
 static bool comes_back(const char *path, const struct vocabulary *v, const struct tokenizer *t,
                        const char *text)
@@ -105,7 +119,7 @@ static bool comes_back(const char *path, const struct vocabulary *v, const struc
         uint32_t *ids = texts_encode(t, text, strlen(text), NULL, &count);
         char *wanted = normalised(v, text, &bytes);
         char *joined = malloc(count * tokenizer_piece_max(t) + 1);
-        bool known = true;
+        bool known = has_bytes(v, text);
 
         for (size_t i = 0; i < count; i++) {
                 const char *piece = tokenizer_spelling(t, ids[i], &n);
@@ -126,6 +140,8 @@ static bool comes_back(const char *path, const struct vocabulary *v, const struc
         return known;
 }
 
+static size_t all_back;
+
 /* False: it is not served. */
 static bool check_file(const char *path)
 {
@@ -144,7 +160,7 @@ static bool check_file(const char *path)
                 back += comes_back(path, vocabulary, tokenizer, texts[i]);
         print_message("%s: %zu of %zu texts come back, the others have unknown tokens\n",
                       path + strlen(getenv("SAMOVAR_DATA")), back, text_count);
-        assert_true(back > 0);
+        all_back += back;
         tokenizer_close(tokenizer);
         vocabulary_close(vocabulary);
         return true;
@@ -172,7 +188,7 @@ static void the_pieces_of_real_vocabularies_join_to_the_text(void **state)
         for (size_t i = 0; i < file_count; i++)
                 opened += check_file(files[i]);
         print_message("%zu of %zu files have a vocabulary that is served\n", opened, file_count);
-        assert_true(opened > 8);
+        assert_true(opened > 8 && all_back > 100);
         while (file_count)
                 free(files[--file_count]);
         while (text_count)

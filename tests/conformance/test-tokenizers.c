@@ -29,7 +29,7 @@ static const struct kind {
         { "command-r", MORE "command-r", MORE "command-r.gguf", NULL },
         { "deepseek-coder", MORE "deepseek-coder", MORE "deepseek-coder.gguf", NULL, true },
         { "falcon", MORE "falcon", MORE "falcon.gguf", NULL, true },
-        { "mpt", MORE "mpt", MORE "mpt.gguf", NULL },
+        { "mpt", MORE "mpt", MORE "mpt.gguf", NULL, true },
         { "phi-3", MORE "phi-3", MORE "phi-3.gguf", NULL },
         { "qwen35", MORE "qwen35", MORE "qwen35.gguf", NULL },
 };

@@ -57,7 +57,7 @@ static void read_entries(struct vocabulary *v, struct input *input)
                 if (e->kind == ENTRY_UNKNOWN)
                         v->unknown = v->entry_count - 1;
                 if (e->kind == ENTRY_CONTROL || e->kind == ENTRY_USER)
-                        e->strips = head >> 6;
+                        e->matching = head >> 6;
         }
 }
 
@@ -86,6 +86,7 @@ static void read_merges(struct vocabulary *v, struct input *input)
 static void read_vocabulary(struct vocabulary *v, struct input *input)
 {
         static const char *const names[] = { "none", "gpt2", "llama3", "qwen2" };
+        static const struct vocabulary_normal nfc = { .kind = NORMAL_NFC };
         uint8_t shape = next_byte(input), switches = next_byte(input);
         const struct splitter *splitter = splitter_named(names[shape >> 1 & 3]);
 
@@ -94,7 +95,8 @@ static void read_vocabulary(struct vocabulary *v, struct input *input)
                                   .cuts = splitter->cuts,
                                   .cut_count = splitter->cut_count,
                                   .blank = shape & 1 ? (shape >> 3) % 3 : BLANK_NEVER,
-                                  .normaliser = !(shape & 1) && switches & 1,
+                                  .normals = &nfc,
+                                  .normal_count = !(shape & 1) && switches & 1,
                                   .whole_wins = switches & 2,
                                   .unknown_run = switches & 4,
                                   .squeezes = shape & 1 && switches & 8,
@@ -258,7 +260,7 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
         for (size_t i = 0; i < count; i++)
                 assert(ids[i] < v->entry_count);
 
-        if (!bytes_told || v->normaliser || v->squeezes || added ||
+        if (!bytes_told || v->normal_count || v->squeezes || added ||
             (v->kind == VOCABULARY_CHARACTERS && has_bar(text, size)))
                 return;
         check_back(t, text, size, v->blank != BLANK_NEVER && size, ids, count);

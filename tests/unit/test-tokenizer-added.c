@@ -148,8 +148,8 @@ static void stripping_tokens_take_the_blanks_beside_them(void **state)
 
         (void)state;
         begin();
-        rig.entries[end].strips = ENTRY_STRIPS_LEFT | ENTRY_STRIPS_RIGHT;
-        rig.entries[start].strips = ENTRY_STRIPS_RIGHT;
+        rig.entries[end].matching = ENTRY_STRIPS_LEFT | ENTRY_STRIPS_RIGHT;
+        rig.entries[start].matching = ENTRY_STRIPS_RIGHT;
         t = rig_open(&rig);
         snprintf(wanted, sizeof(wanted), "a|[%u]|b", end);
         rig_expect(t, "a \n\xE3\x80\x80<e>\t b", true, wanted);

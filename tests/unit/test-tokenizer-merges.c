@@ -7,6 +7,7 @@
 #include "tests/unit/vocabulary-rig.h"
 
 static struct rig rig;
+static const struct vocabulary_normal nfc = { .kind = NORMAL_NFC };
 
 static void applies_merges_in_the_order_of_the_list(void **state)
 {
@@ -248,7 +249,8 @@ static void encoding_takes_n_log_n_time(void **state)
 
                 open_deep(&v, (enum vocabulary_kind)kind);
                 rig_split(&rig, kind == VOCABULARY_BYTE_LEVEL ? "llama3" : "none");
-                v->normaliser = kind == VOCABULARY_BYTE_LEVEL ? NORMALISER_NFC : NORMALISER_NONE;
+                v->normals = &nfc;
+                v->normal_count = kind == VOCABULARY_BYTE_LEVEL;
                 t = rig_open(&rig);
                 for (size_t u = 0; u < sizeof(units) / sizeof(*units); u++) {
                         uint64_t once = steps_of(t, units[u], 1u << 17);
@@ -473,8 +475,8 @@ static void refuses_a_vocabulary_that_encoding_cannot_rely_on(void **state)
         rig.v.entry_count = 0;
         refused("a vocabulary of 0 tokens");
         rig_begin(&rig, VOCABULARY_CHARACTERS);
-        rig.v.normaliser = NORMALISER_NFC;
-        refused("normaliser");
+        rig.v.normal_count = VOCABULARY_NORMALS_MAX + 1;
+        refused("17 steps that normalise");
         rig_begin(&rig, VOCABULARY_CHARACTERS);
         for (unsigned b = 0; b < 256; b++)
                 rig.entries[b].kind = ENTRY_UNUSED;

@@ -402,7 +402,8 @@ static void the_path_selects_the_reader(void **state)
         said(open_at(folder, "", "gpt2"), "uses none");
         write_file(folder, "tokenizer.json", json, strlen(json));
         good(open_at(folder, "", NULL));
-        assert_int_equal(made->normaliser, NORMALISER_NFC);
+        assert_int_equal(made->normal_count, 1);
+        assert_int_equal(made->normals[0].kind, NORMAL_NFC);
         vocabulary_close(made);
 
         write_gguf(&gpt2_good, &f);

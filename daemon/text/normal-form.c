@@ -1,11 +1,11 @@
 /*
- * Three passes: decompose every character fully, sort each run of marks by class, and compose
- * wherever possible.
+ * Three passes: decompose every character fully, sort each run of marks by class, and, for NFC,
+ * compose wherever possible.
  *
  * An item is a code with its class in the bits above.  A byte that is not part of UTF-8 is an item,
  * too: it has class 0 and composes with nothing.
  */
-#include "daemon/text/nfc.h"
+#include "daemon/text/normal-form.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,16 +22,19 @@
 #define SHORT       16u /* up to this many marks are sorted by insertion */
 #define DEPTH       8u
 
-/* Codes below neither change nor compose with each other.  Most texts have no other codes. */
-#define PLAIN_END 0x300u
+/*
+ * Codes below neither compose with each other nor, in the second case, decompose.  Most texts have
+ * no other codes.
+ */
+#define PLAIN_END(form) ((form) == FORM_NFC ? 0x300u : 0x80u)
 
-static bool is_plain(const char *text, size_t bytes)
+static bool is_plain(enum normal_form form, const char *text, size_t bytes)
 {
         for (size_t at = 0, n; at < bytes; at += n) {
                 uint32_t code;
 
                 n = unicode_next(text + at, bytes - at, &code);
-                if (code >= PLAIN_END && code != UNICODE_INVALID)
+                if (code >= PLAIN_END(form) && code != UNICODE_INVALID)
                         return false;
         }
         return true;
@@ -147,18 +150,18 @@ static size_t decompose_all(const char *text, size_t bytes, uint32_t *items)
         return count;
 }
 
-int nfc_normalise(const char *text, size_t bytes, char **ret_text, size_t *ret_bytes,
-                  uint64_t *steps)
+int normal_form_make(enum normal_form form, const char *text, size_t bytes, char **ret_text,
+                     size_t *ret_bytes, uint64_t *steps)
 {
         uint32_t *items, *spare;
         size_t count;
-        char *to = malloc(NFC_GROWTH * bytes + 1);
+        char *to = malloc(FORM_GROWTH * bytes + 1);
 
         if (!to)
                 return error_raise(-ENOMEM);
         *ret_text = to;
         *steps += bytes;
-        if (is_plain(text, bytes)) {
+        if (is_plain(form, text, bytes)) {
                 memcpy(to, text, bytes);
                 *ret_bytes = bytes;
                 return 0;
@@ -174,9 +177,10 @@ int nfc_normalise(const char *text, size_t bytes, char **ret_text, size_t *ret_b
         assert(count <= 2 * bytes);
         *steps += count;
         order(items, count, spare);
-        count = compose(items, count);
+        if (form == FORM_NFC)
+                count = compose(items, count);
         *ret_bytes = write_items(items, count, to);
-        assert(*ret_bytes <= NFC_GROWTH * bytes);
+        assert(*ret_bytes <= FORM_GROWTH * bytes);
         free(items);
         return 0;
 }

@@ -4,7 +4,7 @@
  */
 #include "tests/unit/texts.h"
 
-#include "daemon/text/nfc.h"
+#include "daemon/text/normal-form.h"
 
 static void check(const char *text, const char *wanted)
 {
@@ -12,7 +12,7 @@ static void check(const char *text, const char *wanted)
         size_t bytes;
         char *made;
 
-        assert_int_equal(nfc_normalise(text, strlen(text), &made, &bytes, &steps), 0);
+        assert_int_equal(normal_form_make(FORM_NFC, text, strlen(text), &made, &bytes, &steps), 0);
         assert_int_equal(bytes, strlen(wanted));
         assert_memory_equal(made, wanted, bytes);
         free(made);
@@ -88,7 +88,7 @@ static void orders_a_long_run_of_marks_in_linear_time(void **state)
         text[0] = 'x';
         for (size_t i = 0; i < count; i++)
                 memcpy(text + 1 + 2 * i, marks[texts_random(&seed) % 4], 2);
-        assert_int_equal(nfc_normalise(text, 2 * count + 1, &made, &bytes, &steps), 0);
+        assert_int_equal(normal_form_make(FORM_NFC, text, 2 * count + 1, &made, &bytes, &steps), 0);
         assert_int_equal(bytes, 2 * count + 1);
         /* Overlays (1), attached below (202), below (220), above (230). */
         for (size_t i = 0, rank = 0; i < count; i++) {
@@ -104,7 +104,7 @@ static void orders_a_long_run_of_marks_in_linear_time(void **state)
         free(text);
 }
 
-static void no_character_grows_beyond_NFC_GROWTH(void **state)
+static void no_character_grows_beyond_FORM_GROWTH(void **state)
 {
         (void)state;
         for (uint32_t code = 1; code < 0x110000; code++) {
@@ -119,8 +119,8 @@ static void no_character_grows_beyond_NFC_GROWTH(void **state)
                         for (unsigned i = n, rest = code; i--; rest >>= 6)
                                 text[i] = (char)(i ? 0x80 | (rest & 0x3F)
                                                    : (0xF00u >> n & 0xFF) | rest);
-                assert_int_equal(nfc_normalise(text, n, &made, &bytes, &steps), 0);
-                assert_in_range(bytes, 1, NFC_GROWTH * n);
+                assert_int_equal(normal_form_make(FORM_NFC, text, n, &made, &bytes, &steps), 0);
+                assert_in_range(bytes, 1, FORM_GROWTH * n);
                 free(made);
         }
 }
@@ -134,7 +134,7 @@ int main(void)
                 cmocka_unit_test(composes_hangul_syllables),
                 cmocka_unit_test(keeps_invalid_utf8_unchanged),
                 cmocka_unit_test(orders_a_long_run_of_marks_in_linear_time),
-                cmocka_unit_test(no_character_grows_beyond_NFC_GROWTH),
+                cmocka_unit_test(no_character_grows_beyond_FORM_GROWTH),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
