@@ -1,6 +1,6 @@
 /*
- * Each step makes a new text.  Those that look at one character at a time share one loop: a function
- * says what becomes of the character.
+ * Each step makes a new text.  Those that look at one character at a time share one loop: a
+ * function says what becomes of the character.
  */
 #include "daemon/text/normaliser.h"
 
