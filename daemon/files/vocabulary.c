@@ -36,7 +36,8 @@ static const struct {
 } pairs[] = { { "vocab.json", "merges.txt" }, { "encoder.json", "vocab.bpe" } };
 
 /* Files to look for in a folder, in this order. */
-static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json",
+static const char *const names[] = { "tokenizer.json", "tekken.json",   "tokenizer.model",
+                                     "tiktoken.model", "qwen.tiktoken", "vocab.json",
                                      "encoder.json" };
 
 static int read_whole(const struct door *d, const char *path, struct whole *ret_whole)
@@ -115,6 +116,35 @@ static bool is_folder(const char *path)
         return fd >= 0;
 }
 
+static int refuse_splitter(const struct door *d)
+{
+        return say(d, -EINVAL, "a splitter was given, but this tokenizer uses none");
+}
+
+/* "tokenizer.model", or with a version behind it, as in "tokenizer.model.v3". */
+static bool has_model_name(const char *name)
+{
+        return ends_with(name, ".model") || strstr(name, ".model.v");
+}
+
+/* Whether a model file is ranks: a protobuf begins with a byte that is no printable character. */
+static bool is_text(const struct whole *whole)
+{
+        size_t n = whole->count < 64 ? whole->count : 64;
+
+        for (size_t i = 0; i < n; i++)
+                if ((whole->bytes[i] < ' ' && whole->bytes[i] != '\n' && whole->bytes[i] != '\r') ||
+                    whole->bytes[i] > '~')
+                        return false;
+        return n;
+}
+
+static int open_ranks(const struct door *d, const char *path, const struct whole *whole)
+{
+        return error_pass(vocabulary_from_ranks(whole->bytes, whole->count, d->splitter, path,
+                                                d->ret, d->why, d->why_bytes));
+}
+
 static int open_file(const struct door *d, const char *path)
 {
         const char *name = last_part(path);
@@ -126,18 +156,25 @@ static int open_file(const struct door *d, const char *path)
                         return error_pass(open_pair(d, path, pairs[i].merges));
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
-        if (!ends_with(name, ".json") && !ends_with(name, ".model"))
-                return say(d, -EINVAL, "its name does not end in .gguf, .json or .model");
-        if (ends_with(name, ".model") && d->splitter)
-                return say(d, -EINVAL, "a splitter was given, but this tokenizer uses none");
+        if (!ends_with(name, ".json") && !has_model_name(name) && !ends_with(name, ".tiktoken"))
+                return say(d, -EINVAL,
+                           "its name does not end in .gguf, .json, .model or .tiktoken");
         r = read_whole(d, path, &whole);
         if (r)
                 return error_pass(r);
-        if (ends_with(name, ".json"))
+        if (!strcmp(name, "tekken.json") || !strncmp(name, "tekken_", 7))
+                r = d->splitter ? refuse_splitter(d)
+                                : vocabulary_from_tekken(whole.bytes, whole.count, d->ret, d->why,
+                                                         d->why_bytes);
+        else if (ends_with(name, ".json"))
                 r = vocabulary_from_json(whole.bytes, whole.count, d->splitter, d->ret, d->why,
                                          d->why_bytes);
+        else if (ends_with(name, ".tiktoken") || is_text(&whole))
+                r = open_ranks(d, path, &whole);
         else
-                r = vocabulary_from_model(whole.bytes, whole.count, d->ret, d->why, d->why_bytes);
+                r = d->splitter ? refuse_splitter(d)
+                                : vocabulary_from_model(whole.bytes, whole.count, d->ret, d->why,
+                                                        d->why_bytes);
         free(whole.bytes);
         return error_pass(r);
 }
@@ -164,8 +201,9 @@ int vocabulary_open(const char *path, const char *splitter, struct vocabulary **
         int r;
 
         if (!found && is_folder(path))
-                return say(&d, -ENOENT,
-                           "no tokenizer.json, tokenizer.model or vocab.json is in it");
+                return say(
+                        &d, -ENOENT,
+                        "no tokenizer.json, tekken.json, tokenizer.model or vocab.json is in it");
         r = open_file(&d, found ? found : path);
         if (r && found)
                 errtext_prefix(why, why_bytes, r, last_part(found));

@@ -3,7 +3,9 @@
  *
  *      MODEL.gguf                its metadata: gpt2 (byte-level BPE), llama (SentencePiece), bytes
  *      tokenizer.json            Hugging Face; model BPE
- *      tokenizer.model           SentencePiece; model BPE
+ *      tokenizer.model           SentencePiece; model BPE; or ranks as tiktoken writes them
+ *      NAME.tiktoken             ranks
+ *      tekken.json               Mistral's Tekken
  *      vocab.json, encoder.json  byte-level BPE; with merges.txt or vocab.bpe beside it
  *      a folder                  the first of these that is in it
  *
@@ -38,6 +40,11 @@ int vocabulary_from_json(const char *text, size_t bytes, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);
 int vocabulary_from_model(const char *bytes, size_t count, struct vocabulary **ret_vocabulary,
                           char *why, size_t why_bytes);
+/* path: of the file, beside which other files may have more tokens; NULL: there are none. */
+int vocabulary_from_ranks(const char *text, size_t bytes, const char *splitter, const char *path,
+                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);
+int vocabulary_from_tekken(const char *text, size_t bytes, struct vocabulary **ret_vocabulary,
+                           char *why, size_t why_bytes);
 int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merges,
                          size_t merges_bytes, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);

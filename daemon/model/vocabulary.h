@@ -97,7 +97,7 @@ enum {
 struct entry {
         const char *bytes; /* `count` arbitrary bytes; for CONTROL, UNKNOWN: its spelling */
         uint32_t count;
-        float score; /* CHARACTERS without merges: the highest score is merged first */
+        float score; /* without merges: the highest score is merged first */
         uint8_t kind;
         uint8_t matching; /* of ENTRY_STRIPS_LEFT and so on */
 };
@@ -122,6 +122,7 @@ struct vocabulary {
         bool blank_once; /* no blank before a text that begins with one */
         /* blanks are part of the normalised text, in which ENTRY_NORMALISED are searched */
         bool normal_blanks;
+        bool ranked; /* BYTE_LEVEL without merges: merge by score, as CHARACTERS do */
         /* a pre-token that is an entry becomes that entry, whatever the merges say */
         bool whole_wins;
         /* adjacent characters without an entry give one unknown token, not one each */
@@ -132,7 +133,7 @@ struct vocabulary {
         uint32_t bos, eos, unknown; /* or VOCABULARY_NONE */
         uint32_t entry_count, merge_count;
         const struct entry *entries; /* indexed by id */
-        const struct merge *merges;  /* in order of priority; none: merge by score */
+        const struct merge *merges;  /* in order of priority; none: see `ranked` */
 };
 
 #endif

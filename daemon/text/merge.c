@@ -105,7 +105,8 @@ int merge_table_init(struct merge_table *table, const struct vocabulary *vocabul
         int r;
 
         *table = (struct merge_table){ 0 };
-        if (vocabulary->merge_count || vocabulary->kind == VOCABULARY_BYTE_LEVEL)
+        if (vocabulary->merge_count ||
+            (vocabulary->kind == VOCABULARY_BYTE_LEVEL && !vocabulary->ranked))
                 r = list_pairs(table, vocabulary);
         else
                 r = rank_scores(table, vocabulary);

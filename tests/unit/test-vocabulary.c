@@ -383,7 +383,8 @@ static void the_path_selects_the_reader(void **state)
         (void)state;
         assert_non_null(mkdtemp(folder));
         assert_int_equal(open_at(folder, "", NULL), -ENOENT);
-        assert_non_null(strstr(why, "no tokenizer.json, tokenizer.model or vocab.json is in it"));
+        assert_non_null(
+                strstr(why, "no tokenizer.json, tekken.json, tokenizer.model or vocab.json"));
         write_file(folder, "vocab.json", vocab, strlen(vocab));
         assert_int_equal(open_at(folder, "", "gpt2"), -ENOENT);
         assert_non_null(strstr(why, "vocab.json: merges.txt, beside it"));
