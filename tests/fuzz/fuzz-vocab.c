@@ -25,6 +25,10 @@ static int read_one(const char *file, size_t size, unsigned what, struct vocabul
         struct gguf *gguf;
         int r;
 
+        if (what >= 192)
+                return vocabulary_from_tekken(file, size, ret, why, sizeof(why));
+        if (what >= 128)
+                return vocabulary_from_ranks(file, size, splitter, NULL, ret, why, sizeof(why));
         switch (what % 4) {
         case 0:
                 r = gguf_parse((const uint8_t *)file, size, size, &gguf, why, sizeof(why));
