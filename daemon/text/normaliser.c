@@ -60,14 +60,17 @@ static unsigned drop_accents(uint32_t code, uint32_t *to)
         return unicode_category(code) != UNICODE_MN;
 }
 
+/* Control characters go before blanks are looked at: of those only these three are blanks. */
 static unsigned clean(uint32_t code, uint32_t *to)
 {
-        *to = code;
-        if (code == '\t' || code == '\n' || code == '\r' || unicode_blank(code)) {
+        enum unicode_category category = unicode_category(code);
+
+        if (code == '\t' || code == '\n' || code == '\r') {
                 *to = ' ';
                 return 1;
         }
-        return code && code != 0xFFFD && unicode_category(code) > UNICODE_CS;
+        *to = unicode_blank(code) ? ' ' : code;
+        return code != 0xFFFD && (category == UNICODE_CN || category > UNICODE_CS);
 }
 
 static bool is_han(uint32_t code)
@@ -207,7 +210,7 @@ static int run_replace(const struct expression *expression, const char *content,
         int r = to ? expression_begin(&search, expression, text, bytes, steps)
                    : error_raise(-ENOMEM);
 
-        while (!r && from <= bytes) {
+        while (!r && bytes && from <= bytes) { /* nothing is put into an empty text */
                 r = expression_next(&search, from, &begin, &end);
                 if (r != 1)
                         break;
