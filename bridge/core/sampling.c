@@ -32,6 +32,7 @@ void sampling_read(struct fields *fields, uint32_t object, double temperature_ma
                    struct smv_generate *options)
 {
         bool ignore_eos = false;
+        uint64_t keep_ms;
         double value;
 
         if (field_real(fields, object, "temperature", 0, temperature_max, &value))
@@ -43,6 +44,8 @@ void sampling_read(struct fields *fields, uint32_t object, double temperature_ma
         read_top_k(fields, object, options);
         if (field_bool(fields, object, "ignore_eos", &ignore_eos))
                 options->ignore_eos = ignore_eos;
+        /* run_keep_ms() takes it, when all of the request is known. */
+        field_uint(fields, 0, "stream_keep_ms", 0, UINT32_MAX, &keep_ms);
 }
 
 void sampling_read_seed(struct fields *fields, uint32_t object, struct smv_generate *options)

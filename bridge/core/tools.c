@@ -22,7 +22,8 @@ bool tools_read_role(struct fields *fields, uint32_t message, const char *param,
                         return true;
                 }
         return fields_fail(fields, FAILURE_REQUEST, param,
-                           "%s.role must be system, developer, user, assistant or tool", param);
+                           "%s.role must be system, developer, user, assistant, tool or function",
+                           param);
 }
 
 static void read_call(struct fields *fields, struct conversation *conversation, struct turn *turn,

@@ -148,7 +148,8 @@ static void read_think(struct fields *fields, struct conversation *conversation)
 
         if (node == JSON_NONE)
                 return;
-        if (!word.at && !json_bool(fields->json, node, &think)) {
+        if (word.at ? !text_is(word, "low") && !text_is(word, "medium") && !text_is(word, "high")
+                    : !json_bool(fields->json, node, &think)) {
                 fields_fail(fields, FAILURE_REQUEST, "think",
                             "think must be true, false, low, medium or high");
                 return;

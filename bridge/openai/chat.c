@@ -313,7 +313,7 @@ static void read_format(struct fields *fields)
         uint32_t format = field_object(fields, 0, "response_format");
         struct text type = text_of(fields->json, json_member(fields->json, format, "type"));
 
-        if (format != JSON_NONE && !text_is(type, "text"))
+        if (json_count(fields->json, format) && !text_is(type, "text"))
                 fields_fail(fields, FAILURE_UNSUPPORTED, "response_format",
                             "response_format is not supported, except the type text: the daemon "
                             "cannot constrain its output yet");

@@ -358,7 +358,7 @@ static void read_format(struct fields *fields)
         uint32_t format = field_of(fields, text, "format");
         struct text type = text_of(fields->json, json_member(fields->json, format, "type"));
 
-        if (format != JSON_NONE && !text_is(type, "text"))
+        if (json_count(fields->json, format) && !text_is(type, "text"))
                 fields_fail(fields, FAILURE_UNSUPPORTED, "text.format",
                             "text.format is not supported, except the type text: the daemon "
                             "cannot constrain its output yet");
@@ -385,7 +385,10 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         field_refuse(fields, 0, "prompt", "there are no stored prompts");
         response_read_instructions(fields, conversation);
         read_previous(call, fields, responses);
-        response_read_input(fields, conversation, json_member(fields->json, 0, "input"), false);
+        /* A response may be continued without anything new. */
+        if (!writer->previous_id.bytes || field_of(fields, 0, "input") != JSON_NONE)
+                response_read_input(fields, conversation, json_member(fields->json, 0, "input"),
+                                    false);
         response_read_tools(fields, conversation);
         response_read_vars(fields, conversation);
         openai_read_sampling(call, fields, &responses->options);

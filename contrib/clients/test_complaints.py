@@ -198,7 +198,8 @@ def test_a_schema_is_obeyed_or_refused(scripted):
 
 def test_no_schema_is_no_schema(scripted):
     for dialect, more in ((CHAT, {"response_format": {"type": "text"}}), (RESPONSES, {"text": {"format": {"type": "text"}}}),
-                          (CHAT, {"response_format": None}), (OLLAMA, {"format": ""})):
+                          (CHAT, {"response_format": None}), (CHAT, {"response_format": {}}),
+                          (RESPONSES, {"text": {"format": {}}}), (OLLAMA, {"format": ""})):
         equal(dialect.name, hello(dialect, scripted, **more).text, HELLO)
 
 

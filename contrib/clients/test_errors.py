@@ -38,7 +38,8 @@ def test_a_field_of_a_wrong_type_is_refused_and_named(scripted):
     for dialect in ALL:
         good = dialect.body("scripted", "say hello.")
         for name, value in (("model", 7), ("messages", "x"), ("input", 7), ("stream", "yes"), ("temperature", "hot"),
-                            ("max_tokens", "many"), ("max_output_tokens", -5), ("tools", "x"), ("top_p", [])):
+                            ("max_tokens", "many"), ("max_output_tokens", -5), ("tools", "x"), ("top_p", []),
+                            ("stream_keep_ms", "foo")):
             if name not in good and (name in ("messages", "input") or
                                      (name.startswith("max") and dialect.name not in ("chat", "messages"))):
                 continue
@@ -51,6 +52,23 @@ def test_a_field_of_a_wrong_type_is_refused_and_named(scripted):
             assert name in message, "%s: %r does not name %s" % (dialect.name, message, name)
             if dialect in (CHAT, RESPONSES):
                 equal("%s: param" % dialect.name, answer.json()["error"].get("param"), name)
+
+
+def test_a_word_for_thinking_that_ollama_does_not_know_is_refused(scripted):
+    body = OLLAMA.body("scripted", "say hello.")
+    message, _, _ = refusal(OLLAMA.path, scripted.server().post(OLLAMA.path, {**body, "think": "foo"}), 400)
+    equal("message", message, "think must be true, false, low, medium or high")
+    equal("low", scripted.server().post(OLLAMA.path, {**body, "think": "low"}).status, 200)
+
+
+def test_a_response_is_continued_without_new_items(scripted):
+    server = scripted.server()
+    first = server.post(RESPONSES.path, {**RESPONSES.body("scripted", "say hello."), "store": True}).json()
+    for more in ({"input": []}, {}):
+        answer = server.post(RESPONSES.path, {"model": "scripted", "previous_response_id": first["id"], **more})
+        equal("status", answer.status, 200)
+    message, _, _ = refusal(RESPONSES.path, server.post(RESPONSES.path, {"model": "scripted"}), 400)
+    assert "input" in message, message
 
 
 def test_fields_that_come_back_are_of_their_kind(scripted):
