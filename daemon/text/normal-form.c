@@ -28,6 +28,10 @@
  */
 #define PLAIN_END(form) ((form) == FORM_NFC ? 0x300u : 0x80u)
 
+/* No character decomposes to more items for each of its bytes. */
+#define ITEMS      2u
+#define ITEMS_LIKE 6u
+
 static bool is_plain(enum normal_form form, const char *text, size_t bytes)
 {
         for (size_t at = 0, n; at < bytes; at += n) {
@@ -38,6 +42,16 @@ static bool is_plain(enum normal_form form, const char *text, size_t bytes)
                         return false;
         }
         return true;
+}
+
+static bool composes(enum normal_form form)
+{
+        return form == FORM_NFC || form == FORM_NFKC;
+}
+
+static bool expands(enum normal_form form)
+{
+        return form == FORM_NFKC || form == FORM_NFKD;
 }
 
 /* The first part is decomposed further; the stack holds the parts that follow it. */
@@ -134,18 +148,32 @@ static size_t write_items(const uint32_t *items, size_t count, char *to)
         return bytes;
 }
 
-static size_t decompose_all(const char *text, size_t bytes, uint32_t *items)
+static size_t expand(uint32_t code, uint32_t *to)
+{
+        const uint32_t *codes;
+        size_t count = unicode_expand(code, &codes);
+
+        for (size_t i = 0; i < count; i++)
+                to[i] = codes[i] | (uint32_t)unicode_class(codes[i]) << 24;
+        return count;
+}
+
+static size_t decompose_all(enum normal_form form, const char *text, size_t bytes, uint32_t *items)
 {
         size_t count = 0;
 
         for (size_t at = 0, n; at < bytes; at += n) {
                 uint32_t code;
+                size_t more = 0;
 
                 n = unicode_next(text + at, bytes - at, &code);
-                if (code == UNICODE_INVALID)
+                if (code == UNICODE_INVALID) {
                         items[count++] = FOREIGN | (uint8_t)text[at];
-                else
-                        count += decompose(code, items + count);
+                        continue;
+                }
+                if (expands(form))
+                        more = expand(code, items + count);
+                count += more ? more : decompose(code, items + count);
         }
         return count;
 }
@@ -153,9 +181,10 @@ static size_t decompose_all(const char *text, size_t bytes, uint32_t *items)
 int normal_form_make(enum normal_form form, const char *text, size_t bytes, char **ret_text,
                      size_t *ret_bytes, uint64_t *steps)
 {
+        size_t growth = expands(form) ? FORM_GROWTH_LIKE : FORM_GROWTH;
+        size_t room = (expands(form) ? ITEMS_LIKE : ITEMS) * bytes, count;
         uint32_t *items, *spare;
-        size_t count;
-        char *to = malloc(FORM_GROWTH * bytes + 1);
+        char *to = malloc(growth * bytes + 1);
 
         if (!to)
                 return error_raise(-ENOMEM);
@@ -166,21 +195,20 @@ int normal_form_make(enum normal_form form, const char *text, size_t bytes, char
                 *ret_bytes = bytes;
                 return 0;
         }
-        /* No character decomposes to more than two items for each of its bytes. */
-        items = reallocarray(NULL, bytes, 4 * sizeof(*items));
+        items = reallocarray(NULL, room, 2 * sizeof(*items));
         if (!items) {
                 free(to);
                 return error_raise(-ENOMEM);
         }
-        spare = items + 2 * bytes;
-        count = decompose_all(text, bytes, items);
-        assert(count <= 2 * bytes);
+        spare = items + room;
+        count = decompose_all(form, text, bytes, items);
+        assert(count <= room);
         *steps += count;
         order(items, count, spare);
-        if (form == FORM_NFC)
+        if (composes(form))
                 count = compose(items, count);
         *ret_bytes = write_items(items, count, to);
-        assert(*ret_bytes <= FORM_GROWTH * bytes);
+        assert(*ret_bytes <= growth * bytes);
         free(items);
         return 0;
 }

@@ -12,11 +12,15 @@
 #include <stdint.h>
 
 enum normal_form {
-        FORM_NFD, /* characters are decomposed, and marks are in order */
-        FORM_NFC, /* ... and composed again where possible */
+        FORM_NFD,  /* characters are decomposed, and marks are in order */
+        FORM_NFC,  /* ... and composed again where possible */
+        FORM_NFKD, /* characters that only look like others become these, too */
+        FORM_NFKC,
 };
 
-#define FORM_GROWTH 3u /* the result has at most this many times the bytes of the text */
+/* The result has at most this many times the bytes of the text. */
+#define FORM_GROWTH      3u
+#define FORM_GROWTH_LIKE 11u /* NFKD and NFKC */
 
 /*
  * Gives a copy, which the caller frees with free().  *steps grows by the work done.  0 or -ENOMEM.

@@ -38,7 +38,7 @@ unsigned unicode_write(uint32_t code, char *to)
         return more + 1;
 }
 
-static uint8_t look_up(const struct unicode_range *ranges, uint32_t count, uint32_t code)
+uint8_t unicode_look_up(const struct unicode_range *ranges, uint32_t count, uint32_t code)
 {
         uint32_t low = 0, high = count;
 
@@ -55,7 +55,7 @@ static uint8_t look_up(const struct unicode_range *ranges, uint32_t count, uint3
 
 enum unicode_category unicode_category(uint32_t code)
 {
-        return look_up(unicode_categories, unicode_category_count, code);
+        return unicode_look_up(unicode_categories, unicode_category_count, code);
 }
 
 /* PropList.txt; it has not changed since Unicode 6.3. */
@@ -81,7 +81,7 @@ enum unicode_kind unicode_kind_long(uint32_t code)
 
 uint8_t unicode_class(uint32_t code)
 {
-        return code < 0x300 ? 0 : look_up(unicode_classes, unicode_class_count, code);
+        return code < 0x300 ? 0 : unicode_look_up(unicode_classes, unicode_class_count, code);
 }
 
 bool unicode_decompose(uint32_t code, uint32_t *ret_first, uint32_t *ret_second)
@@ -110,6 +110,26 @@ bool unicode_decompose(uint32_t code, uint32_t *ret_first, uint32_t *ret_second)
         *ret_first = unicode_decompositions[low].first;
         *ret_second = unicode_decompositions[low].second;
         return true;
+}
+
+size_t unicode_expand(uint32_t code, const uint32_t **ret_codes)
+{
+        uint32_t low = 0, high = unicode_expansion_count;
+
+        if (code < 0xA0)
+                return 0;
+        while (low < high) {
+                uint32_t middle = (low + high) / 2;
+
+                if (code > unicode_expansions[middle].code)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == unicode_expansion_count || unicode_expansions[low].code != code)
+                return 0;
+        *ret_codes = unicode_expansion_codes + unicode_expansions[low].at;
+        return unicode_expansions[low].count;
 }
 
 uint32_t unicode_compose(uint32_t first, uint32_t second)

@@ -97,8 +97,14 @@ bool unicode_decompose(uint32_t code, uint32_t *ret_first, uint32_t *ret_second)
 uint32_t unicode_compose(uint32_t first, uint32_t second); /* 0: they do not compose */
 
 /*
- * The generated tables.  Ranges are sorted by `first`, decompositions by `code`, compositions by
- * `first` and `second`.
+ * The whole decomposition of a character that looks like others, such as a ligature (compatibility
+ * decomposition).  Returns how many codes; 0: the canonical decomposition is all there is.
+ */
+size_t unicode_expand(uint32_t code, const uint32_t **ret_codes);
+
+/*
+ * The generated tables.  Ranges are sorted by `first`, decompositions and expansions by `code`,
+ * compositions by `first` and `second`.
  */
 struct unicode_range {
         uint32_t first, last;
@@ -107,6 +113,14 @@ struct unicode_range {
 struct unicode_pair {
         uint32_t code, first, second;
 };
+struct unicode_expansion { /* its codes are at unicode_expansion_codes[at] */
+        uint32_t code;
+        uint16_t at, count;
+};
+extern const struct unicode_expansion unicode_expansions[];
+extern const uint32_t unicode_expansion_codes[], unicode_expansion_count;
+/* The value of the range that has the code; 0: none has it. */
+uint8_t unicode_look_up(const struct unicode_range *ranges, uint32_t count, uint32_t code);
 extern const struct unicode_range unicode_categories[], unicode_classes[];
 extern const struct unicode_pair unicode_decompositions[], unicode_compositions[];
 extern const uint32_t unicode_category_count, unicode_class_count;

@@ -6,16 +6,21 @@
 
 #include "daemon/text/normal-form.h"
 
-static void check(const char *text, const char *wanted)
+static void check_form(enum normal_form form, const char *text, const char *wanted)
 {
         uint64_t steps = 0;
         size_t bytes;
         char *made;
 
-        assert_int_equal(normal_form_make(FORM_NFC, text, strlen(text), &made, &bytes, &steps), 0);
+        assert_int_equal(normal_form_make(form, text, strlen(text), &made, &bytes, &steps), 0);
         assert_int_equal(bytes, strlen(wanted));
         assert_memory_equal(made, wanted, bytes);
         free(made);
+}
+
+static void check(const char *text, const char *wanted)
+{
+        check_form(FORM_NFC, text, wanted);
 }
 
 static void composes_letters_and_marks(void **state)
@@ -65,6 +70,23 @@ static void composes_hangul_syllables(void **state)
         check("\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8"); /* has its tail */
         check("\xED\x9E\xA3", "\xED\x9E\xA3");                         /* the last one */
         check("\xE1\x86\xA8\xE1\x85\xA1", "\xE1\x86\xA8\xE1\x85\xA1");
+}
+
+static void replaces_characters_that_only_look_like_others(void **state)
+{
+        (void)state;
+        check_form(FORM_NFKC, "plain", "plain");
+        check_form(FORM_NFKC, "\xEF\xAC\x81", "fi");
+        check_form(FORM_NFKC, "\xC2\xBD",
+                   "1\xE2\x81\x84"
+                   "2");
+        check_form(FORM_NFKC, "\xEF\xBD\xB6\xEF\xBE\x9E", "\xE3\x82\xAC"); /* half-width ga */
+        check_form(FORM_NFKD, "\xEF\xBD\xB6\xEF\xBE\x9E", "\xE3\x82\xAB\xE3\x82\x99");
+        /* The long s with a dot is first taken apart, and then it is an s. */
+        check_form(FORM_NFKC, "\xE1\xBA\x9B\xCC\xA3", "\xE1\xB9\xA9");
+        check_form(FORM_NFKD, "\xE1\xBA\x9B\xCC\xA3", "s\xCC\xA3\xCC\x87");
+        check_form(FORM_NFKD, "\xC3\xA9\xEA\xB0\x80\xFF", "e\xCC\x81\xE1\x84\x80\xE1\x85\xA1\xFF");
+        check_form(FORM_NFC, "\xE1\xBA\x9B\xCC\xA3", "\xE1\xBA\x9B\xCC\xA3");
 }
 
 static void keeps_invalid_utf8_unchanged(void **state)
@@ -119,9 +141,14 @@ static void no_character_grows_beyond_FORM_GROWTH(void **state)
                         for (unsigned i = n, rest = code; i--; rest >>= 6)
                                 text[i] = (char)(i ? 0x80 | (rest & 0x3F)
                                                    : (0xF00u >> n & 0xFF) | rest);
-                assert_int_equal(normal_form_make(FORM_NFC, text, n, &made, &bytes, &steps), 0);
-                assert_in_range(bytes, 1, FORM_GROWTH * n);
-                free(made);
+                for (int form = FORM_NFD; form <= FORM_NFKC; form++) {
+                        assert_int_equal(normal_form_make((enum normal_form)form, text, n, &made,
+                                                          &bytes, &steps),
+                                         0);
+                        assert_in_range(bytes, 1,
+                                        (form < FORM_NFKD ? FORM_GROWTH : FORM_GROWTH_LIKE) * n);
+                        free(made);
+                }
         }
 }
 
@@ -132,6 +159,7 @@ int main(void)
                 cmocka_unit_test(orders_marks_and_lets_them_block_composition),
                 cmocka_unit_test(keeps_composition_exclusions_decomposed),
                 cmocka_unit_test(composes_hangul_syllables),
+                cmocka_unit_test(replaces_characters_that_only_look_like_others),
                 cmocka_unit_test(keeps_invalid_utf8_unchanged),
                 cmocka_unit_test(orders_a_long_run_of_marks_in_linear_time),
                 cmocka_unit_test(no_character_grows_beyond_FORM_GROWTH),
