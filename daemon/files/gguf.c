@@ -447,6 +447,12 @@ bool gguf_next_u32(struct gguf_array *array, uint32_t *ret_value)
         return true;
 }
 
+bool gguf_bytes(const struct gguf_array *array, const char **ret_bytes)
+{
+        *ret_bytes = (const char *)array->at;
+        return array->type == GGUF_U8 || array->type == GGUF_I8;
+}
+
 bool gguf_next_f32(struct gguf_array *array, float *ret_value)
 {
         if (!array->left || !real(array->type, array->at, ret_value))

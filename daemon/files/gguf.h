@@ -61,6 +61,8 @@ bool gguf_array(const struct gguf *gguf, const char *key, struct gguf_array *ret
 bool gguf_next_string(struct gguf_array *array, const char **ret_text, size_t *ret_bytes);
 bool gguf_next_u32(struct gguf_array *array, uint32_t *ret_value);
 bool gguf_next_f32(struct gguf_array *array, float *ret_value);
+/* Array elements of one byte each, all that are left. */
+bool gguf_bytes(const struct gguf_array *array, const char **ret_bytes);
 
 /* Reads the traits; every value is checked against limits.  Returns 0, or -EINVAL and *why. */
 int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes);

@@ -153,7 +153,7 @@ static bool read_hex(const char *name, size_t bytes, char *to)
 
 int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, const char *name,
                                  size_t bytes, enum entry_kind kind, enum spelling spelling,
-                                 float score)
+                                 double score)
 {
         char *to = m->bytes + m->bytes_used;
         size_t count = bytes;

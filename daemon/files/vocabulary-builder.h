@@ -57,7 +57,7 @@ void vocabulary_builder_free(struct vocabulary_builder *builder);
 
 int vocabulary_builder_add_entry(struct vocabulary_builder *builder, uint64_t id, const char *name,
                                  size_t bytes, enum entry_kind kind, enum spelling spelling,
-                                 float score);
+                                 double score);
 void vocabulary_builder_set_matching(struct vocabulary_builder *builder, uint32_t id,
                                      unsigned matching);
 bool vocabulary_builder_has(const struct vocabulary_builder *builder, uint64_t id);

@@ -1,9 +1,10 @@
 /*
  * Reads a vocabulary from GGUF metadata, with llama.cpp's defaults for absent keys.
  *
- * GGUF has no key for normalisation.  Qwen-2's tokenizer.json composes text (NFC); for its GGUF
- * files text is taken as it is, both in llama.cpp and here.
+ * GGUF has no key for normalisation but that of t5's rules.  Qwen-2's tokenizer.json composes text
+ * (NFC); for its GGUF files text is taken as it is, both in llama.cpp and here.
  */
+#include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,12 +12,14 @@
 #include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary.h"
 
-#define KEY(name) "tokenizer.ggml." name
+#define KEY(name)       "tokenizer.ggml." name
+#define UNKNOWN_PENALTY 10.0f
 
 struct trait_reader {
         struct vocabulary_builder m;
         const struct gguf *gguf;
         bool letters; /* gpt2: byte-level */
+        bool unigram; /* t5 */
 };
 
 static const struct {
@@ -48,6 +51,16 @@ static int find_array(struct trait_reader *rd, const char *key, bool optional, u
         return 0;
 }
 
+static void set_unknown_score(struct trait_reader *rd)
+{
+        float lowest = FLT_MAX;
+
+        for (uint32_t id = 0; id < rd->m.entry_capacity; id++)
+                if (rd->m.entries[id].kind == ENTRY_NORMAL && rd->m.entries[id].score < lowest)
+                        lowest = (float)rd->m.entries[id].score;
+        rd->m.v.unknown_score = (double)(lowest - UNKNOWN_PENALTY);
+}
+
 static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
 {
         uint64_t count = tokens.left;
@@ -75,8 +88,10 @@ static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
                                 &rd->m, "the score of token %" PRIu64 " is not a number", id);
                 r = vocabulary_builder_add_entry(&rd->m, id, name, bytes, kinds[type].kind,
                                                  rd->letters ? kinds[type].gpt2 : kinds[type].llama,
-                                                 score);
+                                                 rd->unigram && type == 4 ? 0 : score);
         }
+        if (rd->unigram)
+                set_unknown_score(rd);
         return error_pass(r);
 }
 
@@ -140,14 +155,65 @@ static int read_splitter(struct trait_reader *rd, const char *given)
         return error_pass(vocabulary_builder_add_cuts(&rd->m, splitter));
 }
 
+static int read_charsmap(struct trait_reader *rd)
+{
+        struct gguf_array rules;
+        const char *bytes;
+
+        if (!gguf_has(rd->gguf, KEY("precompiled_charsmap")))
+                return 0;
+        if (!gguf_array(rd->gguf, KEY("precompiled_charsmap"), &rules) ||
+            !gguf_bytes(&rules, &bytes))
+                return vocabulary_builder_refuse(&rd->m, "metadata '%s' is not an array of bytes",
+                                                 KEY("precompiled_charsmap"));
+        if (!rules.left)
+                return 0;
+        return error_pass(
+                vocabulary_builder_add_normal(&rd->m, NORMAL_RULES, NULL, bytes, rules.left));
+}
+
+/* What only t5 has.  Its special tokens are those of T5, unless the file has others. */
+static int read_unigram(struct trait_reader *rd, bool *ret_suffix)
+{
+        struct vocabulary *v = &rd->m.v;
+        bool escapes = true;
+        int r = read_charsmap(rd);
+
+        v->eos = rd->m.entry_capacity > 1 ? 1 : VOCABULARY_NONE;
+        v->unknown = rd->m.entry_capacity > 2 ? 2 : VOCABULARY_NONE;
+        if (!r)
+                r = read_switch(rd, KEY("remove_extra_whitespaces"), &v->squeezes);
+        if (!r)
+                r = read_switch(rd, KEY("treat_whitespace_as_suffix"), ret_suffix);
+        if (!r)
+                r = read_switch(rd, KEY("escape_whitespaces"), &escapes);
+        if (!r && !escapes)
+                r = vocabulary_builder_refuse(
+                        &rd->m, "it does not write blanks as bars, which is not supported");
+        return error_pass(r);
+}
+
+static int read_end(struct trait_reader *rd)
+{
+        struct vocabulary *v = &rd->m.v;
+        bool adds = true;
+        int r = read_switch(rd, KEY("add_eos_token"), &adds);
+
+        if (!r && adds && v->eos != VOCABULARY_NONE)
+                v->ends[v->end_count++] = v->eos;
+        return error_pass(r);
+}
+
 static int read_rules(struct trait_reader *rd, const char *splitter)
 {
         struct vocabulary *v = &rd->m.v;
-        bool blank = !rd->letters;
+        bool blank = !rd->letters && !rd->unigram, suffix = false;
         int r;
 
-        v->kind = rd->letters ? VOCABULARY_BYTE_LEVEL : VOCABULARY_CHARACTERS;
-        v->add_bos = !rd->letters;
+        v->kind = rd->letters   ? VOCABULARY_BYTE_LEVEL
+                  : rd->unigram ? VOCABULARY_UNIGRAM
+                                : VOCABULARY_CHARACTERS;
+        v->add_bos = !rd->letters && !rd->unigram;
         v->unknown_run = true;
         r = read_splitter(rd, splitter);
         if (!r)
@@ -157,13 +223,17 @@ static int read_rules(struct trait_reader *rd, const char *splitter)
         if (!r && blank && rd->letters)
                 r = vocabulary_builder_refuse(&rd->m,
                                               "a blank before a byte-level text is not supported");
-        v->blank = blank ? BLANK_EACH : BLANK_NEVER;
+        if (!r && rd->unigram)
+                r = read_unigram(rd, &suffix);
+        v->blank = !blank ? BLANK_NEVER : suffix ? BLANK_LAST : BLANK_EACH;
         if (!r)
                 r = read_id(rd, KEY("bos_token_id"), &v->bos);
         if (!r)
                 r = read_id(rd, KEY("eos_token_id"), &v->eos);
         if (!r)
                 r = read_id(rd, KEY("unknown_token_id"), &v->unknown);
+        if (!r && rd->unigram)
+                r = read_end(rd);
         return error_pass(r);
 }
 
@@ -228,7 +298,8 @@ int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
         if (!strcmp(kind, "bytes"))
                 return error_pass(make_bytes(ret_vocabulary, why, why_bytes));
         rd.letters = !strcmp(kind, "gpt2");
-        if (!rd.letters && strcmp(kind, "llama"))
+        rd.unigram = !strcmp(kind, "t5");
+        if (!rd.letters && !rd.unigram && strcmp(kind, "llama"))
                 return error_raise(
                         errtext_set(why, why_bytes, -EINVAL,
                                     "its tokenizer is of the kind '%s', which is not supported",

@@ -109,8 +109,8 @@ static int read_cut(struct json_tokenizer *rd, uint32_t step)
         return 1;
 }
 
-/* Blanks become bars, and a bar is added in front unless there is one. */
-static int read_metaspace(struct json_tokenizer *rd, uint32_t step)
+/* Old files say only whether there is a bar in front. */
+static bool read_scheme(struct json_tokenizer *rd, uint32_t step, enum vocabulary_blank *ret_blank)
 {
         static const struct {
                 const char *name;
@@ -119,17 +119,37 @@ static int read_metaspace(struct json_tokenizer *rd, uint32_t step)
                         { "first", BLANK_FIRST },
                         { "never", BLANK_NEVER } };
 
-        if (rd->bars || json_tokenizer_is_on(rd, step, "split", true) ||
-            !json_tokenizer_says(rd, step, "replacement", BAR))
-                return refuse(rd, step);
-        for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
-                if (!json_tokenizer_says(rd, step, "prepend_scheme", schemes[i].name))
-                        continue;
-                rd->m.v.blank = schemes[i].blank;
-                rd->m.v.blank_once = true;
-                return 0;
+        if (json_tokenizer_is_null(rd, json_tokenizer_member(rd, step, "prepend_scheme"))) {
+                *ret_blank = json_tokenizer_is_on(rd, step, "add_prefix_space", true) ? BLANK_EACH
+                                                                                      : BLANK_NEVER;
+                return true;
         }
-        return refuse(rd, step);
+        for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+                *ret_blank = schemes[i].blank;
+                if (json_tokenizer_says(rd, step, "prepend_scheme", schemes[i].name))
+                        return true;
+        }
+        return false;
+}
+
+/*
+ * Blanks become bars, and a bar is added in front unless there is one.  Behind WhitespaceSplit,
+ * that is done with each word; so there is one bar before each, however many blanks there were.
+ */
+static int read_metaspace(struct json_tokenizer *rd, uint32_t step)
+{
+        enum vocabulary_blank blank;
+
+        if (rd->bars || !json_tokenizer_says(rd, step, "replacement", BAR) ||
+            !read_scheme(rd, step, &blank) || (rd->words && blank != BLANK_EACH))
+                return refuse(rd, step);
+        rd->m.v.blank = blank;
+        rd->m.v.blank_once = true;
+        rd->m.v.squeezes_all = rd->words;
+        /* Without cutting at bars, words would still be apart. */
+        if (rd->words && !json_tokenizer_is_on(rd, step, "split", true))
+                return refuse(rd, step);
+        return json_tokenizer_is_on(rd, step, "split", true) ? add(rd, " ", CUT_TO_NEXT, false) : 0;
 }
 
 static int read_letters(struct json_tokenizer *rd)
@@ -176,12 +196,16 @@ static int read_bars(struct json_tokenizer *rd)
                 return vocabulary_builder_refuse(
                         &rd->m, "a splitter was given, but this tokenizer uses none");
         while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
+                if (!bars && !rd->words && json_tokenizer_is(rd, step, "WhitespaceSplit")) {
+                        rd->words = true;
+                        continue;
+                }
                 if (bars || !json_tokenizer_is(rd, step, "Metaspace"))
                         return refuse(rd, step);
                 bars = true;
                 r = read_metaspace(rd, step);
         }
-        if (!r && !bars)
+        if (!r && (!bars || (rd->words && rd->bars)))
                 r = vocabulary_builder_refuse(
                         &rd->m,
                         "its decoder replaces bars by blanks, but nothing replaces blanks by bars");

@@ -29,32 +29,77 @@ int json_tokenizer_decoder(struct json_tokenizer *rd)
         return 0;
 }
 
-/* A token may stand before the text; nothing may follow the text. */
-static int read_template(struct json_tokenizer *rd, uint32_t node)
+/* The id of a token that a template names. */
+static bool read_special(struct json_tokenizer *rd, uint32_t node, uint32_t at, uint32_t *ret_id)
 {
-        uint32_t at = json_first(rd->json, json_tokenizer_member(rd, node, "single")), token, ids;
-        const char *name;
+        uint32_t token = json_tokenizer_member(rd, at, "SpecialToken"), ids;
+        const char *name = json_string(rd->json, json_tokenizer_member(rd, token, "id"), NULL);
         uint64_t id;
 
-        token = json_tokenizer_member(rd, at, "SpecialToken");
-        if (token != JSON_NONE) {
-                name = json_string(rd->json, json_tokenizer_member(rd, token, "id"), NULL);
-                ids = json_tokenizer_member(
-                        rd,
-                        json_tokenizer_member(rd, json_tokenizer_member(rd, node, "special_tokens"),
-                                              name ? name : ""),
-                        "ids");
-                if (json_count(rd->json, ids) != 1 ||
-                    !json_whole(rd->json, json_first(rd->json, ids), &id) ||
-                    id >= rd->m.entry_capacity)
-                        return json_tokenizer_refuse(rd, "post_processor", node);
-                rd->m.v.bos = (uint32_t)id;
+        if (!name)
+                return false;
+        ids = json_tokenizer_member(
+                rd,
+                json_tokenizer_member(rd, json_tokenizer_member(rd, node, "special_tokens"), name),
+                "ids");
+        if (json_count(rd->json, ids) != 1 ||
+            !json_whole(rd->json, json_first(rd->json, ids), &id) || id >= rd->m.entry_capacity)
+                return false;
+        *ret_id = (uint32_t)id;
+        return true;
+}
+
+static bool add_end(struct json_tokenizer *rd, uint32_t id)
+{
+        struct vocabulary *v = &rd->m.v;
+
+        if (v->end_count == VOCABULARY_ENDS_MAX)
+                return false;
+        v->ends[v->end_count++] = id;
+        return true;
+}
+
+/* One token may stand before the text, and some may follow it. */
+static int read_template(struct json_tokenizer *rd, uint32_t node)
+{
+        uint32_t at = json_first(rd->json, json_tokenizer_member(rd, node, "single")), id;
+
+        if (read_special(rd, node, at, &id)) {
+                rd->m.v.bos = id;
                 rd->m.v.add_bos = true;
                 at = json_next(rd->json, at);
         }
-        if (json_tokenizer_member(rd, at, "Sequence") == JSON_NONE ||
-            json_next(rd->json, at) != JSON_NONE)
+        if (json_tokenizer_member(rd, at, "Sequence") == JSON_NONE)
                 return json_tokenizer_refuse(rd, "post_processor", node);
+        while ((at = json_next(rd->json, at)) != JSON_NONE)
+                if (!read_special(rd, node, at, &id) || !add_end(rd, id))
+                        return json_tokenizer_refuse(rd, "post_processor", node);
+        return 0;
+}
+
+/* The second element of ["</s>", 2]. */
+static bool read_pair(struct json_tokenizer *rd, uint32_t node, const char *key, uint32_t *ret_id)
+{
+        uint32_t pair = json_tokenizer_member(rd, node, key);
+        uint64_t id;
+
+        if (json_count(rd->json, pair) != 2 ||
+            !json_whole(rd->json, json_next(rd->json, json_first(rd->json, pair)), &id) ||
+            id >= rd->m.entry_capacity)
+                return false;
+        *ret_id = (uint32_t)id;
+        return true;
+}
+
+/* BERT's and RoBERTa's: `cls` before a text, and `sep` behind it. */
+static int read_bert(struct json_tokenizer *rd, uint32_t node)
+{
+        uint32_t id;
+
+        if (!read_pair(rd, node, "cls", &rd->m.v.bos) || !read_pair(rd, node, "sep", &id) ||
+            !add_end(rd, id))
+                return json_tokenizer_refuse(rd, "post_processor", node);
+        rd->m.v.add_bos = true;
         return 0;
 }
 
@@ -68,6 +113,9 @@ int json_tokenizer_ends(struct json_tokenizer *rd)
         while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
                 if (json_tokenizer_is(rd, step, "TemplateProcessing"))
                         r = read_template(rd, step);
+                else if (json_tokenizer_is(rd, step, "RobertaProcessing") ||
+                         json_tokenizer_is(rd, step, "BertProcessing"))
+                        r = read_bert(rd, step);
                 else if (!json_tokenizer_is(rd, step, "ByteLevel"))
                         r = json_tokenizer_refuse(rd, "post_processor", step);
         }

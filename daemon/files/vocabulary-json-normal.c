@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/files/base64.h"
+
 static int refuse(struct json_tokenizer *rd, uint32_t step)
 {
         return json_tokenizer_refuse(rd, "normalizer", step);
@@ -81,6 +83,7 @@ static int read_plain(struct json_tokenizer *rd, uint32_t step)
                 enum normal_kind kind;
         } plain[] = {
                 { "NFC", NORMAL_NFC },         { "NFD", NORMAL_NFD },
+                { "NFKC", NORMAL_NFKC },       { "NFKD", NORMAL_NFKD },
                 { "Lowercase", NORMAL_LOWER }, { "StripAccents", NORMAL_DROP_MARKS },
                 { "Nmt", NORMAL_NMT },
         };
@@ -89,6 +92,31 @@ static int read_plain(struct json_tokenizer *rd, uint32_t step)
                 if (json_tokenizer_is(rd, step, plain[i].type))
                         return add(rd, plain[i].kind);
         return 1;
+}
+
+/* The rules are base64 in the file; without any the step changes nothing. */
+static int read_rules(struct json_tokenizer *rd, uint32_t step)
+{
+        uint32_t node = json_tokenizer_member(rd, step, "precompiled_charsmap");
+        size_t bytes, count;
+        const char *text = json_string(rd->json, node, &bytes);
+        char *rules;
+        int r;
+
+        if (json_tokenizer_is_null(rd, node) || (text && !bytes))
+                return 0;
+        if (!text)
+                return refuse(rd, step);
+        rules = malloc(bytes);
+        if (!rules)
+                return error_raise(-ENOMEM);
+        if (!base64_decode(text, bytes, rules, &count))
+                r = vocabulary_builder_refuse(&rd->m, "its 'precompiled_charsmap' is not base64");
+        else
+                r = vocabulary_builder_add_normal(&rd->m, NORMAL_RULES_CLUSTERS, NULL, rules,
+                                                  count);
+        free(rules);
+        return error_pass(r);
 }
 
 static int read_prepend(struct json_tokenizer *rd, uint32_t step)
@@ -127,6 +155,8 @@ static int read_step(struct json_tokenizer *rd, uint32_t step)
                 return error_pass(read_strip(rd, step));
         if (json_tokenizer_is(rd, step, "Replace"))
                 return error_pass(read_replace(rd, step));
+        if (json_tokenizer_is(rd, step, "Precompiled"))
+                return error_pass(read_rules(rd, step));
         if (json_tokenizer_is(rd, step, "Prepend"))
                 return error_pass(read_prepend(rd, step));
         if (json_tokenizer_is(rd, step, "BertNormalizer"))

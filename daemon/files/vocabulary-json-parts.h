@@ -20,6 +20,8 @@ struct json_tokenizer {
         bool letters; /* its pieces are bytes, written as letters */
         bool bars;    /* its normalizer turns blanks into bars */
         bool fallback;
+        bool unigram; /* its model is Unigram: a list of pieces and scores */
+        bool words;   /* its pre_tokenizer first cuts at blanks, and drops them */
 };
 
 /* In this order. */
@@ -27,6 +29,11 @@ int json_tokenizer_decoder(struct json_tokenizer *rd);
 int json_tokenizer_normaliser(struct json_tokenizer *rd);
 int json_tokenizer_cuts(struct json_tokenizer *rd); /* its pre_tokenizer */
 int json_tokenizer_ends(struct json_tokenizer *rd); /* its post_processor */
+
+/* Its model of the kind Unigram, in place of json_words_measure(), json_words_read(). */
+int json_tokenizer_measure_scored(struct json_tokenizer *rd, uint64_t *ret_count,
+                                  uint64_t *ret_bytes);
+int json_tokenizer_read_scored(struct json_tokenizer *rd);
 
 /* ---- shapes ---- */
 

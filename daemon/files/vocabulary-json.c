@@ -1,16 +1,17 @@
 /*
  * Reads a vocabulary from tokenizer.json.  Hugging Face's `tokenizers` builds a pipeline from this
- * file.  Two pipelines are supported here.  Every part must have one of the shapes below; otherwise
- * the file is refused with the part's name.
+ * file.  Two pipelines are supported here, told apart by the decoder.  Every part must have one of
+ * the shapes below; otherwise the file is refused with the part's name.
  *
- *                   byte-level                          characters
- *      normalizer   none, NFC                           Prepend and Replace, of bars; or
- *      pre          Split by a known expression, then   Metaspace, which does not split
- *                   ByteLevel; or ByteLevel alone
- *      model        BPE                                 BPE with byte_fallback or unk_token
+ *                   byte-level                          with bars for blanks
+ *      normalizer   the steps of vocabulary-json-normal.c in both
+ *      pre          cuts (vocabulary-json-cuts.c),      Metaspace, also behind WhitespaceSplit;
+ *                   then ByteLevel                      none if the normalizer makes the bars
+ *      model        BPE                                 BPE with byte_fallback or unk_token;
+ *                                                       Unigram
  *      decoder      ByteLevel                           Replace, ByteFallback, Fuse, Strip;
  *                                                       Metaspace
- *      post         a bos in front, or nothing
+ *      post         a token in front, and some behind, in both
  *
  * Truncation and padding are settings of the program that made the file.  They do not affect the
  * ids.
@@ -272,12 +273,18 @@ static int read_merges(struct json_tokenizer *rd)
 /* Allocates space for the model's words and the added tokens. */
 static int begin(struct json_tokenizer *rd, char *why, size_t why_bytes)
 {
-        struct json_words words;
+        struct json_words words = { 0 };
         uint64_t id;
         size_t bytes;
-        int r = json_words_measure(rd->json, json_tokenizer_member(rd, rd->model, "vocab"), &words,
-                                   why, why_bytes);
+        int r;
 
+        if (rd->unigram) {
+                r = json_tokenizer_measure_scored(rd, &words.count, &words.bytes);
+                words.ids = words.count;
+        } else {
+                r = json_words_measure(rd->json, json_tokenizer_member(rd, rd->model, "vocab"),
+                                       &words, why, why_bytes);
+        }
         if (r)
                 return error_pass(r);
         for (uint32_t n = json_first(rd->json, rd->added); n != JSON_NONE;
@@ -298,15 +305,37 @@ static int begin(struct json_tokenizer *rd, char *why, size_t why_bytes)
                 why, why_bytes));
 }
 
+/* Old files do not name the model's type: then it is told by what it has a list of. */
+static bool is_model(const struct json_tokenizer *rd, const char *type, const char *list)
+{
+        if (!json_tokenizer_is_null(rd, json_tokenizer_member(rd, rd->model, "type")))
+                return json_tokenizer_is(rd, rd->model, type);
+        return json_kind(rd->json, json_tokenizer_member(rd, rd->model, list)) == JSON_ARRAY;
+}
+
+/* The pieces of the model and what it does with them. */
+static int read_pieces(struct json_tokenizer *rd)
+{
+        int r;
+
+        rd->fallback = json_tokenizer_is_on(rd, rd->model, "byte_fallback", false);
+        if (rd->unigram)
+                return error_pass(json_tokenizer_read_scored(rd));
+        r = json_words_read(rd->json, json_tokenizer_member(rd, rd->model, "vocab"), &rd->m,
+                            rd->letters ? SPELT_LETTERS : SPELT_BARS, rd->fallback);
+        if (!r)
+                r = read_model(rd);
+        return r ? error_pass(r) : error_pass(read_merges(rd));
+}
+
 static int read_all(struct json_tokenizer *rd, char *why, size_t why_bytes)
 {
         int r;
 
         rd->model = json_tokenizer_member(rd, 0, "model");
         rd->added = json_tokenizer_member(rd, 0, "added_tokens");
-        if (!json_tokenizer_is(rd, rd->model, "BPE") &&
-            (!json_tokenizer_is_null(rd, json_tokenizer_member(rd, rd->model, "type")) ||
-             json_kind(rd->json, json_tokenizer_member(rd, rd->model, "merges")) != JSON_ARRAY))
+        rd->unigram = is_model(rd, "Unigram", "vocab");
+        if (!rd->unigram && !is_model(rd, "BPE", "merges"))
                 return json_tokenizer_refuse(rd, "model", rd->model);
         if (rd->splitter && !splitter_named(rd->splitter))
                 return vocabulary_builder_refuse(&rd->m, "the splitter '%s' is not supported",
@@ -315,13 +344,15 @@ static int read_all(struct json_tokenizer *rd, char *why, size_t why_bytes)
             (r = json_tokenizer_normaliser(rd)) || (r = json_tokenizer_cuts(rd)) ||
             (r = read_added(rd)))
                 return error_pass(r);
-        rd->fallback = json_tokenizer_is_on(rd, rd->model, "byte_fallback", false);
-        r = json_words_read(rd->json, json_tokenizer_member(rd, rd->model, "vocab"), &rd->m,
-                            rd->letters ? SPELT_LETTERS : SPELT_BARS, rd->fallback);
-        if (r || (r = read_model(rd)) || (r = json_tokenizer_ends(rd)) || (r = read_merges(rd)))
+        if ((r = read_pieces(rd)) || (r = json_tokenizer_ends(rd)))
                 return error_pass(r);
-        rd->m.v.kind = rd->letters ? VOCABULARY_BYTE_LEVEL : VOCABULARY_CHARACTERS;
-        if (!rd->letters && !rd->m.v.merge_count)
+        rd->m.v.kind = rd->unigram   ? VOCABULARY_UNIGRAM
+                       : rd->letters ? VOCABULARY_BYTE_LEVEL
+                                     : VOCABULARY_CHARACTERS;
+        if (rd->unigram && rd->letters)
+                return vocabulary_builder_refuse(
+                        &rd->m, "its model is 'Unigram', and its decoder 'ByteLevel'");
+        if (rd->m.v.kind == VOCABULARY_CHARACTERS && !rd->m.v.merge_count)
                 return vocabulary_builder_refuse(&rd->m, "its model has no merges");
         return 0;
 }

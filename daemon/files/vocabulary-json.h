@@ -9,8 +9,8 @@
 
 struct json_words {
         uint64_t count;
-        uint64_t ids; /* the largest id plus one */
-        size_t bytes; /* of all names together */
+        uint64_t ids;   /* the largest id plus one */
+        uint64_t bytes; /* of all names together */
 };
 
 /* 0, or -EINVAL and *why: a member is not an integer within the limits. */

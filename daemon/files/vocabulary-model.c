@@ -2,8 +2,8 @@
  * Reads a vocabulary from SentencePiece's tokenizer.model: a protobuf message.
  *
  *      1 pieces, each:   1 the piece, 2 its score (float), 3 its type (1 if absent)
- *      2 trainer:        3 model type (2: BPE), 24 the blank goes after a text,
- *                        40 unknown, 41 bos, 42 eos
+ *      2 trainer:        3 model type (1: unigram, 2: BPE), 24 the blank goes after a text,
+ *                        35 unknown characters become bytes, 40 unknown, 41 bos, 42 eos
  *      3 normaliser:     2 its compiled rules, 3 a blank is put in front,
  *                        4 extra blanks are removed, 5 blanks become bars
  *
@@ -12,11 +12,14 @@
  * nesting is deeper than shown here.
  */
 #include <endian.h>
+#include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary.h"
+
+#define UNKNOWN_PENALTY 10.0f
 
 struct message {
         const char *at;
@@ -45,9 +48,9 @@ struct trait_reader {
         struct vocabulary_builder m;
         uint64_t id;
         uint64_t type; /* of the model */
-        uint64_t blank, squeezes, escapes, suffix;
+        uint64_t blank, squeezes, escapes, suffix, falls_back;
         uint64_t special[3]; /* unknown, bos, eos */
-        bool rules;
+        struct message rules;
 };
 
 static bool take_varint(struct message *message, uint64_t *ret_value)
@@ -125,6 +128,7 @@ static int read_piece(struct trait_reader *rd, struct message message)
         uint64_t type = 1, bits = 0;
         uint32_t low;
         struct field f;
+        enum entry_kind kind;
         float score;
         int r;
 
@@ -143,9 +147,23 @@ static int read_piece(struct trait_reader *rd, struct message message)
                         &rd->m, "the type of token %" PRIu64 " is not 1 to 6", rd->id);
         low = (uint32_t)bits;
         memcpy(&score, &low, sizeof(score));
-        return error_pass(vocabulary_builder_add_entry(&rd->m, rd->id++, name.at, name.left,
-                                                       kinds[type].kind, kinds[type].spelling,
-                                                       score));
+        kind = kinds[type].kind;
+        /* No text has a blank once blanks are bars. */
+        if ((kind == ENTRY_NORMAL || kind == ENTRY_USER) && memchr(name.at, ' ', name.left))
+                kind = ENTRY_UNUSED;
+        return error_pass(vocabulary_builder_add_entry(&rd->m, rd->id++, name.at, name.left, kind,
+                                                       kinds[type].spelling, score));
+}
+
+/* A piece that is a zero byte: SentencePiece has the byte's token in its place. */
+static void drop_zero(struct trait_reader *rd)
+{
+        for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
+                struct entry *e = &rd->m.entries[id];
+
+                if (e->kind == ENTRY_NORMAL && e->count == 1 && !e->bytes[0])
+                        e->kind = ENTRY_UNUSED;
+        }
 }
 
 static int read_trainer(struct trait_reader *rd, struct message message)
@@ -156,6 +174,8 @@ static int read_trainer(struct trait_reader *rd, struct message message)
         while (!(r = take_field(rd, &message, &f))) {
                 if (is(&f, 3, WIRE_VARINT))
                         rd->type = f.value;
+                else if (is(&f, 35, WIRE_VARINT))
+                        rd->falls_back = f.value;
                 else if (is(&f, 24, WIRE_VARINT))
                         rd->suffix = f.value;
                 else if (f.number >= 40 && f.number <= 42 && f.wire == WIRE_VARINT)
@@ -171,7 +191,7 @@ static int read_normaliser(struct trait_reader *rd, struct message message)
 
         while (!(r = take_field(rd, &message, &f))) {
                 if (is(&f, 2, WIRE_BYTES))
-                        rd->rules = f.bytes.left;
+                        rd->rules = f.bytes;
                 else if (is(&f, 3, WIRE_VARINT))
                         rd->blank = f.value;
                 else if (is(&f, 4, WIRE_VARINT))
@@ -201,32 +221,67 @@ static uint32_t special(const struct trait_reader *rd, unsigned which)
         return id < rd->m.entry_capacity ? (uint32_t)id : VOCABULARY_NONE;
 }
 
+static uint32_t count_blanks(const struct entry *e)
+{
+        uint32_t blanks = 0;
+
+        for (uint32_t i = 0; i < e->count; i++)
+                blanks += e->bytes[i] == ' ';
+        return blanks;
+}
+
+/* SentencePiece's scores of unknown characters, and of pieces that a user has defined. */
+static void set_scores(struct trait_reader *rd)
+{
+        float lowest = FLT_MAX, highest = FLT_MIN;
+
+        for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
+                float score = (float)rd->m.entries[id].score;
+
+                if (rd->m.entries[id].kind != ENTRY_NORMAL)
+                        continue;
+                lowest = score < lowest ? score : lowest;
+                highest = score > highest ? score : highest;
+        }
+        rd->m.v.single_sums = true;
+        rd->m.v.unknown_score = (double)(lowest - UNKNOWN_PENALTY);
+        for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
+                struct entry *e = &rd->m.entries[id];
+
+                if (e->kind == ENTRY_USER) /* a blank is a bar of three bytes there */
+                        e->score =
+                                (double)((float)(e->count + 2 * count_blanks(e)) * highest) - 0.1;
+        }
+}
+
 static int judge(struct trait_reader *rd)
 {
         struct vocabulary *v = &rd->m.v;
 
-        if (rd->type != 2)
-                return vocabulary_builder_refuse(
-                        &rd->m, "its model type is %" PRIu64 "; only 2 (BPE) is supported",
-                        rd->type);
-        if (rd->rules)
-                return vocabulary_builder_refuse(
-                        &rd->m, "it has normalisation rules, which are not supported");
-        if (rd->suffix)
-                return vocabulary_builder_refuse(
-                        &rd->m, "it puts a blank after a text, which is not supported");
+        if (rd->type != 1 && rd->type != 2)
+                return vocabulary_builder_refuse(&rd->m,
+                                                 "its model type is %" PRIu64
+                                                 "; only 1 (unigram) and 2 (BPE) are supported",
+                                                 rd->type);
         if (!rd->escapes)
                 return vocabulary_builder_refuse(
                         &rd->m, "it does not write blanks as bars, which is not supported");
-        v->kind = VOCABULARY_CHARACTERS;
-        v->blank = rd->blank ? BLANK_FIRST : BLANK_NEVER;
+        v->kind = rd->type == 1 ? VOCABULARY_UNIGRAM : VOCABULARY_CHARACTERS;
+        v->blank = !rd->blank ? BLANK_NEVER : rd->suffix ? BLANK_LAST : BLANK_FIRST;
         v->unknown_run = true;
         v->squeezes = rd->squeezes;
         v->unknown = special(rd, 0);
         v->bos = special(rd, 1);
         v->eos = special(rd, 2);
         v->add_bos = v->bos != VOCABULARY_NONE;
-        return 0;
+        if (rd->falls_back)
+                drop_zero(rd);
+        if (rd->type == 1)
+                set_scores(rd);
+        if (!rd->rules.left)
+                return 0;
+        return error_pass(vocabulary_builder_add_normal(&rd->m, NORMAL_RULES, NULL, rd->rules.at,
+                                                        rd->rules.left));
 }
 
 static int read_all(struct trait_reader *rd, struct message message)

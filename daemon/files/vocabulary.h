@@ -1,9 +1,11 @@
 /*
  * Reads a vocabulary from the usual kinds of files.
  *
- *      MODEL.gguf                its metadata: gpt2 (byte-level BPE), llama (SentencePiece), bytes
- *      tokenizer.json            Hugging Face; model BPE
- *      tokenizer.model           SentencePiece; model BPE; or ranks as tiktoken writes them
+ *      MODEL.gguf                its metadata: gpt2 (byte-level BPE), llama (SentencePiece's BPE),
+ *                                t5 (unigram), bytes
+ *      tokenizer.json            Hugging Face; models BPE and Unigram
+ *      tokenizer.model           SentencePiece; models BPE and unigram; or ranks as tiktoken writes
+ *                                them
  *      NAME.tiktoken             ranks
  *      tekken.json               Mistral's Tekken
  *      vocab.json, encoder.json  byte-level BPE; with merges.txt or vocab.bpe beside it

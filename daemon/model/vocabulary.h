@@ -16,12 +16,14 @@
 #define VOCABULARY_ENTRIES_MAX     (1u << 22)
 #define VOCABULARY_MERGES_MAX      (1u << 22)
 #define VOCABULARY_ENTRY_BYTES_MAX 1024u
+#define VOCABULARY_ENDS_MAX        4u
 
 /* Into which units a text is split before merging. */
 enum vocabulary_kind {
         VOCABULARY_BYTES,      /* ids 0 to 255 are bytes, other ids have no text; no merging */
         VOCABULARY_BYTE_LEVEL, /* pre-tokens are split into bytes */
         VOCABULARY_CHARACTERS, /* characters: SentencePiece's BPE */
+        VOCABULARY_UNIGRAM,    /* entries with the largest sum of scores; nothing is merged */
 };
 
 /* What becomes of the matches of an expression; the text between two matches is a piece, too. */
@@ -47,6 +49,8 @@ struct vocabulary_cut {
 enum normal_kind {
         NORMAL_NFC,
         NORMAL_NFD,
+        NORMAL_NFKC,
+        NORMAL_NFKD,
         NORMAL_LOWER,        /* characters in lower case */
         NORMAL_DROP_MARKS,   /* the categories M */
         NORMAL_DROP_ACCENTS, /* the category Mn */
@@ -57,6 +61,12 @@ enum normal_kind {
         NORMAL_CLEAN,        /* BERT's: no control characters, and every blank is U+0020 */
         NORMAL_PART_HAN,     /* BERT's: a blank before and behind each Chinese character */
         NORMAL_NMT,          /* SentencePiece's: no control characters, fewer kinds of blanks */
+        /*
+         * SentencePiece's compiled rules (`content`; daemon/text/charsmap.h).  USER entries stay as
+         * they are.
+         */
+        NORMAL_RULES,
+        NORMAL_RULES_CLUSTERS, /* the same rules, as Hugging Face's `tokenizers` applies them */
         NORMAL_KIND_N,
 };
 
@@ -74,6 +84,7 @@ enum vocabulary_blank {
         BLANK_NEVER,
         BLANK_FIRST, /* before the text */
         BLANK_EACH,  /* before the text and after each added token */
+        BLANK_LAST,  /* behind the text, and behind each text before an added token */
 };
 
 enum entry_kind {
@@ -82,7 +93,7 @@ enum entry_kind {
         ENTRY_CONTROL, /* matched in a text only where the caller asks for it; is not text */
         ENTRY_USER,    /* matched in any text, before anything else */
         ENTRY_UNUSED,  /* never produced from a text */
-        ENTRY_BYTE,    /* CHARACTERS: one byte of a character that has no entry */
+        ENTRY_BYTE,    /* CHARACTERS, UNIGRAM: one byte of a character that has no entry */
         ENTRY_KIND_N,
 };
 
@@ -97,7 +108,11 @@ enum {
 struct entry {
         const char *bytes; /* `count` arbitrary bytes; for CONTROL, UNKNOWN: its spelling */
         uint32_t count;
-        float score; /* without merges: the highest score is merged first */
+        /*
+         * Without merges: the highest score is merged first.  UNIGRAM: what a NORMAL or USER entry
+         * adds to the sum; -INFINITY: it is not made of text, only matched.
+         */
+        double score;
         uint8_t kind;
         uint8_t matching; /* of ENTRY_STRIPS_LEFT and so on */
 };
@@ -127,10 +142,22 @@ struct vocabulary {
         bool whole_wins;
         /* adjacent characters without an entry give one unknown token, not one each */
         bool unknown_run;
-        /* CHARACTERS: strip outer blanks, and reduce each inner run of blanks to one */
+        /* CHARACTERS, UNIGRAM: strip outer blanks, and reduce each inner run of blanks to one */
         bool squeezes;
+        /* ... and every White_Space counts as a blank; a bar (U+2581) behind one adds none */
+        bool squeezes_all;
+        /* UNIGRAM */
+        double unknown_score; /* of a character that is no entry */
+        bool single_sums;     /* sums are floats, and USER entries are found in no other way */
+        bool spelt_bytes;     /* BYTE entries have scores, for their spelling: <0x0A> */
         bool add_bos;
         uint32_t bos, eos, unknown; /* or VOCABULARY_NONE */
+        /*
+         * Tokens that the original library puts behind a text, such as T5's </s>.  They end a text
+         * that is read as a whole.  A prompt is continued, so generating never adds them.
+         */
+        uint32_t ends[VOCABULARY_ENDS_MAX];
+        uint32_t end_count;
         uint32_t entry_count, merge_count;
         const struct entry *entries; /* indexed by id */
         const struct merge *merges;  /* in order of priority; none: see `ranked` */

@@ -117,6 +117,7 @@ const char *const inspection_tokenizers[] = {
         [VOCABULARY_BYTES] = "bytes",
         [VOCABULARY_BYTE_LEVEL] = "byte-level BPE",
         [VOCABULARY_CHARACTERS] = "SentencePiece BPE",
+        [VOCABULARY_UNIGRAM] = "unigram",
 };
 
 const char *inspection_why(const struct inspection *inspection)

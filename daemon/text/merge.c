@@ -56,7 +56,7 @@ static int list_pairs(struct merge_table *table, const struct vocabulary *v)
 }
 
 struct scored {
-        float score;
+        double score;
         uint32_t id;
 };
 

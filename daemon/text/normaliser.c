@@ -185,6 +185,22 @@ static int run_trim(bool left, const char *text, size_t bytes, char **ret_text, 
         return 0;
 }
 
+static int run_rules(const struct normaliser *n, uint32_t at, const char *text, size_t bytes,
+                     char **ret_text, size_t *ret_bytes, uint64_t *steps)
+{
+        const struct charsmap *rules = n->steps[at].rules;
+        char *to = malloc((size_t)charsmap_growth(rules) * bytes + 1);
+
+        if (!to)
+                return error_raise(-ENOMEM);
+        *ret_text = to;
+        if (n->steps[at].kind == NORMAL_RULES)
+                *ret_bytes = charsmap_run(rules, n->kept, text, bytes, to, steps);
+        else
+                *ret_bytes = charsmap_run_clusters(rules, text, bytes, to, steps);
+        return 0;
+}
+
 static int run_prepend(const char *content, size_t more, const char *text, size_t bytes,
                        char **ret_text, size_t *ret_bytes)
 {
@@ -240,6 +256,16 @@ static int run_replace(const struct expression *expression, const char *content,
         return 0;
 }
 
+static const struct {
+        enum normal_form form;
+        uint32_t growth;
+} forms[NORMAL_KIND_N] = {
+        [NORMAL_NFC] = { FORM_NFC, FORM_GROWTH },
+        [NORMAL_NFD] = { FORM_NFD, FORM_GROWTH },
+        [NORMAL_NFKC] = { FORM_NFKC, FORM_GROWTH_LIKE },
+        [NORMAL_NFKD] = { FORM_NFKD, FORM_GROWTH_LIKE },
+};
+
 static int run_step(const struct normaliser *n, uint32_t at, const char *text, size_t bytes,
                     char **ret_text, size_t *ret_bytes, uint64_t *steps)
 {
@@ -250,8 +276,13 @@ static int run_step(const struct normaliser *n, uint32_t at, const char *text, s
         switch (kind) {
         case NORMAL_NFC:
         case NORMAL_NFD:
-                return error_pass(normal_form_make(kind == NORMAL_NFC ? FORM_NFC : FORM_NFD, text,
-                                                   bytes, ret_text, ret_bytes, steps));
+        case NORMAL_NFKC:
+        case NORMAL_NFKD:
+                return error_pass(normal_form_make(forms[kind].form, text, bytes, ret_text,
+                                                   ret_bytes, steps));
+        case NORMAL_RULES:
+        case NORMAL_RULES_CLUSTERS:
+                return error_pass(run_rules(n, at, text, bytes, ret_text, ret_bytes, steps));
         case NORMAL_TRIM_LEFT:
         case NORMAL_TRIM_RIGHT:
                 return error_pass(
@@ -296,6 +327,9 @@ static int open_step(struct normaliser *n, const struct vocabulary_normal *step,
         int r;
 
         n->steps[at].kind = step->kind;
+        if (step->kind == NORMAL_RULES || step->kind == NORMAL_RULES_CLUSTERS)
+                return error_pass(charsmap_open(step->content, step->bytes, &n->steps[at].rules,
+                                                why, why_bytes));
         if (step->kind == NORMAL_REPLACE) {
                 r = expression_open(step->expression, &n->steps[at].expression, fault,
                                     sizeof(fault));
@@ -318,8 +352,10 @@ static void note_growth(struct normaliser *n, const struct vocabulary_normal *st
 {
         uint64_t growth = 1, prefix = n->prefix;
 
-        if (step->kind == NORMAL_NFC || step->kind == NORMAL_NFD)
-                growth = FORM_GROWTH;
+        if (forms[step->kind].growth)
+                growth = forms[step->kind].growth;
+        else if (n->steps[n->count - 1].rules)
+                growth = charsmap_growth(n->steps[n->count - 1].rules);
         else if (step->kind == NORMAL_REPLACE)
                 growth = step->bytes + 1, prefix += 1;
         else if (characters[step->kind].change)
@@ -341,7 +377,8 @@ int normaliser_open(struct normaliser *ret_normaliser, const struct vocabulary_n
         assert(count <= VOCABULARY_NORMALS_MAX);
         for (uint32_t i = 0; !r && i < count; i++) {
                 r = open_step(&n, &steps[i], why, why_bytes);
-                note_growth(&n, &steps[i]);
+                if (!r)
+                        note_growth(&n, &steps[i]);
         }
         if (!r && (n.growth > NORMALISER_GROWTH_MAX || n.prefix > (1u << 20)))
                 r = error_raise(errtext_set(why, why_bytes, -EINVAL,
@@ -360,6 +397,7 @@ void normaliser_close(struct normaliser *n)
 {
         for (uint32_t i = 0; i < n->count; i++) {
                 expression_close(n->steps[i].expression);
+                charsmap_close(n->steps[i].rules);
                 free(n->steps[i].content);
         }
         *n = (struct normaliser){ 0 };

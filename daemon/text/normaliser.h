@@ -1,8 +1,8 @@
 /*
  * Normaliser: changes a text before it is cut into pre-tokens, by the steps of a vocabulary.
  *
- * It gives the same text as Hugging Face's `tokenizers`.  Bytes that are not part of valid UTF-8
- * stay as they are.  Read-only after it is opened; any thread may use it.
+ * It gives the same text as Hugging Face's `tokenizers`, or SentencePiece.  Bytes that are not part
+ * of valid UTF-8 stay as they are.  Read-only after it is opened; any thread may use it.
  */
 #ifndef DAEMON_TEXT_NORMALISER_H
 #define DAEMON_TEXT_NORMALISER_H
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "daemon/model/vocabulary.h"
+#include "daemon/text/charsmap.h"
 #include "daemon/text/expression.h"
 
 #define NORMALISER_GROWTH_MAX 256u
@@ -19,11 +20,13 @@
 struct normaliser {
         struct {
                 struct expression *expression;
+                struct charsmap *rules;
                 char *content;
                 uint32_t bytes;
                 uint8_t kind;
         } steps[VOCABULARY_NORMALS_MAX];
         uint32_t count;
+        const struct trie *kept; /* words that NORMAL_RULES leaves as they are, or NULL */
         /* A text of n bytes becomes one of n * growth + prefix bytes at most. */
         uint32_t growth, prefix;
 };

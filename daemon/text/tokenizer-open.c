@@ -40,7 +40,7 @@ static int check_entry(struct build *b, uint32_t id)
                               VOCABULARY_ENTRY_BYTES_MAX);
         if (e->score != e->score)
                 return refuse(b, "the score of token %u is not a number", id);
-        if (e->kind == ENTRY_BYTE && (e->count != 1 || b->v->kind != VOCABULARY_CHARACTERS))
+        if (e->kind == ENTRY_BYTE && (e->count != 1 || b->v->kind == VOCABULARY_BYTE_LEVEL))
                 return refuse(b, "token %u is a byte, which this kind of vocabulary does not have",
                               id);
         b->bytes += e->count;
@@ -85,6 +85,11 @@ static int check_vocabulary(struct build *b, uint32_t vocab)
         if (!v->entry_count || v->entry_count > vocab || vocab > VOCABULARY_ENTRIES_MAX)
                 return refuse(b, "a vocabulary of %u tokens for a model of %u", v->entry_count,
                               vocab);
+        if (v->unknown_score != v->unknown_score || v->end_count > VOCABULARY_ENDS_MAX)
+                return refuse(b,
+                              "the score of its unknown token is not a number, or %u tokens "
+                              "end a text",
+                              v->end_count);
         if (v->normal_count > VOCABULARY_NORMALS_MAX)
                 return refuse(b, "%u steps that normalise a text", v->normal_count);
         if (v->cut_count > VOCABULARY_CUTS_MAX || v->merge_count > VOCABULARY_MERGES_MAX)
@@ -158,6 +163,8 @@ static int find_bytes(struct build *b)
                         found++;
                 }
         }
+        if (t->kind == VOCABULARY_UNIGRAM && t->unknown == VOCABULARY_NONE)
+                return refuse(b, "it has no unknown token, which its scores need");
         if (!found && t->unknown == VOCABULARY_NONE)
                 return refuse(b, "it has neither tokens for bytes nor an unknown token");
         t->drops = found < 256 && t->unknown == VOCABULARY_NONE;
@@ -189,6 +196,8 @@ static bool finds(const struct build *b, const struct entry *e, unsigned what)
 {
         bool late = e->kind == ENTRY_USER && (b->t->late_users || e->matching & ENTRY_NORMALISED);
 
+        if (e->kind == ENTRY_USER && b->t->no_users)
+                return false;
         if (!e->count || (e->kind != ENTRY_USER && e->kind != ENTRY_CONTROL))
                 return false;
         if (late || what & FIND_LATE)
@@ -279,6 +288,34 @@ static int find_added(struct build *b)
         return r || !alone ? error_pass(r) : error_pass(charset_shorthand(&t->word, 'w'));
 }
 
+/* The USER entries, which SentencePiece's rules leave as they are. */
+static int keep_users(struct build *b)
+{
+        struct trie_word *words = NULL;
+        uint32_t count = 0;
+        bool is_needed = false;
+        int r = 0;
+
+        for (uint32_t i = 0; i < b->v->normal_count; i++)
+                is_needed = is_needed || b->v->normals[i].kind == NORMAL_RULES;
+        if (!is_needed)
+                return 0;
+        words = calloc(b->v->entry_count, sizeof(*words));
+        if (!words)
+                return error_raise(-ENOMEM);
+        for (uint32_t id = 0; id < b->v->entry_count; id++) {
+                const struct entry *e = &b->v->entries[id];
+
+                if (e->kind == ENTRY_USER && e->count)
+                        words[count++] = (struct trie_word){ e->bytes, e->count, id };
+        }
+        if (count)
+                r = trie_new(words, count, &b->t->kept);
+        b->t->normaliser.kept = b->t->kept;
+        free(words);
+        return error_pass(r);
+}
+
 static int build(struct build *b)
 {
         int r;
@@ -286,10 +323,21 @@ static int build(struct build *b)
         if ((r = cutter_open(&b->t->cutter, b->v->cuts, b->v->cut_count, b->why, b->why_bytes)) ||
             (r = normaliser_open(&b->t->normaliser, b->v->normals, b->v->normal_count, b->why,
                                  b->why_bytes)) ||
-            (r = copy_pieces(b)) || (r = find_bytes(b)) || (r = map_words(b)) ||
-            (r = find_added(b)))
+            (r = keep_users(b)) || (r = copy_pieces(b)) || (r = find_bytes(b)) ||
+            (r = map_words(b)) || (r = find_added(b)))
                 return error_pass(r);
+        if (b->v->kind == VOCABULARY_UNIGRAM)
+                return error_pass(unigram_new(b->v, &b->t->unigram));
         return error_pass(merge_table_init(&b->t->merges, b->v));
+}
+
+/* From a file of SentencePiece itself, whose BPE has no list of merges. */
+static bool is_original(const struct vocabulary *v)
+{
+        if (v->kind == VOCABULARY_UNIGRAM)
+                return v->single_sums;
+        return v->kind == VOCABULARY_CHARACTERS && !v->merge_count &&
+               (v->blank == BLANK_FIRST || v->blank == BLANK_LAST || v->squeezes);
 }
 
 int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer **ret_tokenizer,
@@ -316,10 +364,12 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .whole_wins = v->whole_wins,
                 .unknown_run = v->unknown_run,
                 .squeezes = v->squeezes,
+                .squeezes_all = v->squeezes_all,
+                .no_users = v->single_sums,
                 /* SentencePiece itself does it so; newer tokenizers cut at added tokens first. */
-                .late_users = !v->merge_count && (v->blank == BLANK_FIRST || v->squeezes),
-                .late_blanks = v->normal_blanks ||
-                               (!v->merge_count && (v->blank == BLANK_FIRST || v->squeezes)),
+                .late_users = is_original(v),
+                .late_blanks = v->normal_blanks || is_original(v),
+                .blank_alone = is_original(v) && !v->squeezes,
                 .vocab = vocab,
                 .entry_count = v->entry_count,
                 .unknown = v->unknown,
@@ -372,6 +422,8 @@ struct tokenizer *tokenizer_close(struct tokenizer *t)
         charset_deinit(&t->word);
         added_tokens_free(t->late);
         merge_table_deinit(&t->merges);
+        unigram_free(t->unigram);
+        trie_free(t->kept);
         added_tokens_free(t->users);
         added_tokens_free(t->added);
         wordmap_free(t->words);

@@ -11,13 +11,15 @@
 #include "daemon/text/expression/charset.h"
 #include "daemon/text/merge.h"
 #include "daemon/text/normaliser.h"
+#include "daemon/text/trie.h"
+#include "daemon/text/unigram.h"
 
 struct tokenizer {
         enum vocabulary_kind kind;
         struct cutter cutter;
         struct normaliser normaliser;
         enum vocabulary_blank blank;
-        bool blank_once, whole_wins, unknown_run, squeezes;
+        bool blank_once, whole_wins, unknown_run, squeezes, squeezes_all;
         uint32_t vocab, entry_count, unknown;
         uint32_t byte_ids[256];  /* VOCABULARY_NONE: no entry is this byte */
         bool drops;              /* text may lack ids, and there is no unknown token */
@@ -30,13 +32,17 @@ struct tokenizer {
         struct charset word;   /* of words, beside which ENTRY_ALONE does not match */
         struct wordmap *words; /* the NORMAL entries; NULL: this tokenizer never looks them up */
         struct merge_table merges;
+        struct unigram *unigram; /* NULL: another kind of vocabulary */
+        struct trie *kept;       /* USER entries that normalising does not change; or NULL */
         /*
          * users finds the USER entries; added finds these and the CONTROL entries.  late finds USER
          * entries in a fragment that was normalised, after its blanks were written if late_blanks.
          * NULL: there are none.
          */
         struct added_tokens *users, *added, *late;
-        bool late_users; /* all USER entries are late, as SentencePiece has it */
+        bool late_users;  /* all USER entries are late, as SentencePiece has it */
+        bool no_users;    /* USER entries are found by their scores alone */
+        bool blank_alone; /* a text that normalising has emptied gets its blank, too */
         bool late_blanks;
 };
 

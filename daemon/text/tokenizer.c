@@ -8,6 +8,8 @@
  *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
  *      chunk       is found in the cache (chunk-cache.h), or becomes symbols
  *      symbols     bytes or characters, which are merged (merge.h)
+ *
+ * With scores, a pre-token is divided by them instead (unigram.h).
  */
 #include "daemon/text/tokenizer.h"
 
@@ -41,7 +43,7 @@ bool tokenizer_divisible(const struct tokenizer *t)
 
 bool tokenizer_adds_blank(const struct tokenizer *t)
 {
-        return t->blank != BLANK_NEVER;
+        return t->blank != BLANK_NEVER && t->blank != BLANK_LAST;
 }
 
 enum entry_kind tokenizer_kind(const struct tokenizer *t, uint32_t id)
@@ -76,7 +78,7 @@ size_t tokenizer_ids_max(const struct tokenizer *t, size_t text_bytes)
 
         if (t->normaliser.count)
                 most = most * t->normaliser.growth + t->normaliser.prefix;
-        if (t->blank == BLANK_EACH && t->shortest_added)
+        if ((t->blank == BLANK_EACH || t->blank == BLANK_LAST) && t->shortest_added)
                 blanks += text_bytes / (t->shortest_added + 1);
         /* A prefix stands before each fragment. */
         if (t->normaliser.prefix && t->shortest_added)
@@ -100,6 +102,11 @@ struct encoder {
         bool is_first; /* the fragment that is being encoded begins the text */
         struct cutting cutting;
         struct merge_work work;
+        struct unigram_work unigram_work;
+        struct { /* characters that are no entry, one behind the other */
+                const char *text;
+                size_t bytes;
+        } unknown;
         struct chunk_cache chunk_cache; /* only of chunks in which every character had an entry */
         char *known;                    /* a word without the characters that have no ids */
         size_t known_capacity;
@@ -251,11 +258,54 @@ static int drop_unknown(struct encoder *e, const char **text, size_t *bytes)
         return 0;
 }
 
+/* ---- by scores ---- */
+
+static void put_unknown(struct encoder *e)
+{
+        size_t bytes = e->unknown.bytes;
+        uint32_t id;
+
+        e->unknown.bytes = 0;
+        if (!bytes)
+                return;
+        /* Together they may be an entry, which these scores do not prefer. */
+        id = unigram_find(e->t->unigram, e->unknown.text, bytes);
+        if (id != VOCABULARY_NONE)
+                put(e, id);
+        else
+                put_foreign(e, e->unknown.text, bytes);
+}
+
+static void put_scored(void *arg, uint32_t id, const char *text, size_t bytes)
+{
+        struct encoder *e = arg;
+
+        if (id == e->t->unknown) {
+                if (!e->unknown.bytes)
+                        e->unknown.text = text;
+                e->unknown.bytes += bytes;
+                return;
+        }
+        put_unknown(e);
+        put(e, id);
+}
+
+static int encode_scored(struct encoder *e, const char *text, size_t bytes)
+{
+        int r = unigram_run(e->t->unigram, &e->unigram_work, text, bytes, e->how, put_scored, e);
+
+        put_unknown(e);
+        return error_pass(r);
+}
+
 static int encode_word(struct encoder *e, const char *text, size_t bytes)
 {
         size_t n;
         int r;
 
+        e->was_unknown = false;
+        if (e->t->unigram)
+                return error_pass(encode_scored(e, text, bytes));
         if (e->t->whole_wins && bytes <= e->t->piece_max) {
                 uint32_t id = wordmap_get(e->t->words, text, bytes);
 
@@ -296,38 +346,89 @@ static bool begins_blank(const char *text, size_t bytes)
 {
         uint32_t code;
 
+        if (!bytes)
+                return false;
         unicode_next(text, bytes, &code);
         return code == ' ' || code == BAR;
+}
+
+static size_t strip_left(const char *text, size_t low, size_t at)
+{
+        while (at > low) {
+                size_t begin = at - 1;
+                uint32_t code;
+
+                while (begin > low && at - begin < 4 && ((uint8_t)text[begin] & 0xC0) == 0x80)
+                        begin--;
+                if (unicode_next(text + begin, at - begin, &code) != at - begin ||
+                    unicode_kind(code) != UNICODE_BLANK)
+                        break;
+                at = begin;
+        }
+        return at;
+}
+
+/* A blank that is taken away where there is one already. */
+static bool is_extra(const struct tokenizer *t, uint32_t code)
+{
+        return t->squeezes_all ? unicode_blank(code) : t->squeezes && code == ' ';
+}
+
+/* Writes the text without extra blanks, and with blanks for bars.  Returns the bytes written. */
+static size_t write_text(const struct tokenizer *t, const char *text, size_t bytes, char *to)
+{
+        size_t count = 0;
+        bool was_blank = false;
+
+        for (size_t at = 0, n; at < bytes; at += n) {
+                uint32_t code;
+
+                n = unicode_next(text + at, bytes - at, &code);
+                if (is_extra(t, code)) {
+                        if (!was_blank)
+                                to[count++] = ' ';
+                        was_blank = true;
+                } else if (code == BAR && t->kind != VOCABULARY_BYTE_LEVEL) {
+                        if (!was_blank || !t->squeezes_all)
+                                to[count++] = ' ';
+                        was_blank = false;
+                } else {
+                        memcpy(to + count, text + at, n);
+                        count += n;
+                        was_blank = false;
+                }
+        }
+        return count;
 }
 
 size_t tokenizer_write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
                               char *to)
 {
-        size_t count = 0, at = 0;
+        size_t count = 0, begin = 0, n;
+        uint32_t code;
 
-        while (t->squeezes && at < bytes && text[at] == ' ')
-                at++;
-        if (lead && at < bytes && !(t->blank_once && begins_blank(text + at, bytes - at)))
-                to[count++] = ' ';
-        for (size_t n; at < bytes; at += n) {
-                uint32_t code;
-
-                n = unicode_next(text + at, bytes - at, &code);
-                if (t->squeezes && code == ' ' && at && text[at - 1] == ' ')
-                        continue;
-                if (code == BAR && t->kind == VOCABULARY_CHARACTERS) {
-                        to[count++] = ' ';
-                        continue;
-                }
-                memcpy(to + count, text + at, n);
-                count += n;
+        while (begin < bytes) {
+                n = unicode_next(text + begin, bytes - begin, &code);
+                if (!is_extra(t, code))
+                        break;
+                begin += n;
         }
+        lead = lead && (begin < bytes || t->blank_alone);
+        if (lead && tokenizer_adds_blank(t) &&
+            !(t->blank_once && begins_blank(text + begin, bytes - begin)))
+                to[count++] = ' ';
+        count += write_text(t, text + begin, bytes - begin, to + count);
         /*
          * SentencePiece strips the end last of all, so blanks that were bars, and the one in front,
          * are stripped, too.
          */
         while (t->squeezes && count && to[count - 1] == ' ')
                 count--;
+        if (t->squeezes_all && bytes && strip_left(text, begin, bytes) < bytes && count &&
+            to[count - 1] == ' ')
+                count--;
+        if (lead && t->blank == BLANK_LAST)
+                to[count++] = ' ';
         return count;
 }
 
@@ -434,22 +535,6 @@ static int find_added(struct encoder *e, const struct search *search, const char
         return error_pass(r);
 }
 
-static size_t strip_left(const char *text, size_t low, size_t at)
-{
-        while (at > low) {
-                size_t begin = at - 1;
-                uint32_t code;
-
-                while (begin > low && at - begin < 4 && ((uint8_t)text[begin] & 0xC0) == 0x80)
-                        begin--;
-                if (unicode_next(text + begin, at - begin, &code) != at - begin ||
-                    unicode_kind(code) != UNICODE_BLANK)
-                        break;
-                at = begin;
-        }
-        return at;
-}
-
 static size_t strip_right(const char *text, size_t at, size_t bytes)
 {
         while (at < bytes) {
@@ -501,13 +586,12 @@ static int cut(struct encoder *e, const struct search *search, const char *text,
 
 static bool has_blanks(const struct tokenizer *t)
 {
-        return t->kind == VOCABULARY_CHARACTERS || t->blank != BLANK_NEVER;
+        return t->kind != VOCABULARY_BYTE_LEVEL || t->blank != BLANK_NEVER;
 }
 
 static int encode_written(struct encoder *e, const char *text, size_t bytes, bool first)
 {
         (void)first;
-        e->was_unknown = false;
         return error_pass(encode_words(e, text, bytes));
 }
 
@@ -521,8 +605,8 @@ static int encode_blanks(struct encoder *e, const char *text, size_t bytes, bool
 
         if (!copy)
                 return error_raise(-ENOMEM);
-        bytes = tokenizer_write_blanks(t, text, bytes,
-                                       t->blank == BLANK_EACH || (t->blank && first), copy);
+        bytes = tokenizer_write_blanks(
+                t, text, bytes, first || t->blank == BLANK_EACH || t->blank == BLANK_LAST, copy);
         r = next(e, copy, bytes, first);
         free(copy);
         return error_pass(r);
@@ -596,6 +680,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
         cutting_deinit(&e.cutting);
         chunk_cache_deinit(&e.chunk_cache);
         merge_work_deinit(&e.work);
+        unigram_work_deinit(&e.unigram_work);
         if (r)
                 return error_pass(r);
         *ret_count = e.count;

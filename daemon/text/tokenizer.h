@@ -2,8 +2,8 @@
  * Text to token ids and back.
  *
  * It gives the same ids as the tokenizer that the vocabulary was made for.  Only a lack of memory
- * can make it fail, it takes O(n log n) time at worst, and every id below the vocabulary's size has
- * a piece.
+ * can make it fail.  It takes O(n log n) time at worst; with scores, O(n) times the bytes of the
+ * longest entry.  Every id below the vocabulary's size has a piece.
  *
  * Bytes without a token become the unknown token, or nothing if there is none.  If this did not
  * happen, and nothing was normalised, stripped or dropped between pre-tokens, the joined pieces of

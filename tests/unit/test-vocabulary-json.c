@@ -1,4 +1,6 @@
 /* Vocabularies in JSON: tokenizer.json, and vocab.json with its merges. */
+#include <math.h>
+
 #include "tests/unit/vocabulary-made.h"
 
 /* ---- tokenizer.json ---- */
@@ -41,6 +43,22 @@ static const char json_bars[] =
         "a\":4},"
         "\"merges\":[\"\xE2\x96\x81 a\"]}}";
 
+/* As old files of T5 have it: without the type of the model, or the scheme of Metaspace. */
+static const char json_scored[] =
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"</s>\",\"normalized\":false,\"special\":true},"
+        "{\"id\":1,\"content\":\"<unk>\",\"normalized\":false,\"special\":true},"
+        "{\"id\":5,\"content\":\"<b>\",\"normalized\":false}],"
+        "\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAA\"},"
+        "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"}"
+        ","
+        "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"add_prefix_space\":true}]},"
+        "\"post_processor\":{\"type\":\"RobertaProcessing\",\"cls\":[\"<b>\",5],\"sep\":[\"</"
+        "s>\",0]},"
+        "\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\"},"
+        "\"model\":{\"unk_id\":1,\"byte_fallback\":true,\"vocab\":[[\"</s>\",0.0],[\"<unk>\",0.0],"
+        "[\"\xE2\x96\x81"
+        "a\",-2.5],[\"<0x41>\",0],[\"b\",-3.1234567890123456]]}}";
+
 static int from_json(const char *text, const char *splitter)
 {
         made = NULL;
@@ -60,6 +78,14 @@ static char *changed(const char *text, const char *from, const char *to)
         assert_non_null(out);
         snprintf(out, room, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
         return out;
+}
+
+static void check_cut(uint32_t at, enum cut_kind kind, bool inverted, const char *expression)
+{
+        assert_true(at < made->cut_count);
+        assert_int_equal(made->cuts[at].kind, kind);
+        assert_int_equal(made->cuts[at].inverted, inverted);
+        assert_string_equal(made->cuts[at].expression, expression);
 }
 
 static void reads_a_byte_level_tokenizer_json(void **state)
@@ -120,9 +146,18 @@ static void metaspace_replaces_blanks_if_no_normalizer_does(void **state)
         (void)state;
         good(from_json(text, NULL));
         assert_true(made->blank == BLANK_FIRST && made->blank_once);
+        assert_int_equal(made->cut_count, 0);
         vocabulary_close(made);
         bad = changed(text, "\"split\":false", "\"split\":true");
-        said(from_json(bad, NULL), "its pre_tokenizer has 'Metaspace'");
+        good(from_json(bad, NULL));
+        assert_int_equal(made->cut_count, 1);
+        check_cut(0, CUT_TO_NEXT, false, " ");
+        vocabulary_close(made);
+        free(bad);
+        bad = changed(text, "\"prepend_scheme\":\"first\"", "\"add_prefix_space\":false");
+        good(from_json(bad, NULL));
+        assert_true(made->blank == BLANK_NEVER);
+        vocabulary_close(made);
         free(bad);
         bad = changed(text, "first", "last");
         said(from_json(bad, NULL), "its pre_tokenizer has 'Metaspace'");
@@ -133,14 +168,66 @@ static void metaspace_replaces_blanks_if_no_normalizer_does(void **state)
         free(text);
 }
 
+static void reads_a_tokenizer_json_of_scores(void **state)
+{
+        char *text;
+
+        (void)state;
+        good(from_json(json_scored, NULL));
+        assert_int_equal(made->kind, VOCABULARY_UNIGRAM);
+        assert_true(made->blank == BLANK_EACH && made->blank_once && made->squeezes_all);
+        assert_int_equal(made->cut_count, 1);
+        check_cut(0, CUT_TO_NEXT, false, " ");
+        assert_int_equal(made->normal_count, 1);
+        assert_int_equal(made->normals[0].kind, NORMAL_RULES_CLUSTERS);
+        assert_int_equal(made->normals[0].bytes, 3);
+        assert_int_equal(made->unknown, 1);
+        assert_true(made->spelt_bytes && !made->single_sums);
+        assert_int_equal(made->entry_count, 6);
+        check_entry(0, "</s>", ENTRY_CONTROL);
+        check_entry(2, " a", ENTRY_NORMAL);
+        check_entry(3, "A", ENTRY_BYTE);
+        check_entry(5, "<b>", ENTRY_USER);
+        assert_true(made->entries[2].score == -2.5);
+        assert_true(made->entries[5].score == -INFINITY); /* it is no piece of the model */
+        /* As `tokenizers` reads it: in two steps, each rounded. */
+        assert_true(made->entries[4].score == -(31234567890123456.0 / 1e16));
+        assert_true(made->unknown_score == made->entries[4].score - 10);
+        assert_true(made->add_bos && made->bos == 5);
+        assert_int_equal(made->end_count, 1);
+        assert_int_equal(made->ends[0], 0);
+        vocabulary_close(made);
+        text = changed(json_scored, "\"AAAA\"", "null"); /* no rules */
+        good(from_json(text, NULL));
+        free(text);
+        assert_int_equal(made->normal_count, 0);
+        vocabulary_close(made);
+        said(from_json(json_scored, "gpt2"), "uses none");
+}
+
+static void reads_the_tokens_behind_a_text(void **state)
+{
+        char *text = changed(json_letters, "{\"Sequence\":{\"id\":\"A\"}}",
+                             "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"<e>\"}},"
+                             "{\"SpecialToken\":{\"id\":\"<e>\"}}");
+
+        (void)state;
+        good(from_json(text, NULL));
+        free(text);
+        assert_true(made->add_bos && made->bos == 5);
+        assert_int_equal(made->end_count, 2);
+        assert_int_equal(made->ends[1], 5);
+        vocabulary_close(made);
+}
+
 static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
 {
         static const struct {
                 const char *text, *from, *to, *said;
         } cases[] = {
                 { json_letters, "{\"added", "[\"added", "byte" },
-                { json_letters, "\"BPE\"", "\"Unigram\"", "'Unigram'" },
-                { json_letters, "\"NFC\"", "\"NFKC\"", "its normalizer has 'NFKC'" },
+                { json_letters, "\"BPE\"", "\"WordLevel\"", "'WordLevel'" },
+                { json_letters, "\"NFC\"", "\"ByteLevel\"", "its normalizer has 'ByteLevel'" },
                 { json_letters, "Isolated", "Turned", "its pre_tokenizer has 'Split'" },
                 { json_letters, "\"Split\"", "\"UnicodeScripts\"", "'UnicodeScripts'" },
                 { json_letters, "{\"type\":\"ByteLevel\"},\"model", "null,\"model", "its decoder" },
@@ -151,8 +238,23 @@ static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
                 { json_letters, "[5]", "[5,5]", "its post_processor" },
                 { json_letters, "[5]", "[8]", "its post_processor" },
                 { json_letters, "{\"Sequence\":{\"id\":\"A\"}}",
-                  "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"<e>\"}}",
+                  "{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":{\"id\":\"B\"}}",
                   "its post_processor" },
+                { json_letters, "{\"Sequence\":{\"id\":\"A\"}}",
+                  "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"<f>\"}}",
+                  "its post_processor" },
+                { json_scored, "\"unk_id\":1", "\"unk_id\":5", "'unk_id' is not a token" },
+                { json_scored, "\"unk_id\":1", "\"unk_id\":null", "'unk_id' is not a token" },
+                { json_scored, "-2.5", "\"-2.5\"", "piece 2 of its model" },
+                { json_scored, "-2.5", "-2.5,1", "piece 2 of its model" },
+                { json_scored, "\"id\":1", "\"id\":2", "token id 2 is two tokens" },
+                { json_scored, "AAAA", "AA-A", "not base64" },
+                { json_scored, "\"AAAA\"", "7", "its normalizer has 'Precompiled'" },
+                { json_scored, "\"add_prefix_space\":true", "\"add_prefix_space\":false",
+                  "its pre_tokenizer has 'Metaspace'" },
+                { json_scored, "\"Roberta", "\"Tweet", "its post_processor has 'TweetProcessing'" },
+                { json_scored, "[\"</s>\",0]", "[\"</s>\",9]",
+                  "its post_processor has 'RobertaProcessing'" },
                 { json_letters, "\"dropout\":null", "\"dropout\":0.1", "'dropout'" },
                 { json_letters, "\"dropout\":null", "\"end_of_word_suffix\":\"</w>\"",
                   "'end_of_word_suffix'" },
@@ -200,14 +302,6 @@ static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
                 free(text);
         }
         said(from_json(json_letters, "fa\ncon"), "the splitter 'fa?con'");
-}
-
-static void check_cut(uint32_t at, enum cut_kind kind, bool inverted, const char *expression)
-{
-        assert_true(at < made->cut_count);
-        assert_int_equal(made->cuts[at].kind, kind);
-        assert_int_equal(made->cuts[at].inverted, inverted);
-        assert_string_equal(made->cuts[at].expression, expression);
 }
 
 static void each_step_of_a_pre_tokenizer_is_a_cut(void **state)
@@ -282,6 +376,8 @@ int main(void)
                 cmocka_unit_test(reads_a_tokenizer_json_of_characters),
                 cmocka_unit_test(each_step_of_a_pre_tokenizer_is_a_cut),
                 cmocka_unit_test(metaspace_replaces_blanks_if_no_normalizer_does),
+                cmocka_unit_test(reads_a_tokenizer_json_of_scores),
+                cmocka_unit_test(reads_the_tokens_behind_a_text),
                 cmocka_unit_test(refuses_an_unsupported_tokenizer_json_feature_by_name),
                 cmocka_unit_test(reads_vocab_json_and_merges),
         };

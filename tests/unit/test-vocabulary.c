@@ -1,5 +1,6 @@
 /* Vocabularies in tokenizer.model and in GGUF metadata, and which reader is chosen for a path. */
 #include <fcntl.h>
+#include <float.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,16 +111,40 @@ static void reads_a_tokenizer_model(void **state)
         vocabulary_close(made);
 }
 
+static void reads_a_tokenizer_model_of_scores(void **state)
+{
+        struct model scored = { 1, 1, 1, 1, "rules", 4, "\xE2\x96\x81u" };
+        struct message m;
+
+        (void)state;
+        write_model(&scored, &m);
+        good(from_model(m.bytes, m.count));
+        assert_int_equal(made->kind, VOCABULARY_UNIGRAM);
+        assert_int_equal(made->blank, BLANK_LAST);
+        assert_true(made->single_sums && made->squeezes && made->unknown_score == -11.5);
+        assert_int_equal(made->normal_count, 1);
+        assert_int_equal(made->normals[0].kind, NORMAL_RULES);
+        assert_int_equal(made->normals[0].bytes, 5);
+        check_entry(3, " u", ENTRY_USER);
+        assert_true(made->entries[2].score == -1.5);
+        /* Four bytes of the largest score, which is no less than the least float above 0. */
+        assert_true(made->entries[3].score == (double)(4 * FLT_MIN) - 0.1);
+        vocabulary_close(made);
+        scored.name = "u u"; /* a blank that is no bar: no text has it */
+        write_model(&scored, &m);
+        good(from_model(m.bytes, m.count));
+        check_entry(3, "u u", ENTRY_UNUSED);
+        vocabulary_close(made);
+}
+
 static void refuses_a_malformed_tokenizer_model_with_the_reason(void **state)
 {
         static const struct {
                 struct model model;
                 const char *said;
         } cases[] = {
-                { { 1, 0, 0, 1, "", 6, "<0x41>" }, "its model type is 1" },
-                { { 2, 1, 0, 1, "", 6, "<0x41>" }, "after a text" },
+                { { 3, 0, 0, 1, "", 6, "<0x41>" }, "its model type is 3" },
                 { { 2, 0, 0, 0, "", 6, "<0x41>" }, "blanks as bars" },
-                { { 2, 0, 0, 1, "x", 6, "<0x41>" }, "normalisation rules" },
                 { { 2, 0, 0, 1, "", 6, "<0x-1>" }, "token 3 is a byte" },
                 { { 2, 0, 0, 1, "", 6, "<0x411" }, "token 3 is a byte" },
                 { { 2, 0, 0, 1, "", 7, "x" }, "the type of token 3" },
@@ -194,6 +219,12 @@ static void put_numbers(struct gguf_file *f, const char *key, uint32_t type, con
         file_put(&f->file, numbers, count * 4);
 }
 
+static void put_switch(struct gguf_file *f, const char *key, bool on)
+{
+        put_key(f, key, 7);
+        file_int(&f->file, on, 1);
+}
+
 static int from_gguf(struct gguf_file *f, const char *splitter)
 {
         struct gguf *gguf;
@@ -213,6 +244,9 @@ struct said {
         uint32_t types[3], type_count, score_count, bos;
         const char *tokens[4];
         bool numbers_for_tokens;
+        const char *rules;
+        uint32_t rules_type;
+        bool bars; /* blanks are not written as bars */
 };
 
 static const struct said gpt2_good = { .model = "gpt2",
@@ -229,6 +263,14 @@ static const struct said llama_good = { .model = "llama",
                                         .score_count = 3,
                                         .bos = 2,
                                         .tokens = { "<unk>", "<0xFF>", "\xE2\x96\x81s" } };
+
+static const struct said t5_good = { .model = "t5",
+                                     .types = { 1, 4, 2 },
+                                     .type_count = 3,
+                                     .score_count = 3,
+                                     .tokens = { "\xE2\x96\x81s", "<u>", "<unk>" },
+                                     .rules = "rules",
+                                     .rules_type = 0 };
 
 static void write_gguf(const struct said *s, struct gguf_file *f)
 {
@@ -257,6 +299,16 @@ static void write_gguf(const struct said *s, struct gguf_file *f)
                 put_key(f, "bos_token_id", 4);
                 file_int(&f->file, s->bos, 4);
         }
+        if (s->rules) {
+                put_key(f, "precompiled_charsmap", 9);
+                file_int(&f->file, s->rules_type, 4);
+                file_int(&f->file, strlen(s->rules) / (s->rules_type ? 4 : 1), 8);
+                file_put(&f->file, s->rules, strlen(s->rules));
+                put_switch(f, "remove_extra_whitespaces", true);
+                put_switch(f, "add_space_prefix", true);
+        }
+        if (s->bars)
+                put_switch(f, "escape_whitespaces", false);
 }
 
 static void reads_a_vocabulary_from_gguf_metadata(void **state)
@@ -286,6 +338,18 @@ static void reads_a_vocabulary_from_gguf_metadata(void **state)
         check_entry(1, "\xFF", ENTRY_BYTE);
         check_entry(2, " s", ENTRY_NORMAL);
         assert_true(made->entries[2].score == -2);
+        vocabulary_close(made);
+
+        write_gguf(&t5_good, &f);
+        good(from_gguf(&f, NULL));
+        assert_int_equal(made->kind, VOCABULARY_UNIGRAM);
+        assert_true(!made->add_bos && made->squeezes && !made->single_sums);
+        assert_int_equal(made->blank, BLANK_EACH);
+        assert_int_equal(made->normals[0].kind, NORMAL_RULES);
+        assert_int_equal(made->normals[0].bytes, 5);
+        assert_true(made->eos == 1 && made->unknown == 2); /* T5's, if the file has none */
+        assert_true(made->end_count == 1 && made->ends[0] == 1);
+        assert_true(made->entries[1].score == 0 && made->unknown_score == -10);
         vocabulary_close(made);
 
         f = (struct gguf_file){ .pairs = 0 };
@@ -324,6 +388,9 @@ static void refuses_malformed_gguf_vocabulary_metadata_with_the_reason(void **st
         REFUSED(llama_good, "2 elements for 3 tokens", s.score_count = 2);
         REFUSED(llama_good, "token 1 is a byte", s.tokens[1] = "<0xf>");
         REFUSED(llama_good, "bos_token_id' is 3", s.bos = 3);
+        REFUSED(t5_good, "not an array of bytes", s.rules = "rule", s.rules_type = 4);
+        REFUSED(t5_good, "blanks as bars", s.bars = true);
+        REFUSED(t5_good, "tokenizer.ggml.scores' is missing", s.score_count = 0);
 #undef REFUSED
         write_gguf(&llama_good, &f);
         said(from_gguf(&f, "gpt2"), "uses none");
@@ -426,6 +493,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(reads_a_tokenizer_model),
+                cmocka_unit_test(reads_a_tokenizer_model_of_scores),
                 cmocka_unit_test(refuses_a_malformed_tokenizer_model_with_the_reason),
                 cmocka_unit_test(reads_a_vocabulary_from_gguf_metadata),
                 cmocka_unit_test(refuses_malformed_gguf_vocabulary_metadata_with_the_reason),

@@ -18,7 +18,8 @@ struct rig {
         char why[256];
 };
 
-static inline uint32_t rig_add(struct rig *rig, const char *text, enum entry_kind kind, float score)
+static inline uint32_t rig_add(struct rig *rig, const char *text, enum entry_kind kind,
+                               double score)
 {
         assert_true(rig->v.entry_count < RIG_ENTRIES);
         rig->entries[rig->v.entry_count] =
