@@ -51,8 +51,22 @@ PARTS = (
 PARTS += ["|", "<|end|>", "<|end|>", "<s>", "<b>", "  <b>  ", " <|end|>\n"]
 
 
-def texts(count, seed):
-    rng = random.Random(seed)
+# Some of the rules of SentencePiece's nmt_nfkc, which has too many for a file in the tree.  Also a
+# text of several letters, with a longer one, and more than ten characters for one.
+SOME_RULES = {
+    "\t": " ", "\n": " ", "\r": " ", "\u3000": " ", "\xa0": " ", "\u2028": " ", "\u1680": " ", "\u200b": "", "\xad": "", "\x7f": "",
+    "\x1c": "", "\ufdfa": "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647 \u0648\u0633\u0644\u0645",
+    "\u2460": "1", "\xbd": "1\u20442", "\u2167": "VIII", "\ufb01": "fi", "\uff41": "a", "\uff22": "B", "\u2026": "...",
+    "a\u0308": "\xe4", "e\u0301": "\xe9", "\uff76": "\u30ab", "\uff76\uff9e": "\u30ac", "\uff9e": "\u3099",
+    "\u0e33": "\u0e4d\u0e32", "\u212b": "\xc5", "\u1100\u1161": "\uac00", "the": "THE", "then": "t h e n",
+}
+
+# Where the rules of SentencePiece, and the clusters to which they are applied, have theirs.
+RULES = "\uff76\uff9e|\u2460|\ufdfa|\xad|\uff41\uff22|\u0600a|\xa9\u200d|a\u0308|\u0e01\u0e33|\u2581a| \u2581|\u2581 |\u3000a|\u2026".split("|")
+
+
+def texts(count, seed, rules=False):
+    rng, more = random.Random(seed), random.Random(seed)
     yield ""
     for _ in range(count - 1):
         kind, out = rng.randrange(5), []
@@ -67,6 +81,8 @@ def texts(count, seed):
             elif kind == 1:
                 part = rng.choice(["the", "and", "house", "ing", "tion", "un"]) + rng.choice(["", " ", "s", "ed "])
             out.append(part * rng.choice([1, 1, 1, 1, 2, 3, 9]))
+            if rules and more.random() < 0.2:
+                out.append(more.choice(RULES) * more.choice([1, 1, 2]))
         yield "".join(out)
 
 
@@ -90,7 +106,7 @@ class Folder:
     def has(self, name):
         return self.args.keep and os.path.exists(self.at(name))
 
-    def write(self, name, file, encode, by, splitter=None, controls=True):
+    def write(self, name, file, encode, by, splitter=None, controls=True, rules=False):
         with open(self.at(name + ".txt"), "w") as out:
             print("# contrib/reference/tokens.py: ids by", by, file=out)
             print("file", file, file=out)
@@ -98,7 +114,7 @@ class Folder:
                 print("splitter", splitter, file=out)
             if controls:
                 print("controls", file=out)
-            for text in texts(self.args.texts, self.args.seed):
+            for text in texts(self.args.texts, self.args.seed, rules):
                 ids = encode(text)
                 if ids is not None:
                     print(text.encode().hex() or "-", *ids, file=out)
@@ -180,9 +196,9 @@ def make_gpt2(path):
 
 def train_spm(path, **more):
     model = io.BytesIO()
+    settings = {"model_type": "bpe", "normalization_rule_name": "identity", "remove_extra_whitespaces": False, **more}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()), model_writer=model, model_type="bpe", normalization_rule_name="identity",
-        minloglevel=2, **{"remove_extra_whitespaces": False, **more},
+        sentence_iterator=iter(corpus()), model_writer=model, minloglevel=2, **settings
     )
     with open(path, "wb") as out:
         out.write(model.getvalue())
@@ -211,6 +227,88 @@ def make_spm_json(model_path, path, scheme=None):
     )
     t.add_special_tokens([AddedToken(x, normalized=False) for x in ("<unk>", "<s>", "</s>")])
     save(t, path)
+
+
+def write_rules(path):
+    with open(path, "w") as out:
+        for text, to in SOME_RULES.items():
+            print(*(" ".join("%x" % ord(c) for c in x) for x in (text, to)), sep="\t", file=out)
+
+
+def fields(message):
+    """The fields of a protobuf message: their numbers and values."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        size = varint() if key & 7 == 2 else 8 if key & 7 == 1 else 4
+        yield key >> 3, message[at : at + size]
+        at += size
+
+
+def rules_of(model_path):
+    """The compiled rules of a SentencePiece file."""
+    with open(model_path, "rb") as model:
+        normalizer = next(value for number, value in fields(model.read()) if number == 3)
+    return next(value for number, value in fields(normalizer) if number == 2)
+
+
+def make_t5(model_path, path):
+    """As T5's and XLM-R's were made, of a model of SentencePiece."""
+    spm = sentencepiece.SentencePieceProcessor(model_file=model_path)
+    pieces = [(spm.id_to_piece(i), spm.get_score(i)) for i in range(spm.get_piece_size())]
+    t = Tokenizer(models.Unigram(pieces, spm.unk_id(), False))
+    t.normalizer = normalizers.Precompiled(rules_of(model_path))
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace("\u2581", prepend_scheme="always")]
+    )
+    t.decoder = decoders.Metaspace("\u2581", prepend_scheme="always")
+    t.add_special_tokens([AddedToken(x, normalized=False) for x in ("<unk>", "<s>", "</s>")])
+    t.add_tokens([AddedToken("<b>", lstrip=True)])
+    t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
+
+    def old(j):
+        """Without the model's type, and the first word of older files."""
+        del j["model"]["type"]
+        for part in (j["pre_tokenizer"]["pretokenizers"][1], j["decoder"]):
+            del part["prepend_scheme"], part["split"]
+            part.update(add_prefix_space=True, str_rep="\u2581")
+
+    save(t, path, old)
+
+
+def make_unigram(form, scheme, path):
+    """Scores that `tokenizers` learns, whose digits no float holds."""
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.Sequence([form, normalizers.Replace(Regex(" {2,}"), "\u2581")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace("\u2581", prepend_scheme=scheme, split=scheme != "first")
+    t.decoder = decoders.Metaspace("\u2581", prepend_scheme=scheme, split=scheme != "first")
+    bytes_too = ["<0x%02X>" % byte for byte in range(256)] if scheme == "first" else []
+    t.train_from_iterator(
+        corpus(),
+        trainers.UnigramTrainer(vocab_size=500, show_progress=False, special_tokens=["<unk>", *bytes_too], unk_token="<unk>"),
+    )
+    t.add_special_tokens([AddedToken("<|end|>", normalized=False)])
+
+    def fall_back(j):
+        j["model"]["byte_fallback"] = bool(bytes_too)
+        j["added_tokens"] = [x for x in j["added_tokens"] if not x["content"].startswith("<0x")]
+
+    save(t, path, fall_back)
 
 
 def hf(path):
@@ -251,14 +349,29 @@ def in_parts(path, control="<|end|>"):
     return ids
 
 
-def known_marks(encode):
+def known_marks(encode, form=normalizers.NFC()):
     """`tokenizers` composes as Unicode 9 did: only texts on which Unicode has not learnt since."""
-    nfc = normalizers.NFC()
+    name = type(form).__name__
 
     def ids(text):
         if any(unicodedata.category(c) == "Cn" for c in text):
             return None
-        return encode(text) if unicodedata.normalize("NFC", text) == nfc.normalize_str(text) else None
+        return encode(text) if unicodedata.normalize(name, text) == form.normalize_str(text) else None
+
+    return ids
+
+
+def without_new_controls(path):
+    """The pieces of `tokenizers` include its control tokens, so that normalising can make one of a text; ours do
+    not.  And it knows the clusters of a newer Unicode: only texts of characters that are in both."""
+    t = Tokenizer.from_file(path)
+    controls = [x.content for x in t.get_added_tokens_decoder().values()]
+
+    def ids(text):
+        made = t.normalizer.normalize_str(text)
+        if any(unicodedata.category(c) == "Cn" for c in text) or any(made.count(x) != text.count(x) for x in controls):
+            return None
+        return t.encode(text, add_special_tokens=False).ids
 
     return ids
 
@@ -357,6 +470,28 @@ def main():
             make_spm_json(f.at("bytes.model"), f.at("mistral-" + scheme + ".json"), scheme)
         f.write("mistral-" + scheme, "mistral-" + scheme + ".json", hf(f.at("mistral-" + scheme + ".json")), HF)
 
+    write_rules(f.at("rules.tsv"))
+    rules = {"normalization_rule_tsv": f.at("rules.tsv")}
+    for name, more in (
+        ("unigram", {"vocab_size": 300, **rules, "remove_extra_whitespaces": True}),
+        ("unigram-bytes", {"vocab_size": 560, **rules, "byte_fallback": True,
+                           "user_defined_symbols": ["<b>", "house", "1", "12", "\ufb01"]}),
+        ("unigram-suffix", {"vocab_size": 300, "treat_whitespace_as_suffix": True}),
+        ("rules-bpe", {"vocab_size": 260, "model_type": "bpe", **rules, "user_defined_symbols": ["<b>", "\u2167", "\ufb01"]}),
+    ):
+        if not f.has(name + ".model"):
+            train_spm(f.at(name + ".model"), **{"model_type": "unigram", "hard_vocab_limit": False, **more})
+        f.write(name, name + ".model", spm(f.at(name + ".model")), SPM, controls=False, rules=True)
+        f.write_pieces(name, name + ".model", spm_pieces(f.at(name + ".model"), more.get("user_defined_symbols", ())), SPM)
+    if not f.has("t5.json"):
+        make_t5(f.at("unigram.model"), f.at("t5.json"))
+    f.write("t5", "t5.json", without_new_controls(f.at("t5.json")), HF, rules=True)
+    for scheme, form in (("always", normalizers.NFKC()), ("first", normalizers.NFKD()), ("never", normalizers.NFKC())):
+        name = "unigram-" + scheme
+        if not f.has(name + ".json"):
+            make_unigram(form, scheme, f.at(name + ".json"))
+        f.write(name, name + ".json", known_marks(hf(f.at(name + ".json")), form), HF, rules=True)
+
     if args.data:
         at = os.path.join(args.data, "tokenizers")
         qwen = [os.path.join(at, "qwen2.5", x) for x in ("vocab.json", "merges.txt")]
@@ -366,6 +501,12 @@ def main():
         f.write("data-llama3-hf", "tokenizers/llama3.2/encoder.json", pair(*llama, LLAMA3, ignore_merges=True), HF, "llama3", False)
         stories = os.path.join(args.data, "models", "stories260K", "tok512.model")
         f.write("data-stories", "models/stories260K/tok512.model", spm(stories), SPM, controls=False)
+        for name, file in (("t5", "t5-base-translation/tokenizer.json"),
+                           ("iree-unigram", "iree-fixtures/unigram_sequence_normalizer_utf8/tokenizer.json")):
+            f.write("data-" + name, "real/" + file, without_new_controls(os.path.join(args.data, "real", file)), HF, rules=True)
+        for name in ("iree-spm", "internlm-20b", "chatglm3-6b"):
+            file = name + "/tokenizer.model"
+            f.write("data-" + name, "real/" + file, spm(os.path.join(args.data, "real", file)), SPM, controls=False, rules=True)
         # SentencePiece removes extra blanks, and GGUF files do not ask for that: texts without any.
         f.write("data-stories-gguf", "models/stories260K/stories260K.gguf", unless_blanks(spm(stories)), SPM, controls=False)
 

@@ -4,8 +4,8 @@
  *      kind, splitter, blank | switches | entry count | each: kind and length, its bytes
  *      | merge count | each: left, right | the text: all the rest
  *
- * The checks: the pieces give the text back; merges do the same as the definition, done naively;
- * steps grow as n log n at most.
+ * The checks: the pieces give the text back; merges, and paths of scores, are those of the
+ * definition, done naively; steps grow as n log n at most.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -91,15 +91,20 @@ static void read_vocabulary(struct vocabulary *v, struct input *input)
         const struct splitter *splitter = splitter_named(names[shape >> 1 & 3]);
 
         bytes_used = 0;
-        *v = (struct vocabulary){ .kind = shape & 1 ? VOCABULARY_CHARACTERS : VOCABULARY_BYTE_LEVEL,
+        *v = (struct vocabulary){ .kind = !(shape & 1)    ? VOCABULARY_BYTE_LEVEL
+                                          : switches & 64 ? VOCABULARY_UNIGRAM
+                                                          : VOCABULARY_CHARACTERS,
                                   .cuts = splitter->cuts,
                                   .cut_count = splitter->cut_count,
-                                  .blank = shape & 1 ? (shape >> 3) % 3 : BLANK_NEVER,
+                                  .blank = shape & 1 ? (shape >> 3) % 4 : BLANK_NEVER,
                                   .normals = &nfc,
                                   .normal_count = !(shape & 1) && switches & 1,
                                   .whole_wins = switches & 2,
                                   .unknown_run = switches & 4,
                                   .squeezes = shape & 1 && switches & 8,
+                                  .squeezes_all = shape & 1 && switches & 128,
+                                  .unknown_score = -5,
+                                  .single_sums = switches & 1,
                                   .bos = VOCABULARY_NONE,
                                   .eos = VOCABULARY_NONE,
                                   .unknown = VOCABULARY_NONE,
@@ -112,7 +117,7 @@ static void read_vocabulary(struct vocabulary *v, struct input *input)
                                              shape & 1 ? ENTRY_BYTE : ENTRY_NORMAL, 0 };
         }
         read_entries(v, input);
-        if (!(shape & 1) || switches & 16)
+        if (v->kind != VOCABULARY_UNIGRAM && (!(shape & 1) || switches & 16))
                 read_merges(v, input);
         if (shape & 1 && switches & 32 && v->unknown != VOCABULARY_NONE)
                 for (unsigned b = 0; b < 256; b++)
@@ -212,6 +217,74 @@ static void check_merges(const struct vocabulary *v, const char *text, size_t si
         assert(told == id_count);
 }
 
+/* The last one, as of equal entries the last one has the score. */
+static uint32_t scored_entry(const struct vocabulary *v, const char *at, size_t count)
+{
+        for (uint32_t id = v->entry_count; id--;)
+                if (entries[id].count == count && entries[id].kind == ENTRY_NORMAL &&
+                    !memcmp(entries[id].bytes, at, count))
+                        return id;
+        return VOCABULARY_NONE;
+}
+
+struct path {
+        double sum;
+        size_t from; /* of its last entry; SIZE_MAX: there is no path */
+        uint32_t id; /* VOCABULARY_NONE: a character that is no entry */
+};
+
+static void offer(struct path *to, const struct path *from, size_t at, uint32_t id, double score)
+{
+        if (to->from == SIZE_MAX || from->sum + score > to->sum)
+                *to = (struct path){ from->sum + score, at, id };
+}
+
+/* All paths, place by place.  The scores are whole numbers, whose sums are exact. */
+static void find_path(const struct vocabulary *v, const char *text, size_t size, struct path *paths)
+{
+        for (size_t at = 0; at <= size; at++)
+                paths[at].from = SIZE_MAX;
+        paths[0] = (struct path){ .from = 0 };
+        for (size_t at = 0, n; at < size; at += n) {
+                int length = utf8_character(text + at, size - at);
+
+                n = length < 1 ? 1 : (size_t)length;
+                for (size_t end = at + 1; end <= size; end++) {
+                        uint32_t id = scored_entry(v, text + at, end - at);
+
+                        if (id != VOCABULARY_NONE)
+                                offer(&paths[end], &paths[at], at, id, entries[id].score);
+                }
+                if (scored_entry(v, text + at, n) == VOCABULARY_NONE)
+                        offer(&paths[at + n], &paths[at], at, VOCABULARY_NONE, v->unknown_score);
+        }
+}
+
+/* From the end: characters that are no entry are one entry together, or else bytes. */
+static void check_path(const struct vocabulary *v, const char *text, size_t size,
+                       const uint32_t *ids, size_t id_count)
+{
+        struct path paths[NAIVE_MAX + 1];
+        size_t at = size, from, left = id_count;
+
+        find_path(v, text, size, paths);
+        for (; at; at = from) {
+                uint32_t id = paths[at].id;
+
+                from = paths[at].from;
+                while (id == VOCABULARY_NONE && from && paths[from].id == VOCABULARY_NONE)
+                        from = paths[from].from;
+                if (id == VOCABULARY_NONE)
+                        id = scored_entry(v, text + from, at - from);
+                assert(left);
+                if (id != VOCABULARY_NONE)
+                        assert(ids[--left] == id);
+                for (size_t i = at; id == VOCABULARY_NONE && i-- > from;)
+                        assert(left && ids[--left] == (uint8_t)text[i]);
+        }
+        assert(!left);
+}
+
 /* ---- */
 
 static void check_back(const struct tokenizer *t, const char *text, size_t size, bool blank,
@@ -260,11 +333,13 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
         for (size_t i = 0; i < count; i++)
                 assert(ids[i] < v->entry_count);
 
-        if (!bytes_told || v->normal_count || v->squeezes || added ||
-            (v->kind == VOCABULARY_CHARACTERS && has_bar(text, size)))
+        if (!bytes_told || v->normal_count || v->squeezes || v->squeezes_all || added ||
+            v->blank == BLANK_LAST || (v->kind != VOCABULARY_BYTE_LEVEL && has_bar(text, size)))
                 return;
         check_back(t, text, size, v->blank != BLANK_NEVER && size, ids, count);
-        if (size <= NAIVE_MAX && !v->cut_count && !v->whole_wins && !v->blank)
+        if (size <= NAIVE_MAX && !v->cut_count && !v->blank && v->kind == VOCABULARY_UNIGRAM)
+                check_path(v, text, size, ids, count);
+        else if (size <= NAIVE_MAX && !v->cut_count && !v->whole_wins && !v->blank)
                 check_merges(v, text, size, ids, count);
 }
 
