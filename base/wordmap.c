@@ -84,6 +84,15 @@ uint32_t wordmap_put(struct wordmap *map, const char *bytes, size_t count, uint3
         return number;
 }
 
+void wordmap_replace(struct wordmap *map, const char *bytes, size_t count, uint32_t number)
+{
+        uint32_t hash;
+        struct slot *slot = find_slot(map, bytes, count, &hash);
+
+        assert(slot->bytes);
+        slot->number = number;
+}
+
 uint32_t wordmap_get(const struct wordmap *map, const char *bytes, size_t count)
 {
         uint32_t hash;

@@ -22,6 +22,9 @@ struct wordmap *wordmap_free(struct wordmap *map); /* takes NULL */
 /* Returns the string's number from now on: `number`, or the one it already had. */
 uint32_t wordmap_put(struct wordmap *map, const char *bytes, size_t count, uint32_t number);
 
+/* Gives another number to a string that is in the map. */
+void wordmap_replace(struct wordmap *map, const char *bytes, size_t count, uint32_t number);
+
 /* WORDMAP_NONE: the string is not in the map. */
 uint32_t wordmap_get(const struct wordmap *map, const char *bytes, size_t count);
 

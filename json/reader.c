@@ -402,14 +402,25 @@ static int text_compare(const void *a, const void *b)
         return m != n ? (m < n ? -1 : 1) : memcmp(s + sizeof(m), t + sizeof(n), n);
 }
 
+static bool is_named(const struct json_document *json, uint32_t node, const char *name)
+{
+        const char *key;
+        size_t bytes;
+
+        if (!name || json->nodes[node].key == JSON_NONE)
+                return false;
+        key = json_key(json, node, &bytes);
+        return bytes == strlen(name) && !memcmp(key, name, bytes);
+}
+
 /* Sorts each object's keys in `keys`, so that equal keys are neighbours. */
-static int check_keys(const struct json_document *json, const char **keys, char *why,
-                      size_t why_bytes)
+static int check_keys(const struct json_document *json, const char *repeating, const char **keys,
+                      char *why, size_t why_bytes)
 {
         for (uint32_t i = 0; i < json->node_count; i++) {
                 uint32_t n = 0;
 
-                if (json->nodes[i].kind != JSON_OBJECT)
+                if (json->nodes[i].kind != JSON_OBJECT || is_named(json, i, repeating))
                         continue;
                 for (uint32_t c = json_first(json, i); c != JSON_NONE; c = json_next(json, c))
                         keys[n++] = json->strings + json->nodes[c].key;
@@ -422,7 +433,8 @@ static int check_keys(const struct json_document *json, const char **keys, char 
         return 0;
 }
 
-static int check_objects(const struct json_document *json, char *why, size_t why_bytes)
+static int check_objects(const struct json_document *json, const char *repeating, char *why,
+                         size_t why_bytes)
 {
         uint32_t most = 0;
         const char **keys;
@@ -434,13 +446,13 @@ static int check_objects(const struct json_document *json, char *why, size_t why
         keys = calloc((size_t)most + 1, sizeof(*keys));
         if (!keys)
                 return say(why, why_bytes, -ENOMEM, "out of memory for the keys of a JSON object");
-        r = check_keys(json, keys, why, why_bytes);
+        r = check_keys(json, repeating, keys, why, why_bytes);
         free(keys);
         return r;
 }
 
-int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json_document **ret_json,
-               char *why, size_t why_bytes)
+int json_parse_repeating(const char *text, size_t bytes, const char *name, uint32_t nodes_max,
+                         struct json_document **ret_json, char *why, size_t why_bytes)
 {
         const struct json_parser start = {
                 .text = text,
@@ -467,10 +479,16 @@ int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json_d
         p.json = json;
         r = walk(&p);
         assert(!r && p.node_count == json->node_count && p.string_bytes == json->string_bytes);
-        if ((r = check_objects(json, why, why_bytes))) {
+        if ((r = check_objects(json, name, why, why_bytes))) {
                 json_free(json);
                 return r;
         }
         *ret_json = json;
         return 0;
+}
+
+int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json_document **ret_json,
+               char *why, size_t why_bytes)
+{
+        return json_parse_repeating(text, bytes, NULL, nodes_max, ret_json, why, why_bytes);
 }

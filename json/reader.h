@@ -26,4 +26,11 @@
 int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json_document **ret_json,
                char *why, size_t why_bytes);
 
+/*
+ * The same, but an object that is a member of this name may have a key more than once.  All of its
+ * members are in the document.
+ */
+int json_parse_repeating(const char *text, size_t bytes, const char *name, uint32_t nodes_max,
+                         struct json_document **ret_json, char *why, size_t why_bytes);
+
 #endif

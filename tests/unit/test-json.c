@@ -395,6 +395,26 @@ static void parses_an_object_of_300000_keys_quickly(void **state)
         assert_null(json);
 }
 
+static void an_object_of_a_name_may_have_a_key_twice(void **state)
+{
+        static const char good[] = "{\"v\":{\"a\":1,\"a\":2},\"x\":1}";
+        static const char *const bad[] = { "{\"v\":{},\"v\":1}", "{\"w\":{\"a\":1,\"a\":2}}",
+                                           "{\"v\":{\"b\":{\"a\":1,\"a\":2}}}" };
+        struct json_document *json = NULL;
+
+        (void)state;
+        assert_int_equal(json_parse_repeating(good, strlen(good), "v", 9, &json, why, sizeof(why)),
+                         0);
+        assert_int_equal(json_count(json, json_member(json, 0, "v")), 2);
+        json_free(json);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                assert_int_equal(json_parse_repeating(bad[i], strlen(bad[i]), "v", 9, &json, why,
+                                                      sizeof(why)),
+                                 -EINVAL);
+                assert_non_null(strstr(why, "duplicate key"));
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -409,6 +429,7 @@ int main(void)
                 cmocka_unit_test(limits_the_number_of_values),
                 cmocka_unit_test(cuts_the_message_to_a_short_buffer),
                 cmocka_unit_test(parses_an_object_of_300000_keys_quickly),
+                cmocka_unit_test(an_object_of_a_name_may_have_a_key_twice),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

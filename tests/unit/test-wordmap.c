@@ -50,11 +50,26 @@ static void distinguishes_strings_by_length_and_every_byte(void **state)
         assert_null(wordmap_free(NULL));
 }
 
+static void a_string_may_get_another_number(void **state)
+{
+        struct wordmap *map;
+
+        (void)state;
+        assert_int_equal(wordmap_new(2, &map), 0);
+        assert_int_equal(wordmap_put(map, "a", 1, 1), 1);
+        assert_int_equal(wordmap_put(map, "b", 1, 2), 2);
+        wordmap_replace(map, "a", 1, 3);
+        assert_int_equal(wordmap_get(map, "a", 1), 3);
+        assert_int_equal(wordmap_get(map, "b", 1), 2);
+        wordmap_free(map);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(keeps_the_first_number_of_each_string),
                 cmocka_unit_test(distinguishes_strings_by_length_and_every_byte),
+                cmocka_unit_test(a_string_may_get_another_number),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
