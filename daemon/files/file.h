@@ -15,7 +15,10 @@
 
 enum { FILE_E_ABSENT = 1 }; /* the file does not exist; *why says so */
 
-/* Opens a regular file for reading: 0, FILE_E_ABSENT or negative errno. */
+/*
+ * Opens a regular file for reading: 0, FILE_E_ABSENT or negative errno.  A pointer of Git LFS,
+ * which stands for a file that was not fetched, is -EINVAL, and *why says what to do.
+ */
 int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
               size_t why_bytes);
 
