@@ -2,11 +2,12 @@
 """Ids that the makers' own programs give: goldens for tests/golden/test-vocabularies.c.
 
     python3 -m venv V && V/bin/pip install tokenizers tiktoken sentencepiece
-    V/bin/python contrib/reference/tokens.py FOLDER [--texts N] [--seed N] [--data SAMOVAR_DATA] [--keep]
+    V/bin/python contrib/reference/tokens.py FOLDER [--texts N] [--seed N] [--data SAMOVAR_DATA] [--real N] [--keep]
 
 Trains small vocabularies of every kind that is served on text of its own making, writes them to
 FOLDER and, beside each, NAME.txt with texts and ids, and NAME.pieces with the bytes of each id and
-what it is; --keep: takes the vocabularies that are there.  With --data also texts for the vocabularies of that folder (data-*.txt).  The goldens in
+what it is; --keep: takes the vocabularies that are there.  With --data also texts for the vocabularies of that folder (data-*.txt).
+--real: N texts for each tokenizer.json of real models in it, too, with that file's own added tokens in some of them.  The goldens in
 the tree are of `--texts 60`; more, with another --seed, is a check by hand:
 
     V/bin/python contrib/reference/tokens.py /tmp/more --texts 20000 --seed 7 --data DIR
@@ -17,6 +18,7 @@ import io
 import json
 import os
 import random
+import struct
 import unicodedata
 
 import sentencepiece
@@ -106,7 +108,7 @@ class Folder:
     def has(self, name):
         return self.args.keep and os.path.exists(self.at(name))
 
-    def write(self, name, file, encode, by, splitter=None, controls=True, rules=False):
+    def write(self, name, file, encode, by, splitter=None, controls=True, rules=False, source=None):
         with open(self.at(name + ".txt"), "w") as out:
             print("# contrib/reference/tokens.py: ids by", by, file=out)
             print("file", file, file=out)
@@ -114,7 +116,7 @@ class Folder:
                 print("splitter", splitter, file=out)
             if controls:
                 print("controls", file=out)
-            for text in texts(self.args.texts, self.args.seed, rules):
+            for text in source or texts(self.args.texts, self.args.seed, rules):
                 ids = encode(text)
                 if ids is not None:
                     print(text.encode().hex() or "-", *ids, file=out)
@@ -128,6 +130,19 @@ class Folder:
             for parts in talks(self.args.texts, self.args.seed):
                 print("/".join(part.encode().hex() for part in parts) or "-", *encode(parts), file=out)
 
+
+    def write_decoded(self, name, file, path, by):
+        """Texts that ids give, which come from texts.  The library writes the mark of a first piece; we do not."""
+        t = Tokenizer.from_file(path)
+        with open(self.at(name + ".txt"), "w") as out:
+            print("# contrib/reference/tokens.py: texts by", by, file=out)
+            print("file", file, file=out)
+            print("decoded", file=out)
+            for text in texts(self.args.texts, self.args.seed):
+                ids = t.encode(text, add_special_tokens=False).ids
+                if t.decode(ids).startswith(("##", "@@")):
+                    continue
+                print(t.decode(ids).encode().hex() or "-", *ids, file=out)
 
     def write_pieces(self, name, file, pieces, by):
         with open(self.at(name + ".pieces"), "w") as out:
@@ -311,6 +326,169 @@ def make_unigram(form, scheme, path):
     save(t, path, fall_back)
 
 
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def words(model, trainer, decoder, normalizer=None, pre=None, post=None):
+    t = Tokenizer(model)
+    t.normalizer = normalizer or normalizers.BertNormalizer(lowercase=True)
+    t.pre_tokenizer = pre or pre_tokenizers.BertPreTokenizer()
+    if decoder:
+        t.decoder = decoder
+    t.train_from_iterator(list(corpus()) * 3, trainer)
+    if post:
+        t.post_processor = post(t)
+    return t
+
+
+def bert_ends(t):
+    return processors.BertProcessing(("[SEP]", t.token_to_id("[SEP]")), ("[CLS]", t.token_to_id("[CLS]")))
+
+
+def make_wordpiece(path):
+    t = words(
+        models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=30),
+        trainers.WordPieceTrainer(vocab_size=300, show_progress=False, special_tokens=SPECIALS),
+        decoders.WordPiece(), post=bert_ends,
+    )
+    t.add_tokens([AddedToken("<b>", normalized=False)])
+    save(t, path)
+
+
+def make_cased(path):
+    """No BERT: other words, another mark, and no signs apart."""
+    save(words(
+        models.WordPiece(unk_token="[UNK]", continuing_subword_prefix="@@"),
+        trainers.WordPieceTrainer(vocab_size=300, show_progress=False, special_tokens=SPECIALS[:2], continuing_subword_prefix="@@"),
+        decoders.WordPiece("@@", cleanup=False), normalizers.NFC(), pre_tokenizers.Whitespace(),
+    ), path)
+
+
+def make_word_level(path):
+    save(words(models.WordLevel(unk_token="[UNK]"), trainers.WordLevelTrainer(vocab_size=60, show_progress=False, special_tokens=SPECIALS),
+               decoders.WordPiece(cleanup=False), pre=pre_tokenizers.WhitespaceSplit()), path)
+
+
+def make_suffix(path):
+    """As GPT-1 has it."""
+    save(words(
+        models.BPE(unk_token="[UNK]", end_of_word_suffix="</w>", fuse_unk=True),
+        trainers.BpeTrainer(vocab_size=300, show_progress=False, special_tokens=SPECIALS, end_of_word_suffix="</w>"),
+        decoders.BPEDecoder("</w>"),
+    ), path)
+
+
+def make_prefix(path):
+    save(words(
+        models.BPE(unk_token="[UNK]", continuing_subword_prefix="##"),
+        trainers.BpeTrainer(vocab_size=300, show_progress=False, special_tokens=SPECIALS, continuing_subword_prefix="##"),
+        decoders.WordPiece(cleanup=False),
+    ), path)
+
+
+def make_clip(path):
+    """Letters of bytes, and a mark behind words."""
+    t = words(
+        models.BPE(unk_token="<|end|>", end_of_word_suffix="</w>"),
+        trainers.BpeTrainer(
+            vocab_size=700, show_progress=False, special_tokens=["<s>", "<|end|>"], end_of_word_suffix="</w>",
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        ),
+        decoders.ByteLevel(),
+        normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]),
+        pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]),
+        lambda t: processors.RobertaProcessing(("<|end|>", t.token_to_id("<|end|>")), ("<s>", t.token_to_id("<s>")), False, False),
+    )
+    save(t, path)
+
+
+def make_falcon(path):
+    """Steps behind ByteLevel see its letters, of which some are numbers."""
+    save(words(
+        models.BPE(), trainers.BpeTrainer(vocab_size=400, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()),
+        decoders.ByteLevel(), normalizers.Sequence([]),
+        pre_tokenizers.Sequence([
+            pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False),
+            pre_tokenizers.Digits(individual_digits=False), pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated"),
+        ]),
+    ), path)
+
+
+def make_plain(path):
+    """Characters without a decoder; a token listed twice, and ids without one."""
+    def odd(j):
+        j["model"]["vocab"]["kettle!"] = 3000
+        j["model"]["dropout"] = 0.0
+
+    save(words(models.BPE(unk_token="[UNK]"), trainers.BpeTrainer(vocab_size=200, show_progress=False, special_tokens=SPECIALS),
+               None, normalizers.Lowercase(), pre_tokenizers.Whitespace()), path, odd)
+
+
+def make_vocab_txt(source, folder):
+    """BERT's own files, of the vocabulary of a tokenizer.json."""
+    os.makedirs(folder, exist_ok=True)
+    vocab = json.load(open(source))["model"]["vocab"]
+    with open(os.path.join(folder, "vocab.txt"), "w") as out:
+        out.writelines(w + "\n" for w in sorted(vocab, key=vocab.get))
+    with open(os.path.join(folder, "tokenizer_config.json"), "w") as out:
+        json.dump({"do_lower_case": False, "strip_accents": True, "unk_token": {"content": "[UNK]"}}, out)
+    t = tokenizers.BertWordPieceTokenizer(os.path.join(folder, "vocab.txt"), lowercase=False, strip_accents=True)
+    t.save(os.path.join(folder, "by-hf.json"))
+
+
+def make_bert_gguf(source, path):
+    """As llama.cpp's converter writes BERT's words: a bar in front of those that begin one."""
+    vocab = json.load(open(source))["model"]["vocab"]
+
+    def text(x):
+        return struct.pack("<Q", len(x.encode())) + x.encode()
+
+    def pair(key, kind, value):
+        return text("tokenizer.ggml." + key) + struct.pack("<I", kind) + value
+
+    names = sorted(vocab, key=vocab.get)
+    types = [2 if x == "[UNK]" else 3 if x in SPECIALS else 1 for x in names]
+    names = [x if x in SPECIALS else x[2:] if x.startswith("##") else "\u2581" + x for x in names]
+    pairs = [
+        text("general.architecture") + struct.pack("<I", 8) + text("bert"),
+        pair("model", 8, text("bert")),
+        pair("tokens", 9, struct.pack("<IQ", 8, len(names)) + b"".join(map(text, names))),
+        pair("token_type", 9, struct.pack("<IQ%di" % len(types), 5, len(types), *types)),
+        pair("unknown_token_id", 4, struct.pack("<I", vocab["[UNK]"])),
+        pair("cls_token_id", 4, struct.pack("<I", vocab["[CLS]"])),
+        pair("seperator_token_id", 4, struct.pack("<I", vocab["[SEP]"])),
+        pair("eos_token_id", 4, struct.pack("<I", vocab["[SEP]"])),
+    ]
+    with open(path, "wb") as out:
+        out.write(struct.pack("<IIQQ", 0x46554747, 3, 0, len(pairs)) + b"".join(pairs))
+
+
+WORDS = (
+    ("wordpiece", make_wordpiece), ("cased", make_cased), ("word-level", make_word_level), ("suffix", make_suffix),
+    ("prefix", make_prefix), ("clip", make_clip), ("falcon", make_falcon), ("plain", make_plain),
+)
+
+
+def write_words(f):
+    for name, make in WORDS:
+        if not f.has(name + ".json"):
+            make(f.at(name + ".json"))
+        f.write(name, name + ".json", hf(f.at(name + ".json")), HF)
+        if name in ("wordpiece", "cased", "word-level", "prefix"):
+            f.write_decoded("decoded-" + name, name + ".json", f.at(name + ".json"), HF)
+    if not f.has("bert"):
+        make_vocab_txt(f.at("wordpiece.json"), f.at("bert"))
+    f.write("bert", "bert/vocab.txt", hf(f.at("bert/by-hf.json")), HF)
+    if not f.has("bert.gguf"):
+        make_bert_gguf(f.at("bert/by-hf.json"), f.at("bert.gguf"))
+    small = Tokenizer.from_file(f.at("bert/by-hf.json"))
+    small.normalizer = normalizers.BertNormalizer(lowercase=True)
+    f.write("bert-gguf", "bert.gguf", lambda text: small.encode(text, add_special_tokens=False).ids, HF)
+
+
 def hf(path):
     t = Tokenizer.from_file(path)
     return lambda text: t.encode(text, add_special_tokens=False).ids
@@ -374,6 +552,55 @@ def without_new_controls(path):
         return t.encode(text, add_special_tokens=False).ids
 
     return ids
+
+
+def with_added(t, count, seed):
+    """Texts, with added tokens of the vocabulary in some of them."""
+    rng = random.Random(seed)
+    added = [x.content for x in t.get_added_tokens_decoder().values()][:40]
+    for text in texts(count, seed):
+        if added and rng.random() < 0.4:
+            k = rng.randrange(len(text) + 1)
+            text = text[:k] + rng.choice(["", " ", "x"]) + rng.choice(added) + rng.choice(["", " ", "x", "\n"]) + text[k:]
+        yield text
+
+
+def or_none(encode):
+    """Some vocabularies have no token for unknown text, and then the library fails; we leave it out."""
+    def ids(text):
+        try:
+            return encode(text)
+        except Exception:
+            return None
+
+    return ids
+
+
+def real_files(data):
+    """Each tokenizer.json that the library reads.  Empty vocabularies are refused, and unigram models are."""
+    for folder, _, names in sorted(os.walk(os.path.join(data, "real"))):
+        if "tokenizer.json" not in names:
+            continue
+        path = os.path.join(folder, "tokenizer.json")
+        try:
+            t = Tokenizer.from_file(path)
+        except Exception as fault:
+            print("not read:", path, str(fault)[:80])
+            continue
+        if t.get_vocab_size() and not isinstance(t.model, models.Unigram):
+            yield os.path.relpath(path, data), t
+
+
+def write_real(f, data, count, seed):
+    for file, t in real_files(data):
+        t.no_truncation()
+        t.no_padding()
+
+        def encode(text, t=t):
+            return t.encode(text, add_special_tokens=False).ids
+
+        f.write("data-" + file.replace("/", "-"), file, or_none(known_marks(encode) if t.normalizer else encode), HF,
+                source=with_added(t, count, seed))
 
 
 def pair(vocab, merges, pattern, **model):
@@ -441,6 +668,7 @@ def main():
     p.add_argument("--texts", type=int, default=60)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--data")
+    p.add_argument("--real", type=int, default=0)
     p.add_argument("--keep", action="store_true")
     args = p.parse_args()
     f = Folder(args.folder, args)
@@ -492,6 +720,10 @@ def main():
             make_unigram(form, scheme, f.at(name + ".json"))
         f.write(name, name + ".json", known_marks(hf(f.at(name + ".json")), form), HF, rules=True)
 
+    write_words(f)
+
+    if args.data and args.real:
+        write_real(f, args.data, args.real, args.seed)
     if args.data:
         at = os.path.join(args.data, "tokenizers")
         qwen = [os.path.join(at, "qwen2.5", x) for x in ("vocab.json", "merges.txt")]

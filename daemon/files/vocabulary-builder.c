@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/files/vocabulary.h"
+#include "json/shown.h"
 
 #define BAR "\xE2\x96\x81"
 
@@ -16,7 +17,7 @@ struct made {
         struct merge *merges;
         struct vocabulary_cut cuts[VOCABULARY_CUTS_MAX];
         struct vocabulary_normal normals[VOCABULARY_NORMALS_MAX];
-        char *bytes;
+        char *bytes, *mark;
 };
 
 int vocabulary_builder_begin(struct vocabulary_builder *m, uint64_t entries, uint64_t merges,
@@ -28,7 +29,9 @@ int vocabulary_builder_begin(struct vocabulary_builder *m, uint64_t entries, uin
                                           .why_bytes = why_bytes,
                                           .bytes_capacity = bytes };
         m->v.bos = m->v.eos = m->v.unknown = VOCABULARY_NONE;
-        if (!entries || entries > VOCABULARY_ENTRIES_MAX)
+        if (!entries)
+                return vocabulary_builder_refuse(m, "its vocabulary is empty: it has no tokens");
+        if (entries > VOCABULARY_ENTRIES_MAX)
                 return vocabulary_builder_refuse(m,
                                                  "a vocabulary of %" PRIu64 " tokens, not 1 to %u",
                                                  entries, VOCABULARY_ENTRIES_MAX);
@@ -151,34 +154,115 @@ static bool read_hex(const char *name, size_t bytes, char *to)
         return true;
 }
 
+static bool begins_with(const char *name, size_t bytes, const char *text)
+{
+        size_t n = strlen(text);
+
+        return bytes >= n && !memcmp(name, text, n);
+}
+
+/* Whether BERT's decoder leaves out the blank before this word. */
+static bool is_joined(const char *word, size_t bytes)
+{
+        static const char *const joined[] = { ".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re" };
+
+        for (size_t i = 0; i < sizeof(joined) / sizeof(*joined); i++)
+                if (begins_with(word, bytes, joined[i]))
+                        return true;
+        return false;
+}
+
+/* An entry of words that have a blank in front, or of what comes behind the mark. */
+static size_t read_front(const struct vocabulary_builder *m, const char *name, size_t bytes,
+                         char *to)
+{
+        bool inside =
+                m->mark_bytes && bytes >= m->mark_bytes && !memcmp(name, m->mark, m->mark_bytes);
+
+        if (inside) {
+                memcpy(to, name + m->mark_bytes, bytes - m->mark_bytes);
+                return bytes - m->mark_bytes;
+        }
+        *to = ' ';
+        memcpy(to + 1, name, bytes);
+        return bytes + 1;
+}
+
+/*
+ * An entry of words that have a blank behind.  The mark alone is no symbol of a word.  False: it
+ * would be taken for another entry, which has the mark.
+ */
+static bool read_behind(const struct vocabulary_builder *m, const char *name, size_t bytes,
+                        enum spelling spelling, char *to, size_t *ret_bytes, enum entry_kind *kind)
+{
+        bool ends = bytes >= m->mark_bytes &&
+                    !memcmp(name + bytes - m->mark_bytes, m->mark, m->mark_bytes);
+        size_t count = bytes - (ends ? m->mark_bytes : 0);
+
+        if (spelling == SPELT_WORDS || !read_letters(name, count, to, ret_bytes)) {
+                if (spelling == SPELT_LETTERS)
+                        *kind = ENTRY_UNUSED;
+                memcpy(to, name, count);
+                *ret_bytes = count;
+        }
+        if (ends && !count)
+                *kind = ENTRY_UNUSED;
+        if (ends)
+                to[(*ret_bytes)++] = ' ';
+        else if (*ret_bytes > 1 && to[*ret_bytes - 1] == ' ' && *kind == ENTRY_NORMAL)
+                return false;
+        return true;
+}
+
+/* Writes the bytes of an entry. */
+static int spell(struct vocabulary_builder *m, uint64_t id, const char *name, size_t bytes,
+                 enum spelling spelling, char *to, size_t *ret_bytes, enum entry_kind *kind)
+{
+        bool words = spelling == SPELT_WORDS ||
+                     (spelling == SPELT_LETTERS && m->v.border == BORDER_BEHIND);
+
+        *ret_bytes = 1;
+        if (spelling == SPELT_HEX) {
+                if (!read_hex(name, bytes, to))
+                        return vocabulary_builder_refuse(
+                                m, "token %" PRIu64 " is a byte, but is not written like <0x00>",
+                                id);
+        } else if (spelling == SPELT_BARS) {
+                *ret_bytes = read_bars(name, bytes, to);
+        } else if (words && m->v.border == BORDER_FRONT) {
+                *ret_bytes = read_front(m, name, bytes, to);
+        } else if (words && m->v.border == BORDER_BEHIND) {
+                if (!read_behind(m, name, bytes, spelling, to, ret_bytes, kind))
+                        return vocabulary_builder_refuse(
+                                m, "token %" PRIu64 " ends in a blank, and words end in '%s'", id,
+                                shown(m->mark).text);
+        } else if (spelling != SPELT_LETTERS || !read_letters(name, bytes, to, ret_bytes)) {
+                /* A name not made of these letters is kept as it is, and no text produces it. */
+                if (spelling == SPELT_LETTERS)
+                        *kind = ENTRY_UNUSED;
+                *ret_bytes = bytes;
+                memcpy(to, name, bytes);
+        }
+        return 0;
+}
+
 int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, const char *name,
                                  size_t bytes, enum entry_kind kind, enum spelling spelling,
                                  double score)
 {
         char *to = m->bytes + m->bytes_used;
-        size_t count = bytes;
+        size_t count;
+        int r;
 
         if (id >= m->entry_capacity)
                 return vocabulary_builder_refuse(m, "token id %" PRIu64 ", but there are %u tokens",
                                                  id, m->entry_capacity);
         if (vocabulary_builder_has(m, id))
                 return vocabulary_builder_refuse(m, "token id %" PRIu64 " occurs twice", id);
-        assert(bytes <= m->bytes_capacity - m->bytes_used);
-        if (spelling == SPELT_HEX) {
-                if (!read_hex(name, bytes, to))
-                        return vocabulary_builder_refuse(
-                                m, "token %" PRIu64 " is a byte, but is not written like <0x00>",
-                                id);
-                count = 1;
-        } else if (spelling == SPELT_BARS) {
-                count = read_bars(name, bytes, to);
-        } else if (spelling == SPELT_PLAIN || !read_letters(name, bytes, to, &count)) {
-                /* A name not made of these letters is kept as it is, and no text produces it. */
-                if (spelling == SPELT_LETTERS)
-                        kind = ENTRY_UNUSED;
-                count = bytes;
-                memcpy(to, name, bytes);
-        }
+        assert(bytes + (spelling == SPELT_WORDS) <= m->bytes_capacity - m->bytes_used);
+        r = spell(m, id, name, bytes, spelling, to, &count, &kind);
+        if (r)
+                return error_pass(r);
         if (count > VOCABULARY_ENTRY_BYTES_MAX)
                 return vocabulary_builder_refuse(m,
                                                  "token %" PRIu64 " has %zu bytes, the limit is %u",
@@ -186,13 +270,28 @@ int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, cons
         m->bytes_used += count;
         m->given[id / 64] |= UINT64_C(1) << id % 64;
         m->entries[id] = (struct entry){ to, (uint32_t)count, score, (uint8_t)kind, 0 };
+        if (m->cleans && count && (kind == ENTRY_USER || (kind == ENTRY_NORMAL && *to == ' ')) &&
+            is_joined(to + (kind == ENTRY_NORMAL), count - (kind == ENTRY_NORMAL)))
+                m->entries[id].matching = ENTRY_JOINS;
         wordmap_put(m->by_name, name, bytes, (uint32_t)id);
+        return 0;
+}
+
+int vocabulary_builder_move_entry(struct vocabulary_builder *m, uint32_t from, uint64_t to,
+                                  const char *name, size_t bytes)
+{
+        if (to >= m->entry_capacity || vocabulary_builder_has(m, to))
+                return vocabulary_builder_refuse(m, "token id %" PRIu64 " occurs twice", to);
+        m->entries[to] = m->entries[from];
+        m->given[to / 64] |= UINT64_C(1) << to % 64;
+        m->given[from / 64] &= ~(UINT64_C(1) << from % 64);
+        wordmap_replace(m->by_name, name, bytes, (uint32_t)to);
         return 0;
 }
 
 void vocabulary_builder_set_matching(struct vocabulary_builder *m, uint32_t id, unsigned matching)
 {
-        m->entries[id].matching = (uint8_t)matching;
+        m->entries[id].matching |= (uint8_t)matching;
 }
 
 bool vocabulary_builder_has(const struct vocabulary_builder *m, uint64_t id)
@@ -214,6 +313,11 @@ int vocabulary_builder_add_merge(struct vocabulary_builder *m, const char *left,
         uint32_t rank = m->v.merge_count;
 
         assert(rank < m->merge_capacity);
+        /* The mark inside a word is written once, in front. */
+        if (m->v.border == BORDER_FRONT && begins_with(right, right_bytes, m->mark)) {
+                right += m->mark_bytes;
+                right_bytes -= m->mark_bytes;
+        }
         if (left_bytes + right_bytes <= sizeof(both)) {
                 memcpy(both, left, left_bytes);
                 memcpy(both + left_bytes, right, right_bytes);
@@ -301,7 +405,17 @@ int vocabulary_builder_finish(struct vocabulary_builder *m, struct vocabulary **
         for (uint32_t id = 0; id < m->entry_capacity; id++)
                 if (!vocabulary_builder_has(m, id))
                         m->entries[id] = (struct entry){ .bytes = "", .kind = ENTRY_UNUSED };
+        made->mark = malloc(m->mark_bytes + 1);
+        if (!made->mark) {
+                free(made);
+                return error_raise(
+                        errtext_set(m->why, m->why_bytes, -ENOMEM, "out of memory for its tables"));
+        }
         made->v = m->v;
+        if (m->mark_bytes)
+                memcpy(made->mark, m->mark, m->mark_bytes);
+        made->v.mark = made->mark;
+        made->v.mark_bytes = (uint32_t)m->mark_bytes;
         made->v.entry_count = m->entry_capacity;
         made->v.entries = made->entries = m->entries;
         made->v.merges = made->merges = m->merges;
@@ -331,6 +445,7 @@ struct vocabulary *vocabulary_close(struct vocabulary *v)
         free(made->entries);
         free(made->merges);
         free(made->bytes);
+        free(made->mark);
         free(made);
         return NULL;
 }

@@ -26,10 +26,19 @@ enum spelling {
         SPELT_LETTERS, /* GPT-2's: one printable character for each byte */
         SPELT_BARS,    /* SentencePiece's: U+2581 for a blank */
         SPELT_HEX,     /* <0x0A> */
+        SPELT_WORDS,   /* plain, with the mark of a word's border */
 };
 
 struct vocabulary_builder {
         struct vocabulary v; /* the caller fills in all fields but the arrays */
+        /*
+         * How SPELT_WORDS, and SPELT_LETTERS with BORDER_BEHIND, tell entries at a word's border.
+         * BORDER_FRONT: entries inside a word begin with the mark, unless it is empty.
+         * BORDER_BEHIND: entries that end a word end with it.
+         */
+        const char *mark;
+        size_t mark_bytes;
+        bool cleans; /* BERT's decoder: no blank before a point and the like, ENTRY_JOINS */
         struct vocabulary_cut cuts[VOCABULARY_CUTS_MAX];
         struct vocabulary_normal normals[VOCABULARY_NORMALS_MAX];
         struct entry *entries;
@@ -48,8 +57,8 @@ struct vocabulary_builder {
         ((void)error_raise(errtext_set((m)->why, (m)->why_bytes, -EINVAL, __VA_ARGS__)), -EINVAL)
 
 /*
- * `bytes` is the most that all spellings have together.  After any failure call
- * vocabulary_builder_free().
+ * `bytes` is the most that all spellings have together, one byte more for each of SPELT_WORDS.
+ * After any failure call vocabulary_builder_free().
  */
 int vocabulary_builder_begin(struct vocabulary_builder *builder, uint64_t entries, uint64_t merges,
                              size_t bytes, char *why, size_t why_bytes);
@@ -60,6 +69,9 @@ int vocabulary_builder_add_entry(struct vocabulary_builder *builder, uint64_t id
                                  double score);
 void vocabulary_builder_set_matching(struct vocabulary_builder *builder, uint32_t id,
                                      unsigned matching);
+/* An entry gets another id.  *why says if there is an entry of that id. */
+int vocabulary_builder_move_entry(struct vocabulary_builder *builder, uint32_t from, uint64_t to,
+                                  const char *name, size_t bytes);
 bool vocabulary_builder_has(const struct vocabulary_builder *builder, uint64_t id);
 /* VOCABULARY_NONE: no such spelling */
 uint32_t vocabulary_builder_find(const struct vocabulary_builder *builder, const char *name,

@@ -3,12 +3,16 @@
  *
  * GGUF has no key for normalisation but that of t5's rules.  Qwen-2's tokenizer.json composes text
  * (NFC); for its GGUF files text is taken as it is, both in llama.cpp and here.
+ *
+ * The kind bert does not say whether its texts are in lower case.  They are if no word has a
+ * capital letter of ASCII: every vocabulary of texts with capitals has some.
  */
 #include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "daemon/files/gguf.h"
+#include "daemon/files/vocabulary-bert.h"
 #include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary.h"
 
@@ -20,6 +24,7 @@ struct trait_reader {
         const struct gguf *gguf;
         bool letters; /* gpt2: byte-level */
         bool unigram; /* t5 */
+        bool words;   /* bert: WordPiece */
 };
 
 static const struct {
@@ -69,7 +74,7 @@ static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
 
         r = find_array(rd, KEY("token_type"), true, count, &types);
         if (!r)
-                r = find_array(rd, KEY("scores"), rd->letters, count, &scores);
+                r = find_array(rd, KEY("scores"), rd->letters || rd->words, count, &scores);
         for (uint64_t id = 0; !r && id < count; id++) {
                 bool typed = types.at, scored = scores.at;
                 uint32_t type = 1;
@@ -86,6 +91,11 @@ static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
                 if (scored && !gguf_next_f32(&scores, &score))
                         return vocabulary_builder_refuse(
                                 &rd->m, "the score of token %" PRIu64 " is not a number", id);
+                if (rd->words && kinds[type].kind == ENTRY_USER && bytes > 3 &&
+                    !memcmp(name, "\xE2\x96\x81", 3)) {
+                        name += 3; /* it is found as it is */
+                        bytes -= 3;
+                }
                 r = vocabulary_builder_add_entry(&rd->m, id, name, bytes, kinds[type].kind,
                                                  rd->letters ? kinds[type].gpt2 : kinds[type].llama,
                                                  rd->unigram && type == 4 ? 0 : score);
@@ -204,35 +214,77 @@ static int read_end(struct trait_reader *rd)
         return error_pass(r);
 }
 
-static int read_rules(struct trait_reader *rd, const char *splitter)
+static int read_blank(struct trait_reader *rd, bool suffix)
+{
+        bool blank = !rd->letters && !rd->words && !rd->unigram;
+        int r = read_switch(rd, KEY("add_space_prefix"), &blank);
+
+        if (!r && blank && rd->letters)
+                r = vocabulary_builder_refuse(&rd->m,
+                                              "a blank before a byte-level text is not supported");
+        rd->m.v.blank = !blank || rd->words ? BLANK_NEVER : suffix ? BLANK_LAST : BLANK_EACH;
+        return error_pass(r);
+}
+
+static bool has_capitals(struct gguf_array tokens)
+{
+        const char *name;
+        size_t bytes;
+
+        while (gguf_next_string(&tokens, &name, &bytes))
+                for (size_t i = 0; i < bytes && *name != '['; i++)
+                        if (name[i] >= 'A' && name[i] <= 'Z')
+                                return true;
+        return false;
+}
+
+static int read_words(struct trait_reader *rd, struct gguf_array tokens)
 {
         struct vocabulary *v = &rd->m.v;
-        bool blank = !rd->letters && !rd->unigram, suffix = false;
+        bool lower = !has_capitals(tokens);
+        int r = vocabulary_bert_normals(&rd->m, true, true, lower, lower);
+
+        v->kind = VOCABULARY_WORDPIECE;
+        v->border = BORDER_FRONT;
+        v->word_max = 100;
+        rd->m.cleans = true;
+        if (rd->m.entry_capacity > 102) {
+                v->unknown = 100;
+                v->bos = 101;
+                v->eos = 102;
+        }
+        if (!r)
+                r = read_id(rd, KEY("cls_token_id"), &v->bos);
+        return r ? error_pass(r) : error_pass(vocabulary_bert_cuts(&rd->m));
+}
+
+static int read_rules(struct trait_reader *rd, const char *splitter, struct gguf_array tokens)
+{
+        struct vocabulary *v = &rd->m.v;
+        bool suffix = false;
         int r;
 
         v->kind = rd->letters   ? VOCABULARY_BYTE_LEVEL
                   : rd->unigram ? VOCABULARY_UNIGRAM
                                 : VOCABULARY_CHARACTERS;
         v->add_bos = !rd->letters && !rd->unigram;
-        v->unknown_run = true;
+        v->unknown_run = !rd->words;
         r = read_splitter(rd, splitter);
         if (!r)
                 r = read_switch(rd, KEY("add_bos_token"), &v->add_bos);
-        if (!r)
-                r = read_switch(rd, KEY("add_space_prefix"), &blank);
-        if (!r && blank && rd->letters)
-                r = vocabulary_builder_refuse(&rd->m,
-                                              "a blank before a byte-level text is not supported");
         if (!r && rd->unigram)
                 r = read_unigram(rd, &suffix);
-        v->blank = !blank ? BLANK_NEVER : suffix ? BLANK_LAST : BLANK_EACH;
+        if (!r)
+                r = read_blank(rd, suffix);
+        if (!r && rd->words)
+                r = read_words(rd, tokens);
         if (!r)
                 r = read_id(rd, KEY("bos_token_id"), &v->bos);
         if (!r)
                 r = read_id(rd, KEY("eos_token_id"), &v->eos);
         if (!r)
                 r = read_id(rd, KEY("unknown_token_id"), &v->unknown);
-        if (!r && rd->unigram)
+        if (!r && (rd->unigram || rd->words))
                 r = read_end(rd);
         return error_pass(r);
 }
@@ -264,7 +316,7 @@ static int read_all(struct trait_reader *rd, const char *splitter, char *why, si
                 r = vocabulary_builder_begin(&rd->m, tokens.left, merges.left, count_bytes(tokens),
                                              why, why_bytes);
         if (!r)
-                r = read_rules(rd, splitter);
+                r = read_rules(rd, splitter, tokens);
         if (!r)
                 r = read_entries(rd, tokens);
         if (!r)
@@ -299,7 +351,8 @@ int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
                 return error_pass(make_bytes(ret_vocabulary, why, why_bytes));
         rd.letters = !strcmp(kind, "gpt2");
         rd.unigram = !strcmp(kind, "t5");
-        if (!rd.letters && !rd.unigram && strcmp(kind, "llama"))
+        rd.words = !strcmp(kind, "bert");
+        if (!rd.letters && !rd.unigram && !rd.words && strcmp(kind, "llama"))
                 return error_raise(
                         errtext_set(why, why_bytes, -EINVAL,
                                     "its tokenizer is of the kind '%s', which is not supported",

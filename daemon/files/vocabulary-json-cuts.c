@@ -4,6 +4,7 @@
  * Each step becomes a cut by an expression.  Steps without an expression in the file have one of
  * the library that reads them, written here.
  */
+#include "daemon/files/vocabulary-bert.h"
 #include "daemon/files/vocabulary-json-parts.h"
 
 #include <stdlib.h>
@@ -11,8 +12,6 @@
 
 /* \w of Rust, which Whitespace means: it has the two joiners besides. */
 #define WORD "\\w\\x{200c}\\x{200d}"
-/* Punctuation, and what else of ASCII is neither a letter, a number, a blank nor a control. */
-#define SIGN "[\\p{P}$+<=>^`|~]"
 
 static int refuse(struct json_tokenizer *rd, uint32_t step)
 {
@@ -71,13 +70,6 @@ static int read_split(struct json_tokenizer *rd, uint32_t step)
                           : add_text(rd, text, kind, inverted);
 }
 
-static int read_bert(struct json_tokenizer *rd)
-{
-        int r = add(rd, "\\s+", CUT_DROP, false);
-
-        return r ? error_pass(r) : error_pass(add(rd, SIGN, CUT_APART, false));
-}
-
 /* The steps that only cut.  1: it is another one. */
 static int read_cut(struct json_tokenizer *rd, uint32_t step)
 {
@@ -96,14 +88,14 @@ static int read_cut(struct json_tokenizer *rd, uint32_t step)
                 if (json_tokenizer_member(rd, step, "behavior") != JSON_NONE &&
                     !read_behaviour(rd, step, &kind))
                         return refuse(rd, step);
-                return add(rd, SIGN, kind, false);
+                return add(rd, vocabulary_sign, kind, false);
         }
         if (json_tokenizer_is(rd, step, "Whitespace"))
                 return add(rd, "[" WORD "]+|[^" WORD "\\s]+", CUT_DROP, true);
         if (json_tokenizer_is(rd, step, "WhitespaceSplit"))
                 return add(rd, "\\s+", CUT_DROP, false);
         if (json_tokenizer_is(rd, step, "BertPreTokenizer"))
-                return read_bert(rd);
+                return error_pass(vocabulary_bert_cuts(&rd->m));
         if (json_tokenizer_is(rd, step, "CharDelimiterSplit") && text)
                 return add_text(rd, text, CUT_DROP, false);
         return 1;
@@ -152,6 +144,28 @@ static int read_metaspace(struct json_tokenizer *rd, uint32_t step)
         return json_tokenizer_is_on(rd, step, "split", true) ? add(rd, " ", CUT_TO_NEXT, false) : 0;
 }
 
+static int read_plain(struct json_tokenizer *rd, uint32_t step)
+{
+        int r = read_cut(rd, step);
+
+        return r == 1 ? refuse(rd, step) : error_pass(r);
+}
+
+static int read_byte_level(struct json_tokenizer *rd, uint32_t step)
+{
+        if (json_tokenizer_is_on(rd, step, "add_prefix_space", true)) {
+                /* Behind a cut it would go before each piece. */
+                if (rd->m.v.cut_count)
+                        return refuse(rd, step);
+                rd->m.v.blank = BLANK_EACH;
+                rd->m.v.blank_once = true;
+        }
+        if (json_tokenizer_is_on(rd, step, "use_regex", true))
+                return error_pass(vocabulary_builder_add_cuts(&rd->m, splitter_named("gpt2")));
+        return 0;
+}
+
+/* Steps behind ByteLevel see its letters. */
 static int read_letters(struct json_tokenizer *rd)
 {
         uint32_t part = json_tokenizer_member(rd, 0, "pre_tokenizer"), step;
@@ -160,28 +174,33 @@ static int read_letters(struct json_tokenizer *rd)
         int r = 0;
 
         while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
-                if (letters)
-                        return refuse(rd, step);
+                uint32_t first = rd->m.v.cut_count;
+
                 if (!json_tokenizer_is(rd, step, "ByteLevel")) {
-                        r = read_cut(rd, step);
-                        if (r == 1)
-                                return refuse(rd, step);
-                        continue;
+                        r = read_plain(rd, step);
+                        for (uint32_t i = first; letters && i < rd->m.v.cut_count; i++)
+                                rd->m.cuts[i].letters = true;
+                } else if (letters) {
+                        return refuse(rd, step);
+                } else {
+                        r = read_byte_level(rd, step);
+                        letters = true;
                 }
-                if (json_tokenizer_is_on(rd, step, "add_prefix_space", true)) {
-                        /* Behind a cut it would go before each piece. */
-                        if (rd->m.v.cut_count)
-                                return refuse(rd, step);
-                        rd->m.v.blank = BLANK_EACH;
-                        rd->m.v.blank_once = true;
-                }
-                letters = true;
-                if (json_tokenizer_is_on(rd, step, "use_regex", true))
-                        r = vocabulary_builder_add_cuts(&rd->m, splitter_named("gpt2"));
         }
         if (!r && !letters)
                 r = vocabulary_builder_refuse(
                         &rd->m, "its pre_tokenizer has no 'ByteLevel', its decoder has");
+        return error_pass(r);
+}
+
+static int read_words(struct json_tokenizer *rd)
+{
+        uint32_t part = json_tokenizer_member(rd, 0, "pre_tokenizer"), step;
+        struct json_steps steps = json_tokenizer_steps(rd, part, "pretokenizers");
+        int r = 0;
+
+        while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE)
+                r = read_plain(rd, step);
         return error_pass(r);
 }
 
@@ -192,9 +211,6 @@ static int read_bars(struct json_tokenizer *rd)
         bool bars = rd->bars;
         int r = 0;
 
-        if (rd->splitter)
-                return vocabulary_builder_refuse(
-                        &rd->m, "a splitter was given, but this tokenizer uses none");
         while (!r && (step = json_tokenizer_step(rd, &steps)) != JSON_NONE) {
                 if (!bars && !rd->words && json_tokenizer_is(rd, step, "WhitespaceSplit")) {
                         rd->words = true;
@@ -216,8 +232,11 @@ int json_tokenizer_cuts(struct json_tokenizer *rd)
 {
         int r;
 
+        if (!rd->letters && rd->splitter)
+                return vocabulary_builder_refuse(
+                        &rd->m, "a splitter was given, but this tokenizer uses none");
         if (!rd->letters)
-                return error_pass(read_bars(rd));
+                return error_pass(rd->plain ? read_words(rd) : read_bars(rd));
         r = read_letters(rd);
         if (r || !rd->splitter)
                 return error_pass(r);

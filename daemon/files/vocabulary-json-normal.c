@@ -4,6 +4,7 @@
  * A vocabulary with bars has blanks in memory.  So a step that turns blanks into bars changes
  * nothing here, and one that puts a bar in front puts a blank there (vocabulary_blank).
  */
+#include "daemon/files/vocabulary-bert.h"
 #include "daemon/files/vocabulary-json-parts.h"
 
 #include <stdlib.h>
@@ -61,18 +62,11 @@ static int read_replace(struct json_tokenizer *rd, uint32_t step)
 static int read_bert(struct json_tokenizer *rd, uint32_t step)
 {
         bool lower = json_tokenizer_is_on(rd, step, "lowercase", true);
-        int r = 0;
 
-        if (json_tokenizer_is_on(rd, step, "clean_text", true))
-                r = add(rd, NORMAL_CLEAN);
-        if (!r && json_tokenizer_is_on(rd, step, "handle_chinese_chars", true))
-                r = add(rd, NORMAL_PART_HAN);
-        if (!r && json_tokenizer_is_on(rd, step, "strip_accents", lower)) {
-                r = add(rd, NORMAL_NFD);
-                if (!r)
-                        r = add(rd, NORMAL_DROP_ACCENTS);
-        }
-        return r || !lower ? error_pass(r) : error_pass(add(rd, NORMAL_LOWER));
+        return error_pass(vocabulary_bert_normals(
+                &rd->m, json_tokenizer_is_on(rd, step, "clean_text", true),
+                json_tokenizer_is_on(rd, step, "handle_chinese_chars", true),
+                json_tokenizer_is_on(rd, step, "strip_accents", lower), lower));
 }
 
 /* The steps without members.  1: it is another one. */
@@ -127,7 +121,7 @@ static int read_prepend(struct json_tokenizer *rd, uint32_t step)
 
         if (!content)
                 return refuse(rd, step);
-        if (!rd->letters && !strcmp(content, BAR)) {
+        if (!rd->letters && !rd->plain && !strcmp(content, BAR)) {
                 rd->m.v.blank = BLANK_EACH;
                 return 0;
         }
@@ -142,7 +136,7 @@ static int read_step(struct json_tokenizer *rd, uint32_t step)
         /* Behind blanks as bars, no step sees the text that it would see in the library. */
         if (rd->bars)
                 return refuse(rd, step);
-        if (!rd->letters && json_tokenizer_replaces(rd, step, " ", BAR)) {
+        if (!rd->letters && !rd->plain && json_tokenizer_replaces(rd, step, " ", BAR)) {
                 rd->bars = rd->m.v.normal_blanks = true;
                 return 0;
         }

@@ -12,19 +12,27 @@
 
 #define BAR "\xE2\x96\x81"
 
+enum json_model {
+        JSON_MODEL_BPE,
+        JSON_MODEL_WORDPIECE,
+        JSON_MODEL_WORDS,   /* WordLevel: a pre-token is one entry, or unknown */
+        JSON_MODEL_UNIGRAM, /* a list of pieces and scores */
+};
+
 struct json_tokenizer {
         struct vocabulary_builder m;
         const struct json_document *json;
         const char *splitter; /* named by the caller, or NULL */
         uint32_t model, added;
+        enum json_model kind;
         bool letters; /* its pieces are bytes, written as letters */
+        bool plain;   /* its pieces are characters as they are; neither: a bar is a blank */
         bool bars;    /* its normalizer turns blanks into bars */
         bool fallback;
-        bool unigram; /* its model is Unigram: a list of pieces and scores */
-        bool words;   /* its pre_tokenizer first cuts at blanks, and drops them */
+        bool words; /* its pre_tokenizer first cuts at blanks, and drops them */
 };
 
-/* In this order. */
+/* In this order, after the border of words is known. */
 int json_tokenizer_decoder(struct json_tokenizer *rd);
 int json_tokenizer_normaliser(struct json_tokenizer *rd);
 int json_tokenizer_cuts(struct json_tokenizer *rd); /* its pre_tokenizer */
@@ -50,6 +58,9 @@ bool json_tokenizer_is(const struct json_tokenizer *rd, uint32_t node, const cha
 bool json_tokenizer_is_null(const struct json_tokenizer *rd, uint32_t node);
 bool json_tokenizer_is_on(const struct json_tokenizer *rd, uint32_t node, const char *key,
                           bool absent);
+/* Whether a part of the file, or one of the steps in its list, is of this type. */
+bool json_tokenizer_has(const struct json_tokenizer *rd, const char *part, const char *list,
+                        const char *type);
 /* A Replace step from one text to another. */
 bool json_tokenizer_replaces(const struct json_tokenizer *rd, uint32_t node, const char *from,
                              const char *to);

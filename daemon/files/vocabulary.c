@@ -38,7 +38,7 @@ static const struct {
 /* Files to look for in a folder, in this order. */
 static const char *const names[] = { "tokenizer.json", "tekken.json",   "tokenizer.model",
                                      "tiktoken.model", "qwen.tiktoken", "vocab.json",
-                                     "encoder.json" };
+                                     "encoder.json",   "vocab.txt" };
 
 static int read_whole(const struct door *d, const char *path, struct whole *ret_whole)
 {
@@ -145,6 +145,31 @@ static int open_ranks(const struct door *d, const char *path, const struct whole
                                                 d->ret, d->why, d->why_bytes));
 }
 
+static int open_words(const struct door *d, const char *path)
+{
+        struct whole words, config = { 0 };
+        char other[PATH_BYTES];
+        int r;
+
+        if (d->splitter)
+                return refuse_splitter(d);
+        if (!beside(path, "tokenizer_config.json", other))
+                return say(d, -ENAMETOOLONG, "the path is too long");
+        r = read_whole(d, path, &words);
+        if (r)
+                return error_pass(r);
+        r = file_read_all(AT_FDCWD, other, VOCABULARY_FILE_BYTES_MAX, &config.bytes, &config.count,
+                          d->why, d->why_bytes);
+        if (r < 0)
+                errtext_prefix(d->why, d->why_bytes, r, "tokenizer_config.json");
+        else
+                r = vocabulary_from_words(words.bytes, words.count, r ? NULL : config.bytes,
+                                          config.count, d->ret, d->why, d->why_bytes);
+        free(words.bytes);
+        free(config.bytes);
+        return error_pass(r);
+}
+
 static int open_file(const struct door *d, const char *path)
 {
         const char *name = last_part(path);
@@ -156,9 +181,11 @@ static int open_file(const struct door *d, const char *path)
                         return error_pass(open_pair(d, path, pairs[i].merges));
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
+        if (ends_with(name, ".txt"))
+                return error_pass(open_words(d, path));
         if (!ends_with(name, ".json") && !has_model_name(name) && !ends_with(name, ".tiktoken"))
                 return say(d, -EINVAL,
-                           "its name does not end in .gguf, .json, .model or .tiktoken");
+                           "its name does not end in .gguf, .json, .model, .tiktoken or .txt");
         r = read_whole(d, path, &whole);
         if (r)
                 return error_pass(r);
@@ -201,9 +228,9 @@ int vocabulary_open(const char *path, const char *splitter, struct vocabulary **
         int r;
 
         if (!found && is_folder(path))
-                return say(
-                        &d, -ENOENT,
-                        "no tokenizer.json, tekken.json, tokenizer.model or vocab.json is in it");
+                return say(&d, -ENOENT,
+                           "no tokenizer.json, tekken.json, tokenizer.model, vocab.json or "
+                           "vocab.txt is in it");
         r = open_file(&d, found ? found : path);
         if (r && found)
                 errtext_prefix(why, why_bytes, r, last_part(found));

@@ -2,13 +2,14 @@
  * Reads a vocabulary from the usual kinds of files.
  *
  *      MODEL.gguf                its metadata: gpt2 (byte-level BPE), llama (SentencePiece's BPE),
- *                                t5 (unigram), bytes
- *      tokenizer.json            Hugging Face; models BPE and Unigram
+ *                                t5 (unigram), bert (WordPiece), bytes
+ *      tokenizer.json            Hugging Face; models BPE, Unigram, WordPiece and WordLevel
  *      tokenizer.model           SentencePiece; models BPE and unigram; or ranks as tiktoken writes
  *                                them
  *      NAME.tiktoken             ranks
  *      tekken.json               Mistral's Tekken
  *      vocab.json, encoder.json  byte-level BPE; with merges.txt or vocab.bpe beside it
+ *      vocab.txt                 WordPiece, as BERT has it; with tokenizer_config.json beside it
  *      a folder                  the first of these that is in it
  *
  * All of these files are hostile.  A feature that is not implemented is refused by its name and
@@ -47,6 +48,9 @@ int vocabulary_from_ranks(const char *text, size_t bytes, const char *splitter, 
                           struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);
 int vocabulary_from_tekken(const char *text, size_t bytes, struct vocabulary **ret_vocabulary,
                            char *why, size_t why_bytes);
+/* config: that of tokenizer_config.json, or NULL. */
+int vocabulary_from_words(const char *text, size_t bytes, const char *config, size_t config_bytes,
+                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);
 int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merges,
                          size_t merges_bytes, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);

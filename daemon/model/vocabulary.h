@@ -2,9 +2,9 @@
  * Vocabulary: the data of a tokenizer, independent of the file format.
  *
  * Pure data, already decoded: a byte-level letter is stored as its byte, a SentencePiece bar
- * (U+2581) as a blank, and a merge as the ids of its entries.  The code that makes a vocabulary
- * keeps the limits below; tokenizer_open() checks again what it relies on.  Never written after it
- * is made; any thread may read it.
+ * (U+2581) and the mark of a word's border as a blank, and a merge as the ids of its entries.
+ * The code that makes a vocabulary keeps the limits below; tokenizer_open() checks again what it
+ * relies on.  Never written after it is made; any thread may read it.
  */
 #ifndef DAEMON_MODEL_VOCABULARY_H
 #define DAEMON_MODEL_VOCABULARY_H
@@ -24,6 +24,21 @@ enum vocabulary_kind {
         VOCABULARY_BYTE_LEVEL, /* pre-tokens are split into bytes */
         VOCABULARY_CHARACTERS, /* characters: SentencePiece's BPE */
         VOCABULARY_UNIGRAM,    /* entries with the largest sum of scores; nothing is merged */
+        /*
+         * Not split: the longest entry from the begin of a pre-token on, then from there on.  A
+         * pre-token in which this finds no entry somewhere is one unknown token.
+         */
+        VOCABULARY_WORDPIECE,
+};
+
+/*
+ * How entries at the border of a word differ from entries inside it.  Each pre-token gets a blank
+ * there, which belongs to the character beside it.  Entries of the border have that blank.
+ */
+enum vocabulary_border {
+        BORDER_NONE,
+        BORDER_FRONT,  /* VOCABULARY_WORDPIECE always has this one */
+        BORDER_BEHIND, /* CHARACTERS, BYTE_LEVEL */
 };
 
 /* What becomes of the matches of an expression; the text between two matches is a piece, too. */
@@ -41,6 +56,8 @@ struct vocabulary_cut {
         const char *expression;
         uint8_t kind;
         bool inverted; /* matches and the text between them change their roles */
+        /* BYTE_LEVEL: it sees each byte as a letter of GPT-2; so does every cut behind it */
+        bool letters;
 };
 
 #define VOCABULARY_CUTS_MAX 8u
@@ -105,6 +122,9 @@ enum {
         ENTRY_NORMALISED = 8,   /* USER: the normalised spelling, in the normalised text */
 };
 
+/* With BORDER_FRONT, in the same field: the blank in front of NORMAL and USER is no text. */
+enum { ENTRY_JOINS = 16 };
+
 struct entry {
         const char *bytes; /* `count` arbitrary bytes; for CONTROL, UNKNOWN: its spelling */
         uint32_t count;
@@ -150,6 +170,16 @@ struct vocabulary {
         double unknown_score; /* of a character that is no entry */
         bool single_sums;     /* sums are floats, and USER entries are found in no other way */
         bool spelt_bytes;     /* BYTE entries have scores, for their spelling: <0x0A> */
+        bool keeps_bars;      /* CHARACTERS: U+2581 is a character like others, and is no blank */
+        bool unscored;        /* CHARACTERS: without merges nothing is merged */
+        enum vocabulary_border border;
+        /*
+         * WORDPIECE: the mark of entries inside words, if the file writes one; a word that begins
+         * with the mark may begin with such an entry, as the file writes it
+         */
+        const char *mark;
+        uint32_t mark_bytes;
+        uint32_t word_max; /* WORDPIECE: characters of a pre-token that is known; 0: no limit */
         bool add_bos;
         uint32_t bos, eos, unknown; /* or VOCABULARY_NONE */
         /*
@@ -160,7 +190,7 @@ struct vocabulary {
         uint32_t end_count;
         uint32_t entry_count, merge_count;
         const struct entry *entries; /* indexed by id */
-        const struct merge *merges;  /* in order of priority; none: see `ranked` */
+        const struct merge *merges;  /* in order of priority; none: see `ranked`, `unscored` */
 };
 
 #endif

@@ -118,6 +118,7 @@ const char *const inspection_tokenizers[] = {
         [VOCABULARY_BYTE_LEVEL] = "byte-level BPE",
         [VOCABULARY_CHARACTERS] = "SentencePiece BPE",
         [VOCABULARY_UNIGRAM] = "unigram",
+        [VOCABULARY_WORDPIECE] = "WordPiece",
 };
 
 const char *inspection_why(const struct inspection *inspection)

@@ -133,7 +133,7 @@ int added_tokens_new(struct added_token *words, uint32_t count,
                 assert(words[i].count);
                 nodes += words[i].count;
         }
-        assert(nodes <= ADDED_TOKENS_BYTES_MAX + 1);
+        assert(nodes <= UINT32_MAX / 2);
         added_tokens = calloc(1, sizeof(*added_tokens) + nodes * sizeof(*added_tokens->nodes));
         spans = calloc(nodes, sizeof(*spans));
         if (!added_tokens || !spans) {

@@ -1,8 +1,8 @@
 /*
  * Added tokens: finds them in a text, the leftmost first, and of several there the longest.
  *
- * Takes time linear in the text, whatever the tokens are.  Read-only after added_tokens_new(); any
- * thread may use it.
+ * Takes time linear in the text, whatever the tokens are.  wordpiece.h finds its entries by it,
+ * too.  Read-only after added_tokens_new(); any thread may use it.
  */
 #ifndef DAEMON_TEXT_ADDED_TOKENS_H
 #define DAEMON_TEXT_ADDED_TOKENS_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ADDED_TOKENS_BYTES_MAX (1u << 20) /* of all its tokens together */
+#define ADDED_TOKENS_BYTES_MAX (1u << 20) /* of all added tokens of a vocabulary together */
 
 struct added_tokens;
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/errtext.h"
 #include "daemon/text/normal-form.h"
+#include "daemon/text/old-unicode.h"
 #include "daemon/text/template/case.h"
 #include "daemon/text/unicode.h"
 #include "json/shown.h"
@@ -54,23 +55,47 @@ static unsigned drop_marks(uint32_t code, uint32_t *to)
         return category < UNICODE_MC || category > UNICODE_MN;
 }
 
+static bool is_in(const struct old_range *ranges, uint32_t count, uint32_t code)
+{
+        uint32_t low = 0, high = count;
+
+        while (low < high) {
+                uint32_t middle = (low + high) / 2;
+
+                if (ranges[middle].last < code)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < count && ranges[low].first <= code;
+}
+
 static unsigned drop_accents(uint32_t code, uint32_t *to)
 {
         *to = code;
-        return unicode_category(code) != UNICODE_MN;
+        if (unicode_category(code) == UNICODE_MN)
+                return is_in(old_kept_marks, old_kept_marks_count, code);
+        return !is_in(old_removed_marks, old_removed_marks_count, code);
 }
 
-/* Control characters go before blanks are looked at: of those only these three are blanks. */
+/* A code that is not assigned stays.  Of the control characters only three are blanks. */
 static unsigned clean(uint32_t code, uint32_t *to)
 {
         enum unicode_category category = unicode_category(code);
 
+        *to = code;
         if (code == '\t' || code == '\n' || code == '\r') {
                 *to = ' ';
                 return 1;
         }
-        *to = unicode_blank(code) ? ' ' : code;
-        return code != 0xFFFD && (category == UNICODE_CN || category > UNICODE_CS);
+        if (!code || code == 0xFFFD)
+                return 0;
+        if (category >= UNICODE_CC && category <= UNICODE_CS &&
+            !is_in(old_kept_controls, old_kept_controls_count, code))
+                return 0;
+        if (unicode_blank(code))
+                *to = ' ';
+        return 1;
 }
 
 static bool is_han(uint32_t code)

@@ -43,7 +43,31 @@ static int check_entry(struct build *b, uint32_t id)
         if (e->kind == ENTRY_BYTE && (e->count != 1 || b->v->kind == VOCABULARY_BYTE_LEVEL))
                 return refuse(b, "token %u is a byte, which this kind of vocabulary does not have",
                               id);
-        b->bytes += e->count;
+        b->bytes += e->count + 1;
+        return 0;
+}
+
+static int check_border(struct build *b)
+{
+        const struct vocabulary *v = b->v;
+
+        if (v->border > BORDER_BEHIND ||
+            (v->kind == VOCABULARY_WORDPIECE && (v->border != BORDER_FRONT || v->merge_count)))
+                return refuse(b, "%u merges, and words of the kind %u", v->merge_count,
+                              (unsigned)v->border);
+        if (v->kind == VOCABULARY_BYTE_LEVEL && v->border == BORDER_FRONT)
+                return refuse(b, "tokens of bytes that begin a word differ from others");
+        for (uint32_t i = 0; i < v->cut_count; i++)
+                if (v->kind != VOCABULARY_BYTE_LEVEL
+                            ? v->cuts[i].letters
+                            : i && v->cuts[i - 1].letters && !v->cuts[i].letters)
+                        return refuse(b, "a text is split in letters, and then without them");
+        for (uint32_t id = 0; id < v->entry_count; id++)
+                if (v->entries[id].matching & ENTRY_JOINS &&
+                    (v->border != BORDER_FRONT ||
+                     (v->entries[id].kind != ENTRY_USER &&
+                      (!v->entries[id].count || *v->entries[id].bytes != ' '))))
+                        return refuse(b, "token %u has no blank in front to leave out", id);
         return 0;
 }
 
@@ -104,6 +128,8 @@ static int check_vocabulary(struct build *b, uint32_t vocab)
                 r = check_id(b, "eos", v->eos);
         if (!r)
                 r = check_id(b, "unknown", v->unknown);
+        if (!r)
+                r = check_border(b);
         if (!r && b->bytes > UINT32_MAX / 2)
                 r = refuse(b, "its tokens have %llu bytes together", (unsigned long long)b->bytes);
         return r;
@@ -130,10 +156,12 @@ static int copy_pieces(struct build *b)
                 t->matching[id] = e->matching;
                 if (!e->count)
                         continue;
+                if (is_spaced(t, id))
+                        t->bytes[at++] = ' ';
                 memcpy(t->bytes + at, e->bytes, e->count);
                 at += e->count;
-                if (e->count > t->piece_max)
-                        t->piece_max = e->count;
+                if (at - t->begins[id] > t->piece_max)
+                        t->piece_max = at - t->begins[id];
         }
         t->begins[t->entry_count] = at;
         return 0;
@@ -165,9 +193,11 @@ static int find_bytes(struct build *b)
         }
         if (t->kind == VOCABULARY_UNIGRAM && t->unknown == VOCABULARY_NONE)
                 return refuse(b, "it has no unknown token, which its scores need");
-        if (!found && t->unknown == VOCABULARY_NONE)
+        if (!found && t->unknown == VOCABULARY_NONE && !t->keeps_bars &&
+            t->kind != VOCABULARY_WORDPIECE)
                 return refuse(b, "it has neither tokens for bytes nor an unknown token");
-        t->drops = found < 256 && t->unknown == VOCABULARY_NONE;
+        t->drops = (found < 256 || t->border) && t->unknown == VOCABULARY_NONE &&
+                   t->kind != VOCABULARY_WORDPIECE;
         return 0;
 }
 
@@ -176,15 +206,15 @@ static int map_words(struct build *b)
         struct tokenizer *t = b->t;
         int r;
 
-        if (t->kind != VOCABULARY_CHARACTERS && !t->whole_wins)
+        if (t->kind != VOCABULARY_CHARACTERS && !t->whole_wins && !t->border)
                 return 0;
         r = wordmap_new(t->entry_count, &t->words);
         for (uint32_t id = 0; !r && id < t->entry_count; id++) {
                 size_t bytes;
-                const char *piece = tokenizer_piece(t, id, &bytes);
+                const char *spelling = tokenizer_spelling(t, id, &bytes);
 
                 if (b->v->entries[id].kind == ENTRY_NORMAL && bytes)
-                        wordmap_put(t->words, piece, bytes, id);
+                        wordmap_put(t->words, spelling, bytes, id);
         }
         return error_pass(r);
 }
@@ -316,11 +346,26 @@ static int keep_users(struct build *b)
         return error_pass(r);
 }
 
+static int open_cuts(struct build *b)
+{
+        const struct vocabulary_cut *cuts = b->v->cuts;
+        uint32_t plain = 0;
+        int r;
+
+        while (plain < b->v->cut_count && !cuts[plain].letters)
+                plain++;
+        r = cutter_open(&b->t->cutter, cuts, plain, b->why, b->why_bytes);
+        if (r || plain == b->v->cut_count)
+                return error_pass(r);
+        return error_pass(cutter_open(&b->t->letter_cutter, cuts + plain, b->v->cut_count - plain,
+                                      b->why, b->why_bytes));
+}
+
 static int build(struct build *b)
 {
         int r;
 
-        if ((r = cutter_open(&b->t->cutter, b->v->cuts, b->v->cut_count, b->why, b->why_bytes)) ||
+        if ((r = open_cuts(b)) ||
             (r = normaliser_open(&b->t->normaliser, b->v->normals, b->v->normal_count, b->why,
                                  b->why_bytes)) ||
             (r = keep_users(b)) || (r = copy_pieces(b)) || (r = find_bytes(b)) ||
@@ -328,6 +373,8 @@ static int build(struct build *b)
                 return error_pass(r);
         if (b->v->kind == VOCABULARY_UNIGRAM)
                 return error_pass(unigram_new(b->v, &b->t->unigram));
+        if (b->v->kind == VOCABULARY_WORDPIECE)
+                return error_pass(wordpiece_open(&b->t->wordpiece, b->v, b->why, b->why_bytes));
         return error_pass(merge_table_init(&b->t->merges, b->v));
 }
 
@@ -336,7 +383,7 @@ static bool is_original(const struct vocabulary *v)
 {
         if (v->kind == VOCABULARY_UNIGRAM)
                 return v->single_sums;
-        return v->kind == VOCABULARY_CHARACTERS && !v->merge_count &&
+        return v->kind == VOCABULARY_CHARACTERS && !v->merge_count && !v->unscored &&
                (v->blank == BLANK_FIRST || v->blank == BLANK_LAST || v->squeezes);
 }
 
@@ -365,6 +412,9 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .unknown_run = v->unknown_run,
                 .squeezes = v->squeezes,
                 .squeezes_all = v->squeezes_all,
+                .keeps_bars = v->keeps_bars,
+                .border = v->border,
+                .word_max = v->word_max,
                 .no_users = v->single_sums,
                 /* SentencePiece itself does it so; newer tokenizers cut at added tokens first. */
                 .late_users = is_original(v),
@@ -400,7 +450,8 @@ int tokenizer_open_bytes(uint32_t vocab, struct tokenizer **ret_tokenizer)
         t->bytes = malloc(256);
         t->begins = calloc(257, sizeof(*t->begins));
         t->kinds = calloc(256, sizeof(*t->kinds));
-        if (!t->bytes || !t->begins || !t->kinds) {
+        t->matching = calloc(256, sizeof(*t->matching));
+        if (!t->bytes || !t->begins || !t->kinds || !t->matching) {
                 tokenizer_close(t);
                 return error_raise(-ENOMEM);
         }
@@ -418,6 +469,8 @@ struct tokenizer *tokenizer_close(struct tokenizer *t)
         if (!t)
                 return NULL;
         cutter_close(&t->cutter);
+        cutter_close(&t->letter_cutter);
+        wordpiece_close(&t->wordpiece);
         normaliser_close(&t->normaliser);
         charset_deinit(&t->word);
         added_tokens_free(t->late);

@@ -5,8 +5,10 @@
  *      fragment    is normalised (normaliser.h), and its blanks are written as the vocabulary has
  *                  them; is cut at the added tokens that are only found then; and is split into
  *                  pre-tokens (cutter.h)
- *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
- *      chunk       is found in the cache (chunk-cache.h), or becomes symbols
+ *      pre-token   gets a blank at its border, if words have one (vocabulary_border); is cut into
+ *                  chunks where no merge can join, which only makes the work smaller
+ *      chunk       is found in the cache (chunk-cache.h), or is divided (wordpiece.h), or becomes
+ *                  symbols
  *      symbols     bytes or characters, which are merged (merge.h)
  *
  * With scores, a pre-token is divided by them instead (unigram.h).
@@ -43,7 +45,7 @@ bool tokenizer_divisible(const struct tokenizer *t)
 
 bool tokenizer_adds_blank(const struct tokenizer *t)
 {
-        return t->blank != BLANK_NEVER && t->blank != BLANK_LAST;
+        return (t->blank != BLANK_NEVER && t->blank != BLANK_LAST) || t->border == BORDER_FRONT;
 }
 
 enum entry_kind tokenizer_kind(const struct tokenizer *t, uint32_t id)
@@ -59,16 +61,20 @@ const char *tokenizer_spelling(const struct tokenizer *t, uint32_t id, size_t *r
                 *ret_bytes = 0;
                 return "";
         }
-        *ret_bytes = t->begins[id + 1] - t->begins[id];
-        return t->bytes + t->begins[id];
+        *ret_bytes = t->begins[id + 1] - t->begins[id] - is_spaced(t, id);
+        return t->bytes + t->begins[id] + is_spaced(t, id);
 }
 
 const char *tokenizer_piece(const struct tokenizer *t, uint32_t id, size_t *ret_bytes)
 {
-        if (entry_has_text(tokenizer_kind(t, id)))
-                return tokenizer_spelling(t, id, ret_bytes);
+        uint32_t begin;
+
         *ret_bytes = 0;
-        return "";
+        if (!entry_has_text(tokenizer_kind(t, id)) || id >= t->entry_count)
+                return "";
+        begin = t->begins[id] + !!(t->matching[id] & ENTRY_JOINS);
+        *ret_bytes = t->begins[id + 1] - begin;
+        return t->bytes + begin;
 }
 
 /* Every id stands for at least one byte: of the normalised text, or of an inserted blank. */
@@ -93,6 +99,12 @@ struct place {
         uint32_t at, bytes, id;
 };
 
+/* Room that is used again and again. */
+struct copy {
+        char *bytes;
+        size_t capacity;
+};
+
 struct encoder {
         const struct tokenizer *t;
         struct encoding *how;
@@ -108,8 +120,10 @@ struct encoder {
                 size_t bytes;
         } unknown;
         struct chunk_cache chunk_cache; /* only of chunks in which every character had an entry */
-        char *known;                    /* a word without the characters that have no ids */
-        size_t known_capacity;
+        struct copy known;              /* a word without the characters that have no ids */
+        struct copy bordered;           /* a word with the blank at its border */
+        struct copy letters;            /* a pre-token in letters */
+        struct cutting letter_cutting;
         struct place *places; /* from the last one in the text to the first */
         size_t place_count, place_capacity;
 };
@@ -121,16 +135,29 @@ static void put(struct encoder *e, uint32_t id)
         e->was_unknown = false;
 }
 
+static int copy_grow(struct copy *copy, size_t bytes)
+{
+        char *more;
+
+        if (copy->capacity >= bytes)
+                return 0;
+        more = realloc(copy->bytes, 2 * bytes);
+        if (!more)
+                return error_raise(-ENOMEM);
+        *copy = (struct copy){ more, 2 * bytes };
+        return 0;
+}
+
 /*
- * A character that has no entry: its bytes, if all of them have one; else the unknown token.  If
- * there is none, drop_unknown() has taken the character away.
+ * A symbol that has no entry: its bytes, if all of them have one; else the unknown token.  If there
+ * is none, drop_unknown() has taken the symbol away.
  */
 static void put_foreign(struct encoder *e, const char *text, size_t bytes)
 {
         const struct tokenizer *t = e->t;
         size_t known = 0;
 
-        while (known < bytes && t->byte_ids[(uint8_t)text[known]] != VOCABULARY_NONE)
+        while (!t->border && known < bytes && t->byte_ids[(uint8_t)text[known]] != VOCABULARY_NONE)
                 known++;
         if (known == bytes) {
                 for (size_t i = 0; i < bytes; i++)
@@ -152,29 +179,70 @@ static void fill_bytes(struct encoder *e, const char *text, size_t bytes)
         }
 }
 
-static void fill_characters(struct encoder *e, const char *text, size_t bytes)
+/* Bytes of the symbol there: a byte or a character, with the blank at the border of the word. */
+static size_t symbol_bytes(const struct tokenizer *t, const char *word, size_t bytes, size_t at)
 {
-        for (uint32_t i = 0, n; i < bytes; i += n) {
-                uint32_t code;
+        uint32_t code;
+        size_t n = 1;
 
-                n = unicode_next(text + i, bytes - i, &code);
-                e->work.ids[i] = wordmap_get(e->t->words, text + i, n);
-                e->work.nexts[i] = i + n;
+        if (t->border == BORDER_FRONT && !at && bytes > 1 && *word == ' ')
+                n += unicode_next(word + 1, bytes - 1, &code);
+        else if (t->kind == VOCABULARY_CHARACTERS)
+                n = unicode_next(word + at, bytes - at, &code);
+        if (t->border == BORDER_BEHIND && at + n + 1 == bytes && word[at + n] == ' ')
+                n++;
+        return n;
+}
+
+static uint32_t symbol_id(const struct tokenizer *t, const char *symbol, size_t bytes)
+{
+        if (t->kind == VOCABULARY_BYTE_LEVEL && bytes == 1)
+                return t->byte_ids[(uint8_t)*symbol];
+        return wordmap_get(t->words, symbol, bytes);
+}
+
+static void fill_symbols(struct encoder *e, const char *text, size_t bytes)
+{
+        for (size_t i = 0, n; i < bytes; i += n) {
+                n = symbol_bytes(e->t, text, bytes, i);
+                e->work.ids[i] = symbol_id(e->t, text + i, n);
+                e->work.nexts[i] = (uint32_t)(i + n);
         }
 }
 
 static int merge_chunk(struct encoder *e, const char *text, size_t bytes)
 {
         struct merge_work *work = &e->work;
-        int r = merge_work_grow(work, bytes);
 
-        if (r)
-                return error_pass(r);
-        if (e->t->kind == VOCABULARY_BYTE_LEVEL)
+        if (e->t->kind == VOCABULARY_BYTE_LEVEL && !e->t->border)
                 fill_bytes(e, text, bytes);
         else
-                fill_characters(e, text, bytes);
+                fill_symbols(e, text, bytes);
         return merge_run(&e->t->merges, e->t->words, work, text, bytes, e->how);
+}
+
+static size_t count_characters(const char *text, size_t bytes)
+{
+        size_t count = 0;
+        uint32_t code;
+
+        for (size_t at = 0; at < bytes; at += unicode_next(text + at, bytes - at, &code))
+                count++;
+        return count;
+}
+
+/* A word that cannot be divided becomes one symbol without an entry. */
+static void divide_word(struct encoder *e, const char *word, size_t bytes)
+{
+        const struct tokenizer *t = e->t;
+        struct merge_work *work = &e->work;
+
+        e->how->steps += bytes;
+        if ((!t->word_max || count_characters(word, bytes) - 1 <= t->word_max) &&
+            wordpiece_divide(&t->wordpiece, word, bytes, work->ids, work->nexts, &e->how->steps))
+                return;
+        work->ids[0] = VOCABULARY_NONE;
+        work->nexts[0] = (uint32_t)bytes;
 }
 
 static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
@@ -189,13 +257,17 @@ static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
                 put(e, known->ids[i]);
         if (known)
                 return 0;
-        r = merge_chunk(e, text, bytes);
+        r = merge_work_grow(&e->work, bytes);
+        if (!r && e->t->kind == VOCABULARY_WORDPIECE)
+                divide_word(e, text, bytes);
+        else if (!r)
+                r = merge_chunk(e, text, bytes);
         if (r)
                 return error_pass(r);
         for (uint32_t at = 0; at < bytes; at = work->nexts[at]) {
                 if (work->ids[at] != VOCABULARY_NONE) {
                         put(e, work->ids[at]);
-                } else {
+                } else if (e->t->kind != VOCABULARY_WORDPIECE || e->t->unknown != VOCABULARY_NONE) {
                         put_foreign(e, text + at, work->nexts[at] - at);
                         is_foreign = true;
                 }
@@ -212,6 +284,8 @@ static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
         size_t at = 0;
         uint32_t code;
 
+        if (e->t->border)
+                return bytes; /* a chunk must tell the border of the word */
         do {
                 at += e->t->kind == VOCABULARY_BYTE_LEVEL
                               ? 1
@@ -222,38 +296,30 @@ static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
 
 static bool has_ids(const struct tokenizer *t, const char *text, size_t bytes)
 {
-        if (t->kind == VOCABULARY_CHARACTERS && wordmap_get(t->words, text, bytes) != WORDMAP_NONE)
+        if (symbol_id(t, text, bytes) != VOCABULARY_NONE)
                 return true;
         for (size_t i = 0; i < bytes; i++)
-                if (t->byte_ids[(uint8_t)text[i]] == VOCABULARY_NONE)
+                if (t->border || t->byte_ids[(uint8_t)text[i]] == VOCABULARY_NONE)
                         return false;
         return true;
 }
 
-/* Copies the word without the characters, or bytes, that have no ids. */
+/* Copies the word without the symbols that have no ids. */
 static int drop_unknown(struct encoder *e, const char **text, size_t *bytes)
 {
         size_t count = 0, n;
-        uint32_t code;
+        int r = copy_grow(&e->known, *bytes);
 
-        if (e->known_capacity < *bytes) {
-                char *known = realloc(e->known, 2 * *bytes);
-
-                if (!known)
-                        return error_raise(-ENOMEM);
-                e->known = known;
-                e->known_capacity = 2 * *bytes;
-        }
+        if (r)
+                return error_pass(r);
         for (size_t at = 0; at < *bytes; at += n) {
-                n = e->t->kind == VOCABULARY_BYTE_LEVEL
-                            ? 1
-                            : unicode_next(*text + at, *bytes - at, &code);
+                n = symbol_bytes(e->t, *text, *bytes, at);
                 if (!has_ids(e->t, *text + at, n))
                         continue;
-                memcpy(e->known + count, *text + at, n);
+                memcpy(e->known.bytes + count, *text + at, n);
                 count += n;
         }
-        *text = e->known;
+        *text = e->known.bytes;
         *bytes = count;
         return 0;
 }
@@ -298,28 +364,53 @@ static int encode_scored(struct encoder *e, const char *text, size_t bytes)
         return error_pass(r);
 }
 
+/* Copies the word with the blank at its border. */
+static int add_border(struct encoder *e, const char **text, size_t *bytes)
+{
+        bool front = e->t->border == BORDER_FRONT;
+        int r = copy_grow(&e->bordered, *bytes + 1);
+
+        if (r)
+                return error_pass(r);
+        e->bordered.bytes[front ? 0 : *bytes] = ' ';
+        memcpy(e->bordered.bytes + front, *text, *bytes);
+        *text = e->bordered.bytes;
+        ++*bytes;
+        return 0;
+}
+
+static bool encode_whole(struct encoder *e, const char *text, size_t bytes)
+{
+        uint32_t id;
+
+        if (!e->t->whole_wins || bytes > e->t->piece_max)
+                return false;
+        e->how->steps += bytes / 8;
+        id = wordmap_get(e->t->words, text, bytes);
+        if (id == WORDMAP_NONE)
+                return false;
+        put(e, id);
+        return true;
+}
+
 static int encode_word(struct encoder *e, const char *text, size_t bytes)
 {
         size_t n;
-        int r;
+        int r = 0;
 
         e->was_unknown = false;
         if (e->t->unigram)
                 return error_pass(encode_scored(e, text, bytes));
-        if (e->t->whole_wins && bytes <= e->t->piece_max) {
-                uint32_t id = wordmap_get(e->t->words, text, bytes);
-
-                e->how->steps += bytes / 8;
-                if (id != WORDMAP_NONE) {
-                        put(e, id);
-                        return 0;
-                }
-        }
-        if (e->t->drops) {
+        if (e->t->border == BORDER_FRONT)
+                r = add_border(e, &text, &bytes);
+        if (!r && encode_whole(e, text, bytes))
+                return 0;
+        if (!r && e->t->border == BORDER_BEHIND)
+                r = add_border(e, &text, &bytes);
+        if (!r && e->t->drops)
                 r = drop_unknown(e, &text, &bytes);
-                if (r)
-                        return error_pass(r);
-        }
+        if (r)
+                return error_pass(r);
         for (size_t at = 0; at < bytes; at += n) {
                 n = chunk_end(e, text + at, bytes - at);
                 e->how->steps += n;
@@ -332,13 +423,51 @@ static int encode_word(struct encoder *e, const char *text, size_t bytes)
         return 0;
 }
 
+/* GPT-2's letter of a byte; the order of the bytes without a printable character is theirs, too. */
+static uint32_t letter_of(uint8_t byte)
+{
+        if (byte <= 32)
+                return 256u + byte;
+        if (byte >= 127 && byte <= 160)
+                return 289u + byte - 127u;
+        return byte == 173 ? 323u : byte;
+}
+
+/* Writes the pre-token in letters, cuts that, and encodes the bytes of each piece. */
+static int encode_letters(struct encoder *e, const char *text, size_t bytes)
+{
+        size_t count = 0, begin, end, at = 0, n;
+        uint32_t code;
+        int r = copy_grow(&e->letters, 2 * bytes);
+
+        if (r)
+                return error_pass(r);
+        for (size_t i = 0; i < bytes; i++)
+                count += unicode_write(letter_of((uint8_t)text[i]), e->letters.bytes + count);
+        r = cutting_begin(&e->letter_cutting, &e->t->letter_cutter, e->letters.bytes, count,
+                          &e->how->steps);
+        for (size_t byte = 0; !r && (r = cutting_next(&e->letter_cutting, &begin, &end)) == 1;) {
+                size_t first;
+
+                for (; at < begin; at += unicode_next(e->letters.bytes + at, count - at, &code))
+                        byte++;
+                first = byte;
+                for (; at < end; at += n, byte++)
+                        n = unicode_next(e->letters.bytes + at, count - at, &code);
+                r = encode_word(e, text + first, byte - first);
+        }
+        return error_pass(r);
+}
+
 static int encode_words(struct encoder *e, const char *text, size_t bytes)
 {
+        const bool letters = e->t->letter_cutter.count;
         size_t begin, end;
         int r = cutting_begin(&e->cutting, &e->t->cutter, text, bytes, &e->how->steps);
 
         while (!r && (r = cutting_next(&e->cutting, &begin, &end)) == 1)
-                r = encode_word(e, text + begin, end - begin);
+                r = letters ? encode_letters(e, text + begin, end - begin)
+                            : encode_word(e, text + begin, end - begin);
         return error_pass(r);
 }
 
@@ -368,6 +497,13 @@ static size_t strip_left(const char *text, size_t low, size_t at)
         return at;
 }
 
+/* Whether blanks are written as bars, so that a bar in the text is one. */
+static bool has_bars(const struct tokenizer *t)
+{
+        return t->kind == VOCABULARY_UNIGRAM ||
+               (t->kind == VOCABULARY_CHARACTERS && !t->keeps_bars);
+}
+
 /* A blank that is taken away where there is one already. */
 static bool is_extra(const struct tokenizer *t, uint32_t code)
 {
@@ -388,7 +524,7 @@ static size_t write_text(const struct tokenizer *t, const char *text, size_t byt
                         if (!was_blank)
                                 to[count++] = ' ';
                         was_blank = true;
-                } else if (code == BAR && t->kind != VOCABULARY_BYTE_LEVEL) {
+                } else if (code == BAR && has_bars(t)) {
                         if (!was_blank || !t->squeezes_all)
                                 to[count++] = ' ';
                         was_blank = false;
@@ -586,7 +722,7 @@ static int cut(struct encoder *e, const struct search *search, const char *text,
 
 static bool has_blanks(const struct tokenizer *t)
 {
-        return t->kind != VOCABULARY_BYTE_LEVEL || t->blank != BLANK_NEVER;
+        return has_bars(t) || t->blank != BLANK_NEVER;
 }
 
 static int encode_written(struct encoder *e, const char *text, size_t bytes, bool first)
@@ -676,8 +812,11 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                         r = cut(&e, &search, text, text_bytes, encode_fragment);
         }
         free(e.places);
-        free(e.known);
+        free(e.known.bytes);
+        free(e.bordered.bytes);
+        free(e.letters.bytes);
         cutting_deinit(&e.cutting);
+        cutting_deinit(&e.letter_cutting);
         chunk_cache_deinit(&e.chunk_cache);
         merge_work_deinit(&e.work);
         unigram_work_deinit(&e.unigram_work);

@@ -11,6 +11,12 @@
  * one blank is in front.  SentencePiece writes a blank as U+2581, so a U+2581 in the text comes
  * back as a blank.
  *
+ * A vocabulary with a border of words drops the blanks between them, and its pieces put one blank
+ * there instead: in front of a word, or behind it.  With BORDER_FRONT the joined pieces are what
+ * the decoder of Hugging Face's library gives, with a blank in front if they begin with a word.
+ * That decoder writes the mark of a first piece that continues a word; these pieces do not.  With
+ * BORDER_BEHIND a blank is also behind the last word, which that decoder leaves out.
+ *
  * Control tokens are found only in those parts of a text that the caller names.  Otherwise the
  * text of a user could end the user's turn.  Parts do nothing else: the text between two control
  * tokens is encoded as a whole, even if a part begins or ends in it.

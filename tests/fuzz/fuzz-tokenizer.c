@@ -1,11 +1,11 @@
 /*
  * A vocabulary of any entries and merges, and any text: (vocabulary, text).
  *
- *      kind, splitter, blank | switches | entry count | each: kind and length, its bytes
+ *      kind, splitter, blank, border | switches | entry count | each: kind and length, its bytes
  *      | merge count | each: left, right | the text: all the rest
  *
- * The checks: the pieces give the text back; merges, and paths of scores, are those of the
- * definition, done naively; steps grow as n log n at most.
+ * The checks: the pieces give the text back; merges, paths of scores, and the division of a word do
+ * the same as the definition, done naively; steps grow as n log n at most.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -108,18 +108,37 @@ static void read_vocabulary(struct vocabulary *v, struct input *input)
                                   .bos = VOCABULARY_NONE,
                                   .eos = VOCABULARY_NONE,
                                   .unknown = VOCABULARY_NONE,
+                                  .border = shape >> 6 == 3 ? BORDER_FRONT : shape >> 6,
+                                  .keeps_bars = shape >> 6,
+                                  .unscored = switches & 64,
+                                  .word_max = switches & 128 ? 20 : 0,
+                                  .mark = "#",
+                                  .mark_bytes = switches & 32 ? 1 : 0,
                                   .entry_count = 256,
                                   .entries = entries,
                                   .merges = merges };
+        if (shape >> 6 == 3)
+                v->kind = VOCABULARY_WORDPIECE;
+        if (v->kind == VOCABULARY_UNIGRAM) {
+                v->border = BORDER_NONE;
+                v->keeps_bars = false;
+        }
         for (unsigned b = 0; b < 256; b++) {
                 one_byte[b] = (char)b;
                 entries[b] = (struct entry){ &one_byte[b], 1, 0,
-                                             shape & 1 ? ENTRY_BYTE : ENTRY_NORMAL, 0 };
+                                             v->kind == VOCABULARY_CHARACTERS ||
+                                                             v->kind == VOCABULARY_UNIGRAM
+                                                     ? ENTRY_BYTE
+                                                     : ENTRY_NORMAL,
+                                             0 };
+                if (v->kind == VOCABULARY_WORDPIECE && switches & 16)
+                        entries[b].kind = ENTRY_UNUSED;
         }
         read_entries(v, input);
-        if (v->kind != VOCABULARY_UNIGRAM && (!(shape & 1) || switches & 16))
+        if (v->kind != VOCABULARY_UNIGRAM && v->kind != VOCABULARY_WORDPIECE &&
+            (!(shape & 1) || switches & 16))
                 read_merges(v, input);
-        if (shape & 1 && switches & 32 && v->unknown != VOCABULARY_NONE)
+        if (v->kind == VOCABULARY_CHARACTERS && switches & 32 && v->unknown != VOCABULARY_NONE)
                 for (unsigned b = 0; b < 256; b++)
                         entries[b] = (struct entry){ "", 0, 0, ENTRY_UNUSED, 0 };
 }
@@ -154,7 +173,7 @@ static uint32_t entry_of(const struct vocabulary *v, const char *at, uint32_t co
 static double rank(const struct vocabulary *v, const struct symbol *a, const struct symbol *b,
                    uint32_t *ret_id)
 {
-        if (v->merge_count || v->kind == VOCABULARY_BYTE_LEVEL) {
+        if (v->merge_count || v->unscored || v->kind == VOCABULARY_BYTE_LEVEL) {
                 for (uint32_t i = 0; i < v->merge_count; i++)
                         if (merges[i].left == a->id && merges[i].right == b->id) {
                                 *ret_id = merges[i].result;
@@ -285,6 +304,55 @@ static void check_path(const struct vocabulary *v, const char *text, size_t size
         assert(!left);
 }
 
+/* ---- a word, naively ---- */
+
+/* Whether the entry is what stands between two places of a word. */
+static bool stands(const struct vocabulary *v, const struct entry *e, const char *word, size_t at,
+                   size_t end)
+{
+        bool begins = *e->bytes == ' ';
+
+        if (e->kind != ENTRY_NORMAL || (begins && (at || e->count == 1)))
+                return false;
+        if (!at && !begins) { /* behind the mark, as the file writes it */
+                if (!v->mark_bytes || end < 2 || word[1] != *v->mark)
+                        return false;
+                at = 2;
+        }
+        return e->count == end - at && !memcmp(e->bytes, word + at, end - at);
+}
+
+/* The longest entry from there on, of which `*at` becomes the end. */
+static uint32_t longest_of(const struct vocabulary *v, const char *word, size_t size, size_t *at)
+{
+        for (size_t end = size; end > *at; end--)
+                for (uint32_t id = 0; id < v->entry_count; id++)
+                        if (entries[id].count && stands(v, &entries[id], word, *at, end)) {
+                                *at = end;
+                                return id;
+                        }
+        return VOCABULARY_NONE;
+}
+
+static void check_word(const struct vocabulary *v, const char *text, size_t size,
+                       const uint32_t *ids, size_t count)
+{
+        char word[NAIVE_MAX + 1] = " ";
+        uint32_t wanted[NAIVE_MAX + 1];
+        size_t at = 0, told = 0;
+
+        memcpy(word + 1, text, size);
+        while (at < size + 1 && size) {
+                wanted[told] = longest_of(v, word, size + 1, &at);
+                if (wanted[told++] != VOCABULARY_NONE)
+                        continue;
+                wanted[0] = v->unknown;
+                told = v->unknown != VOCABULARY_NONE;
+                break;
+        }
+        assert(told == count && !memcmp(wanted, ids, told * sizeof(*ids)));
+}
+
 /* ---- */
 
 static void check_back(const struct tokenizer *t, const char *text, size_t size, bool blank,
@@ -333,8 +401,13 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
         for (size_t i = 0; i < count; i++)
                 assert(ids[i] < v->entry_count);
 
-        if (!bytes_told || v->normal_count || v->squeezes || v->squeezes_all || added ||
-            v->blank == BLANK_LAST || (v->kind != VOCABULARY_BYTE_LEVEL && has_bar(text, size)))
+        if (v->kind == VOCABULARY_WORDPIECE && size <= NAIVE_MAX && !v->normal_count && !added &&
+            !v->cut_count && !v->word_max && !v->whole_wins && !v->blank && !v->squeezes &&
+            !v->squeezes_all)
+                check_word(v, text, size, ids, count);
+        if (!bytes_told || v->border || v->kind == VOCABULARY_WORDPIECE || v->normal_count ||
+            v->squeezes || v->squeezes_all || added || v->blank == BLANK_LAST ||
+            (v->kind != VOCABULARY_BYTE_LEVEL && has_bar(text, size)))
                 return;
         check_back(t, text, size, v->blank != BLANK_NEVER && size, ids, count);
         if (size <= NAIVE_MAX && !v->cut_count && !v->blank && v->kind == VOCABULARY_UNIGRAM)

@@ -1,7 +1,8 @@
 /*
  * Hostile vocabulary files.
  *
- *      the kind of file | the file; of a pair: the vocabulary, 0, the merges
+ *      the kind of file | the file; of a pair: the vocabulary, 0, the merges; of words: they, 0,
+ *      the configuration
  *
  * An accepted file keeps the limits that vocabulary.h names.  It either makes a tokenizer that
  * gives a text back, or is refused with a sentence.
@@ -29,6 +30,12 @@ static int read_one(const char *file, size_t size, unsigned what, struct vocabul
                 return vocabulary_from_tekken(file, size, ret, why, sizeof(why));
         if (what >= 128)
                 return vocabulary_from_ranks(file, size, splitter, NULL, ret, why, sizeof(why));
+        if (what >= 64) {
+                end = memchr(file, 0, size);
+                return vocabulary_from_words(
+                        file, end ? (size_t)(end - file) : size, end ? end + 1 : NULL,
+                        end ? (size_t)(file + size - end) - 1 : 0, ret, why, sizeof(why));
+        }
         switch (what % 4) {
         case 0:
                 r = gguf_parse((const uint8_t *)file, size, size, &gguf, why, sizeof(why));

@@ -18,6 +18,7 @@ struct golden {
         /* controls: control tokens are found in all of the text; parted: only in every other
          * part */
         bool controls, parted;
+        bool decoded; /* the text is what the ids give */
         struct tokenizer *tokenizer;
         unsigned texts;
 };
@@ -94,6 +95,35 @@ static void check_text(struct golden *g, char *line)
         free(ids);
 }
 
+/* The text of the ids of a line. */
+static void check_decoded(struct golden *g, char *line)
+{
+        size_t hex = strcspn(line, " "), bytes, used = 0, n;
+        char *wanted = malloc(hex + 1), *text = malloc(LINE_BYTES), *at = line + hex, *end;
+        bool lead = tokenizer_adds_blank(g->tokenizer);
+
+        bytes = read_hex(line, hex, wanted);
+        g->texts++;
+        for (;; at = end) {
+                uint32_t id = (uint32_t)strtoul(at, &end, 10);
+                const char *piece;
+
+                if (end == at)
+                        break;
+                piece = tokenizer_piece(g->tokenizer, id, &n);
+                assert_true(used + n < LINE_BYTES);
+                if (lead && n && *piece == ' ')
+                        piece++, n--, lead = false;
+                lead = lead && !n;
+                memcpy(text + used, piece, n);
+                used += n;
+        }
+        if (used != bytes || memcmp(text, wanted, bytes))
+                fail_msg("%s: %.200s: the text is '%.*s'", g->path, line, (int)used, text);
+        free(wanted);
+        free(text);
+}
+
 /* False: the golden needs files that are not here. */
 static bool read_head(struct golden *g, const char *line)
 {
@@ -109,6 +139,8 @@ static bool read_head(struct golden *g, const char *line)
                 g->controls = true;
         } else if (!strcmp(line, "parts")) {
                 g->parted = true;
+        } else if (!strcmp(line, "decoded")) {
+                g->decoded = true;
         } else if (*line != '#') {
                 sscanf(line, "splitter %63s", g->splitter);
         }
@@ -133,7 +165,10 @@ static unsigned check_golden(const char *path)
                 }
                 if (!g.tokenizer)
                         open_golden(&g);
-                check_text(&g, line);
+                if (g.decoded)
+                        check_decoded(&g, line);
+                else
+                        check_text(&g, line);
         }
         fclose(in);
         tokenizer_close(g.tokenizer);

@@ -1,6 +1,7 @@
 /* Vocabularies in JSON: tokenizer.json, and vocab.json with its merges. */
 #include <math.h>
 
+#include "daemon/files/vocabulary-bert.h"
 #include "tests/unit/vocabulary-made.h"
 
 /* ---- tokenizer.json ---- */
@@ -58,6 +59,18 @@ static const char json_scored[] =
         "\"model\":{\"unk_id\":1,\"byte_fallback\":true,\"vocab\":[[\"</s>\",0.0],[\"<unk>\",0.0],"
         "[\"\xE2\x96\x81"
         "a\",-2.5],[\"<0x41>\",0],[\"b\",-3.1234567890123456]]}}";
+
+static const char json_plain[] =
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"[CLS]\",\"normalized\":false,\"special\":true},"
+        "{\"id\":9,\"content\":\"<b>\",\"normalized\":false,\"special\":false}],"
+        "\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":true},"
+        "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+        "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",2],"
+        "\"cls\":[\"[CLS]\",0]},"
+        "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
+        "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\","
+        "\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":9,"
+        "\"vocab\":{\"[UNK]\":1,\"[SEP]\":2,\"tea\":3,\"##pot\":4,\".\":5,\"##.\":6}}}";
 
 static int from_json(const char *text, const char *splitter)
 {
@@ -220,17 +233,179 @@ static void reads_the_tokens_behind_a_text(void **state)
         vocabulary_close(made);
 }
 
+static void reads_a_tokenizer_json_of_words(void **state)
+{
+        (void)state;
+        good(from_json(json_plain, NULL));
+        assert_int_equal(made->kind, VOCABULARY_WORDPIECE);
+        assert_int_equal(made->border, BORDER_FRONT);
+        assert_int_equal(made->word_max, 9);
+        assert_true(made->unknown == 1 && made->add_bos && made->bos == 0);
+        assert_int_equal(made->normal_count, 5);
+        assert_int_equal(made->cut_count, 2);
+        check_entry(0, "[CLS]", ENTRY_CONTROL);
+        check_entry(3, " tea", ENTRY_NORMAL);
+        check_entry(4, "pot", ENTRY_NORMAL);
+        check_entry(5, " .", ENTRY_NORMAL);
+        check_entry(6, ".", ENTRY_NORMAL);
+        check_entry(9, "<b>", ENTRY_USER);
+        assert_int_equal(made->entries[3].matching, 0);
+        assert_int_equal(made->entries[5].matching, ENTRY_JOINS);
+        assert_int_equal(made->entries[6].matching, 0);
+        vocabulary_close(made);
+        said(from_json(json_plain, "gpt2"), "uses none");
+}
+
+static void words_that_are_not_divided_have_no_mark(void **state)
+{
+        char *text =
+                changed(json_plain, "\"type\":\"WordPiece\",\"unk", "\"type\":\"WordLevel\",\"unk");
+
+        (void)state;
+        good(from_json(text, NULL));
+        assert_int_equal(made->kind, VOCABULARY_WORDPIECE);
+        assert_int_equal(made->word_max, 0);
+        check_entry(4, " ##pot", ENTRY_NORMAL);
+        vocabulary_close(made);
+        free(text);
+}
+
+static void a_mark_behind_words_is_a_blank(void **state)
+{
+        char *text = changed(json_letters, "\"dropout\":null", "\"end_of_word_suffix\":\"a\"");
+
+        (void)state;
+        good(from_json(text, NULL));
+        assert_int_equal(made->border, BORDER_BEHIND);
+        check_entry(0, " ", ENTRY_UNUSED); /* the mark alone */
+        check_entry(1, " ", ENTRY_NORMAL);
+        check_entry(2, "  ", ENTRY_NORMAL);
+        vocabulary_close(made);
+        free(text);
+        text = changed(json_letters,
+                       "\"dropout\":null,\"unk_token\":null,\"ignore_merges\":true,\"vocab\":{",
+                       "\"end_of_word_suffix\":\"</w>\",\"vocab\":{\"a\xC4\xA0\":3,");
+        said(from_json(text, NULL), "token 3 ends in a blank, and words end in '</w>'");
+        free(text);
+}
+
+/* The library that made the file accepts these, too. */
+static void accepts_what_has_no_effect_on_ids(void **state)
+{
+        static const struct {
+                const char *text, *from, *to;
+        } cases[] = {
+                { json_letters, "\"dropout\":null", "\"dropout\":0.1" },
+                { json_letters, "\"unk_token\":null", "\"unk_token\":\"x\"" },
+                { json_letters, "{\"type\":\"ByteLevel\"},\"model", "null,\"model" },
+                { json_letters, "{\"Sequence\":{\"id\":\"A\"}}",
+                  "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"<e>\"}}" },
+                { json_letters, "\"TemplateProcessing\"",
+                  "\"RobertaProcessing\",\"sep\":[\"<e>\",5],\"cls\":[\"<e>\",5]" },
+                { json_bars, "\"merges\":[\"\xE2\x96\x81 a\"]", "\"merges\":[]" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                char *text = changed(cases[i].text, cases[i].from, cases[i].to);
+
+                good(from_json(text, NULL));
+                assert_int_equal(made->unknown, i < 5 ? VOCABULARY_NONE : 0);
+                assert_true(i >= 5 || (made->add_bos && made->bos == 5));
+                assert_true(made->unscored);
+                vocabulary_close(made);
+                free(text);
+        }
+}
+
+static void of_a_token_that_is_listed_twice_the_last_id_counts(void **state)
+{
+        char *text = changed(json_letters, "\"vocab\":{", "\"vocab\":{\"a\":6,");
+
+        (void)state;
+        good(from_json(text, NULL));
+        check_entry(0, "a", ENTRY_NORMAL);
+        check_entry(6, "", ENTRY_UNUSED);
+        check_merge(0, 1, 0, 2);
+        vocabulary_close(made);
+        free(text);
+        text = changed(json_letters, "\"model\":{", "\"model\":{\"type\":\"BPE\",");
+        said(from_json(text, NULL), "duplicate key 'type'");
+        free(text);
+}
+
+static void a_step_behind_byte_level_sees_letters(void **state)
+{
+        char *text = changed(json_letters, "\"use_regex\":false}]",
+                             "\"use_regex\":false},{\"type\":\"Digits\"}]");
+
+        (void)state;
+        good(from_json(text, NULL));
+        assert_int_equal(made->cut_count, 2);
+        assert_true(!made->cuts[0].letters && made->cuts[1].letters);
+        vocabulary_close(made);
+        free(text);
+        text = changed(json_letters, "\"use_regex\":false}]",
+                       "\"use_regex\":false},{\"type\":\"ByteLevel\"}]");
+        said(from_json(text, NULL), "its pre_tokenizer has 'ByteLevel'");
+        free(text);
+}
+
+static void byte_fallback_needs_no_tokens_if_every_byte_is_a_letter(void **state)
+{
+        char *text = changed(json_letters, "\"dropout\":null", "\"byte_fallback\":false");
+
+        (void)state;
+        good(from_json(text, NULL));
+        vocabulary_close(made);
+        free(text);
+        text = changed(json_letters, "\"dropout\":null", "\"byte_fallback\":true");
+        said(from_json(text, NULL), "'byte_fallback', and not every byte as a letter");
+        free(text);
+}
+
+/* ---- vocab.txt ---- */
+
+static int from_words(const char *text, const char *config)
+{
+        made = NULL;
+        why[0] = '\0';
+        return vocabulary_from_words(text, strlen(text), config, config ? strlen(config) : 0, &made,
+                                     why, sizeof(why));
+}
+
+static void reads_vocab_txt(void **state)
+{
+        (void)state;
+        good(from_words("[PAD]\r\n[UNK]\n[CLS] \ntea\n##pot\ntea\n!", NULL));
+        assert_int_equal(made->kind, VOCABULARY_WORDPIECE);
+        assert_int_equal(made->entry_count, 7);
+        assert_true(made->unknown == 1 && made->add_bos && made->bos == 2);
+        assert_int_equal(made->normal_count, 5);
+        check_entry(0, "[PAD]", ENTRY_CONTROL);
+        check_entry(3, "", ENTRY_UNUSED);
+        check_entry(4, "pot", ENTRY_NORMAL);
+        check_entry(5, " tea", ENTRY_NORMAL); /* the last of two */
+        check_entry(6, " !", ENTRY_NORMAL);
+        vocabulary_close(made);
+        good(from_words("<u>\ntea\n", "{\"do_lower_case\":false,\"tokenize_chinese_chars\":false,"
+                                      "\"unk_token\":{\"content\":\"<u>\"},\"cls_token\":null}"));
+        assert_true(made->unknown == 0 && !made->add_bos);
+        assert_int_equal(made->normal_count, 1);
+        vocabulary_close(made);
+        said(from_words("", NULL), "its vocabulary is empty");
+        said(from_words("a\n", "[}"), "tokenizer_config.json");
+}
+
 static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
 {
         static const struct {
                 const char *text, *from, *to, *said;
         } cases[] = {
                 { json_letters, "{\"added", "[\"added", "byte" },
-                { json_letters, "\"BPE\"", "\"WordLevel\"", "'WordLevel'" },
                 { json_letters, "\"NFC\"", "\"ByteLevel\"", "its normalizer has 'ByteLevel'" },
                 { json_letters, "Isolated", "Turned", "its pre_tokenizer has 'Split'" },
                 { json_letters, "\"Split\"", "\"UnicodeScripts\"", "'UnicodeScripts'" },
-                { json_letters, "{\"type\":\"ByteLevel\"},\"model", "null,\"model", "its decoder" },
                 { json_letters, "{\"type\":\"ByteLevel\"},\"model",
                   "{\"type\":\"WordPiece\"},\"model", "its decoder has 'WordPiece'" },
                 { json_letters, "\"TemplateProcessing\"", "\"BertProcessing\"",
@@ -255,10 +430,22 @@ static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
                 { json_scored, "\"Roberta", "\"Tweet", "its post_processor has 'TweetProcessing'" },
                 { json_scored, "[\"</s>\",0]", "[\"</s>\",9]",
                   "its post_processor has 'RobertaProcessing'" },
-                { json_letters, "\"dropout\":null", "\"dropout\":0.1", "'dropout'" },
-                { json_letters, "\"dropout\":null", "\"end_of_word_suffix\":\"</w>\"",
-                  "'end_of_word_suffix'" },
-                { json_letters, "\"unk_token\":null", "\"unk_token\":\"x\"", "'unk_token'" },
+                { json_letters, "\"dropout\":null", "\"continuing_subword_prefix\":\"##\"",
+                  "'continuing_subword_prefix' or 'end_of_word_suffix'" },
+                { json_letters, "\"dropout\":null",
+                  "\"continuing_subword_prefix\":\"##\",\"end_of_word_suffix\":\"</w>\"",
+                  "exclude each other" },
+                { json_letters, "\"unk_token\":null", "\"unk_token\":7",
+                  "'unk_token' is not a string" },
+                { json_letters, "\"BPE\"", "\"WordPiece\"", "its model has words" },
+                { json_plain, "_prefix\":\"##\"", "_prefix\":\"\"",
+                  "an empty 'continuing_subword_prefix'" },
+                { json_plain, "\"prefix\":\"##\"", "\"prefix\":\"#\"",
+                  "its decoder has 'WordPiece'" },
+                { json_plain, "word\":9,", "word\":0,",
+                  "'max_input_chars_per_word' is not a number above 0" },
+                { json_plain, "BertPreTokenizer", "Metaspace", "its model has words" },
+                { json_plain, "BertPreTokenizer", "Nothing", "its pre_tokenizer has 'Nothing'" },
                 { json_letters, "\"unk_token\":null", "\"byte_fallback\":true", "'byte_fallback'" },
                 { json_letters, "<e>\",\"single", "\xC3\xA9\",\"normalized\":true,\"single",
                   "duplicate" },
@@ -291,7 +478,9 @@ static void refuses_an_unsupported_tokenizer_json_feature_by_name(void **state)
                   "its pre_tokenizer has 'Metaspace'" },
                 { json_bars, "\"Fuse\"", "\"BPEDecoder\"", "its decoder has 'BPEDecoder'" },
                 { json_bars, "<0x0A>", "<0x0G>", "token 1 is a byte" },
-                { json_bars, "\"merges\":[\"\xE2\x96\x81 a\"]", "\"merges\":[]", "no merges" },
+                { json_bars, "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1,",
+                  "\"end_of_word_suffix\":\"</w>\",\"vocab\":{\"<unk>\":0,",
+                  "'continuing_subword_prefix' or 'end_of_word_suffix'" },
         };
 
         (void)state;
@@ -320,7 +509,7 @@ static void each_step_of_a_pre_tokenizer_is_a_cut(void **state)
         free(text);
         assert_int_equal(made->cut_count, 5);
         check_cut(0, CUT_APART, false, "\\p{N}");
-        check_cut(1, CUT_RUNS, false, "[\\p{P}$+<=>^`|~]");
+        check_cut(1, CUT_RUNS, false, vocabulary_sign);
         check_cut(2, CUT_TO_NEXT, true, "a\\.b");
         check_cut(3, CUT_DROP, false, "\\s+");
         vocabulary_close(made);
@@ -364,9 +553,13 @@ static void reads_vocab_json_and_merges(void **state)
         said(from_pair(vocab, "a b\n#version a", "gpt2"), "merge 1 uses or gives");
         said(from_pair(vocab, "ab", "gpt2"), "merge 0 is not two tokens");
         said(from_pair("[]", "a b", "gpt2"), "not an object");
-        said(from_pair("{}", "", "gpt2"), "a vocabulary of 0 tokens");
-        said(from_pair("{\"a\":5000}", "", "gpt2"), "its largest id is 5000, but it has 1 tokens");
+        said(from_pair("{}", "", "gpt2"), "its vocabulary is empty");
+        said(from_pair("{\"a\":500000}", "", "gpt2"),
+             "its largest id is 500000, but it has 1 tokens");
         said(from_pair("{\"a\":0", "", "gpt2"), "byte");
+        good(from_pair("{\"a\":5000}", "", "gpt2"));
+        assert_int_equal(made->entry_count, 5001);
+        vocabulary_close(made);
 }
 
 int main(void)
@@ -378,6 +571,14 @@ int main(void)
                 cmocka_unit_test(metaspace_replaces_blanks_if_no_normalizer_does),
                 cmocka_unit_test(reads_a_tokenizer_json_of_scores),
                 cmocka_unit_test(reads_the_tokens_behind_a_text),
+                cmocka_unit_test(reads_a_tokenizer_json_of_words),
+                cmocka_unit_test(words_that_are_not_divided_have_no_mark),
+                cmocka_unit_test(a_mark_behind_words_is_a_blank),
+                cmocka_unit_test(accepts_what_has_no_effect_on_ids),
+                cmocka_unit_test(of_a_token_that_is_listed_twice_the_last_id_counts),
+                cmocka_unit_test(a_step_behind_byte_level_sees_letters),
+                cmocka_unit_test(byte_fallback_needs_no_tokens_if_every_byte_is_a_letter),
+                cmocka_unit_test(reads_vocab_txt),
                 cmocka_unit_test(refuses_an_unsupported_tokenizer_json_feature_by_name),
                 cmocka_unit_test(reads_vocab_json_and_merges),
         };

@@ -162,7 +162,7 @@ static void refuses_a_malformed_tokenizer_model_with_the_reason(void **state)
                 write_model(&cases[i].model, &m);
                 said(from_model(m.bytes, m.count), cases[i].said);
         }
-        said(from_model("", 0), "a vocabulary of 0 tokens");
+        said(from_model("", 0), "its vocabulary is empty");
         for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++)
                 said(from_model(broken[i], i == 4 ? 8 : i == 0 ? 3 : i == 1 ? 1 : 2), "field");
         write_model(&model_good, &m);
@@ -271,6 +271,13 @@ static const struct said t5_good = { .model = "t5",
                                      .tokens = { "\xE2\x96\x81s", "<u>", "<unk>" },
                                      .rules = "rules",
                                      .rules_type = 0 };
+static const struct said bert_good = { .model = "bert",
+                                       .types = { 4, 1, 1 },
+                                       .type_count = 3,
+                                       .bos = 2,
+                                       .tokens = { "\xE2\x96\x81<b>", "\xE2\x96\x81tea", "pot" } };
+static const struct said bert_capitals = { .model = "bert",
+                                           .tokens = { "[UNK]", "\xE2\x96\x81Tea", "pot" } };
 
 static void write_gguf(const struct said *s, struct gguf_file *f)
 {
@@ -352,6 +359,21 @@ static void reads_a_vocabulary_from_gguf_metadata(void **state)
         assert_true(made->entries[1].score == 0 && made->unknown_score == -10);
         vocabulary_close(made);
 
+        write_gguf(&bert_good, &f);
+        good(from_gguf(&f, NULL));
+        assert_int_equal(made->kind, VOCABULARY_WORDPIECE);
+        assert_true(made->add_bos && made->border == BORDER_FRONT && made->bos == 2);
+        assert_int_equal(made->blank, BLANK_NEVER);
+        assert_int_equal(made->normal_count, 5);
+        check_entry(0, "<b>", ENTRY_USER);
+        check_entry(1, " tea", ENTRY_NORMAL);
+        check_entry(2, "pot", ENTRY_NORMAL);
+        vocabulary_close(made);
+        write_gguf(&bert_capitals, &f);
+        good(from_gguf(&f, NULL));
+        assert_int_equal(made->normal_count, 2); /* nothing makes its texts lower case */
+        vocabulary_close(made);
+
         f = (struct gguf_file){ .pairs = 0 };
         write_gguf(&(struct said){ .model = "bytes" }, &f);
         good(from_gguf(&f, NULL));
@@ -373,7 +395,7 @@ static void refuses_malformed_gguf_vocabulary_metadata_with_the_reason(void **st
                 said(from_gguf(&f, NULL), words);                                                  \
         } while (0)
         REFUSED(gpt2_good, "tokenizer.ggml.model' is missing", s.model = NULL);
-        REFUSED(gpt2_good, "of the kind 'bert'", s.model = "bert");
+        REFUSED(gpt2_good, "of the kind 'rwkv'", s.model = "rwkv");
         REFUSED(gpt2_good, "tokenizer.ggml.pre' is missing", s.pre = NULL);
         REFUSED(gpt2_good, "the splitter 'default'", s.pre = "default");
         REFUSED(gpt2_good, "tokenizer.ggml.tokens' is missing", s.tokens[0] = NULL);
@@ -437,8 +459,12 @@ static int open_at(const char *folder, const char *name, const char *splitter)
 static void the_path_selects_the_reader(void **state)
 {
         char folder[] = "/tmp/samovar-vocabulary-XXXXXX", path[128];
-        static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json",
-                                             "merges.txt",     "x.gguf",          "x.txt" };
+        static const char *const names[] = { "tokenizer.json", "tokenizer.model",
+                                             "vocab.json",     "merges.txt",
+                                             "x.gguf",         "x.bin",
+                                             "vocab.txt",      "tokenizer_config.json" };
+        static const char pointer[] = "version https://git-lfs.github.com/spec/v1\n"
+                                      "oid sha256:00\nsize 17\n";
         static const char vocab[] = "{\"a\":0,\"b\":1,\"ab\":2}";
         static const char json[] =
                 "{\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":{\"type\":\"ByteLevel\","
@@ -450,8 +476,21 @@ static void the_path_selects_the_reader(void **state)
         (void)state;
         assert_non_null(mkdtemp(folder));
         assert_int_equal(open_at(folder, "", NULL), -ENOENT);
-        assert_non_null(
-                strstr(why, "no tokenizer.json, tekken.json, tokenizer.model or vocab.json"));
+        assert_non_null(strstr(why,
+                               "no tokenizer.json, tekken.json, tokenizer.model, vocab.json or "
+                               "vocab.txt is in it"));
+        write_file(folder, "vocab.txt", "[UNK]\ntea\n", 10);
+        good(open_at(folder, "", NULL));
+        assert_int_equal(made->kind, VOCABULARY_WORDPIECE);
+        assert_int_equal(made->normal_count, 5);
+        vocabulary_close(made);
+        write_file(folder, "tokenizer_config.json", "{\"do_lower_case\":false}", 23);
+        good(open_at(folder, "vocab.txt", NULL));
+        assert_int_equal(made->normal_count, 2);
+        vocabulary_close(made);
+        said(open_at(folder, "vocab.txt", "gpt2"), "uses none");
+        write_file(folder, "tokenizer_config.json", pointer, strlen(pointer));
+        said(open_at(folder, "", NULL), "vocab.txt: tokenizer_config.json: it is a pointer to");
         write_file(folder, "vocab.json", vocab, strlen(vocab));
         assert_int_equal(open_at(folder, "", "gpt2"), -ENOENT);
         assert_non_null(strstr(why, "vocab.json: merges.txt, beside it"));
@@ -479,8 +518,10 @@ static void the_path_selects_the_reader(void **state)
         write_file(folder, "x.gguf", (const char *)f.file.bytes, f.file.count);
         good(open_at(folder, "x.gguf", NULL));
         vocabulary_close(made);
-        write_file(folder, "x.txt", "", 0);
-        said(open_at(folder, "x.txt", NULL), "its name does not end in");
+        write_file(folder, "x.gguf", pointer, strlen(pointer));
+        said(open_at(folder, "x.gguf", NULL), "run 'git lfs pull' in its folder");
+        write_file(folder, "x.bin", "", 0);
+        said(open_at(folder, "x.bin", NULL), "its name does not end in");
         assert_int_equal(open_at(folder, "absent.json", NULL), -ENOENT);
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
                 snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
