@@ -577,7 +577,7 @@ def or_none(encode):
 
 
 def real_files(data):
-    """Each tokenizer.json that the library reads.  Empty vocabularies are refused, and unigram models are."""
+    """Each tokenizer.json that the library reads.  Empty vocabularies are refused; unigram has goldens of its own."""
     for folder, _, names in sorted(os.walk(os.path.join(data, "real"))):
         if "tokenizer.json" not in names:
             continue
