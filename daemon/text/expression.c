@@ -4,8 +4,8 @@
  *
  * An automaton may read far beyond the end of its match before it knows that no longer one comes.
  * If this can happen without end (automaton.overruns), the next match could read the same
- * characters again, and again.  So a search notes the places of a long overrun with their states:
- * from such a pair no match ends.  Another one that comes there stops.  (Reps, "Maximal-munch
+ * characters again, and again.  So a search notes some places of an overrun with their states: from
+ * such a pair no match ends.  Another one that comes there stops.  (Reps, "Maximal-munch
  * tokenization in linear time", 1998.)
  */
 #include "daemon/text/expression.h"
@@ -24,7 +24,8 @@
 #include "daemon/text/expression/tree.h"
 #include "daemon/text/unicode.h"
 
-#define OVERRUN 64u /* characters; shorter overruns are not noted */
+/* Bytes.  The first place of each block is noted: each run over the same characters comes there. */
+#define NOTED_BLOCK 64u
 
 struct expression {
         struct classes classes;
@@ -132,6 +133,20 @@ static void read_look(struct expression_search *search, uint32_t look)
         }
 }
 
+/* Takes no longer than the dead ends took that are forgotten. */
+static void forget_dead_ends(struct expression_search *search)
+{
+        if (search->dead_end_count < search->dead_end_capacity / 16) {
+                free(search->dead_ends);
+                search->dead_ends = NULL;
+                search->dead_end_capacity = 0;
+        } else if (search->dead_end_count) {
+                memset(search->dead_ends, 0,
+                       search->dead_end_capacity * sizeof(*search->dead_ends));
+        }
+        search->dead_end_count = 0;
+}
+
 int expression_begin(struct expression_search *search, const struct expression *expression,
                      const char *text, size_t bytes, uint64_t *steps)
 {
@@ -140,11 +155,7 @@ int expression_begin(struct expression_search *search, const struct expression *
         search->text = text;
         search->bytes = bytes;
         search->steps = steps;
-        if (search->dead_end_count) {
-                memset(search->dead_ends, 0,
-                       search->dead_end_capacity * sizeof(*search->dead_ends));
-                search->dead_end_count = 0;
-        }
+        forget_dead_ends(search);
         if (!expression->look_count)
                 return 0;
         if (search->looks_capacity < bytes + 1) {
@@ -193,7 +204,7 @@ static int grow_dead_ends(struct expression_search *search)
         uint64_t *before = search->dead_ends;
         size_t count = search->dead_end_capacity;
 
-        search->dead_end_capacity = count ? 2 * count : 1024;
+        search->dead_end_capacity = count ? 2 * count : 64;
         search->dead_ends = calloc(search->dead_end_capacity, sizeof(*before));
         if (!search->dead_ends) {
                 search->dead_ends = before;
@@ -263,42 +274,44 @@ static inline bool run_step(const struct expression_search *search, struct run *
         return true;
 }
 
+static bool begins_block(size_t before, size_t at)
+{
+        return before / NOTED_BLOCK != at / NOTED_BLOCK;
+}
+
 /* The overrun of a run that has ended: it is read again, and noted. */
-static int note_overrun(struct expression_search *search, struct run run, struct run over)
+static int note_overrun(struct expression_search *search, const struct run *run, struct run over)
 {
         int r = 0;
 
-        while (!r && over.at < run.at) {
-                if (over.at - run.from > OVERRUN)
-                        r = note_dead_end(search, over.at, over.state);
+        while (!r && over.at < run->at) {
+                size_t before = over.at;
+
                 if (!run_step(search, &over))
                         break;
+                if (begins_block(before, over.at))
+                        r = note_dead_end(search, over.at, over.state);
         }
         return error_pass(r);
 }
 
-/* As run_all(), for an automaton that overruns. */
+/* Reads on up to the end of the match, for an automaton that overruns. */
 static int run_carefully(struct expression_search *search, struct run *run)
 {
         struct run over = *run; /* as it was behind the last match */
-        bool more = true;
-        int r = 0;
+        size_t before, end;
 
-        while (more) {
+        do {
                 bool matched = run->matched;
-                size_t end = run->end;
 
-                if (run->at - over.at > OVERRUN && is_dead_end(search, run->at, run->state))
+                before = run->at;
+                end = run->end;
+                if (!run_step(search, run))
                         break;
-                more = run_step(search, run);
                 if (run->matched && (!matched || run->end != end))
                         over = *run;
-        }
-        if (run->at - over.at > OVERRUN) {
-                run->from = over.at;
-                r = note_overrun(search, *run, over);
-        }
-        return error_pass(r);
+        } while (!begins_block(before, run->at) || !is_dead_end(search, run->at, run->state));
+        return begins_block(over.at, run->at) ? error_pass(note_overrun(search, run, over)) : 0;
 }
 
 static int match_at(struct expression_search *search, size_t from, struct run *ret_run)

@@ -19,8 +19,9 @@
 #include "base/errtext.h"
 #include "base/siphash.h"
 
-/* Steps followed for one automaton; those of real tokenizers need less than a thousandth. */
-#define WORK_MAX (UINT64_C(1) << 29)
+/* Steps followed for one automaton, and entries of its keys.  Real ones need a hundredth. */
+#define WORK_MAX (UINT64_C(1) << 25)
+#define KEYS_MAX (UINT64_C(1) << 24)
 
 /* A key: the context, then the steps. */
 struct state {
@@ -42,7 +43,7 @@ struct builder {
         uint32_t *key, *stack, *visits, visit;
         uint8_t *alive;   /* backward: by step, whether a match can be reached */
         uint8_t *reached; /* backward: by step, whether it belongs to the look */
-        uint64_t work;
+        uint64_t work, key_entries;
         char *why;
         size_t why_bytes;
 };
@@ -114,18 +115,29 @@ static bool differs(const struct builder *b, const struct step *step, uint32_t o
         return borders && (one == b->classes->count) != (other == b->classes->count);
 }
 
-static void find_contexts(struct builder *b)
+static int refuse_work(const struct builder *b)
+{
+        return error_raise(errtext_set(b->why, b->why_bytes, -EINVAL,
+                                       "its automaton takes too much work or memory to make"));
+}
+
+static int find_contexts(struct builder *b)
 {
         for (uint32_t class = 0; class <= b->classes->count; class ++) {
                 uint32_t like = 0;
 
                 for (bool same = false; !same; like += !same) {
                         same = true;
-                        for (uint32_t i = 0; same && i < b->program->count; i++)
+                        for (uint32_t i = 0; same && i < b->program->count; i++) {
                                 same = !differs(b, &b->program->steps[i], class, like);
+                                b->work++;
+                        }
+                        if (b->work > WORK_MAX)
+                                return error_pass(refuse_work(b));
                 }
                 b->contexts[class] = like;
         }
+        return 0;
 }
 
 /* ---- states ---- */
@@ -205,6 +217,7 @@ static int find_state(struct builder *b, uint32_t count, uint32_t *ret_state)
         if (!b->states[b->automaton->states].key)
                 return error_raise(-ENOMEM);
         memcpy(b->states[b->automaton->states].key, b->key, count * sizeof(*b->key));
+        b->key_entries += count;
         *ret_state = *slot = b->automaton->states++;
         return 0;
 }
@@ -366,6 +379,7 @@ static void find_reached(struct builder *b, uint32_t from)
 static int begin(struct builder *b, uint32_t looks)
 {
         uint32_t steps = b->program->count;
+        int r;
 
         b->automaton->columns = (b->classes->count + 1) << looks;
         b->automaton->states = 1; /* the dead one */
@@ -377,8 +391,8 @@ static int begin(struct builder *b, uint32_t looks)
         b->reached = calloc(steps, 1);
         if (!b->key || !b->stack || !b->visits || !b->alive || !b->reached)
                 return error_raise(-ENOMEM);
-        find_contexts(b);
-        return error_pass(grow_states(b));
+        r = find_contexts(b);
+        return r ? error_pass(r) : error_pass(grow_states(b));
 }
 
 static int fill(struct builder *b, uint32_t from)
@@ -394,10 +408,8 @@ static int fill(struct builder *b, uint32_t from)
                         r = b->backward ? step_backward(b, state, from, column, &next)
                                         : step_forward(b, state, column, &next);
                         automaton->next[(size_t)state * automaton->columns + column] = next;
-                        if (b->work > WORK_MAX)
-                                return error_raise(
-                                        errtext_set(b->why, b->why_bytes, -EINVAL,
-                                                    "its automaton takes too much work to make"));
+                        if (b->work > WORK_MAX || b->key_entries > KEYS_MAX)
+                                return error_pass(refuse_work(b));
                 }
         return error_pass(r);
 }

@@ -149,6 +149,38 @@ int charset_fold(struct charset *set)
         return error_pass(r);
 }
 
+static bool same_letter(uint32_t a, uint32_t b)
+{
+        bool same = a == b;
+
+        for (uint32_t i = 0; !same && i < property_case_count; i++)
+                same = property_cases[i].code == a && property_cases[i].other == b;
+        return same;
+}
+
+bool charset_has_several(const struct charset *set)
+{
+        for (uint32_t i = 0; i < property_letters_count; i++)
+                if (charset_has(set, property_letters[i].code))
+                        return true;
+        return false;
+}
+
+bool charset_several_equal_one(const uint32_t *letters, unsigned count)
+{
+        for (uint32_t i = 0; i < property_letters_count; i++) {
+                const uint32_t *wanted = property_letters[i].letters;
+                unsigned length = wanted[2] ? 3 : 2, k = 0;
+
+                while (length <= count && k < length &&
+                       same_letter(letters[count - length + k], wanted[k]))
+                        k++;
+                if (k == length)
+                        return true;
+        }
+        return false;
+}
+
 bool charset_has(const struct charset *set, uint32_t code)
 {
         uint32_t low = 0, high = set->count;
@@ -205,17 +237,25 @@ static int add_blanks(struct charset *set)
         return error_pass(r);
 }
 
-static int add_alphabetic(struct charset *set)
+/* Some categories, and the ranges of a table. */
+static int add_table(struct charset *set, uint32_t categories, const struct unicode_range *ranges,
+                     uint32_t count)
 {
         struct charset more = { 0 };
-        int r = add_categories(set, LETTERS | CATEGORY(NL));
+        int r = add_categories(set, categories);
 
-        for (uint32_t i = 0; !r && i < property_alphabetic_count; i++)
-                r = append(&more, property_alphabetic[i].first, property_alphabetic[i].last);
+        for (uint32_t i = 0; !r && i < count; i++)
+                r = append(&more, ranges[i].first, ranges[i].last);
         if (!r)
                 r = charset_unite(set, &more);
         charset_deinit(&more);
         return error_pass(r);
+}
+
+static int add_alphabetic(struct charset *set)
+{
+        return error_pass(add_table(set, LETTERS | CATEGORY(NL), property_alphabetic,
+                                    property_alphabetic_count));
 }
 
 static int add_word(struct charset *set)
@@ -223,6 +263,18 @@ static int add_word(struct charset *set)
         int r = add_categories(set, MARKS | CATEGORY(ND) | CATEGORY(PC));
 
         return r ? error_pass(r) : error_pass(add_alphabetic(set));
+}
+
+/* Assigned characters without controls and blanks. */
+static int add_graphic(struct charset *set)
+{
+        int r = add_categories(set, CATEGORY(CN) | CATEGORY(CC) | CATEGORY(CS));
+
+        if (!r)
+                r = add_blanks(set);
+        if (!r)
+                r = charset_add(set, CHARSET_INVALID, CHARSET_INVALID);
+        return r ? error_pass(r) : error_pass(charset_complement(set));
 }
 
 static int add_hex(struct charset *set)
@@ -289,6 +341,7 @@ static const struct {
         { "no", CATEGORY(NO) },
         { "p", PUNCTUATION },
         { "punctuation", PUNCTUATION },
+        { "punct", PUNCTUATION },
         { "pc", CATEGORY(PC) },
         { "pd", CATEGORY(PD) },
         { "pe", CATEGORY(PE) },
@@ -310,7 +363,6 @@ static const struct {
         { "cntrl", CATEGORY(CC) },
 };
 
-/* The names that Oniguruma has for [[:name:]].  Of these, punct also has all symbols. */
 static int add_named(struct charset *set, const char *name)
 {
         int r;
@@ -319,18 +371,24 @@ static int add_named(struct charset *set, const char *name)
                 return error_pass(add_alphabetic(set));
         if (!strcmp(name, "space") || !strcmp(name, "whitespace"))
                 return error_pass(add_blanks(set));
-        if (!strcmp(name, "word"))
-                return error_pass(add_word(set));
         if (!strcmp(name, "xdigit"))
                 return error_pass(add_hex(set));
         if (!strcmp(name, "any"))
                 return error_pass(charset_add(set, 0, CHARSET_INVALID - 1));
         if (!strcmp(name, "ascii"))
                 return error_pass(charset_add(set, 0, 0x7F));
-        if (!strcmp(name, "lower"))
-                return error_pass(add_categories(set, CATEGORY(LL)));
-        if (!strcmp(name, "upper"))
-                return error_pass(add_categories(set, CATEGORY(LU)));
+        if (!strcmp(name, "lower") || !strcmp(name, "lowercase"))
+                return error_pass(
+                        add_table(set, CATEGORY(LL), property_lower, property_lower_count));
+        if (!strcmp(name, "upper") || !strcmp(name, "uppercase"))
+                return error_pass(
+                        add_table(set, CATEGORY(LU), property_upper, property_upper_count));
+        if (!strcmp(name, "graph"))
+                return error_pass(add_graphic(set));
+        if (!strcmp(name, "print")) {
+                r = add_graphic(set);
+                return r ? error_pass(r) : error_pass(add_categories(set, CATEGORY(ZS)));
+        }
         if (!strcmp(name, "blank")) {
                 r = add_categories(set, CATEGORY(ZS));
                 return r ? error_pass(r) : error_pass(charset_add(set, '\t', '\t'));
@@ -339,8 +397,6 @@ static int add_named(struct charset *set, const char *name)
                 r = add_alphabetic(set);
                 return r ? error_pass(r) : error_pass(add_categories(set, CATEGORY(ND)));
         }
-        if (!strcmp(name, "punct"))
-                return error_pass(add_categories(set, PUNCTUATION | SYMBOLS));
         return -EINVAL;
 }
 
@@ -383,4 +439,23 @@ int charset_property(struct charset *ret_set, const char *name, size_t bytes)
                         return error_pass(add_categories(ret_set, categories[i].categories));
         r = add_named(ret_set, plain);
         return r == -EINVAL ? add_script(ret_set, plain) : error_pass(r);
+}
+
+int charset_bracket(struct charset *ret_set, const char *name, size_t bytes)
+{
+        static const char *const names[] = {
+                "alnum", "alpha", "ascii", "blank", "cntrl", "digit",
+                "graph", "lower", "print", "space", "upper", "xdigit"
+        };
+
+        *ret_set = (struct charset){ 0 };
+        if (bytes == 4 && !memcmp(name, "word", bytes))
+                return error_pass(add_word(ret_set));
+        /* Of the two, only [:punct:] has the symbols. */
+        if (bytes == 5 && !memcmp(name, "punct", bytes))
+                return error_pass(add_categories(ret_set, PUNCTUATION | SYMBOLS));
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                if (strlen(names[i]) == bytes && !memcmp(names[i], name, bytes))
+                        return error_pass(charset_property(ret_set, name, bytes));
+        return -EINVAL;
 }

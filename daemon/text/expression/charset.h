@@ -36,11 +36,22 @@ int charset_fold(struct charset *set);
 bool charset_has(const struct charset *set, uint32_t code);
 
 /*
- * The set of a property: a general category such as L or Lu, a script, or a name such as Alnum.
+ * Whether the set has a character that in another case is several letters, such as U+00DF.  No set
+ * can say that these letters belong to it.
+ */
+bool charset_has_several(const struct charset *set);
+/* Whether such a character is the same as these letters, or as the last ones of them. */
+bool charset_several_equal_one(const uint32_t *letters, unsigned count);
+
+/*
+ * The set of \p{name}: a general category such as L or Lu, a script, or a name such as Alnum.
  * Names are compared without regard to case, blanks, '-' and '_'.  0; -EINVAL: there is no such
  * property; -ENOMEM.
  */
 int charset_property(struct charset *ret_set, const char *name, size_t bytes);
+
+/* The set of [:name:].  0; -EINVAL: there is no such class; -ENOMEM. */
+int charset_bracket(struct charset *ret_set, const char *name, size_t bytes);
 
 /* \w, \d, \s and \h of Oniguruma, by their small letters. */
 int charset_shorthand(struct charset *ret_set, char letter);

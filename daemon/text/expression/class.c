@@ -30,6 +30,30 @@ static int read_hex(struct pattern *p, unsigned least, unsigned most, uint32_t *
         return CLASS_E_CHARACTER;
 }
 
+/* \xHH is a byte.  Beyond ASCII only several of them make a character. */
+static int read_byte(struct pattern *p, uint32_t *ret_code)
+{
+        int r = read_hex(p, 1, 2, ret_code);
+
+        if (r == CLASS_E_CHARACTER && *ret_code > 0x7F)
+                return pattern_refuse(p,
+                                      "\\x%02X is a byte, not a character; write \\x{%X} for the "
+                                      "character",
+                                      *ret_code, *ret_code);
+        return error_pass(r);
+}
+
+/* \0, and two digits more if they are there. */
+static int read_octal(struct pattern *p, uint32_t *ret_code)
+{
+        *ret_code = 0;
+        for (unsigned i = 0; i < 3 && p->left && (unsigned)(*p->at - '0') < 8; i++) {
+                *ret_code = *ret_code << 3 | (uint32_t)(*p->at - '0');
+                pattern_skip(p, 1);
+        }
+        return CLASS_E_CHARACTER;
+}
+
 static int read_property(struct pattern *p, bool inverted, struct charset *ret_set)
 {
         const char *name, *end = p->left ? memchr(p->at, '}', p->left) : NULL;
@@ -99,13 +123,10 @@ int class_escape(struct pattern *p, struct charset *ret_set, uint32_t *ret_code)
         }
         if (c == 'x' || c == 'u') {
                 pattern_skip(p, 1);
-                return read_hex(p, c == 'x' ? 1 : 4, c == 'x' ? 2 : 4, ret_code);
+                return c == 'x' ? read_byte(p, ret_code) : read_hex(p, 4, 4, ret_code);
         }
-        if (c == '0') {
-                pattern_skip(p, 1);
-                *ret_code = 0;
-                return CLASS_E_CHARACTER;
-        }
+        if (c == '0')
+                return read_octal(p, ret_code);
         if ((unsigned)(c - '1') < 9 || (unsigned)((c | 0x20) - 'a') < 26)
                 return pattern_refuse(p, "\\%c is not supported", c);
         pattern_skip(p, unicode_next(p->at, p->left, ret_code));
@@ -122,7 +143,7 @@ static int read_named(struct pattern *p, struct charset *ret_set)
         int r;
 
         pattern_skip(p, (size_t)(end - p->at) + 1);
-        r = charset_property(ret_set, name + inverted, bytes - inverted);
+        r = charset_bracket(ret_set, name + inverted, bytes - inverted);
         if (r == -EINVAL)
                 return pattern_refuse(p, "the class '[:%.*s:]' is not known", (int)bytes, name);
         if (!r && inverted)
@@ -137,12 +158,14 @@ static bool is_named(const struct pattern *p)
         return end && p->at[1] == ':' && end > p->at + 3 && end[-1] == ':';
 }
 
+static int read_nested(struct pattern *p, struct charset *ret_set);
+
 /* One member: a set, or a character that may begin a range. */
 static int read_member(struct pattern *p, struct charset *ret_set, uint32_t *ret_code)
 {
         if (*p->at == '[')
                 return is_named(p) ? error_pass(read_named(p, ret_set))
-                                   : error_pass(class_parse(p, ret_set));
+                                   : error_pass(read_nested(p, ret_set));
         if (*p->at == '\\' && p->left > 1 && p->at[1] == 'b') {
                 pattern_skip(p, 2);
                 *ret_code = '\b';
@@ -172,15 +195,9 @@ static int add_range(struct pattern *p, struct charset *set, uint32_t first)
                 return error_pass(charset_add(set, first, first));
         pattern_skip(p, 1);
         r = read_member(p, &none, &last);
-        if (r == 0) { /* [a-\s]: the '-' is a character */
-                r = charset_add(&none, first, first);
-                if (!r)
-                        r = charset_add(&none, '-', '-');
-                if (!r)
-                        r = charset_unite(set, &none);
-                charset_deinit(&none);
-                return error_pass(r);
-        }
+        charset_deinit(&none);
+        if (!r)
+                return pattern_refuse(p, "a range ends in a class");
         if (r < 0)
                 return error_pass(r);
         if (last < first)
@@ -233,26 +250,43 @@ static int parse_inner(struct pattern *p, struct charset *ret_set)
         return error_pass(r);
 }
 
-int class_parse(struct pattern *p, struct charset *ret_set)
+/* From '[' to behind ']', but case is not folded.  *ret_inverted: still to be done. */
+static int read_class(struct pattern *p, struct charset *ret_set, bool *ret_inverted)
 {
-        bool inverted = p->left > 1 && p->at[1] == '^';
         int r;
 
         *ret_set = (struct charset){ 0 };
+        *ret_inverted = p->left > 1 && p->at[1] == '^';
         if (p->depth == TREE_DEPTH_MAX)
                 return pattern_refuse(p, "its classes are nested more than %u deep",
                                       TREE_DEPTH_MAX);
         p->depth++;
-        pattern_skip(p, inverted ? 2 : 1);
+        pattern_skip(p, *ret_inverted ? 2 : 1);
         r = parse_inner(p, ret_set);
         p->depth--;
         if (!r)
                 pattern_skip(p, 1);
+        return error_pass(r);
+}
+
+static int read_nested(struct pattern *p, struct charset *ret_set)
+{
+        bool inverted;
+        int r = read_class(p, ret_set, &inverted);
+
+        return r || !inverted ? error_pass(r) : error_pass(charset_complement(ret_set));
+}
+
+int class_parse(struct pattern *p, struct charset *ret_set)
+{
+        bool inverted;
+        int r = read_class(p, ret_set, &inverted);
+
+        if (!r && p->flags.folds && !inverted && charset_has_several(ret_set))
+                r = pattern_refuse(p, PATTERN_LETTERS);
         if (!r && p->flags.folds)
                 r = charset_fold(ret_set);
         if (!r && inverted)
                 r = charset_complement(ret_set);
-        if (r)
-                charset_deinit(ret_set);
         return error_pass(r);
 }

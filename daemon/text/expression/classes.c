@@ -14,7 +14,7 @@ struct maker {
         const struct charset *sets;
         uint32_t set_count;
         uint32_t *borders; /* codes at which a set begins or ends, sorted */
-        uint32_t border_count;
+        uint32_t border_count, page_capacity;
         uint8_t *members; /* as in struct classes, but [class * set_count + set] */
         char *why;
         size_t why_bytes;
@@ -77,56 +77,80 @@ static int class_like(struct maker *m, uint32_t code, uint32_t *ret_class)
         return 0;
 }
 
-/* The class of every code: plain[code]. */
-static int fill_plain(struct maker *m, uint8_t *plain)
+/* Pages that are the same are stored once. */
+static int add_page(struct maker *m, const uint8_t *codes, uint16_t *ret_place)
 {
-        for (uint32_t i = 0; i < m->border_count; i++) {
-                uint32_t class, first = m->borders[i];
-                uint32_t end = i + 1 < m->border_count ? m->borders[i + 1] : CHARSET_END;
-                int r = class_like(m, first, &class);
+        struct classes *classes = m->classes;
+        uint32_t k = 0;
 
-                if (r)
-                        return error_pass(r);
-                memset(plain + first, (int)class, end - first);
+        while (k < classes->table_pages &&
+               memcmp(classes->table + (size_t)k * CLASSES_PAGE, codes, CLASSES_PAGE))
+                k++;
+        *ret_place = (uint16_t)k;
+        if (k < classes->table_pages)
+                return 0;
+        if (classes->table_pages == m->page_capacity) {
+                uint32_t capacity = m->page_capacity ? 2 * m->page_capacity : 64;
+                uint8_t *table = reallocarray(classes->table, capacity, CLASSES_PAGE);
+
+                if (!table)
+                        return error_raise(-ENOMEM);
+                classes->table = table;
+                m->page_capacity = capacity;
+        }
+        memcpy(classes->table + (size_t)k * CLASSES_PAGE, codes, CLASSES_PAGE);
+        classes->table_pages++;
+        return 0;
+}
+
+/* The classes of a page; *class and *border are those at its begin, then those behind it. */
+static int find_page(struct maker *m, uint32_t page, uint32_t *class, uint32_t *border,
+                     uint8_t *codes)
+{
+        for (uint32_t k = 0; k < CLASSES_PAGE; k++) {
+                uint32_t code = page * CLASSES_PAGE + k;
+
+                if (m->borders[*border] == code) {
+                        int r = class_like(m, code, class);
+
+                        if (r)
+                                return error_pass(r);
+                        ++*border;
+                }
+                codes[k] = (uint8_t) * class;
         }
         return 0;
 }
 
-/* Pages that are the same are stored once. */
-static int pack(struct maker *m, const uint8_t *plain)
+static int fill(struct maker *m)
 {
         struct classes *classes = m->classes;
-        uint32_t capacity = 0;
+        uint32_t class = 0, border = 0; /* the last border is CHARSET_INVALID */
+        uint8_t codes[CLASSES_PAGE];
+        bool had_border = true;
+        int r = 0;
 
         classes->pages = calloc(PAGES, sizeof(*classes->pages));
         if (!classes->pages)
                 return error_raise(-ENOMEM);
-        for (uint32_t page = 0; page < PAGES; page++) {
-                const uint8_t *from = plain + (size_t)page * CLASSES_PAGE;
-                uint32_t k = classes->table_pages;
+        for (uint32_t page = 0; !r && page < PAGES; page++) {
+                bool has_border = m->borders[border] < (page + 1) * CLASSES_PAGE;
 
-                while (k &&
-                       memcmp(classes->table + (size_t)(k - 1) * CLASSES_PAGE, from, CLASSES_PAGE))
-                        k--;
-                if (k) {
-                        classes->pages[page] = (uint16_t)(k - 1);
+                if (!has_border && !had_border) {
+                        classes->pages[page] = classes->pages[page - 1];
                         continue;
                 }
-                if (classes->table_pages == capacity) {
-                        uint8_t *table;
-
-                        capacity = capacity ? 2 * capacity : 64;
-                        table = reallocarray(classes->table, capacity, CLASSES_PAGE);
-                        if (!table)
-                                return error_raise(-ENOMEM);
-                        classes->table = table;
-                }
-                memcpy(classes->table + (size_t)classes->table_pages * CLASSES_PAGE, from,
-                       CLASSES_PAGE);
-                classes->pages[page] = (uint16_t)classes->table_pages++;
+                r = find_page(m, page, &class, &border, codes);
+                if (!r)
+                        r = add_page(m, codes, &classes->pages[page]);
+                had_border = has_border;
         }
-        memcpy(classes->ascii, plain, CLASSES_PAGE);
-        classes->invalid = plain[CHARSET_INVALID];
+        if (!r)
+                r = class_like(m, CHARSET_INVALID, &class);
+        if (r)
+                return error_pass(r);
+        memcpy(classes->ascii, classes->table, CLASSES_PAGE); /* the first page is in front */
+        classes->invalid = (uint8_t) class;
         return 0;
 }
 
@@ -149,20 +173,16 @@ int classes_make(struct classes *ret_classes, const struct charset *sets, uint32
 {
         struct classes classes = { 0 };
         struct maker m = { &classes, sets, set_count, .why = why, .why_bytes = why_bytes };
-        uint8_t *plain = malloc(CHARSET_END);
-        int r = plain ? find_borders(&m) : error_raise(-ENOMEM);
+        int r = find_borders(&m);
 
         if (!r) {
                 m.members = calloc(CLASSES_MAX + 1, (size_t)set_count + 1);
-                r = m.members ? fill_plain(&m, plain) : error_raise(-ENOMEM);
+                r = m.members ? fill(&m) : error_raise(-ENOMEM);
         }
-        if (!r)
-                r = pack(&m, plain);
         if (!r)
                 r = turn_members(&m);
         free(m.members);
         free(m.borders);
-        free(plain);
         if (r) {
                 classes_deinit(&classes);
                 return error_pass(r);

@@ -25,8 +25,6 @@ static int add(struct pattern *p, const struct node *node, uint32_t *ret_node)
                 tree->nodes = nodes;
                 tree->node_capacity = capacity;
         }
-        if (tree->node_count == TREE_NODES_MAX)
-                return pattern_refuse(p, "it has more than %u parts", TREE_NODES_MAX);
         *ret_node = tree->node_count;
         tree->nodes[tree->node_count++] = *node;
         return 0;
@@ -53,6 +51,7 @@ static int add_set(struct pattern *p, uint32_t set, uint32_t *ret_node)
 {
         struct node node = make(NODE_SET);
 
+        p->letter_count = 0;
         node.set = set;
         return error_pass(add(p, &node, ret_node));
 }
@@ -62,6 +61,7 @@ static int add_place(struct pattern *p, enum place_kind place, bool inverted, ui
 {
         struct node node = make(NODE_HERE);
 
+        p->letter_count = 0;
         node.place = (uint8_t)place;
         node.inverted = inverted;
         node.set = set;
@@ -75,9 +75,9 @@ static int join(struct pattern *p, enum node_kind kind, uint32_t a, uint32_t b, 
 
         if (r)
                 return error_pass(r);
-        at(p, *ret_node)->child = a;
-        at(p, a)->next = b;
-        at(p, b)->next = TREE_NONE;
+        at(p, *ret_node)->child = b;
+        at(p, b)->next = a;
+        at(p, a)->next = TREE_NONE;
         return 0;
 }
 
@@ -86,6 +86,7 @@ static int add_repeat(struct pattern *p, uint32_t child, uint32_t least, uint32_
 {
         struct node node = make(NODE_REPEAT);
 
+        p->letter_count = 0;
         node.child = child;
         node.least = least;
         node.most = most;
@@ -93,27 +94,38 @@ static int add_repeat(struct pattern *p, uint32_t child, uint32_t least, uint32_
         return error_pass(add(p, &node, ret_node));
 }
 
+/* Refuses a letter that is several in another case, or that ends several which are one. */
+static int note_letter(struct pattern *p, const struct charset *set, uint32_t code)
+{
+        if (p->letter_count == 3)
+                memmove(p->letters, p->letters + 1, 2 * sizeof(*p->letters));
+        p->letter_count -= p->letter_count == 3;
+        p->letters[p->letter_count++] = code;
+        if (charset_has_several(set) || charset_several_equal_one(p->letters, p->letter_count))
+                return pattern_refuse(p, PATTERN_LETTERS);
+        return 0;
+}
+
 /* A set of one character, and of its other cases if case does not matter. */
-static int keep_character(struct pattern *p, uint32_t code, uint32_t *ret_set)
+static int add_character(struct pattern *p, uint32_t code, uint32_t *ret_node)
 {
         struct charset set = { 0 };
+        unsigned letters;
+        uint32_t kept = 0;
         int r = charset_add(&set, code, code);
 
         if (!r && p->flags.folds)
                 r = charset_fold(&set);
-        if (r) {
-                charset_deinit(&set);
-                return error_pass(r);
-        }
-        return error_pass(pattern_keep_set(p, &set, ret_set));
-}
-
-static int add_character(struct pattern *p, uint32_t code, uint32_t *ret_node)
-{
-        uint32_t set = 0;
-        int r = keep_character(p, code, &set);
-
-        return r ? error_pass(r) : error_pass(add_set(p, set, ret_node));
+        if (!r && p->flags.folds)
+                r = note_letter(p, &set, code);
+        letters = p->flags.folds ? p->letter_count : 0;
+        if (!r)
+                r = pattern_keep_set(p, &set, &kept);
+        charset_deinit(&set);
+        if (!r)
+                r = add_set(p, kept, ret_node);
+        p->letter_count = letters;
+        return error_pass(r);
 }
 
 /* ---- parts of one place ---- */
@@ -193,44 +205,19 @@ static int keep_look(struct pattern *p, uint32_t inner, bool inverted, uint32_t 
         return 0;
 }
 
-/* \Z: at the end, or before a newline at the end. */
-static int add_last_line_end(struct pattern *p, uint32_t *ret_node)
+/* A part that is short for another expression. */
+static int parse_instead(struct pattern *p, const char *expression, uint32_t *ret_node)
 {
-        uint32_t newline, maybe, end, row;
-        int r = add_character(p, '\n', &newline);
+        const char *at = p->at;
+        size_t left = p->left;
+        int r;
 
-        if (!r)
-                r = add_repeat(p, newline, 0, 1, false, &maybe);
-        if (!r)
-                r = add_place(p, PLACE_END, false, 0, &end);
-        if (!r)
-                r = join(p, NODE_ROW, maybe, end, &row);
-        return r ? error_pass(r) : error_pass(keep_look(p, row, false, ret_node));
-}
-
-/* \R: a line end of any kind; CR LF is one. */
-static int add_line_end(struct pattern *p, uint32_t *ret_node)
-{
-        struct charset set = { 0 };
-        uint32_t cr, lf, pair, one, kept = 0;
-        int r = add_character(p, '\r', &cr);
-
-        if (!r)
-                r = add_character(p, '\n', &lf);
-        if (!r)
-                r = join(p, NODE_ROW, cr, lf, &pair);
-        if (!r)
-                r = charset_add(&set, '\n', '\r');
-        if (!r)
-                r = charset_add(&set, 0x85, 0x85);
-        if (!r)
-                r = charset_add(&set, 0x2028, 0x2029);
-        if (!r)
-                r = pattern_keep_set(p, &set, &kept);
-        charset_deinit(&set);
-        if (!r)
-                r = add_set(p, kept, &one);
-        return r ? error_pass(r) : error_pass(join(p, NODE_CHOICE, pair, one, ret_node));
+        p->at = expression;
+        p->left = strlen(expression);
+        r = parse_choice(p, ret_node);
+        p->at = at;
+        p->left = left;
+        return error_pass(r);
 }
 
 static int parse_word(struct pattern *p, uint32_t *ret_node)
@@ -269,10 +256,12 @@ static int parse_escape(struct pattern *p, uint32_t *ret_node)
                 return error_pass(add_place(p, PLACE_END, false, 0, ret_node));
         case 'Z':
                 pattern_skip(p, 2);
-                return error_pass(add_last_line_end(p, ret_node));
+                return error_pass(parse_instead(p, "(?=\\n?\\z)", ret_node));
         case 'R':
                 pattern_skip(p, 2);
-                return error_pass(add_line_end(p, ret_node));
+                /* CR LF is one end of a line, so CR before LF is none. */
+                return error_pass(parse_instead(
+                        p, "\\r\\n|\\r(?!\\n)|[\\n-\\f\\x{85}\\x{2028}\\x{2029}]", ret_node));
         case 'w':
         case 'W':
                 return error_pass(parse_word(p, ret_node));
@@ -290,7 +279,7 @@ static int parse_escape(struct pattern *p, uint32_t *ret_node)
 
 /* ---- groups ---- */
 
-/* (?i), (?m-i), (?i:...): sets the flags; *ret_scoped: they hold up to the end of this group. */
+/* (?i), (?m-i), (?i:...): sets the flags.  *ret_scoped: the group has an end of its own. */
 static int parse_flags(struct pattern *p, bool *ret_scoped)
 {
         bool on = true;
@@ -336,8 +325,10 @@ static int parse_look(struct pattern *p, bool behind, uint32_t *ret_node)
 {
         bool inverted = p->at[-1] == '!';
         uint32_t inner, set;
-        int r = parse_choice(p, &inner);
+        int r;
 
+        p->letter_count = 0;
+        r = parse_choice(p, &inner);
         if (!r)
                 r = parse_group_end(p);
         if (r)
@@ -362,12 +353,26 @@ static bool begins(struct pattern *p, const char *with)
         return true;
 }
 
-/* Behind the bracket.  *ret_node is TREE_NONE for flags that hold from here on. */
+static int skip_comment(struct pattern *p)
+{
+        while (p->left && *p->at != ')')
+                pattern_skip(p, *p->at == '\\' && p->left > 1 ? 2 : 1);
+        return error_pass(parse_group_end(p));
+}
+
+static int skip_name(struct pattern *p)
+{
+        while (p->left && *p->at != '>')
+                pattern_skip(p, 1);
+        return begins(p, ">") ? 0 : pattern_refuse(p, "the name of a group has no end");
+}
+
+/* Behind the bracket.  *ret_node is TREE_NONE for a comment. */
 static int parse_group(struct pattern *p, uint32_t *ret_node)
 {
         const struct pattern_flags before = p->flags;
         bool scoped = true;
-        int r;
+        int r = 0;
 
         *ret_node = TREE_NONE;
         if (begins(p, "?=") || begins(p, "?!")) {
@@ -382,25 +387,16 @@ static int parse_group(struct pattern *p, uint32_t *ret_node)
         }
         if (begins(p, "?>"))
                 return pattern_refuse(p, "an atomic group (?>...) is not supported");
-        if (begins(p, "?#")) {
-                while (p->left && *p->at != ')')
-                        pattern_skip(p, 1);
-                return error_pass(parse_group_end(p));
-        }
-        if (begins(p, "?<") || begins(p, "?P<")) {
-                while (p->left && *p->at != '>')
-                        pattern_skip(p, 1);
-                if (!begins(p, ">"))
-                        return pattern_refuse(p, "the name of a group has no end");
-        } else if (begins(p, "?")) {
+        if (begins(p, "?#"))
+                return error_pass(skip_comment(p));
+        if (begins(p, "?<") || begins(p, "?P<"))
+                r = skip_name(p);
+        else if (begins(p, "?"))
                 r = parse_flags(p, &scoped);
-                if (r)
-                        return error_pass(r);
-                if (!scoped)
-                        return 0;
-        }
-        r = parse_choice(p, ret_node);
         if (!r)
+                r = parse_choice(p, ret_node);
+        /* (?i) makes a group of all that follows in this group, with its alternatives. */
+        if (!r && scoped)
                 r = parse_group_end(p);
         p->flags = before;
         return error_pass(r);
@@ -413,8 +409,9 @@ static bool parse_number(struct pattern *p, size_t *at, uint32_t *ret_number)
         size_t from = *at;
         uint32_t number = 0;
 
-        while (*at < p->left && (unsigned)(p->at[*at] - '0') < 10 && number <= TREE_REPEATS_MAX)
-                number = 10 * number + (uint32_t)(p->at[(*at)++] - '0');
+        for (; *at < p->left && (unsigned)(p->at[*at] - '0') < 10; ++*at)
+                if (number <= TREE_REPEATS_MAX)
+                        number = 10 * number + (uint32_t)(p->at[*at] - '0');
         *ret_number = number;
         return *at > from;
 }
@@ -479,29 +476,38 @@ static int add_possessive(struct pattern *p, uint32_t child, uint32_t least, uin
         return r ? error_pass(r) : error_pass(join(p, NODE_CHOICE, repeat, border, ret_node));
 }
 
+/* Reads how a quantifier is meant.  Behind {n} a ? is a quantifier of its own, and so is any +. */
+static int parse_quantifier(struct pattern *p, uint32_t least, uint32_t most, bool braces,
+                            bool comma, uint32_t *node)
+{
+        char c = p->left ? *p->at : 0;
+        bool lazy = c == '?' && (!braces || comma);
+
+        if (!braces && c == '+') {
+                pattern_skip(p, 1);
+                return error_pass(add_possessive(p, *node, least, most, node));
+        }
+        if (lazy)
+                pattern_skip(p, 1);
+        return error_pass(add_repeat(p, *node, least, most, lazy, node));
+}
+
 static int parse_quantifiers(struct pattern *p, uint32_t *node)
 {
-        uint32_t least, most;
-        size_t bytes;
-        int r;
+        for (unsigned count = 0;; count++) {
+                bool braces = p->left && *p->at == '{', comma;
+                uint32_t least, most;
+                size_t bytes;
+                int r = look_at_quantifier(p, &least, &most, &bytes);
 
-        for (;;) {
-                bool braces = p->left && *p->at == '{';
-
-                r = look_at_quantifier(p, &least, &most, &bytes);
                 if (r || !bytes)
                         return error_pass(r);
+                if (count == TREE_QUANTIFIERS_MAX)
+                        return pattern_refuse(p, "more than %u quantifiers follow one another",
+                                              TREE_QUANTIFIERS_MAX);
+                comma = memchr(p->at, ',', bytes);
                 pattern_skip(p, bytes);
-                if (!braces && p->left && *p->at == '+') {
-                        pattern_skip(p, 1);
-                        r = add_possessive(p, *node, least, most, node);
-                } else {
-                        bool lazy = p->left && *p->at == '?';
-
-                        if (lazy)
-                                pattern_skip(p, 1);
-                        r = add_repeat(p, *node, least, most, lazy, node);
-                }
+                r = parse_quantifier(p, least, most, braces, comma, node);
                 if (r)
                         return error_pass(r);
         }
@@ -509,12 +515,23 @@ static int parse_quantifiers(struct pattern *p, uint32_t *node)
 
 /* ---- the whole ---- */
 
-/* *ret_node is TREE_NONE for what matches nothing and is nothing: flags and comments. */
+static int parse_character(struct pattern *p, uint32_t *ret_node)
+{
+        uint32_t code, least, most;
+        unsigned bytes = unicode_next(p->at, p->left, &code);
+
+        if (code == UNICODE_INVALID)
+                return pattern_refuse(p, "it is not UTF-8");
+        if (code == '*' || code == '+' || code == '?' ||
+            (code == '{' && look_at_braces(p, &least, &most)))
+                return pattern_refuse(p, "there is nothing before '%c' to repeat", *p->at);
+        pattern_skip(p, bytes);
+        return error_pass(add_character(p, code, ret_node));
+}
+
+/* *ret_node is TREE_NONE for a comment. */
 static int parse_part(struct pattern *p, uint32_t *ret_node)
 {
-        uint32_t code;
-        unsigned bytes;
-
         switch (*p->at) {
         case '(':
                 pattern_skip(p, 1);
@@ -532,22 +549,14 @@ static int parse_part(struct pattern *p, uint32_t *ret_node)
                 return error_pass(add_line_border(p, PLACE_LINE_END, ret_node));
         case '\\':
                 return error_pass(parse_escape(p, ret_node));
-        case '*':
-        case '+':
-        case '?':
-                return pattern_refuse(p, "there is nothing before '%c' to repeat", *p->at);
         default:
-                bytes = unicode_next(p->at, p->left, &code);
-                if (code == UNICODE_INVALID)
-                        return pattern_refuse(p, "it is not UTF-8");
-                pattern_skip(p, bytes);
-                return error_pass(add_character(p, code, ret_node));
+                return error_pass(parse_character(p, ret_node));
         }
 }
 
 static int parse_row(struct pattern *p, uint32_t *ret_node)
 {
-        uint32_t *link, node, row, last = TREE_NONE;
+        uint32_t node, row;
         int r = add_kind(p, NODE_ROW, &row);
 
         while (!r && p->left && *p->at != '|' && *p->at != ')') {
@@ -557,8 +566,8 @@ static int parse_row(struct pattern *p, uint32_t *ret_node)
                 r = parse_quantifiers(p, &node);
                 if (r)
                         break;
-                link = last == TREE_NONE ? &at(p, row)->child : &at(p, last)->next;
-                *link = last = node;
+                at(p, node)->next = at(p, row)->child;
+                at(p, row)->child = node;
         }
         *ret_node = row;
         return error_pass(r);
@@ -566,27 +575,28 @@ static int parse_row(struct pattern *p, uint32_t *ret_node)
 
 static int parse_choice(struct pattern *p, uint32_t *ret_node)
 {
-        uint32_t choice, last, node;
+        uint32_t choice, row;
         int r;
 
         if (p->depth == TREE_DEPTH_MAX)
                 return pattern_refuse(p, "its groups are nested more than %u deep", TREE_DEPTH_MAX);
         p->depth++;
-        r = parse_row(p, &last);
-        *ret_node = last;
+        r = parse_row(p, ret_node);
         if (!r && p->left && *p->at == '|') {
                 r = add_kind(p, NODE_CHOICE, &choice);
                 if (r)
                         return error_pass(r);
-                at(p, choice)->child = last;
+                at(p, choice)->child = *ret_node;
                 *ret_node = choice;
-                while (!r && p->left && *p->at == '|') {
-                        pattern_skip(p, 1);
-                        r = parse_row(p, &node);
-                        if (!r)
-                                at(p, last)->next = node;
-                        last = node;
-                }
+        }
+        while (!r && p->left && *p->at == '|') {
+                pattern_skip(p, 1);
+                p->letter_count = 0;
+                r = parse_row(p, &row);
+                if (r)
+                        break;
+                at(p, row)->next = at(p, choice)->child;
+                at(p, choice)->child = row;
         }
         p->depth--;
         return error_pass(r);
@@ -600,7 +610,9 @@ int tree_parse(struct tree *ret_tree, const char *pattern, char *why, size_t why
                              .left = strlen(pattern),
                              .why = why,
                              .why_bytes = why_bytes };
-        int r = parse_choice(&p, &tree.root);
+        int r = p.left > TREE_PATTERN_MAX ? pattern_refuse(&p, "it has %zu bytes; the limit is %u",
+                                                           p.left, TREE_PATTERN_MAX)
+                                          : parse_choice(&p, &tree.root);
 
         if (!r && p.left)
                 r = pattern_refuse(&p, "a ')' has no '('");

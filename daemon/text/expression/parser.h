@@ -7,7 +7,7 @@
  *
  * Groups capture nothing.  A possessive quantifier is read if it stands behind one character or
  * class; a look behind is read if it is of one character.  Refused, by name: references to groups,
- * atomic groups, \G, \K, \X, and conditions.
+ * atomic groups, \G, \K, \X, conditions, and under (?i) a character that equals several letters.
  */
 #ifndef DAEMON_TEXT_EXPRESSION_PARSER_H
 #define DAEMON_TEXT_EXPRESSION_PARSER_H

@@ -8,16 +8,18 @@
 
 #include "daemon/text/expression/charset.h"
 
-#define TREE_NONE        UINT32_MAX
-#define TREE_NODES_MAX   20000u
-#define TREE_DEPTH_MAX   64u
-#define TREE_REPEATS_MAX 1000u /* {n,m}: the largest number */
-#define TREE_LOOKS_MAX   3u
+#define TREE_NONE            UINT32_MAX
+#define TREE_PATTERN_MAX     16384u /* bytes */
+#define TREE_RANGES_MAX      131072u
+#define TREE_DEPTH_MAX       64u
+#define TREE_QUANTIFIERS_MAX 8u    /* one behind another */
+#define TREE_REPEATS_MAX     1000u /* {n,m}: the largest number */
+#define TREE_LOOKS_MAX       3u
 
 enum node_kind {
         NODE_SET,    /* one character of `set` */
         NODE_ROW,    /* its children one after another */
-        NODE_CHOICE, /* the first of its children that matches */
+        NODE_CHOICE, /* of its children, the first that matches */
         NODE_REPEAT, /* `least` to `most` times its child; most TREE_NONE: any number */
         NODE_HERE,   /* a condition on this place, see enum place_kind */
 };
@@ -40,7 +42,7 @@ struct node {
         bool inverted; /* NODE_HERE: the condition does not hold */
         uint32_t set, look;
         uint32_t least, most;
-        uint32_t child, next; /* its first child; the next child of its parent */
+        uint32_t child, next; /* its last child; the child of its parent before it */
 };
 
 struct tree {
@@ -48,6 +50,7 @@ struct tree {
         struct charset *sets;
         uint32_t node_count, node_capacity;
         uint32_t set_count, set_capacity;
+        uint32_t range_count; /* of all sets */
         uint32_t root;
         /* Looks ahead of more than one character; one refers to earlier ones only. */
         uint32_t looks[TREE_LOOKS_MAX];
