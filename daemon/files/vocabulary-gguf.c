@@ -24,6 +24,7 @@ struct trait_reader {
         const struct gguf *gguf;
         bool letters; /* gpt2: byte-level */
         bool unigram; /* t5 */
+        bool merged;  /* gemma4: characters, with bars for blanks, and a list of merges */
         bool words;   /* bert: WordPiece */
 };
 
@@ -216,7 +217,7 @@ static int read_end(struct trait_reader *rd)
 
 static int read_blank(struct trait_reader *rd, bool suffix)
 {
-        bool blank = !rd->letters && !rd->words && !rd->unigram;
+        bool blank = !rd->letters && !rd->words && !rd->unigram && !rd->merged;
         int r = read_switch(rd, KEY("add_space_prefix"), &blank);
 
         if (!r && blank && rd->letters)
@@ -278,6 +279,8 @@ static int read_rules(struct trait_reader *rd, const char *splitter, struct gguf
                 r = read_blank(rd, suffix);
         if (!r && rd->words)
                 r = read_words(rd, tokens);
+        if (!r && rd->merged) /* newlines are apart from the text between them */
+                r = vocabulary_builder_add_cut(&rd->m, "[^\\n]+|[\\n]+", CUT_APART, false);
         if (!r)
                 r = read_id(rd, KEY("bos_token_id"), &v->bos);
         if (!r)
@@ -309,8 +312,8 @@ static int read_all(struct trait_reader *rd, const char *splitter, char *why, si
         rd->m = (struct vocabulary_builder){ .why = why, .why_bytes = why_bytes };
         r = find_array(rd, KEY("tokens"), false, UINT64_MAX, &tokens);
         if (!r)
-                r = find_array(rd, KEY("merges"), !rd->letters, UINT64_MAX, &merges);
-        if (!r && !rd->letters)
+                r = find_array(rd, KEY("merges"), !rd->letters && !rd->merged, UINT64_MAX, &merges);
+        if (!r && !rd->letters && !rd->merged)
                 merges.left = 0; /* merging by scores uses no merges */
         if (!r)
                 r = vocabulary_builder_begin(&rd->m, tokens.left, merges.left, count_bytes(tokens),
@@ -351,8 +354,9 @@ int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
                 return error_pass(make_bytes(ret_vocabulary, why, why_bytes));
         rd.letters = !strcmp(kind, "gpt2");
         rd.unigram = !strcmp(kind, "t5");
+        rd.merged = !strcmp(kind, "gemma4");
         rd.words = !strcmp(kind, "bert");
-        if (!rd.letters && !rd.unigram && !rd.words && strcmp(kind, "llama"))
+        if (!rd.letters && !rd.unigram && !rd.words && !rd.merged && strcmp(kind, "llama"))
                 return error_raise(
                         errtext_set(why, why_bytes, -EINVAL,
                                     "its tokenizer is of the kind '%s', which is not supported",

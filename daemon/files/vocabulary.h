@@ -2,7 +2,7 @@
  * Reads a vocabulary from the usual kinds of files.
  *
  *      MODEL.gguf                its metadata: gpt2 (byte-level BPE), llama (SentencePiece's BPE),
- *                                t5 (unigram), bert (WordPiece), bytes
+ *                                gemma4 (BPE of characters), t5 (unigram), bert (WordPiece), bytes
  *      tokenizer.json            Hugging Face; models BPE, Unigram, WordPiece and WordLevel
  *      tokenizer.model           SentencePiece; models BPE and unigram; or ranks as tiktoken writes
  *                                them

@@ -32,6 +32,7 @@ static const struct kind {
         { "mpt", MORE "mpt", MORE "mpt.gguf", NULL, true },
         { "phi-3", MORE "phi-3", MORE "phi-3.gguf", NULL },
         { "qwen35", MORE "qwen35", MORE "qwen35.gguf", NULL },
+        { "gemma-4", MORE "gemma-4", MORE "gemma-4.gguf", NULL },
 };
 
 static char *read_file(const char *format, const char *name, size_t *ret_bytes)
@@ -109,7 +110,7 @@ static void tokenizes_the_text_pairs_of_llama_cpp(void **state)
                         check_pair(&kinds[k], tokenizer, count++, text, bytes, &line);
                         text = end ? end + strlen(SEPARATOR) : NULL;
                 }
-                assert_in_range(count, PAIRS, PAIRS + 4);
+                assert_in_range(count, PAIRS - 1, PAIRS + 4);
                 assert_int_equal(*line, '\0');
                 free(texts);
                 free(lines);
