@@ -2,7 +2,7 @@
 """Pieces of texts that the library tokenizers gives: the golden of tests/golden/test-expressions.c.
 
     python3 -m venv V && V/bin/pip install tokenizers
-    V/bin/python contrib/reference/expressions.py --sets --data SAMOVAR_DATA >tests/golden/expressions.txt
+    V/bin/python contrib/reference/expressions.py --sets --data SAMOVAR_DATA >tests/golden/texts/expressions.txt
 
 tokenizers has Oniguruma in it.  The cuts are those of daemon/files/splitters.c, those of the files
 tokenizer.json in the folder --data (each once), some that are written here, and random ones.

@@ -2,7 +2,7 @@
 """Texts that the library `tokenizers` normalises: golden for tests/golden/test-normalisers.c.
 
     python3 -m venv V && V/bin/pip install tokenizers
-    V/bin/python -I contrib/reference/normalisers.py >tests/golden/normalisers.txt
+    V/bin/python -I contrib/reference/normalisers.py >tests/golden/texts/normalisers.txt
 
 A line that begins with ':' names a step as the test knows it; each line behind it has a text and what
 the step makes of it, both in hexadecimal.

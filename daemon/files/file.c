@@ -13,23 +13,27 @@
 
 #define POINTER_BYTES_MAX 1024u
 
-/*
- * True: the file is one of those short texts by which Git LFS or Xet replaces a file that is kept
- * elsewhere.
- */
-static bool is_pointer(int fd, const struct sys_mark *mark)
+/* Refuses the short texts by which Git LFS or Xet replaces a file that is kept elsewhere. */
+static int refuse_pointer(int fd, const struct sys_mark *mark, char *why, size_t why_bytes)
 {
         static const char *const firsts[] = { "version https://git-lfs.github.com/spec/",
                                               "version https://hawser.github.com/spec/",
                                               "# xet version " };
         char begin[48] = { 0 };
+        ssize_t n;
 
-        if (mark->bytes > POINTER_BYTES_MAX || sys_pread(fd, begin, sizeof(begin) - 1, 0) < 0)
-                return false;
+        if (mark->bytes > POINTER_BYTES_MAX)
+                return 0;
+        n = sys_pread(fd, begin, sizeof(begin) - 1, 0);
+        if (n < 0)
+                return error_raise(errtext_set(why, why_bytes, (int)n, "%s", strerror((int)-n)));
         for (size_t i = 0; i < sizeof(firsts) / sizeof(*firsts); i++)
                 if (!strncmp(begin, firsts[i], strlen(firsts[i])))
-                        return true;
-        return false;
+                        return error_raise(
+                                errtext_set(why, why_bytes, -EINVAL,
+                                            "it is a pointer to a file that was not fetched: run "
+                                            "'git lfs pull' in its folder, or download the file"));
+        return 0;
 }
 
 int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
@@ -45,13 +49,11 @@ int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_ma
         if (fd < 0)
                 return error_raise(errtext_set(why, why_bytes, fd, "%s", strerror(-fd)));
         r = sys_file_mark(fd, ret_mark);
-        if (!r && is_pointer(fd, ret_mark))
-                r = error_raise(errtext_set(why, why_bytes, -EINVAL,
-                                            "it is a pointer to a file that was not fetched: run "
-                                            "'git lfs pull' in its folder, or download the file"));
+        if (!r)
+                r = refuse_pointer(fd, ret_mark, why, why_bytes);
         else if (r == -EINVAL)
                 errtext_set(why, why_bytes, r, "not a regular file");
-        else if (r)
+        else
                 errtext_set(why, why_bytes, r, "%s", strerror(-r));
         if (r) {
                 sys_close(fd);

@@ -264,7 +264,8 @@ static void cuts_as_tokenizers_and_oniguruma_do(void **state)
 
         (void)state;
         assert_non_null(g);
-        snprintf(stored, sizeof(stored), "%s/tests/golden/expressions.txt", getenv("SOURCES"));
+        snprintf(stored, sizeof(stored), "%s/tests/golden/texts/expressions.txt",
+                 getenv("SOURCES"));
         in = fopen(path ? path : stored, "r");
         assert_non_null(in);
         g->is_complete = true; /* no cut was read yet */

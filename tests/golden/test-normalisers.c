@@ -84,7 +84,7 @@ static void each_step_gives_the_text_of_the_library(void **state)
         char path[1024], why[256];
 
         (void)state;
-        snprintf(path, sizeof(path), "%s/tests/golden/normalisers.txt", getenv("SOURCES"));
+        snprintf(path, sizeof(path), "%s/tests/golden/texts/normalisers.txt", getenv("SOURCES"));
         in = fopen(path, "r");
         assert_non_null(in);
         while (fgets(line, sizeof(line), in)) {
