@@ -575,7 +575,7 @@ static int parse_row(struct pattern *p, uint32_t *ret_node)
 
 static int parse_choice(struct pattern *p, uint32_t *ret_node)
 {
-        uint32_t choice, row;
+        uint32_t choice = TREE_NONE, row;
         int r;
 
         if (p->depth == TREE_DEPTH_MAX)
