@@ -19,7 +19,7 @@
 #define KEY(name)       "tokenizer.ggml." name
 #define UNKNOWN_PENALTY 10.0f
 
-struct trait_reader {
+struct vocabulary_reader {
         struct vocabulary_builder m;
         const struct gguf *gguf;
         bool letters; /* gpt2: byte-level */
@@ -41,7 +41,7 @@ static const struct {
 };
 
 /* The array must exist and have `count` elements; `optional`: it may also be absent. */
-static int find_array(struct trait_reader *rd, const char *key, bool optional, uint64_t count,
+static int find_array(struct vocabulary_reader *rd, const char *key, bool optional, uint64_t count,
                       struct gguf_array *ret_array)
 {
         *ret_array = (struct gguf_array){ 0 };
@@ -57,7 +57,7 @@ static int find_array(struct trait_reader *rd, const char *key, bool optional, u
         return 0;
 }
 
-static void set_unknown_score(struct trait_reader *rd)
+static void set_unknown_score(struct vocabulary_reader *rd)
 {
         float lowest = FLT_MAX;
 
@@ -67,7 +67,7 @@ static void set_unknown_score(struct trait_reader *rd)
         rd->m.v.unknown_score = (double)(lowest - UNKNOWN_PENALTY);
 }
 
-static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
+static int read_entries(struct vocabulary_reader *rd, struct gguf_array tokens)
 {
         uint64_t count = tokens.left;
         struct gguf_array types, scores;
@@ -106,7 +106,7 @@ static int read_entries(struct trait_reader *rd, struct gguf_array tokens)
         return error_pass(r);
 }
 
-static int read_merges(struct trait_reader *rd, struct gguf_array merges)
+static int read_merges(struct vocabulary_reader *rd, struct gguf_array merges)
 {
         const char *line;
         size_t bytes;
@@ -121,7 +121,7 @@ static int read_merges(struct trait_reader *rd, struct gguf_array merges)
         return error_pass(r);
 }
 
-static int read_switch(struct trait_reader *rd, const char *key, bool *value)
+static int read_switch(struct vocabulary_reader *rd, const char *key, bool *value)
 {
         if (gguf_has(rd->gguf, key) && !gguf_bool(rd->gguf, key, value))
                 return vocabulary_builder_refuse(&rd->m, "metadata '%s' is not true or false", key);
@@ -129,7 +129,7 @@ static int read_switch(struct trait_reader *rd, const char *key, bool *value)
 }
 
 /* Some writers set all bits if there is no such token. */
-static int read_id(struct trait_reader *rd, const char *key, uint32_t *id)
+static int read_id(struct vocabulary_reader *rd, const char *key, uint32_t *id)
 {
         if (!gguf_has(rd->gguf, key))
                 return 0;
@@ -143,7 +143,7 @@ static int read_id(struct trait_reader *rd, const char *key, uint32_t *id)
         return 0;
 }
 
-static int read_splitter(struct trait_reader *rd, const char *given)
+static int read_splitter(struct vocabulary_reader *rd, const char *given)
 {
         const char *name = given ? given : gguf_string(rd->gguf, KEY("pre"));
         const struct splitter *splitter;
@@ -166,7 +166,7 @@ static int read_splitter(struct trait_reader *rd, const char *given)
         return error_pass(vocabulary_builder_add_cuts(&rd->m, splitter));
 }
 
-static int read_charsmap(struct trait_reader *rd)
+static int read_charsmap(struct vocabulary_reader *rd)
 {
         struct gguf_array rules;
         const char *bytes;
@@ -184,7 +184,7 @@ static int read_charsmap(struct trait_reader *rd)
 }
 
 /* What only t5 has.  Its special tokens are those of T5, unless the file has others. */
-static int read_unigram(struct trait_reader *rd, bool *ret_suffix)
+static int read_unigram(struct vocabulary_reader *rd, bool *ret_suffix)
 {
         struct vocabulary *v = &rd->m.v;
         bool escapes = true;
@@ -204,7 +204,7 @@ static int read_unigram(struct trait_reader *rd, bool *ret_suffix)
         return error_pass(r);
 }
 
-static int read_end(struct trait_reader *rd)
+static int read_end(struct vocabulary_reader *rd)
 {
         struct vocabulary *v = &rd->m.v;
         bool adds = true;
@@ -215,9 +215,15 @@ static int read_end(struct trait_reader *rd)
         return error_pass(r);
 }
 
-static int read_blank(struct trait_reader *rd, bool suffix)
+/* Characters that merge by the scores of what they give, as in SentencePiece. */
+static bool is_llama(const struct vocabulary_reader *rd)
 {
-        bool blank = !rd->letters && !rd->words && !rd->unigram && !rd->merged;
+        return !rd->letters && !rd->words && !rd->unigram && !rd->merged;
+}
+
+static int read_blank(struct vocabulary_reader *rd, bool suffix)
+{
+        bool blank = is_llama(rd);
         int r = read_switch(rd, KEY("add_space_prefix"), &blank);
 
         if (!r && blank && rd->letters)
@@ -239,7 +245,7 @@ static bool has_capitals(struct gguf_array tokens)
         return false;
 }
 
-static int read_words(struct trait_reader *rd, struct gguf_array tokens)
+static int read_words(struct vocabulary_reader *rd, struct gguf_array tokens)
 {
         struct vocabulary *v = &rd->m.v;
         bool lower = !has_capitals(tokens);
@@ -259,7 +265,7 @@ static int read_words(struct trait_reader *rd, struct gguf_array tokens)
         return r ? error_pass(r) : error_pass(vocabulary_bert_cuts(&rd->m));
 }
 
-static int read_rules(struct trait_reader *rd, const char *splitter, struct gguf_array tokens)
+static int read_rules(struct vocabulary_reader *rd, const char *splitter, struct gguf_array tokens)
 {
         struct vocabulary *v = &rd->m.v;
         bool suffix = false;
@@ -269,6 +275,7 @@ static int read_rules(struct trait_reader *rd, const char *splitter, struct gguf
                   : rd->unigram ? VOCABULARY_UNIGRAM
                                 : VOCABULARY_CHARACTERS;
         v->add_bos = !rd->letters && !rd->unigram;
+        v->by_score = is_llama(rd);
         v->unknown_run = !rd->words;
         r = read_splitter(rd, splitter);
         if (!r)
@@ -304,7 +311,7 @@ static uint64_t count_bytes(struct gguf_array tokens)
         return sum;
 }
 
-static int read_all(struct trait_reader *rd, const char *splitter, char *why, size_t why_bytes)
+static int read_all(struct vocabulary_reader *rd, const char *splitter, char *why, size_t why_bytes)
 {
         struct gguf_array tokens = { 0 }, merges = { 0 };
         int r;
@@ -343,7 +350,7 @@ int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
         const char *kind = gguf_string(gguf, KEY("model"));
-        struct trait_reader rd = { .gguf = gguf };
+        struct vocabulary_reader rd = { .gguf = gguf };
         int r;
 
         if (!kind)
@@ -356,7 +363,7 @@ int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
         rd.unigram = !strcmp(kind, "t5");
         rd.merged = !strcmp(kind, "gemma4");
         rd.words = !strcmp(kind, "bert");
-        if (!rd.letters && !rd.unigram && !rd.words && !rd.merged && strcmp(kind, "llama"))
+        if (is_llama(&rd) && strcmp(kind, "llama"))
                 return error_raise(
                         errtext_set(why, why_bytes, -EINVAL,
                                     "its tokenizer is of the kind '%s', which is not supported",

@@ -492,7 +492,6 @@ static int read_all(struct json_tokenizer *rd, char *why, size_t why_bytes)
                 return error_pass(r);
         rd->m.v.kind = kind_of(rd);
         rd->m.v.keeps_bars = rd->plain;
-        rd->m.v.unscored = true;
         return 0;
 }
 

@@ -44,7 +44,7 @@ static const struct {
         [5] = { ENTRY_UNUSED, SPELT_BARS },   [6] = { ENTRY_BYTE, SPELT_HEX },
 };
 
-struct trait_reader {
+struct vocabulary_reader {
         struct vocabulary_builder m;
         uint64_t id;
         uint64_t type; /* of the model */
@@ -84,7 +84,8 @@ static bool take_fixed(struct message *message, unsigned bytes, uint64_t *ret_va
 }
 
 /* Returns 0, END or -EINVAL. */
-static int take_field(struct trait_reader *rd, struct message *message, struct field *ret_field)
+static int take_field(struct vocabulary_reader *rd, struct message *message,
+                      struct field *ret_field)
 {
         struct field f = { 0 };
         uint64_t key;
@@ -122,7 +123,7 @@ static bool is(const struct field *f, uint32_t number, uint32_t wire)
         return f->number == number && f->wire == wire;
 }
 
-static int read_piece(struct trait_reader *rd, struct message message)
+static int read_piece(struct vocabulary_reader *rd, struct message message)
 {
         struct message name = { "", 0 };
         uint64_t type = 1, bits = 0;
@@ -156,7 +157,7 @@ static int read_piece(struct trait_reader *rd, struct message message)
 }
 
 /* A piece that is a zero byte: SentencePiece has the byte's token in its place. */
-static void drop_zero(struct trait_reader *rd)
+static void drop_zero(struct vocabulary_reader *rd)
 {
         for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
                 struct entry *e = &rd->m.entries[id];
@@ -166,7 +167,7 @@ static void drop_zero(struct trait_reader *rd)
         }
 }
 
-static int read_trainer(struct trait_reader *rd, struct message message)
+static int read_trainer(struct vocabulary_reader *rd, struct message message)
 {
         struct field f;
         int r;
@@ -184,7 +185,7 @@ static int read_trainer(struct trait_reader *rd, struct message message)
         return r < 0 ? r : 0;
 }
 
-static int read_normaliser(struct trait_reader *rd, struct message message)
+static int read_normaliser(struct vocabulary_reader *rd, struct message message)
 {
         struct field f;
         int r;
@@ -202,7 +203,7 @@ static int read_normaliser(struct trait_reader *rd, struct message message)
         return r < 0 ? r : 0;
 }
 
-static int count_pieces(struct trait_reader *rd, struct message message, uint64_t *ret_count)
+static int count_pieces(struct vocabulary_reader *rd, struct message message, uint64_t *ret_count)
 {
         struct field f;
         int r;
@@ -214,7 +215,7 @@ static int count_pieces(struct trait_reader *rd, struct message message, uint64_
 }
 
 /* -1, stored as all bits set, means that there is no such token. */
-static uint32_t special(const struct trait_reader *rd, unsigned which)
+static uint32_t special(const struct vocabulary_reader *rd, unsigned which)
 {
         uint64_t id = rd->special[which];
 
@@ -231,7 +232,7 @@ static uint32_t count_blanks(const struct entry *e)
 }
 
 /* SentencePiece's scores of unknown characters, and of pieces that a user has defined. */
-static void set_scores(struct trait_reader *rd)
+static void set_scores(struct vocabulary_reader *rd)
 {
         float lowest = FLT_MAX, highest = FLT_MIN;
 
@@ -254,7 +255,7 @@ static void set_scores(struct trait_reader *rd)
         }
 }
 
-static int judge(struct trait_reader *rd)
+static int judge(struct vocabulary_reader *rd)
 {
         struct vocabulary *v = &rd->m.v;
 
@@ -267,6 +268,7 @@ static int judge(struct trait_reader *rd)
                 return vocabulary_builder_refuse(
                         &rd->m, "it does not write blanks as bars, which is not supported");
         v->kind = rd->type == 1 ? VOCABULARY_UNIGRAM : VOCABULARY_CHARACTERS;
+        v->by_score = rd->type == 2;
         v->blank = !rd->blank ? BLANK_NEVER : rd->suffix ? BLANK_LAST : BLANK_FIRST;
         v->unknown_run = true;
         v->squeezes = rd->squeezes;
@@ -284,7 +286,7 @@ static int judge(struct trait_reader *rd)
                                                         rd->rules.left));
 }
 
-static int read_all(struct trait_reader *rd, struct message message)
+static int read_all(struct vocabulary_reader *rd, struct message message)
 {
         struct field f;
         int r;
@@ -307,12 +309,12 @@ int vocabulary_from_model(const char *bytes, size_t count, struct vocabulary **r
 {
         const struct message message = { bytes, count };
         /* The format's defaults for absent fields. */
-        struct trait_reader rd = { .m = { .why = why, .why_bytes = why_bytes },
-                                   .type = 1,
-                                   .blank = 1,
-                                   .squeezes = 1,
-                                   .escapes = 1,
-                                   .special = { 0, 1, 2 } };
+        struct vocabulary_reader rd = { .m = { .why = why, .why_bytes = why_bytes },
+                                        .type = 1,
+                                        .blank = 1,
+                                        .squeezes = 1,
+                                        .escapes = 1,
+                                        .special = { 0, 1, 2 } };
         uint64_t pieces;
         int r = count_pieces(&rd, message, &pieces);
 

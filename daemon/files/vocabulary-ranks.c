@@ -271,7 +271,7 @@ static int read_all(struct rank_reader *rd, const char *splitter, const struct s
                         ids - 1, count);
         r = vocabulary_builder_begin(&rd->m, ids, 0, bytes, rd->m.why, rd->m.why_bytes);
         rd->m.v.kind = VOCABULARY_BYTE_LEVEL;
-        rd->m.v.whole_wins = rd->m.v.ranked = true;
+        rd->m.v.whole_wins = rd->m.v.by_score = true;
         if (!r)
                 r = read_lines(rd);
         if (!r)

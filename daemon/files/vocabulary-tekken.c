@@ -201,7 +201,7 @@ static int read_all(struct tekken_reader *rd)
             (r = vocabulary_builder_add_cut(&rd->m, pattern, CUT_APART, false)))
                 return error_pass(r);
         rd->m.v.kind = VOCABULARY_BYTE_LEVEL;
-        rd->m.v.whole_wins = rd->m.v.ranked = true;
+        rd->m.v.whole_wins = rd->m.v.by_score = true;
         rd->m.v.bos = find(rd, "<s>");
         rd->m.v.eos = find(rd, "</s>");
         rd->m.v.add_bos = rd->m.v.bos != VOCABULARY_NONE;

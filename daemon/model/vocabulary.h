@@ -129,7 +129,7 @@ struct entry {
         const char *bytes; /* `count` arbitrary bytes; for CONTROL, UNKNOWN: its spelling */
         uint32_t count;
         /*
-         * Without merges: the highest score is merged first.  UNIGRAM: what a NORMAL or USER entry
+         * With by_score: the highest score is merged first.  UNIGRAM: what a NORMAL or USER entry
          * adds to the sum; -INFINITY: it is not made of text, only matched.
          */
         double score;
@@ -157,7 +157,7 @@ struct vocabulary {
         bool blank_once; /* no blank before a text that begins with one */
         /* blanks are part of the normalised text, in which ENTRY_NORMALISED are searched */
         bool normal_blanks;
-        bool ranked; /* BYTE_LEVEL without merges: merge by score, as CHARACTERS do */
+        bool by_score; /* BYTE_LEVEL, CHARACTERS: without a list of merges, by score */
         /* a pre-token that is an entry becomes that entry, whatever the merges say */
         bool whole_wins;
         /* adjacent characters without an entry give one unknown token, not one each */
@@ -171,7 +171,6 @@ struct vocabulary {
         bool single_sums;     /* sums are floats, and USER entries are found in no other way */
         bool spelt_bytes;     /* BYTE entries have scores, for their spelling: <0x0A> */
         bool keeps_bars;      /* CHARACTERS: U+2581 is a character like others, and is no blank */
-        bool unscored;        /* CHARACTERS: without merges nothing is merged */
         enum vocabulary_border border;
         /*
          * WORDPIECE: the mark of entries inside words, if the file writes one; a word that begins
@@ -190,7 +189,7 @@ struct vocabulary {
         uint32_t end_count;
         uint32_t entry_count, merge_count;
         const struct entry *entries; /* indexed by id */
-        const struct merge *merges;  /* in order of priority; none: see `ranked`, `unscored` */
+        const struct merge *merges;  /* in order of priority; none: see `by_score` */
 };
 
 #endif

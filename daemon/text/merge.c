@@ -105,8 +105,7 @@ int merge_table_init(struct merge_table *table, const struct vocabulary *vocabul
         int r;
 
         *table = (struct merge_table){ 0 };
-        if (vocabulary->merge_count || vocabulary->unscored ||
-            (vocabulary->kind == VOCABULARY_BYTE_LEVEL && !vocabulary->ranked))
+        if (vocabulary->merge_count || !vocabulary->by_score)
                 r = list_pairs(table, vocabulary);
         else
                 r = rank_scores(table, vocabulary);

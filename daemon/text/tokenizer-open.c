@@ -383,7 +383,7 @@ static bool is_original(const struct vocabulary *v)
 {
         if (v->kind == VOCABULARY_UNIGRAM)
                 return v->single_sums;
-        return v->kind == VOCABULARY_CHARACTERS && !v->merge_count && !v->unscored &&
+        return v->kind == VOCABULARY_CHARACTERS && !v->merge_count && v->by_score &&
                (v->blank == BLANK_FIRST || v->blank == BLANK_LAST || v->squeezes);
 }
 

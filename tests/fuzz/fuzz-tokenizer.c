@@ -110,7 +110,7 @@ static void read_vocabulary(struct vocabulary *v, struct input *input)
                                   .unknown = VOCABULARY_NONE,
                                   .border = shape >> 6 == 3 ? BORDER_FRONT : shape >> 6,
                                   .keeps_bars = shape >> 6,
-                                  .unscored = switches & 64,
+                                  .by_score = shape & 1 && !(switches & 64),
                                   .word_max = switches & 128 ? 20 : 0,
                                   .mark = "#",
                                   .mark_bytes = switches & 32 ? 1 : 0,
@@ -173,7 +173,7 @@ static uint32_t entry_of(const struct vocabulary *v, const char *at, uint32_t co
 static double rank(const struct vocabulary *v, const struct symbol *a, const struct symbol *b,
                    uint32_t *ret_id)
 {
-        if (v->merge_count || v->unscored || v->kind == VOCABULARY_BYTE_LEVEL) {
+        if (v->merge_count || !v->by_score) {
                 for (uint32_t i = 0; i < v->merge_count; i++)
                         if (merges[i].left == a->id && merges[i].right == b->id) {
                                 *ret_id = merges[i].result;

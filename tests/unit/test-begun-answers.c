@@ -45,12 +45,28 @@ static struct smv_generate read_chat(struct call_rig *rig, const char *body, str
 #define CALLS     "\"tool_calls\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]"
 #define MESSAGES  "{\"messages\":["
 
+struct chat {
+        const char *body;
+        enum end end;
+};
+
+static void check_chats(const struct chat *cases, size_t count)
+{
+        for (size_t i = 0; i < count; i++) {
+                struct fields fields;
+                struct call_rig rig;
+                struct smv_generate options = read_chat(&rig, cases[i].body, &fields);
+
+                assert_false(fields.failed);
+                if (end_of(&options) != cases[i].end)
+                        fail_msg("%s: %d", cases[i].body, end_of(&options));
+                call_rig_end(&rig);
+        }
+}
+
 static void a_last_message_of_the_assistant_goes_on(void **state)
 {
-        static const struct {
-                const char *body;
-                enum end end;
-        } cases[] = {
+        static const struct chat cases[] = {
                 { MESSAGES USER "]}", NEW_ANSWER },
                 { MESSAGES USER "," ASSISTANT "]}", CONTINUED },
                 { MESSAGES ASSISTANT "]}", CONTINUED },
@@ -68,26 +84,14 @@ static void a_last_message_of_the_assistant_goes_on(void **state)
         };
 
         (void)state;
-        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                struct fields fields;
-                struct call_rig rig;
-                struct smv_generate options = read_chat(&rig, cases[i].body, &fields);
-
-                assert_false(fields.failed);
-                if (end_of(&options) != cases[i].end)
-                        fail_msg("%s: %d", cases[i].body, end_of(&options));
-                call_rig_end(&rig);
-        }
+        check_chats(cases, sizeof(cases) / sizeof(*cases));
 }
 
 static void the_switches_of_a_request_win(void **state)
 {
 #define BEGUN MESSAGES USER "," ASSISTANT "]"
 #define ASKED MESSAGES USER "]"
-        static const struct {
-                const char *body;
-                enum end end;
-        } cases[] = {
+        static const struct chat cases[] = {
                 { BEGUN ",\"continue_final_message\":true}", CONTINUED },
                 { BEGUN ",\"continue_final_message\":true,\"add_generation_prompt\":false}",
                   CONTINUED },
@@ -108,16 +112,7 @@ static void the_switches_of_a_request_win(void **state)
         };
 
         (void)state;
-        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                struct fields fields;
-                struct call_rig rig;
-                struct smv_generate options = read_chat(&rig, cases[i].body, &fields);
-
-                assert_false(fields.failed);
-                if (end_of(&options) != cases[i].end)
-                        fail_msg("%s: %d", cases[i].body, end_of(&options));
-                call_rig_end(&rig);
-        }
+        check_chats(cases, sizeof(cases) / sizeof(*cases));
 }
 
 static void refuses_switches_that_cannot_be_obeyed(void **state)

@@ -139,7 +139,8 @@ static void begin_bytes(struct rig *rig, enum vocabulary_border border)
                 rig->entries[b] = (struct entry){ "", 0, 0, ENTRY_UNUSED, 0 };
         rig->v.cuts = blanks;
         rig->v.cut_count = 1;
-        rig->v.keeps_bars = rig->v.unscored = true;
+        rig->v.keeps_bars = true;
+        rig->v.by_score = false;
         rig->v.border = border;
 }
 

@@ -312,7 +312,7 @@ static void accepts_what_has_no_effect_on_ids(void **state)
                 good(from_json(text, NULL));
                 assert_int_equal(made->unknown, i < 5 ? VOCABULARY_NONE : 0);
                 assert_true(i >= 5 || (made->add_bos && made->bos == 5));
-                assert_true(made->unscored);
+                assert_false(made->by_score);
                 vocabulary_close(made);
                 free(text);
         }

@@ -57,7 +57,7 @@ static void reads_ranks_and_merges_the_lowest_first(void **state)
         (void)state;
         good(from_ranks(six, "gpt2"));
         assert_int_equal(made->kind, VOCABULARY_BYTE_LEVEL);
-        assert_true(made->ranked && made->whole_wins && !made->add_bos);
+        assert_true(made->by_score && made->whole_wins && !made->add_bos);
         assert_int_equal(made->entry_count, 6);
         check_split("gpt2");
         check_entry(3, "ab", ENTRY_NORMAL);
@@ -199,7 +199,7 @@ static void reads_tekken_with_its_control_tokens_first(void **state)
         check_entry(9, "[TOOL_CALLS]", ENTRY_CONTROL);
         check_entry(20, "<SPECIAL_20>", ENTRY_CONTROL);
         check_entry(23, "ab", ENTRY_NORMAL);
-        assert_true(made->ranked && made->add_bos && made->bos == 1 && made->eos == 2);
+        assert_true(made->by_score && made->add_bos && made->bos == 1 && made->eos == 2);
         assert_string_equal(made->cuts[0].expression, "\\p{L}+");
         vocabulary_close(made);
         good(from_tekken(TEKKEN(SIZES, ENTRIES,

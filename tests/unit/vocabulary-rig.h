@@ -41,6 +41,7 @@ static inline void rig_begin(struct rig *rig, enum vocabulary_kind kind)
 {
         memset(rig, 0, sizeof(*rig));
         rig->v = (struct vocabulary){ .kind = kind,
+                                      .by_score = kind == VOCABULARY_CHARACTERS,
                                       .bos = VOCABULARY_NONE,
                                       .eos = VOCABULARY_NONE,
                                       .unknown = VOCABULARY_NONE,
