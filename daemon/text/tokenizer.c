@@ -43,9 +43,15 @@ bool tokenizer_divisible(const struct tokenizer *t)
         return t->kind == VOCABULARY_BYTES;
 }
 
+/* Before a whole text; a blank at the border is one before each word. */
+static bool leads_with_blank(const struct tokenizer *t)
+{
+        return t->blank == BLANK_FIRST || t->blank == BLANK_EACH;
+}
+
 bool tokenizer_adds_blank(const struct tokenizer *t)
 {
-        return (t->blank != BLANK_NEVER && t->blank != BLANK_LAST) || t->border == BORDER_FRONT;
+        return leads_with_blank(t) || t->border == BORDER_FRONT;
 }
 
 enum entry_kind tokenizer_kind(const struct tokenizer *t, uint32_t id)
@@ -111,7 +117,8 @@ struct encoder {
         uint32_t *ids;
         size_t count, capacity;
         bool was_unknown;
-        bool is_first; /* the fragment that is being encoded begins the text */
+        bool is_dropping; /* the word has symbols without ids, which are dropped */
+        bool is_first;    /* the fragment that is being encoded begins the text */
         struct cutting cutting;
         struct merge_work work;
         struct unigram_work unigram_work;
@@ -120,7 +127,7 @@ struct encoder {
                 size_t bytes;
         } unknown;
         struct chunk_cache chunk_cache; /* only of chunks in which every character had an entry */
-        struct copy known;              /* a word without the characters that have no ids */
+        struct copy known;              /* a word without the symbols that have no ids */
         struct copy bordered;           /* a word with the blank at its border */
         struct copy letters;            /* a pre-token in letters */
         struct cutting letter_cutting;
@@ -150,7 +157,7 @@ static int copy_grow(struct copy *copy, size_t bytes)
 
 /*
  * A symbol that has no entry: its bytes, if all of them have one; else the unknown token.  If there
- * is none, drop_unknown() has taken the symbol away.
+ * is none, keep_known() has left the symbol out.
  */
 static void put_foreign(struct encoder *e, const char *text, size_t bytes)
 {
@@ -201,6 +208,26 @@ static uint32_t symbol_id(const struct tokenizer *t, const char *symbol, size_t 
         return wordmap_get(t->words, symbol, bytes);
 }
 
+static bool has_ids(const struct tokenizer *t, const char *symbol, size_t bytes)
+{
+        if (symbol_id(t, symbol, bytes) != VOCABULARY_NONE)
+                return true;
+        for (size_t i = 0; i < bytes; i++)
+                if (t->border || t->byte_ids[(uint8_t)symbol[i]] == VOCABULARY_NONE)
+                        return false;
+        return true;
+}
+
+static bool drops_some(const struct tokenizer *t, const char *word, size_t bytes)
+{
+        for (size_t at = 0, n; t->drops && at < bytes; at += n) {
+                n = symbol_bytes(t, word, bytes, at);
+                if (!has_ids(t, word + at, n))
+                        return true;
+        }
+        return false;
+}
+
 static void fill_symbols(struct encoder *e, const char *text, size_t bytes)
 {
         for (size_t i = 0, n; i < bytes; i += n) {
@@ -210,15 +237,41 @@ static void fill_symbols(struct encoder *e, const char *text, size_t bytes)
         }
 }
 
-static int merge_chunk(struct encoder *e, const char *text, size_t bytes)
+/* Fills the symbols that have ids, and copies their text.  Those beside a dropped one may merge. */
+static int keep_known(struct encoder *e, const char **text, size_t *bytes)
 {
-        struct merge_work *work = &e->work;
+        size_t count = 0;
+        int r = copy_grow(&e->known, *bytes);
 
-        if (e->t->kind == VOCABULARY_BYTE_LEVEL && !e->t->border)
-                fill_bytes(e, text, bytes);
+        if (r)
+                return error_pass(r);
+        for (size_t at = 0, n; at < *bytes; at += n) {
+                n = symbol_bytes(e->t, *text, *bytes, at);
+                if (!has_ids(e->t, *text + at, n))
+                        continue;
+                memcpy(e->known.bytes + count, *text + at, n);
+                e->work.ids[count] = symbol_id(e->t, *text + at, n);
+                e->work.nexts[count] = (uint32_t)(count + n);
+                count += n;
+        }
+        *text = e->known.bytes;
+        *bytes = count;
+        return 0;
+}
+
+static int merge_chunk(struct encoder *e, const char **text, size_t *bytes)
+{
+        int r = 0;
+
+        if (e->is_dropping)
+                r = keep_known(e, text, bytes);
+        else if (e->t->kind == VOCABULARY_BYTE_LEVEL && !e->t->border)
+                fill_bytes(e, *text, *bytes);
         else
-                fill_symbols(e, text, bytes);
-        return merge_run(&e->t->merges, e->t->words, work, text, bytes, e->how);
+                fill_symbols(e, *text, *bytes);
+        if (r)
+                return error_pass(r);
+        return merge_run(&e->t->merges, e->t->words, &e->work, *text, *bytes, e->how);
 }
 
 static size_t count_characters(const char *text, size_t bytes)
@@ -250,6 +303,8 @@ static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
         const struct cached_chunk *known = chunk_cache_find(&e->chunk_cache, text, bytes);
         const struct merge_work *work = &e->work;
         const size_t before = e->count;
+        const char *kept = text;
+        size_t kept_bytes = bytes;
         bool is_foreign = false;
         int r;
 
@@ -261,14 +316,14 @@ static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
         if (!r && e->t->kind == VOCABULARY_WORDPIECE)
                 divide_word(e, text, bytes);
         else if (!r)
-                r = merge_chunk(e, text, bytes);
+                r = merge_chunk(e, &kept, &kept_bytes);
         if (r)
                 return error_pass(r);
-        for (uint32_t at = 0; at < bytes; at = work->nexts[at]) {
+        for (uint32_t at = 0; at < kept_bytes; at = work->nexts[at]) {
                 if (work->ids[at] != VOCABULARY_NONE) {
                         put(e, work->ids[at]);
                 } else if (e->t->kind != VOCABULARY_WORDPIECE || e->t->unknown != VOCABULARY_NONE) {
-                        put_foreign(e, text + at, work->nexts[at] - at);
+                        put_foreign(e, kept + at, work->nexts[at] - at);
                         is_foreign = true;
                 }
         }
@@ -284,44 +339,14 @@ static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
         size_t at = 0;
         uint32_t code;
 
-        if (e->t->border)
-                return bytes; /* a chunk must tell the border of the word */
+        if (e->t->border || e->is_dropping)
+                return bytes; /* the border must be told, and what a dropped symbol joins */
         do {
                 at += e->t->kind == VOCABULARY_BYTE_LEVEL
                               ? 1
                               : unicode_next(text + at, bytes - at, &code);
         } while (at < bytes && !merge_never_joins(merges, text[at - 1], text[at]));
         return at;
-}
-
-static bool has_ids(const struct tokenizer *t, const char *text, size_t bytes)
-{
-        if (symbol_id(t, text, bytes) != VOCABULARY_NONE)
-                return true;
-        for (size_t i = 0; i < bytes; i++)
-                if (t->border || t->byte_ids[(uint8_t)text[i]] == VOCABULARY_NONE)
-                        return false;
-        return true;
-}
-
-/* Copies the word without the symbols that have no ids. */
-static int drop_unknown(struct encoder *e, const char **text, size_t *bytes)
-{
-        size_t count = 0, n;
-        int r = copy_grow(&e->known, *bytes);
-
-        if (r)
-                return error_pass(r);
-        for (size_t at = 0; at < *bytes; at += n) {
-                n = symbol_bytes(e->t, *text, *bytes, at);
-                if (!has_ids(e->t, *text + at, n))
-                        continue;
-                memcpy(e->known.bytes + count, *text + at, n);
-                count += n;
-        }
-        *text = e->known.bytes;
-        *bytes = count;
-        return 0;
 }
 
 /* ---- by scores ---- */
@@ -407,10 +432,9 @@ static int encode_word(struct encoder *e, const char *text, size_t bytes)
                 return 0;
         if (!r && e->t->border == BORDER_BEHIND)
                 r = add_border(e, &text, &bytes);
-        if (!r && e->t->drops)
-                r = drop_unknown(e, &text, &bytes);
         if (r)
                 return error_pass(r);
+        e->is_dropping = drops_some(e->t, text, bytes);
         for (size_t at = 0; at < bytes; at += n) {
                 n = chunk_end(e, text + at, bytes - at);
                 e->how->steps += n;
@@ -550,7 +574,7 @@ size_t tokenizer_write_blanks(const struct tokenizer *t, const char *text, size_
                 begin += n;
         }
         lead = lead && (begin < bytes || t->blank_alone);
-        if (lead && tokenizer_adds_blank(t) &&
+        if (lead && leads_with_blank(t) &&
             !(t->blank_once && begins_blank(text + begin, bytes - begin)))
                 to[count++] = ' ';
         count += write_text(t, text + begin, bytes - begin, to + count);

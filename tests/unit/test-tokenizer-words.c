@@ -180,6 +180,66 @@ static void the_first_character_of_a_word_is_another_symbol(void **state)
         tokenizer_close(t);
 }
 
+/* As `tokenizers` reads these texts. */
+static void a_word_whose_border_is_dropped_has_none(void **state)
+{
+        static const struct vocabulary_cut semicolons = { ";", CUT_DROP, false, false };
+        static struct rig rig;
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig.v.cuts = &semicolons;
+        rig.v.cut_count = 1;
+        rig.v.border = BORDER_BEHIND;
+        rig_add(&rig, "a ", ENTRY_NORMAL, 0);
+        t = rig_open(&rig);
+        rig_expect(t, "a;a !;a;b;a b a", false, "a |a| |a |a| |b| |a ");
+        tokenizer_close(t);
+
+        begin_bytes(&rig, BORDER_FRONT);
+        rig.v.cuts = &semicolons;
+        rig_add(&rig, " b", ENTRY_NORMAL, 0);
+        rig_add(&rig, "b", ENTRY_NORMAL, 0);
+        rig_add(&rig, " ", ENTRY_NORMAL, 0);
+        t = rig_open(&rig);
+        rig_expect(t, "b;x b;b b", false, " b| |b| b| |b");
+        tokenizer_close(t);
+}
+
+/* As `tokenizers` reads these texts. */
+static void a_dropped_character_does_not_part_those_beside_it(void **state)
+{
+        static struct rig rig;
+        struct tokenizer *t;
+
+        (void)state;
+        begin_bytes(&rig, BORDER_NONE);
+        rig_add(&rig, "a", ENTRY_NORMAL, 0);
+        rig_add(&rig, "b", ENTRY_NORMAL, 0);
+        rig_merge(&rig, "a+b", "ab");
+        t = rig_open(&rig);
+        rig_expect(t, "a?b?ba ?? a?b?ba", false, "ab|b|a|ab|b|a");
+        tokenizer_close(t);
+}
+
+static void a_blank_behind_the_text_is_not_the_one_before_a_word(void **state)
+{
+        static struct rig rig;
+        struct tokenizer *t;
+
+        (void)state;
+        begin_bytes(&rig, BORDER_FRONT);
+        rig.v.cut_count = 0;
+        rig.v.blank = BLANK_LAST;
+        rig_add(&rig, " b", ENTRY_NORMAL, 0);
+        rig_add(&rig, " ", ENTRY_NORMAL, 0);
+        rig.v.unknown = rig_add(&rig, "[UNK]", ENTRY_CONTROL, 0);
+        t = rig_open(&rig);
+        rig_expect(t, "b", false, " b| ");
+        tokenizer_close(t);
+}
+
 static void runs_of_unknown_characters_end_with_the_word(void **state)
 {
         static struct rig rig;
@@ -261,6 +321,9 @@ int main(void)
                 cmocka_unit_test(dividing_takes_time_linear_in_the_text),
                 cmocka_unit_test(the_last_character_of_a_word_is_another_symbol),
                 cmocka_unit_test(the_first_character_of_a_word_is_another_symbol),
+                cmocka_unit_test(a_word_whose_border_is_dropped_has_none),
+                cmocka_unit_test(a_dropped_character_does_not_part_those_beside_it),
+                cmocka_unit_test(a_blank_behind_the_text_is_not_the_one_before_a_word),
                 cmocka_unit_test(runs_of_unknown_characters_end_with_the_word),
                 cmocka_unit_test(a_cut_of_letters_divides_a_character_whose_letter_is_a_number),
                 cmocka_unit_test(refuses_borders_that_do_not_fit_the_kind),
