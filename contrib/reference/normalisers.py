@@ -27,12 +27,19 @@ STEPS = {
 }
 
 
+def changed(step):
+    """Each character that the step changes, 64 in a text."""
+    all_of_them = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    found = [c for c in all_of_them if step.normalize_str(c) != c]
+    return [" ".join(found[at:at + 64]) for at in range(0, len(found), 64)]
+
+
 def main():
     rng = random.Random(3)
     texts = [""] + ["".join(rng.choice(PARTS) for _ in range(rng.randrange(1, 9))) for _ in range(60)]
     for name, step in STEPS.items():
         print(":" + name)
-        for text in texts:
+        for text in texts + (changed(step) if name == "lower" else []):
             print(text.encode().hex() or "-", step.normalize_str(text).encode().hex() or "-")
 
 
