@@ -277,9 +277,14 @@ class Maker:
         return "|".join(self.row(depth) for _ in range(self.rng.choice([1, 1, 1, 2, 2, 3])))
 
     def expression(self):
-        flags = self.rng.choice(["", "", "", "", "(?i)", "(?m)"])
-        self.looks, self.folds = 0, flags == "(?i)"
-        return flags + self.choice(0)
+        """Before `.*` under (?m), Oniguruma takes a look ahead or a place for nothing, and then searches at one
+        place only: expressions that may have both are not compared."""
+        while True:
+            flags = self.rng.choice(["", "", "", "", "(?i)", "(?m)"])
+            self.looks, self.folds = 0, flags == "(?i)"
+            out = flags + self.choice(0)
+            if not ("(?m" in out and re.search(r"\(\?<?[=!]|[$^]|\\[bBAzZ]", out) and re.search(r"\.[*+{]", out)):
+                return out
 
 
 # ---- the output ----

@@ -476,17 +476,18 @@ def write_words(f):
     for name, make in WORDS:
         if not f.has(name + ".json"):
             make(f.at(name + ".json"))
-        f.write(name, name + ".json", hf(f.at(name + ".json")), HF)
+        encode = known_in_all_forms(hf(f.at(name + ".json")))
+        f.write(name, name + ".json", encode, HF)
         if name in ("wordpiece", "cased", "word-level", "prefix"):
             f.write_decoded("decoded-" + name, name + ".json", f.at(name + ".json"), HF)
     if not f.has("bert"):
         make_vocab_txt(f.at("wordpiece.json"), f.at("bert"))
-    f.write("bert", "bert/vocab.txt", hf(f.at("bert/by-hf.json")), HF)
+    f.write("bert", "bert/vocab.txt", known_in_all_forms(hf(f.at("bert/by-hf.json"))), HF)
     if not f.has("bert.gguf"):
         make_bert_gguf(f.at("bert/by-hf.json"), f.at("bert.gguf"))
     small = Tokenizer.from_file(f.at("bert/by-hf.json"))
     small.normalizer = normalizers.BertNormalizer(lowercase=True)
-    f.write("bert-gguf", "bert.gguf", lambda text: small.encode(text, add_special_tokens=False).ids, HF)
+    f.write("bert-gguf", "bert.gguf", known_in_all_forms(lambda text: small.encode(text, add_special_tokens=False).ids), HF)
 
 
 def hf(path):
@@ -537,6 +538,10 @@ def known_marks(encode, form=normalizers.NFC()):
         return encode(text) if unicodedata.normalize(name, text) == form.normalize_str(text) else None
 
     return ids
+
+
+def known_in_all_forms(encode):
+    return known_marks(known_marks(encode), normalizers.NFD())
 
 
 def without_new_controls(path):
@@ -599,7 +604,7 @@ def write_real(f, data, count, seed):
         def encode(text, t=t):
             return t.encode(text, add_special_tokens=False).ids
 
-        f.write("data-" + file.replace("/", "-"), file, or_none(known_marks(encode) if t.normalizer else encode), HF,
+        f.write("data-" + file.replace("/", "-"), file, or_none(known_in_all_forms(encode) if t.normalizer else encode), HF,
                 source=with_added(t, count, seed))
 
 
