@@ -4,7 +4,7 @@
  * kernels/ref defines what each operator means, in plain C with double sums. kernels/cpu is the
  * CPU backend that serves. Tests open two backends and compare their results. The operators are
  * fused as a good kernel is fused: a layer is five operator calls (qkv, attend, project, gate,
- * project).
+ * project). A layer whose two branches read the same x calls gate before the first project.
  *
  * Bits. A row's result depends only on that row, the pages of its sequence and the weights. Every
  * sum has a fixed order. The order does not depend on the other rows of the step, on how the
@@ -189,16 +189,59 @@ struct rope {
 };
 
 /*
- * q = rope(qnorm(Wq n + bq)), the same for k; v = Wv n + bv; n = x / rms(x) * norm. For rows with
- * `write` set, k and v go into the pages. q is (rows, heads * head_dim).
+ * n(x) of a row x: what a branch of a layer reads, or what it adds.
+ *
+ *      NORM_NONE    x
+ *      NORM_RMS     x / sqrt(mean(x^2) + eps) * weight
+ *      NORM_LAYER   (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias
+ */
+enum norm_kind { NORM_NONE = 0, NORM_RMS = 1, NORM_LAYER = 2 };
+struct row_norm {
+        enum norm_kind kind;
+        const float *weight; /* NULL: ones */
+        const float *bias;   /* NORM_LAYER; NULL: zeros */
+        float eps;
+};
+
+/* Over which numbers q or k are normed, and how many weights the norm has. */
+enum head_norm_span {
+        SPAN_HEAD = 0,  /* each head; (head_dim) weights for all heads */
+        SPAN_HEADS = 1, /* each head; (heads, head_dim) weights, each head its own */
+        SPAN_WHOLE = 2, /* all heads together, as one row; (heads * head_dim) weights */
+};
+
+/*
+ * x = norm(t * scale + p): t is the row of `table` for the token, p the row of `positions` for the
+ * position, counted from `first_position` on.
+ */
+struct embed {
+        const struct matrix *table;
+        float scale;
+        const struct matrix *positions; /* NULL: none */
+        uint32_t first_position;
+        struct row_norm norm;
+};
+
+/*
+ * q = scaled(rope(q_norm(clip(Wq n + bq)))), k = rope(k_norm(clip(Wk n + bk))),
+ * v = clip(Wv n + bv); n = norm(x). For rows with `write` set, k and v go into the pages. q is
+ * (rows, heads * head_dim).
  */
 struct qkv {
         const struct matrix *w; /* parts q, k, v */
-        const float *norm;      /* (columns); NULL: n is x itself */
-        float eps;
-        const float *bias;            /* (heads + 2 kv_heads) * head_dim, or NULL */
-        const float *q_norm, *k_norm; /* (head_dim) rmsnorm of each head, or NULL */
+        struct row_norm norm;
+        const float *bias; /* (heads + 2 kv_heads) * head_dim, or NULL */
+        float clip;        /* numbers below -clip or above clip become these; 0: none do;
+                            * NaN stays NaN, here and in activations */
+        enum head_norm_span span;
+        struct row_norm q_norm, k_norm;
         struct rope rope;
+        /*
+         * q of a row at position p is multiplied by 1 + beta * log(1 + floor(p / length)); beta 0:
+         * by nothing.
+         */
+        float query_beta;
+        uint32_t query_length; /* at least 1 if query_beta is not 0 */
         struct kv *kv;
         uint32_t layer, heads, kv_heads, head_dim;
 };
@@ -219,26 +262,37 @@ struct attend {
         const float *slopes; /* (heads) or NULL */
 };
 
-enum activation { ACT_SILU = 0, ACT_GELU_TANH = 1 };
+enum activation {
+        ACT_SILU = 0,        /* g / (1 + exp(-g)) */
+        ACT_GELU_TANH = 1,   /* g / 2 * (1 + tanh(sqrt(2 / pi) * (g + 0.044715 g^3))) */
+        ACT_GELU = 2,        /* g / 2 * (1 + erf(g / sqrt(2))) */
+        ACT_RELU = 3,        /* max(g, 0) */
+        ACT_RELU_SQUARE = 4, /* max(g, 0)^2 */
+        ACT_N,
+};
 
-struct gate {                   /* out = act(Wg n + bg) * (Wu n + bu), n as in qkv */
-        const struct matrix *w; /* parts gate, up */
-        const float *norm;
-        float eps;
+/* out = act(Wg n + bg) * (Wu n + bu), n = norm(x); with one part: out = act(Wg n + bg) */
+struct gate {
+        const struct matrix *w; /* parts gate, up; or gate alone */
+        struct row_norm norm;
         const float *bias; /* gate's, then up's, or NULL */
         enum activation act;
 };
 
-struct linear { /* x += W y + b */
+struct linear { /* x += scale * norm(W y + b) */
         const struct matrix *w;
         const float *bias; /* or NULL */
+        struct row_norm norm;
+        float scale; /* 0: none, like 1 */
 };
 
-struct head { /* logits of the wanted rows */
+/* logits of the wanted rows = cap(scale * (W n + b)), n = norm(x); cap as in attend */
+struct head {
         const struct matrix *w;
-        const float *norm;
-        float eps;
-        float softcap; /* 0: none */
+        struct row_norm norm;
+        const float *bias; /* or NULL */
+        float scale;       /* 0: none, like 1 */
+        float softcap;     /* 0: none */
 };
 
 struct kernels_conf {
@@ -349,8 +403,7 @@ struct kernels {
          */
         int (*step_begin)(struct kernels *k, struct kv *kv, const struct step *step);
 
-        /* x: (rows, columns) = the rows of `table` for the tokens, times scale */
-        int (*embed)(struct kernels *k, const struct matrix *table, float scale, float *x);
+        int (*embed)(struct kernels *k, const struct embed *op, float *x); /* x: (rows, columns) */
         int (*qkv)(struct kernels *k, const struct qkv *op, float *q, const float *x);
         int (*attend)(struct kernels *k, const struct attend *op, float *out, const float *q);
         int (*project)(struct kernels *k, const struct linear *op, float *x, const float *y);

@@ -195,7 +195,7 @@ static void make(struct product *p)
 
 static int operate(const struct product *p)
 {
-        const struct linear linear = { p->matrix, NULL };
+        const struct linear linear = { .w = p->matrix };
         const struct head head = { .w = p->matrix };
         const struct gate gate = { .w = p->matrix, .act = ACT_SILU };
         struct kernels *k = p->k;

@@ -307,12 +307,13 @@ static int forward_layer(struct random_model *m, uint32_t number)
 {
         const struct random_shape *s = &m->shape;
         const struct random_layer *layer = &m->layers[number];
-        const float *norm = s->head_norms ? m->head_norm : NULL;
+        const struct row_norm of_heads = { s->head_norms ? NORM_RMS : NORM_NONE, m->head_norm, NULL,
+                                           EPS };
+        const struct row_norm of_rows = { NORM_RMS, m->norm, NULL, EPS };
         const struct qkv qkv = { .w = layer->qkv,
-                                 .norm = m->norm,
-                                 .eps = EPS,
-                                 .q_norm = norm,
-                                 .k_norm = norm,
+                                 .norm = of_rows,
+                                 .q_norm = of_heads,
+                                 .k_norm = of_heads,
                                  .rope = { s->head_dim, ROPE_HALVES, m->frequency, 1 },
                                  .kv = m->kv,
                                  .layer = number,
@@ -325,8 +326,8 @@ static int forward_layer(struct random_model *m, uint32_t number)
                                        .kv_heads = s->kv_heads,
                                        .head_dim = s->head_dim,
                                        .scale = 1 / sqrtf((float)s->head_dim) };
-        const struct linear o = { layer->o, NULL }, down = { layer->down, NULL };
-        const struct gate gate = { layer->gate, m->norm, EPS, NULL, ACT_SILU };
+        const struct linear o = { .w = layer->o }, down = { .w = layer->down };
+        const struct gate gate = { .w = layer->gate, .norm = of_rows, .act = ACT_SILU };
         struct kernels *k = m->k;
         int r;
 
@@ -340,9 +341,11 @@ static int forward_layer(struct random_model *m, uint32_t number)
 static int forward(void *arg)
 {
         struct random_model *m = arg;
-        const struct head head = { m->shape.tied ? m->table : m->head, m->norm, EPS, 0 };
+        const struct embed embed = { .table = m->table, .scale = 1 };
+        const struct head head = { .w = m->shape.tied ? m->table : m->head,
+                                   .norm = { NORM_RMS, m->norm, NULL, EPS } };
         struct kernels *k = m->k;
-        int r = k->embed(k, m->table, 1, m->x);
+        int r = k->embed(k, &embed, m->x);
 
         for (uint32_t i = 0; !r && i < m->shape.layers; i++)
                 r = forward_layer(m, i);

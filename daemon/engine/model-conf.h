@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 
 struct model_conf {
+        uint32_t context;     /* positions of a sequence, at most */
         uint32_t rows_max;    /* rows of a step, at most */
         uint32_t wants_max;   /* wanted rows (rows with logits) of a step, at most */
         uint32_t blocks;      /* of the KV pool */

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/errtext.h"
 
-#define MATS_MODEL 2u
+#define MATS_MODEL 3u
 #define MATS_LAYER 4u
 
 static uint64_t mul_or_max(uint64_t a, uint64_t b)
@@ -66,6 +66,11 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         if (!stage.layers)
                 return;
         ret_bytes->weights = tensor_taken_bytes(tensors->at[TOKEN_EMBD]);
+        if (traits->positions) {
+                const struct matrix_shape shape_of = positions_shape(tensors, traits);
+
+                ret_bytes->weights += shape_of.rows[0] * row_bytes(shape_of.type[0], traits->width);
+        }
         for (uint32_t i = 0; i < stage.layers; i++)
                 for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
                         if (tensors->layers[i].at[t])
@@ -79,14 +84,16 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
  * The shapes of all matrices.  The head is counted even if it may be tied: only loading tells
  * whether it equals the embedding.
  */
-static uint32_t shapes_of(const struct tensors *tensors, const struct stage_shape *stage,
-                          struct matrix_shape *ret_shapes)
+static uint32_t shapes_of(const struct tensors *tensors, const struct traits *traits,
+                          const struct stage_shape *stage, struct matrix_shape *ret_shapes)
 {
         const struct tensor *head = stage->ends ? head_tensor(tensors, stage) : NULL;
         uint32_t count = 0;
 
         if (stage->begins)
                 ret_shapes[count++] = matrix_shape(&tensors->at[TOKEN_EMBD], 1);
+        if (stage->begins && traits->positions)
+                ret_shapes[count++] = positions_shape(tensors, traits);
         if (head)
                 ret_shapes[count++] = matrix_shape(&head, 1);
         for (uint32_t i = 0; i < stage->layers; i++) {
@@ -94,26 +101,28 @@ static uint32_t shapes_of(const struct tensors *tensors, const struct stage_shap
 
                 ret_shapes[count++] = matrix_shape(&at[ATTN_Q], 3);
                 ret_shapes[count++] = matrix_shape(&at[ATTN_OUTPUT], 1);
-                ret_shapes[count++] = matrix_shape(&at[FFN_GATE], 2);
+                ret_shapes[count++] = matrix_shape(&at[gate_first(traits)], gate_parts(traits));
                 ret_shapes[count++] = matrix_shape(&at[FFN_DOWN], 1);
         }
         return count;
 }
 
-/* One for each different window. */
+/* One for each different window; `ret_attends` has space for one of each layer. */
 static uint32_t attends_of(const struct traits *t, const struct stage_shape *stage,
-                           struct attend ret_attends[2])
+                           struct attend *ret_attends)
 {
-        uint32_t count = 0;
+        uint32_t count = 0, at;
 
         for (uint32_t i = 0; i < stage->layers; i++) {
-                const struct attend attend = { .heads = t->heads,
-                                               .kv_heads = t->kv_heads,
-                                               .head_dim = t->head_dim,
-                                               .window = window_of(t, stage->first + i) };
+                uint32_t window = t->layer[stage->first + i].window;
 
-                if (!count || ret_attends[count - 1].window != attend.window)
-                        ret_attends[count++] = attend;
+                for (at = 0; at < count && ret_attends[at].window != window; at++)
+                        continue;
+                if (at == count)
+                        ret_attends[count++] = (struct attend){ .heads = t->heads,
+                                                                .kv_heads = t->kv_heads,
+                                                                .head_dim = t->head_dim,
+                                                                .window = window };
         }
         return count;
 }
@@ -124,19 +133,23 @@ static int ask(struct kernels *k, const struct traits *traits, const struct tens
         const struct stage_shape stage = stage_of_rest(traits, conf);
         struct matrix_shape *shapes =
                 calloc(MATS_MODEL + (size_t)stage.layers * MATS_LAYER, sizeof(*shapes));
+        struct attend *attends = calloc(stage.layers, sizeof(*attends));
         struct kernels_objects objects = { .matrices = shapes };
-        struct attend attends[2];
         size_t floats[FLOATS_N];
         int r;
 
-        if (!shapes)
+        if (!shapes || !attends) {
+                free(attends);
+                free(shapes);
                 return -ENOMEM;
+        }
         objects.floats_count = floats_of(traits, conf, &stage, floats);
-        objects.matrix_count = shapes_of(tensors, &stage, shapes);
+        objects.matrix_count = shapes_of(tensors, traits, &stage, shapes);
         objects.floats = floats;
         objects.attends = attends;
         objects.attend_count = attends_of(traits, &stage, attends);
         r = k->memory(k, &objects, ret_memory);
+        free(attends);
         free(shapes);
         return r;
 }

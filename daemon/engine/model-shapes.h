@@ -56,13 +56,26 @@ static inline struct stage_shape stage_of_rest(const struct traits *t,
         };
 }
 
-/* Floats for all vectors that a model may have, whether this one has them or not. */
+/* Floats of the vectors of a layer, at most, if the model has the parts that its traits tell. */
+static inline size_t layer_vectors_count(const struct traits *t)
+{
+        size_t norms = (t->pre_norms ? 2 : 0) + (t->post_norms ? 2 : 0);
+        size_t each = lines(t->width), q = lines(q_columns(t)), kv = lines(kv_columns(t));
+
+        if (t->norm_bias != NOT_THERE)
+                norms *= 2;
+        /* norms; two biases; norms of q and k with their biases; biases of q, k, v; of the gate */
+        return (norms + 2) * each + (t->qk_norm == NOT_THERE ? 0 : 2 * (q + kv)) +
+               lines(q_columns(t) + 2 * (size_t)kv_columns(t)) + lines(2 * (size_t)t->ffn);
+}
+
 static inline size_t vectors_count(const struct traits *t, const struct stage_shape *shape)
 {
-        size_t layer = 4 * lines(t->width) + 2 * lines(t->head_dim) +
-                       lines(q_columns(t) + 2 * (size_t)kv_columns(t)) + lines(2 * (size_t)t->ffn);
+        /* norms of the ends with their biases, the head's bias, slopes */
+        size_t ends = 4 * lines(t->width) + lines(t->vocab) + lines(t->heads);
 
-        return shape->layers * layer + lines(t->width) + lines(t->rope.dims / 2);
+        return shape->layers * layer_vectors_count(t) + ends +
+               TRAITS_ROPES_MAX * lines(ROPE_PAIRS_MAX);
 }
 
 /* Buffers of floats; a stage without the head has no FLOATS_LOGITS. */
@@ -116,9 +129,29 @@ static inline const struct tensor *head_tensor(const struct tensors *tensors,
         return shape->begins ? NULL : tensors->at[TOKEN_EMBD];
 }
 
-static inline uint32_t window_of(const struct traits *t, uint32_t layer)
+/* The table of positions, if the model has one.  A sinusoidal one is computed. */
+static inline struct matrix_shape positions_shape(const struct tensors *tensors,
+                                                  const struct traits *t)
 {
-        return layer < t->window_from ? 0 : t->window;
+        if (t->positions == POSITIONS_LEARNED)
+                return matrix_shape(&tensors->at[POSITION_EMBD], 1);
+        return (struct matrix_shape){
+                .columns = t->width,
+                .parts = 1,
+                .rows = { t->context + t->first_position },
+                .type = { ROW_F32 },
+        };
+}
+
+/* The parts of the matrix that gives a layer's hidden values: gate and `up`, or `up` alone. */
+static inline uint32_t gate_parts(const struct traits *t)
+{
+        return t->gated ? 2 : 1;
+}
+
+static inline enum layer_tensor gate_first(const struct traits *t)
+{
+        return t->gated ? FFN_GATE : FFN_UP;
 }
 
 static inline struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf,

@@ -2,103 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/weights-rows.h"
+#include "daemon/engine/stage-vectors.h"
 #include "base/error.h"
 #include "base/errtext.h"
-
-#define ROPE_TURNS_MAX 256u
-
-/* State needed only while opening. */
-struct building {
-        struct stage *stage;
-        const struct stage_conf *conf;
-        float *scratch; /* a vector between file and backend */
-        size_t vectors_used, vectors_count;
-};
-
-static size_t vector_max(const struct traits *t)
-{
-        size_t n = q_columns(t) > t->width ? q_columns(t) : t->width;
-
-        n = n > t->ffn ? n : t->ffn;
-        return n > ROPE_TURNS_MAX ? n : ROPE_TURNS_MAX;
-}
-
-static float *vector_take(struct building *b, size_t floats)
-{
-        float *vector = b->stage->vectors + b->vectors_used;
-
-        b->vectors_used += lines(floats);
-        assert(b->vectors_used <= b->vectors_count);
-        return vector;
-}
-
-/* Copies from the scratch to the backend. */
-static int vector_send(struct building *b, float *to, size_t count)
-{
-        struct kernels *k = b->stage->kernels;
-        int r = k->put(k, to, b->scratch, count);
-
-        return r ? error_raise(errtext_set(b->conf->why, b->conf->why_bytes, r,
-                                           "the backend did not take its vectors: %s",
-                                           strerror(-r)))
-                 : 0;
-}
-
-static int vector_put(struct building *b, const struct tensor *tensor, float *to)
-{
-        int r = rows_read_floats(b->conf->checkpoint, tensor, b->scratch, b->conf->why,
-                                 b->conf->why_bytes);
-
-        if (r)
-                return error_pass(r);
-        return vector_send(b, to, tensor->columns);
-}
-
-/* Loads this tensor as the next vector; does nothing if there is no tensor. */
-static int vector_load(struct building *b, const struct tensor *tensor, const float **ret_vector)
-{
-        float *vector;
-        int r;
-
-        if (!tensor)
-                return 0;
-        vector = vector_take(b, tensor->columns);
-        r = vector_put(b, tensor, vector);
-        if (r)
-                return error_pass(r);
-        *ret_vector = vector;
-        return 0;
-}
-
-/* The bias of stacked matrices.  Some parts may be absent: their bias is zero. */
-static int biases_load(struct building *b, const struct tensor *const *parts,
-                       const uint32_t *columns, uint32_t part_count, const float **ret_bias)
-{
-        size_t count = 0;
-        bool any = false;
-        float *bias;
-        int r;
-
-        for (uint32_t i = 0; i < part_count; i++) {
-                count += columns[i];
-                any = any || parts[i];
-        }
-        if (!any)
-                return 0;
-        bias = vector_take(b, count);
-        *ret_bias = bias;
-        for (uint32_t i = 0; i < part_count; bias += columns[i++]) {
-                r = parts[i] ? vector_put(b, parts[i], bias) : 0;
-                if (r)
-                        return error_pass(r);
-        }
-        return 0;
-}
 
 /* Makes a matrix of stacked tensors; it is loaded later with all others. */
 static int matrix_make(struct stage *s, const struct tensor *const *parts, uint32_t part_count,
@@ -129,68 +38,20 @@ static int matrix_open(struct building *b, const struct tensor *const *parts, ui
                            b->conf->why_bytes);
 }
 
-static int rope_table_check(const struct stage_conf *conf, const float *table, uint32_t count)
-{
-        for (uint32_t i = 0; i < count; i++)
-                if (!(table[i] > 0) || !isfinite(table[i]))
-                        return error_raise(
-                                errtext_set(conf->why, conf->why_bytes, -EINVAL,
-                                            "tensor 'rope_freqs.weight': factor %u is %g, "
-                                            "not a finite number above 0",
-                                            i, (double)table[i]));
-        return 0;
-}
-
-static int rope_open(struct building *b)
-{
-        const struct stage_conf *conf = b->conf;
-        const struct tensor *table = conf->tensors->at[ROPE_FREQS];
-        const struct rope_shape *shape = &conf->traits->rope;
-        float *frequency = vector_take(b, shape->dims / 2);
-        int r;
-
-        assert(shape->dims / 2 <= ROPE_TURNS_MAX);
-        if (table) {
-                r = rows_read_floats(conf->checkpoint, table, b->scratch, conf->why,
-                                     conf->why_bytes);
-                if (!r)
-                        r = rope_table_check(conf, b->scratch, shape->dims / 2);
-                if (r)
-                        return error_pass(r);
-        }
-        rope_frequencies(shape, table ? b->scratch : NULL, b->scratch);
-        r = vector_send(b, frequency, shape->dims / 2);
-        if (r)
-                return error_pass(r);
-        b->stage->rope = (struct rope){
-                .dims = shape->dims,
-                .pairing = shape->pairing,
-                .frequency = frequency,
-                .factor = (float)shape->attention,
-        };
-        return 0;
-}
-
 /* A stage counts its KV layers from its own first layer; `layer` counts from the model's first. */
-static int attention_open(struct building *b, struct layer *l, uint32_t layer)
+static void attention_set(struct building *b, struct layer *l, uint32_t layer)
 {
-        const struct layer_tensors *t = &b->conf->tensors->layers[layer];
         const struct traits *traits = b->conf->traits;
-        const uint32_t q = q_columns(traits), kv = kv_columns(traits);
+        const struct layer_traits *own = &traits->layer[layer];
         struct stage *s = b->stage;
-        int r;
 
-        if ((r = matrix_open(b, &t->at[ATTN_Q], 3, &l->qkv_matrix)) ||
-            (r = matrix_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_matrix)) ||
-            (r = vector_load(b, t->at[ATTN_NORM], &l->qkv.norm)) ||
-            (r = vector_load(b, t->at[ATTN_Q_NORM], &l->qkv.q_norm)) ||
-            (r = vector_load(b, t->at[ATTN_K_NORM], &l->qkv.k_norm)) ||
-            (r = vector_load(b, t->at[ATTN_OUTPUT_BIAS], &l->output.bias)) ||
-            (r = biases_load(b, &t->at[ATTN_Q_BIAS], (uint32_t[]){ q, kv, kv }, 3, &l->qkv.bias)))
-                return error_pass(r);
         l->qkv.w = l->qkv_matrix;
-        l->qkv.eps = traits->eps;
-        l->qkv.rope = s->rope;
+        l->qkv.clip = traits->qkv_clip;
+        l->qkv.span = traits->qk_norm_span;
+        if (own->rope != TRAITS_NO_ROPE)
+                l->qkv.rope = s->ropes[own->rope];
+        l->qkv.query_beta = traits->query_beta;
+        l->qkv.query_length = traits->query_length;
         l->qkv.kv = s->kv;
         l->qkv.layer = layer - s->shape.first;
         l->qkv.heads = traits->heads;
@@ -204,9 +65,52 @@ static int attention_open(struct building *b, struct layer *l, uint32_t layer)
                 .head_dim = traits->head_dim,
                 .scale = traits->attend_scale,
                 .softcap = traits->attend_softcap,
-                .window = window_of(traits, layer),
+                .window = own->window,
+                .slopes = s->slopes,
         };
         l->output.w = l->output_matrix;
+        l->output.scale = traits->residual_scale;
+}
+
+/* Norms of q and k, where the model has them. */
+static int qk_norms_load(struct building *b, const struct layer_tensors *t, struct layer *l)
+{
+        enum norm_kind kind = b->conf->traits->qk_norm_kind;
+        int r = 0;
+
+        if (t->at[ATTN_Q_NORM])
+                r = stage_norm_load(b, t->at[ATTN_Q_NORM], t->at[ATTN_Q_NORM_BIAS], kind,
+                                    &l->qkv.q_norm);
+        if (!r && t->at[ATTN_K_NORM])
+                r = stage_norm_load(b, t->at[ATTN_K_NORM], t->at[ATTN_K_NORM_BIAS], kind,
+                                    &l->qkv.k_norm);
+        return error_pass(r);
+}
+
+static enum norm_kind norm_if(const struct traits *traits, bool there)
+{
+        return there ? traits->norm : NORM_NONE;
+}
+
+static int attention_open(struct building *b, struct layer *l, uint32_t layer)
+{
+        const struct layer_tensors *t = &b->conf->tensors->layers[layer];
+        const struct traits *traits = b->conf->traits;
+        const uint32_t q = q_columns(traits), kv = kv_columns(traits);
+        int r;
+
+        if ((r = matrix_open(b, &t->at[ATTN_Q], 3, &l->qkv_matrix)) ||
+            (r = matrix_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_matrix)) ||
+            (r = stage_norm_load(b, t->at[ATTN_NORM], t->at[ATTN_NORM_BIAS],
+                                 norm_if(traits, traits->pre_norms), &l->qkv.norm)) ||
+            (r = qk_norms_load(b, t, l)) ||
+            (r = stage_norm_load(b, t->at[ATTN_POST_NORM], t->at[ATTN_POST_NORM_BIAS],
+                                 norm_if(traits, traits->post_norms), &l->output.norm)) ||
+            (r = stage_vector_load(b, t->at[ATTN_OUTPUT_BIAS], &l->output.bias)) ||
+            (r = stage_biases_load(b, &t->at[ATTN_Q_BIAS], (uint32_t[]){ q, kv, kv }, 3,
+                                   &l->qkv.bias)))
+                return error_pass(r);
+        attention_set(b, l, layer);
         return 0;
 }
 
@@ -214,19 +118,26 @@ static int ffn_open(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct layer_tensors *t = &b->conf->tensors->layers[layer];
         const struct traits *traits = b->conf->traits;
-        const uint32_t ffn = traits->ffn;
+        const uint32_t ffn = traits->ffn, parts = gate_parts(traits);
+        const struct tensor *const *biases = &t->at[traits->gated ? FFN_GATE_BIAS : FFN_UP_BIAS];
+        bool shared = traits->block == BLOCK_SHARED;
         int r;
 
-        if ((r = matrix_open(b, &t->at[FFN_GATE], 2, &l->gate_matrix)) ||
+        if ((r = matrix_open(b, &t->at[gate_first(traits)], parts, &l->gate_matrix)) ||
             (r = matrix_open(b, &t->at[FFN_DOWN], 1, &l->down_matrix)) ||
-            (r = vector_load(b, t->at[FFN_NORM], &l->gate.norm)) ||
-            (r = vector_load(b, t->at[FFN_DOWN_BIAS], &l->down.bias)) ||
-            (r = biases_load(b, &t->at[FFN_GATE_BIAS], (uint32_t[]){ ffn, ffn }, 2, &l->gate.bias)))
+            (r = stage_norm_load(b, t->at[FFN_NORM], t->at[FFN_NORM_BIAS],
+                                 norm_if(traits, traits->pre_norms), &l->gate.norm)) ||
+            (r = stage_norm_load(b, t->at[FFN_POST_NORM], t->at[FFN_POST_NORM_BIAS],
+                                 norm_if(traits, traits->post_norms), &l->down.norm)) ||
+            (r = stage_vector_load(b, t->at[FFN_DOWN_BIAS], &l->down.bias)) ||
+            (r = stage_biases_load(b, biases, (uint32_t[]){ ffn, ffn }, parts, &l->gate.bias)))
                 return error_pass(r);
+        if (shared)
+                l->gate.norm = l->qkv.norm;
         l->gate.w = l->gate_matrix;
-        l->gate.eps = traits->eps;
         l->gate.act = traits->act;
         l->down.w = l->down_matrix;
+        l->down.scale = traits->residual_scale;
         return 0;
 }
 
@@ -241,6 +152,48 @@ int stage_give_head(struct stage *s, const struct tensor *tensor, struct load_li
         return 0;
 }
 
+static int positions_open(struct building *b)
+{
+        const struct stage_conf *conf = b->conf;
+        const struct traits *traits = conf->traits;
+        struct stage *s = b->stage;
+        struct matrix_shape shape;
+        int r;
+
+        if (traits->positions == POSITIONS_NONE)
+                return 0;
+        s->embed.first_position = traits->first_position;
+        if (traits->positions == POSITIONS_LEARNED) {
+                r = matrix_open(b, &conf->tensors->at[POSITION_EMBD], 1, &s->positions);
+        } else {
+                shape = positions_shape(conf->tensors, traits);
+                r = s->kernels->matrix_new(s->kernels, &shape, &s->positions);
+                if (r)
+                        return error_raise(errtext_set(conf->why, conf->why_bytes, r,
+                                                       "no memory for its table of positions"));
+                r = stage_sinusoidal_put(b, shape.rows[0]);
+        }
+        s->embed.positions = s->positions;
+        return error_pass(r);
+}
+
+static int embed_open(struct building *b)
+{
+        const struct stage_conf *conf = b->conf;
+        const struct tensor *const *t = conf->tensors->at;
+        struct stage *s = b->stage;
+        int r;
+
+        if ((r = matrix_open(b, &t[TOKEN_EMBD], 1, &s->embedding)) ||
+            (r = stage_norm_load(b, t[TOKEN_EMBD_NORM], t[TOKEN_EMBD_NORM_BIAS],
+                                 norm_if(conf->traits, t[TOKEN_EMBD_NORM]), &s->embed.norm)) ||
+            (r = positions_open(b)))
+                return error_pass(r);
+        s->embed.table = s->embedding;
+        s->embed.scale = conf->traits->embed_scale;
+        return 0;
+}
+
 static int ends_open(struct building *b)
 {
         const struct stage_conf *conf = b->conf;
@@ -249,13 +202,16 @@ static int ends_open(struct building *b)
         int r = 0;
 
         if (s->shape.begins)
-                r = matrix_open(b, &t[TOKEN_EMBD], 1, &s->embedding);
+                r = embed_open(b);
         if (r || !s->shape.ends)
                 return error_pass(r);
         s->head.w = s->embedding;
-        s->head.eps = conf->traits->eps;
+        s->head.scale = conf->traits->head_scale;
         s->head.softcap = conf->traits->head_softcap;
-        r = vector_load(b, t[OUTPUT_NORM], &s->head.norm);
+        r = stage_norm_load(b, t[OUTPUT_NORM], t[OUTPUT_NORM_BIAS], conf->traits->norm,
+                            &s->head.norm);
+        if (!r)
+                r = stage_vector_load(b, t[OUTPUT_BIAS], &s->head.bias);
         if (!r && !s->shape.begins)
                 r = stage_give_head(s, head_tensor(conf->tensors, &s->shape), conf->list, conf->why,
                                     conf->why_bytes);
@@ -280,7 +236,7 @@ static int buffers_open(struct building *b)
         int r = 0;
 
         b->vectors_count = floats[FLOATS_VECTORS];
-        b->scratch = calloc(vector_max(conf->traits), sizeof(*b->scratch));
+        b->scratch = calloc(stage_scratch_count(conf->traits), sizeof(*b->scratch));
         s->layers = calloc(s->shape.layers, sizeof(*s->layers));
         if (!b->scratch || !s->layers)
                 r = -ENOMEM;
@@ -301,7 +257,8 @@ static int fill(struct building *b)
         struct stage *s = b->stage;
         int r;
 
-        if ((r = buffers_open(b)) || (r = rope_open(b)) || (r = ends_open(b)))
+        if ((r = buffers_open(b)) || (r = stage_ropes_open(b)) || (r = stage_slopes_open(b)) ||
+            (r = ends_open(b)))
                 return error_pass(r);
         for (uint32_t i = 0; i < s->shape.layers; i++)
                 if ((r = attention_open(b, &s->layers[i], s->shape.first + i)) ||
@@ -319,7 +276,7 @@ int stage_open(const struct stage_conf *conf, struct stage *ret_stage)
                 .kernels = conf->kernels,
                 .shape = conf->shape,
                 .vocab = conf->traits->vocab,
-                .embed_scale = conf->traits->embed_scale,
+                .parallel = conf->traits->block != BLOCK_SERIAL,
         };
         r = fill(&b);
         free(b.scratch);
@@ -349,6 +306,7 @@ void stage_close(struct stage *s)
                 matrix_drop(k, s->layers[i].down_matrix);
         }
         matrix_drop(k, s->embedding);
+        matrix_drop(k, s->positions);
         matrix_drop(k, s->head_matrix);
         floats_drop(k, s->vectors);
         floats_drop(k, s->x);
@@ -368,7 +326,9 @@ static int layer_forward(struct stage *s, const struct layer *l)
         int r;
 
         if ((r = k->qkv(k, &l->qkv, s->q, s->x)) || (r = k->attend(k, &l->attend, s->y, s->q)) ||
-            (r = k->project(k, &l->output, s->x, s->y)) || (r = k->gate(k, &l->gate, s->h, s->x)) ||
+            (s->parallel && (r = k->gate(k, &l->gate, s->h, s->x))) ||
+            (r = k->project(k, &l->output, s->x, s->y)) ||
+            (!s->parallel && (r = k->gate(k, &l->gate, s->h, s->x))) ||
             (r = k->project(k, &l->down, s->x, s->h)))
                 return error_raise(r);
         return 0;
@@ -382,7 +342,7 @@ static int forward(void *arg)
         int r = 0;
 
         if (s->shape.begins)
-                r = k->embed(k, s->embedding, s->embed_scale, s->x);
+                r = k->embed(k, &s->embed, s->x);
         if (r)
                 return error_raise(r);
         for (uint32_t i = 0; i < s->shape.layers; i++) {

@@ -17,58 +17,12 @@
 #ifndef DAEMON_ENGINE_MODEL_STAGE_H
 #define DAEMON_ENGINE_MODEL_STAGE_H
 
-#include "daemon/engine/model-shapes.h"
-#include "daemon/engine/tensors.h"
-#include "daemon/engine/weights.h"
-
-/* Everything constant across steps, filled once, so that a layer is five calls. */
-struct layer {
-        struct matrix *qkv_matrix, *output_matrix, *gate_matrix, *down_matrix;
-        struct qkv qkv;
-        struct attend attend;
-        struct linear output;
-        struct gate gate;
-        struct linear down;
-};
-
-struct stage {
-        struct kernels *kernels;
-        struct stage_shape shape;
-        uint32_t vocab;
-        float embed_scale;
-        struct layer *layers; /* shape.layers entries */
-        struct matrix *embedding;
-        struct matrix *head_matrix; /* NULL: tied to the embedding */
-        struct head head;
-        struct rope rope;
-        struct kv *kv;
-        /* norms, biases and frequencies; each starts on its own line of LINE floats */
-        float *vectors;
-        float *x, *q, *y, *h, *logits;
-};
-
-/* Matrices that have to be loaded. */
-struct load_list {
-        struct weights_load *loads;
-        uint32_t count, max;
-};
-
-struct stage_conf {
-        const struct checkpoint *checkpoint;
-        const struct traits *traits;
-        const struct tensors *tensors;
-        const struct model_conf *model;
-        struct stage_shape shape;
-        struct kernels *kernels;
-        struct load_list *list;
-        char *why;
-        size_t why_bytes;
-};
+#include "daemon/engine/stage-parts.h"
 
 /* The most loads that one stage may put on the list. */
 static inline uint32_t stage_loads_max(const struct stage_shape *shape)
 {
-        return 2 + 7 * shape->layers;
+        return 3 + 7 * shape->layers;
 }
 
 /*

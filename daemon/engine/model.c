@@ -10,6 +10,7 @@
 
 #include "daemon/engine/model-stage.h"
 #include "daemon/engine/tensors.h"
+#include "daemon/engine/weights-turned.h"
 #include "daemon/engine/weights.h"
 #include "base/error.h"
 #include "base/errtext.h"
@@ -32,8 +33,9 @@ struct model {
         uint32_t backing;
         size_t backed;
         uint32_t rows_max, wants_max;
-        /* needed until the model is loaded, with `output` and `list` */
+        /* needed until the model is loaded, with `parts`, `output` and `list` */
         const struct checkpoint *checkpoint;
+        struct tensor *parts; /* of tensors that were divided */
         /* the head's tensor while undecided; NULL: the head has a matrix, or is tied */
         const struct tensor *output;
         struct load_list list;
@@ -122,6 +124,8 @@ int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
         r = tensors_find(checkpoint, traits, &tensors, why, why_bytes);
         if (!r)
                 r = stages_open(m, kernels, &stage_conf);
+        m->parts = tensors.parts;
+        tensors.parts = NULL;
         tensors_deinit(&tensors);
         if (r) {
                 model_close(m);
@@ -144,6 +148,7 @@ struct model *model_close(struct model *m)
         free(m->rows);
         free(m->carried);
         free(m->list.loads);
+        free(m->parts);
         free(m);
         return NULL;
 }
@@ -155,7 +160,8 @@ uint64_t model_to_load(const struct model *m)
         uint64_t bytes = m->output ? m->output->bytes : 0;
 
         for (uint32_t i = 0; i < m->list.count; i++)
-                bytes += m->list.loads[i].tensor->bytes;
+                if (!m->list.loads[i].tensor->turned)
+                        bytes += m->list.loads[i].tensor->bytes;
         return bytes;
 }
 
@@ -186,6 +192,9 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
 {
         int r = m->output ? head_load(m, conf, why, why_bytes) : 0;
 
+        if (!r)
+                r = weights_read_turned(m->checkpoint, m->list.loads, &m->list.count, conf, why,
+                                        why_bytes);
         if (!r)
                 r = weights_read(m->checkpoint, m->list.loads, m->list.count, conf, ret_way, why,
                                  why_bytes);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "daemon/files/scales.h"
@@ -20,15 +21,52 @@ size_t rows_stored(const struct rows *rows)
         return rows->count * row_stored(rows->tensor);
 }
 
-uint64_t rows_offset(const struct rows *rows)
-{
-        return rows->tensor->offset + (uint64_t)rows->first * row_stored(rows->tensor);
-}
-
 size_t rows_taken(const struct rows *rows)
 {
         assert(!rows->tensor->unserved);
         return rows->count * row_bytes(rows->tensor->type, rows->tensor->columns);
+}
+
+/* Which row of the file, counted from the tensor's first one, is our row. */
+static uint64_t row_in_file(const struct tensor *tensor, uint32_t row)
+{
+        if (!tensor->group)
+                return row;
+        return (uint64_t)(row / tensor->group) * tensor->stride + row % tensor->group;
+}
+
+uint64_t rows_offset(const struct rows *rows)
+{
+        return rows->tensor->offset +
+               row_in_file(rows->tensor, rows->first) * row_stored(rows->tensor);
+}
+
+size_t rows_span(const struct rows *rows)
+{
+        uint64_t first = row_in_file(rows->tensor, rows->first);
+        uint64_t last = row_in_file(rows->tensor, rows->first + rows->count - 1);
+
+        return (size_t)(last - first + 1) * row_stored(rows->tensor);
+}
+
+size_t rows_buffer(const struct rows *rows)
+{
+        size_t span = rows_span(rows), taken = rows_taken(rows);
+
+        return span > taken ? span : taken;
+}
+
+/* Moves rows with other rows between them to the beginning of the buffer. */
+static void move_together(const struct rows *rows, char *io_rows)
+{
+        const struct tensor *tensor = rows->tensor;
+        size_t bytes = row_stored(tensor);
+        uint64_t first = row_in_file(tensor, rows->first);
+
+        for (uint32_t i = 0; i < rows->count; i++)
+                memmove(io_rows + i * bytes,
+                        io_rows + (size_t)(row_in_file(tensor, rows->first + i) - first) * bytes,
+                        bytes);
 }
 
 /* Space for the scales as floats, and after them as in the file, where they are not longer. */
@@ -50,6 +88,8 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
         uint64_t from;
         int r;
 
+        if (rows->tensor->group)
+                move_together(rows, io_rows);
         if (!scales)
                 return 0;
         count = scales_of(rows->tensor, rows->first, rows->count, &from);
@@ -62,15 +102,36 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
         return 0;
 }
 
+/* The numbers of a vector that do not follow each other are read one group after the other. */
+static int read_groups(const struct checkpoint *checkpoint, const struct tensor *tensor,
+                       float *ret_floats, char *why, size_t why_bytes)
+{
+        struct tensor group = *tensor;
+        int r = 0;
+
+        group.group = 0;
+        group.columns = tensor->group;
+        group.bytes = tensor->bytes / tensor->columns * tensor->group;
+        for (uint32_t at = 0; !r && at < tensor->columns; at += tensor->group) {
+                r = rows_read_floats(checkpoint, &group, ret_floats + at, why, why_bytes);
+                group.offset += tensor->bytes / tensor->columns * tensor->stride;
+        }
+        return error_pass(r);
+}
+
 int rows_read_floats(const struct checkpoint *checkpoint, const struct tensor *tensor,
                      float *ret_floats, char *why, size_t why_bytes)
 {
         const struct rows rows = { tensor, 0, 1 };
-        size_t stored = rows_stored(&rows), taken = rows_taken(&rows);
+        size_t stored, taken;
         char *row;
         int r;
 
         assert(!tensor->unserved && tensor->rows == 1);
+        if (tensor->group)
+                return error_pass(read_groups(checkpoint, tensor, ret_floats, why, why_bytes));
+        stored = rows_stored(&rows);
+        taken = rows_taken(&rows);
         row = malloc(taken + rows_scratch(&rows));
         if (!row)
                 return error_raise(errtext_set(why, why_bytes, -ENOMEM,

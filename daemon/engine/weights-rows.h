@@ -3,7 +3,8 @@
  *
  * Mostly the bytes are the same in both.  For weights with separate scales (files/scales.h) the
  * file's rows are shorter.  They are read into the end of the space for the complete rows.  Then
- * rows_finish() reads their scales, which are few, and combines the two in place.
+ * rows_finish() reads their scales, which are few, and combines the two in place.  Rows that do not
+ * follow each other are read with what is between them, and rows_finish() moves them together.
  */
 #ifndef DAEMON_ENGINE_WEIGHTS_ROWS_H
 #define DAEMON_ENGINE_WEIGHTS_ROWS_H
@@ -16,20 +17,26 @@ struct rows {
         uint32_t first, count;
 };
 
-/*
- * Bytes of the rows in the file; where they begin there; and bytes as the backend takes them, never
- * fewer.
- */
+/* Bytes of the rows in the file, and bytes as the backend takes them, never fewer. */
 size_t rows_stored(const struct rows *rows);
-uint64_t rows_offset(const struct rows *rows);
 size_t rows_taken(const struct rows *rows);
+
+/*
+ * What is read for them: the bytes from rows_offset() on.  That is more than rows_stored() if the
+ * rows do not follow each other (struct tensor: group).
+ */
+uint64_t rows_offset(const struct rows *rows);
+size_t rows_span(const struct rows *rows);
+/* Bytes of the buffer for rows_finish(), in which what was read is at the end. */
+size_t rows_buffer(const struct rows *rows);
 
 /* Bytes of work space that rows_finish() needs; mostly 0. */
 size_t rows_scratch(const struct rows *rows);
 
 /*
- * `io_rows` has space for rows_taken() bytes, with the file's bytes at its end.  `scratch` is
- * aligned for a float.  Returns 0 or negative errno, and *why names the tensor and the file.
+ * Makes of the buffer's content the rows as the backend takes them, from its beginning on.
+ * `scratch` is aligned for a float.  Returns 0 or negative errno, and *why names the tensor and the
+ * file.
  */
 int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, void *io_rows,
                 void *scratch, char *why, size_t why_bytes);

@@ -91,6 +91,9 @@ static uint32_t rows_of_a_piece(const struct tensor *tensor)
         uint32_t rows;
 
         assert(bytes && bytes <= WEIGHTS_PIECE_MAX);
+        if (tensor->group) /* as many rows lie between them */
+                bytes = bytes * ((tensor->stride + tensor->group - 1) / tensor->group + 1);
+        bytes = bytes < WEIGHTS_PIECE_MAX ? bytes : WEIGHTS_PIECE_MAX;
         rows = (uint32_t)(WEIGHTS_PIECE_MAX / bytes);
         return rows > ROWS_ALIGN ? rows / ROWS_ALIGN * ROWS_ALIGN : rows;
 }
@@ -124,8 +127,8 @@ static void measure(struct load *load, const struct slice *slice)
         const struct rows rows = rows_of(load, slice);
 
         load->total += rows_stored(&rows);
-        if (rows_taken(&rows) > load->slice_bytes)
-                load->slice_bytes = rows_taken(&rows);
+        if (rows_buffer(&rows) > load->slice_bytes)
+                load->slice_bytes = rows_buffer(&rows);
         if (rows_scratch(&rows) > load->scratch_bytes)
                 load->scratch_bytes = rows_scratch(&rows);
 }
@@ -337,7 +340,7 @@ static void announce(struct worker *worker, uint32_t now)
                 return;
         rows = rows_of(load, &load->slices[at]);
         worker->reader->announce(worker->reader, checkpoint_fd(load->checkpoint, rows.tensor),
-                                 rows_offset(&rows), rows_stored(&rows));
+                                 rows_offset(&rows), rows_span(&rows));
 }
 
 static int start_pieces(struct worker *worker)
@@ -354,8 +357,8 @@ static int start_pieces(struct worker *worker)
                 worker->slices[i] = at;
                 piece->fd = checkpoint_fd(load->checkpoint, rows.tensor);
                 piece->offset = rows_offset(&rows);
-                piece->bytes = rows_stored(&rows);
-                piece->buffer = worker->buffers[i] + rows_taken(&rows) - piece->bytes;
+                piece->bytes = rows_span(&rows);
+                piece->buffer = worker->buffers[i] + rows_buffer(&rows) - piece->bytes;
                 piece->done = 0;
                 worker->in_flight++;
                 announce(worker, at);
@@ -380,7 +383,7 @@ static int put(struct worker *worker, struct piece *piece)
                                      worker->buffers[i]);
         if (r)
                 return error_raise(r);
-        atomic_fetch_add_explicit(&load->bytes, piece->bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&load->bytes, rows_stored(&rows), memory_order_relaxed);
         worker->in_flight--;
         free_numbers_give_back(&worker->idle, i);
         return 0;

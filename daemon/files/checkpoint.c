@@ -56,6 +56,7 @@ struct index_entry {
 
 struct build {
         struct checkpoint *c;
+        enum tensor_naming naming;
         struct json_document *index;
         struct index_entry *entries; /* sorted by file, then name */
         uint32_t entry_count;
@@ -98,7 +99,7 @@ static int take_tensors(struct build *build, const struct tensor_table *from)
                 struct tensor *t = &c->tensors.tensors[build->taken];
 
                 assert(build->taken < c->tensors.count);
-                if (!tensor_name_canonical(from->tensors[i].name, name))
+                if (!tensor_name_canonical(build->naming, from->tensors[i].name, name))
                         continue;
                 *t = from->tensors[i];
                 t->name = name;
@@ -285,6 +286,7 @@ static int read_folder(struct build *build, const char *file)
 
         if (r)
                 return r;
+        build->naming = config_naming(build->c->config);
         r = add_shard(build, file ? file : WEIGHTS, NULL, 0);
         if (r == FILE_E_ABSENT && !file)
                 r = read_shards(build);

@@ -5,15 +5,13 @@
 
 #include "json/reader.h"
 
-#define ROOT 0u
-
 /* "a.b.c" is the member c in the object b in the object a. */
 static bool member_find(struct trait_reader *rd)
 {
         const char *at = rd->key;
         char part[KEY_MAX];
 
-        rd->node = ROOT;
+        rd->node = rd->root;
         for (;;) {
                 size_t n = strcspn(at, ".");
 

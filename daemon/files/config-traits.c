@@ -5,37 +5,12 @@
 
 #include "base/error.h"
 #include "base/errtext.h"
+#include "daemon/files/config-families.h"
 #include "daemon/files/config-keys.h"
+#include "daemon/files/config-layers.h"
 #include "daemon/files/config-quantization.h"
 #include "daemon/files/config-traits.h"
 #include "daemon/files/trait-reader.h"
-
-#define ROOT 0u
-
-enum window_kind { WINDOW_NEVER, WINDOW_ALWAYS, WINDOW_ON_REQUEST };
-
-/* The numbers in a row are the defaults of transformers for absent keys. */
-static const struct architecture {
-        const char *name, *type;
-        uint32_t kv_heads; /* 0: as many as heads */
-        uint32_t head_dim; /* 0: width / heads */
-        bool qkv_bias;     /* always; otherwise attention_bias decides, if may_bias */
-        bool may_bias, may_ffn_bias;
-        bool qk_norm;
-        bool bos_first;
-        enum window_kind window;
-} architectures[] = {
-        { "LlamaForCausalLM", "llama", .may_bias = true, .may_ffn_bias = true, .bos_first = true },
-        { "MistralForCausalLM", "mistral", .kv_heads = 8, .bos_first = true,
-          .window = WINDOW_ALWAYS },
-        { "Qwen2ForCausalLM", "qwen2", .kv_heads = 32, .qkv_bias = true,
-          .window = WINDOW_ON_REQUEST },
-        { "Qwen3ForCausalLM", "qwen3", .kv_heads = 32, .head_dim = 128, .may_bias = true,
-          .qk_norm = true, .window = WINDOW_ON_REQUEST },
-};
-
-#define WINDOW_USUAL      4096u
-#define WINDOW_FROM_USUAL 28u
 
 /* Keys that would change the results and are not implemented. */
 static const struct refusal refusals[] = {
@@ -60,216 +35,93 @@ static const struct refusal refusals[] = {
         { "use_mrope", 0 },
         { "use_qk_norm", 0 },
         { "add_cross_attention", 0 },
-        { "text_config", 0 },
 };
 
-/* Keys in rope_scaling or rope_parameters that are read, or are known to have no effect. */
-static const char *const rope_keys[] = {
-        "rope_type",
-        "type",
-        "rope_theta",
-        "factor",
-        "low_freq_factor",
-        "high_freq_factor",
-        "beta_slow",
-        "beta_fast",
-        "mscale",
-        "mscale_all_dim",
-        "truncate",
-        "attention_factor",
-        "finetuned",
-        "original_max_position_embeddings",
-        "partial_rotary_factor",
+/*
+ * Models whose text part is a model of its own, described by "text_config".  They name themselves;
+ * the text part has a model_type.
+ */
+static const char *const wrappers[] = {
+        "Mistral3ForConditionalGeneration",
+        "Gemma3ForConditionalGeneration",
 };
+
+static bool is_wrapper(const char *name)
+{
+        for (size_t i = 0; i < sizeof(wrappers) / sizeof(*wrappers); i++)
+                if (!strcmp(name, wrappers[i]))
+                        return true;
+        return false;
+}
 
 /* The first of `architectures`; if absent, the older and less precise model_type. */
-static const struct architecture *read_architecture(struct trait_reader *rd)
+static const char *read_name(struct trait_reader *rd, bool *ret_is_type)
 {
-        bool listed = trait_reader_has(rd, "architectures");
-        const char *name;
+        *ret_is_type = !trait_reader_has(rd, "architectures");
+        if (*ret_is_type)
+                return trait_reader_text(rd, "model_type");
+        return json_string(rd->from, json_first(rd->from, rd->node), NULL);
+}
 
-        if (listed)
-                name = json_string(rd->from, json_first(rd->from, rd->node), NULL);
-        else
+/* After this, keys are those of the text model. */
+static const struct config_family *read_family(struct trait_reader *rd)
+{
+        const struct config_family *family = NULL;
+        bool is_type;
+        const char *name = read_name(rd, &is_type);
+
+        if (name && !is_type && is_wrapper(name) && trait_reader_has(rd, "text_config")) {
+                rd->root = rd->node;
+                is_type = true;
                 name = trait_reader_text(rd, "model_type");
-        for (size_t i = 0; name && i < sizeof(architectures) / sizeof(*architectures); i++)
-                if (!strcmp(name, listed ? architectures[i].name : architectures[i].type))
-                        return &architectures[i];
-        if (name)
-                trait_reader_fault(rd, "architecture '%s' is not supported yet", shown(name).text);
-        else
-                trait_reader_fault(rd, "config.json names no architecture");
-        return NULL;
-}
-
-static void read_activation(struct trait_reader *rd, struct traits *t)
-{
-        const char *name = trait_reader_text(rd, "hidden_act");
-
-        if (!name || !strcmp(name, "silu"))
-                t->act = ACT_SILU;
-        else if (!strcmp(name, "gelu_pytorch_tanh"))
-                t->act = ACT_GELU_TANH;
-        else
-                trait_reader_fault(rd,
-                                   "config.json's 'hidden_act' is '%s', which is not supported yet",
-                                   shown(name).text);
-}
-
-/* Finds the object with the rope keys; after this they are read as ".key". */
-static void find_rope(struct trait_reader *rd)
-{
-        bool newer = trait_reader_has(rd, "rope_parameters"),
-             older = trait_reader_has(rd, "rope_scaling");
-        const char *name = older ? "rope_scaling" : "rope_parameters";
-        uint32_t node = json_member(rd->from, ROOT, name);
-
-        if (newer && older)
-                trait_reader_fault(rd, "config.json has both 'rope_parameters' and 'rope_scaling'");
-        if ((newer || older) && json_kind(rd->from, node) != JSON_OBJECT)
-                trait_reader_fault(rd, "config.json's '%s' is not an object", name);
-        for (uint32_t at = json_first(rd->from, node); at != JSON_NONE;
-             at = json_next(rd->from, at)) {
-                const char *key = json_key(rd->from, at, NULL);
-                bool known = false;
-
-                for (size_t i = 0; key && i < sizeof(rope_keys) / sizeof(*rope_keys); i++)
-                        known = known || !strcmp(key, rope_keys[i]);
-                if (!known)
-                        trait_reader_fault(
-                                rd, "config.json's '%s.%s' has a value that is not supported yet",
-                                name, shown(key ? key : "?").text);
+                /* Gemma 3's first files leave it out. */
+                if (!name && trait_reader_has(rd, "sliding_window"))
+                        name = "gemma3_text";
         }
-        rd->prefix = name;
+        if (name)
+                family = config_family_of(name, is_type);
+        if (!name)
+                trait_reader_fault(rd, "config.json names no architecture");
+        else if (!family)
+                trait_reader_fault(rd, "architecture '%s' is not supported yet", shown(name).text);
+        return family;
 }
 
-static enum rope_scaling read_scaling(struct trait_reader *rd)
+enum tensor_naming config_naming(const struct json_document *json)
 {
-        static const char *const names[] = {
-                [ROPE_PLAIN] = "default",
-                [ROPE_LINEAR] = "linear",
-                [ROPE_LLAMA3] = "llama3",
-                [ROPE_YARN] = "yarn",
+        char why[256];
+        struct trait_reader rd = {
+                .kind = &config_keys, .from = json, .why = why, .why_bytes = sizeof(why)
         };
-        const char *name =
-                trait_reader_text(rd, trait_reader_has(rd, ".rope_type") ? ".rope_type" : ".type");
+        const struct config_family *family = read_family(&rd);
 
+        return family ? family->naming : NAMING_LLAMA;
+}
+
+static void read_activation(struct trait_reader *rd, const struct config_family *family,
+                            struct traits *t)
+{
+        static const struct {
+                const char *name;
+                enum activation act;
+        } names[] = {
+                { "silu", ACT_SILU },           { "swish", ACT_SILU },
+                { "gelu", ACT_GELU },           { "gelu_new", ACT_GELU_TANH },
+                { "gelu_fast", ACT_GELU_TANH }, { "gelu_pytorch_tanh", ACT_GELU_TANH },
+                { "relu", ACT_RELU },           { "relu2", ACT_RELU_SQUARE },
+        };
+        const char *key = trait_reader_first(rd, family->sizes->activation);
+        const char *name = trait_reader_text(rd, key);
+
+        t->act = family->activation;
         for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
-                if (!strcmp(name, names[i]))
-                        return (enum rope_scaling)i;
+                if (!strcmp(name, names[i].name)) {
+                        t->act = names[i].act;
+                        return;
+                }
         if (name)
                 trait_reader_fault(rd, "config.json's '%s' is '%s', which is not supported yet",
-                                   rd->key, shown(name).text);
-        return ROPE_PLAIN;
-}
-
-/*
- * attention_factor is given, or follows from the factor.  DeepSeek's two mscales define a quotient;
- * if only one is given, it is ignored, as in transformers.
- */
-static double read_attention(struct trait_reader *rd, double factor)
-{
-        static const double none = 0;
-        double mscale = trait_reader_real(rd, ".mscale", 0, ATTENTION_MAX, &none);
-        double all = trait_reader_real(rd, ".mscale_all_dim", 0, ATTENTION_MAX, &none);
-        double usual = rope_attention(factor, 1);
-
-        if (mscale > 0 && all > 0)
-                usual = rope_attention(factor, mscale) / rope_attention(factor, all);
-        return trait_reader_real(rd, ".attention_factor", ATTENTION_MIN, ATTENTION_MAX, &usual);
-}
-
-static void read_rope(struct trait_reader *rd, struct traits *t)
-{
-        static const double base = 10000, whole = 1, slow = 1, fast = 32;
-        struct rope_shape *rope = &t->rope;
-        double outer, stretch, context = t->context;
-        bool by_parts;
-
-        outer = trait_reader_real(rd, "rope_theta", 1, ROPE_BASE_MAX, &base);
-        find_rope(rd);
-        rope->pairing = ROPE_HALVES;
-        rope->dims = t->head_dim;
-        rope->attention = 1;
-        rope->base = trait_reader_real(rd, ".rope_theta", 1, ROPE_BASE_MAX, &outer);
-        (void)trait_reader_real(rd, ".partial_rotary_factor", 1, 1, &whole);
-        (void)trait_reader_real(rd, "partial_rotary_factor", 1, 1, &whole);
-        rope->scaling = read_scaling(rd);
-        if (rope->scaling == ROPE_PLAIN)
-                return;
-        by_parts = rope->scaling != ROPE_LINEAR;
-        rope->trained = by_parts ? trait_reader_real(rd, ".original_max_position_embeddings", 1,
-                                                     CONTEXT_MAX, &context)
-                                 : context;
-        stretch = context / rope->trained;
-        rope->factor =
-                trait_reader_real(rd, ".factor", 1, STRETCH_MAX,
-                                  rope->scaling == ROPE_YARN && stretch >= 1 ? &stretch : NULL);
-        if (rope->scaling == ROPE_LLAMA3) {
-                rope->low = trait_reader_real(rd, ".low_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
-                rope->high = trait_reader_real(rd, ".high_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
-        } else if (rope->scaling == ROPE_YARN) {
-                rope->low = trait_reader_real(rd, ".beta_slow", TURNS_MIN, TURNS_MAX, &slow);
-                rope->high = trait_reader_real(rd, ".beta_fast", TURNS_MIN, TURNS_MAX, &fast);
-                rope->whole = trait_reader_flag(rd, ".truncate", true);
-                rope->attention = read_attention(rd, rope->factor);
-        }
-}
-
-/*
- * The first layer that has a window; t->layers if none has.  All later layers must have one too.
- * TRAITS_NO_TOKEN: there is no list.
- */
-static uint32_t read_layer_types(struct trait_reader *rd, const struct traits *t)
-{
-        uint32_t list, count = 0, first = t->layers;
-
-        if (!trait_reader_has(rd, "layer_types"))
-                return TRAITS_NO_TOKEN;
-        list = rd->node;
-        if (json_count(rd->from, list) != t->layers)
-                trait_reader_fault(
-                        rd, "config.json's 'layer_types' are %" PRIu32 " for %" PRIu32 " layers",
-                        json_count(rd->from, list), t->layers);
-        for (uint32_t at = json_first(rd->from, list); at != JSON_NONE;
-             at = json_next(rd->from, at), count++) {
-                const char *name = json_string(rd->from, at, NULL);
-                bool sliding = name && !strcmp(name, "sliding_attention");
-
-                if (!sliding && (!name || strcmp(name, "full_attention")))
-                        trait_reader_fault(
-                                rd,
-                                "config.json's 'layer_types' have '%s', which is not supported yet",
-                                shown(name ? name : "?").text);
-                if (sliding && first == t->layers)
-                        first = count;
-                if (!sliding && first < count)
-                        trait_reader_fault(rd, "config.json's 'layer_types' alternate, which is "
-                                               "not supported yet");
-        }
-        return first;
-}
-
-static void read_window(struct trait_reader *rd, const struct architecture *architecture,
-                        struct traits *t)
-{
-        static const uint32_t usual = WINDOW_USUAL, from_usual = WINDOW_FROM_USUAL;
-        bool wanted = architecture->window == WINDOW_ALWAYS;
-        uint32_t listed = read_layer_types(rd, t), from = 0;
-
-        if (architecture->window == WINDOW_ON_REQUEST) {
-                wanted = trait_reader_flag(rd, "use_sliding_window", false);
-                from = trait_reader_whole(rd, "max_window_layers", 0, UINT32_MAX, &from_usual);
-        }
-        if (trait_reader_has(rd, "sliding_window") && architecture->window == WINDOW_NEVER)
-                trait_reader_fault(rd, "config.json's 'sliding_window' is not supported with '%s'",
-                                   architecture->name);
-        if (wanted && rd->node != JSON_NONE && !trait_reader_has(rd, "sliding_window"))
-                wanted = false; /* the key is null */
-        if (wanted) {
-                t->window = trait_reader_whole(rd, "sliding_window", 1, CONTEXT_MAX, &usual);
-                t->window_from = listed != TRAITS_NO_TOKEN ? listed : from;
-        }
+                                   key, shown(name).text);
 }
 
 static enum presence presence(bool there)
@@ -277,53 +129,99 @@ static enum presence presence(bool there)
         return there ? MUST_BE_THERE : NOT_THERE;
 }
 
-static void read_parts(struct trait_reader *rd, const struct architecture *architecture,
-                       struct traits *t)
+static enum presence bias_presence(struct trait_reader *rd, enum config_bias bias, const char *key)
 {
-        bool bias = architecture->may_bias && trait_reader_flag(rd, "attention_bias", false);
-        bool ffn_bias = architecture->may_ffn_bias && trait_reader_flag(rd, "mlp_bias", false);
-
-        t->qkv_bias = presence(architecture->qkv_bias || bias);
-        t->output_bias = presence(bias);
-        t->ffn_bias = presence(ffn_bias);
-        t->qk_norm = presence(architecture->qk_norm);
-        t->rope_table = NOT_THERE; /* only GGUF files have this tensor */
-        t->tied = trait_reader_flag(rd, "tie_word_embeddings", false);
+        if (bias == BIAS_NEVER || bias == BIAS_ALWAYS)
+                return presence(bias == BIAS_ALWAYS);
+        return presence(trait_reader_flag(rd, key, bias == BIAS_USUAL));
 }
 
-static void read_sizes(struct trait_reader *rd, const struct architecture *architecture,
+/* What the family's row says; its own reader may change it. */
+static void set_form(struct trait_reader *rd, const struct config_family *family, struct traits *t)
+{
+        const char *key = family->bias_key ? family->bias_key : "attention_bias";
+
+        t->block = family->block;
+        t->norm = family->norm;
+        t->norm_weights = !family->no_norm_weights;
+        t->norm_bias = presence(family->norm_bias);
+        t->norm_is_one_plus = family->norm_is_one_plus;
+        t->pre_norms = !family->no_pre_norms;
+        t->post_norms = family->post_norms;
+        t->embed_norm = presence(family->embed_norm);
+        t->qk_norm = presence(family->qk_norm != NORM_NONE);
+        t->qk_norm_bias = NOT_THERE;
+        t->qk_norm_kind = family->qk_norm;
+        t->qk_norm_span = family->qk_span;
+        t->qkv_bias = bias_presence(rd, family->qkv_bias, key);
+        t->output_bias = bias_presence(rd, family->output_bias, key);
+        t->ffn_bias = bias_presence(rd, family->ffn_bias, "mlp_bias");
+        t->head_bias = presence(family->head_bias);
+        t->qkv_order = family->qkv_order;
+        t->turned = family->turned;
+        t->gated = !family->plain;
+        t->rope_table = t->rope_tables = NOT_THERE; /* only GGUF files have these tensors */
+}
+
+/* A wrapper's own key comes first: it owns the head. */
+static void read_tied(struct trait_reader *rd, const struct config_family *family, struct traits *t)
+{
+        uint32_t text = rd->root;
+        bool inner = trait_reader_flag(rd, "tie_word_embeddings", family->tied);
+
+        rd->root = 0;
+        t->tied = trait_reader_flag(rd, "tie_word_embeddings", inner);
+        rd->root = text;
+}
+
+static void read_heads(struct trait_reader *rd, const struct config_family *family,
                        struct traits *t)
 {
-        static const double eps = 1e-6;
-        uint32_t kv_heads;
+        const struct config_sizes *keys = family->sizes;
+        const char *key;
+        uint32_t usual;
 
-        t->layers = trait_reader_whole(rd, "num_hidden_layers", 1, LAYERS_MAX, NULL);
-        t->width = trait_reader_whole(rd, "hidden_size", 1, WIDTH_MAX, NULL);
-        t->ffn = trait_reader_whole(rd, "intermediate_size", 1, WIDTH_MAX, NULL);
-        t->vocab = trait_reader_whole(rd, "vocab_size", 2, VOCAB_MAX, NULL);
-        t->context = trait_reader_whole(rd, "max_position_embeddings", 1, CONTEXT_MAX, NULL);
-        t->eps = (float)trait_reader_real(rd, "rms_norm_eps", EPS_MIN, 1, &eps);
-        t->heads = trait_reader_whole(rd, "num_attention_heads", 1, HEADS_MAX, NULL);
-        kv_heads = architecture->kv_heads && !trait_reader_has(rd, "num_key_value_heads") &&
-                                   rd->node == JSON_NONE
-                           ? architecture->kv_heads
-                           : t->heads;
-        t->kv_heads = trait_reader_whole(rd, "num_key_value_heads", 1, HEADS_MAX, &kv_heads);
-        if (architecture->head_dim && !trait_reader_has(rd, "head_dim"))
-                t->head_dim = architecture->head_dim;
+        t->heads = trait_reader_whole(rd, trait_reader_first(rd, keys->heads), 1, HEADS_MAX, NULL);
+        key = trait_reader_first(rd, keys->kv_heads);
+        /* null means as many as heads; only an absent key has the family's default */
+        usual = family->kv_heads && !trait_reader_has(rd, key) && rd->node == JSON_NONE
+                        ? family->kv_heads
+                        : t->heads;
+        t->kv_heads = trait_reader_whole(rd, key, 1, HEADS_MAX, &usual);
+        if (family->head_dim && !trait_reader_has(rd, "head_dim"))
+                t->head_dim = family->head_dim;
         else
                 t->head_dim = trait_reader_head_dim(rd, "head_dim", t);
 }
 
-static void read_tokens(struct trait_reader *rd, const struct architecture *architecture,
+static void read_sizes(struct trait_reader *rd, const struct config_family *family,
+                       struct traits *t)
+{
+        const struct config_sizes *keys = family->sizes;
+        uint32_t four;
+
+        t->layers =
+                trait_reader_whole(rd, trait_reader_first(rd, keys->layers), 1, LAYERS_MAX, NULL);
+        t->width = trait_reader_whole(rd, trait_reader_first(rd, keys->width), 1, WIDTH_MAX, NULL);
+        four = t->width <= WIDTH_MAX / 4 ? 4 * t->width : WIDTH_MAX;
+        t->ffn = trait_reader_whole(rd, trait_reader_first(rd, keys->ffn), 1, WIDTH_MAX,
+                                    family->plain ? &four : NULL);
+        t->vocab = trait_reader_whole(rd, "vocab_size", 2, VOCAB_MAX, NULL);
+        t->context = trait_reader_whole(rd, trait_reader_first(rd, keys->context), 1, CONTEXT_MAX,
+                                        family->context ? &family->context : NULL);
+        t->eps = (float)trait_reader_real(rd, trait_reader_first(rd, keys->eps), EPS_MIN, 1,
+                                          &family->eps);
+        read_heads(rd, family, t);
+}
+
+static void read_tokens(struct trait_reader *rd, const struct config_family *family,
                         struct traits *t)
 {
         const uint32_t none = TRAITS_NO_TOKEN;
         uint32_t list;
 
-        t->bos = architecture->bos_first
-                         ? trait_reader_whole(rd, "bos_token_id", 0, t->vocab - 1, &none)
-                         : none;
+        t->bos = family->bos_first ? trait_reader_whole(rd, "bos_token_id", 0, t->vocab - 1, &none)
+                                   : none;
         if (!trait_reader_has(rd, "eos_token_id"))
                 return;
         if (json_kind(rd->from, rd->node) != JSON_ARRAY) {
@@ -348,20 +246,23 @@ int config_traits(const struct json_document *json, struct traits *ret_traits, c
                   size_t why_bytes)
 {
         struct trait_reader rd = {
-                .kind = &config_keys, .from = json, .why = why, .why_bytes = why_bytes
+                .kind = &config_keys, .from = json, .prefix = "", .why = why, .why_bytes = why_bytes
         };
-        const struct architecture *architecture = read_architecture(&rd);
-        struct traits t = { .embed_scale = 1 };
+        const struct config_family *family = read_family(&rd);
+        struct traits t = { .embed_scale = 1, .residual_scale = 1, .head_scale = 1 };
         struct scale_block block;
 
-        if (!architecture)
+        if (!family)
                 return error_raise(rd.r);
-        read_sizes(&rd, architecture, &t);
-        read_parts(&rd, architecture, &t);
-        read_activation(&rd, &t);
-        read_window(&rd, architecture, &t);
-        read_rope(&rd, &t);
-        read_tokens(&rd, architecture, &t);
+        read_sizes(&rd, family, &t);
+        set_form(&rd, family, &t);
+        read_tied(&rd, family, &t);
+        read_activation(&rd, family, &t);
+        config_read_windows(&rd, family, &t);
+        config_read_ropes(&rd, family, &t);
+        read_tokens(&rd, family, &t);
+        if (family->read)
+                family->read(&rd, &t);
         trait_reader_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
         traits_check(&rd, &t);
         if (!rd.r)

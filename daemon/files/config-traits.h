@@ -1,9 +1,9 @@
 /*
  * Reads traits from a Hugging Face config.json.
  *
- * LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM are served, in the
- * spellings of transformers 4 (rope_theta, rope_scaling) and 5 (rope_parameters).  An absent key
- * means what it means there.  A key that would change the results in a way not served is refused by
+ * The families that are served are in config-families.c, in the spellings of transformers 4
+ * (rope_theta, rope_scaling) and 5 (rope_parameters).  An absent key means what it means there.
+ * The text model of a model with other parts is described by its "text_config".  A key that would change the results in a way not served is refused by
  * its name.  torch_dtype and keys for training only are ignored.
  *
  * This file cannot tell two things.  The first is whether a text begins with bos: `bos` follows the
@@ -15,11 +15,15 @@
 
 #include <stddef.h>
 
+#include "daemon/files/tensor-names.h"
 #include "daemon/model/traits.h"
 #include "json/reader.h"
 
 /* The root of `json` is the file's object.  Returns 0, or -EINVAL and *why. */
 int config_traits(const struct json_document *json, struct traits *ret_traits, char *why,
                   size_t why_bytes);
+
+/* How the file's family names its tensors; as llama does if the file is refused. */
+enum tensor_naming config_naming(const struct json_document *json);
 
 #endif

@@ -1,9 +1,5 @@
 /*
  * Reads traits from GGUF metadata.
- *
- * An architecture is a row of a table; its name is also the prefix of its keys.  Files converted
- * from Hugging Face keep the two halves of a head as they are.  The exception is llama: its rows of
- * Q and K are reordered so that neighbours rotate together.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,19 +8,9 @@
 
 #include "base/error.h"
 #include "base/errtext.h"
+#include "daemon/files/gguf-families.h"
 #include "daemon/files/gguf.h"
 #include "daemon/files/trait-reader.h"
-
-/* The keys of an architecture are given without its name: ".block_count". */
-static const struct architecture {
-        const char *name;
-        enum rope_pairing pairing;
-        enum presence qkv_bias, output_bias, ffn_bias, qk_norm;
-} architectures[] = {
-        { "llama", ROPE_ADJACENT },
-        { "qwen2", ROPE_HALVES, MUST_BE_THERE, NOT_THERE, NOT_THERE, NOT_THERE },
-        { "qwen3", ROPE_HALVES, MAYBE_THERE, MAYBE_THERE, NOT_THERE, MUST_BE_THERE },
-};
 
 /* Keys that would change the results and are not implemented. */
 static const struct refusal refusals[] = {
@@ -53,7 +39,18 @@ static bool pair_find(struct trait_reader *rd)
 
 static bool pair_whole(const struct trait_reader *rd, uint32_t *ret_value)
 {
-        return gguf_u32(rd->from, rd->key, ret_value);
+        struct gguf_array array;
+        uint32_t value;
+
+        if (gguf_u32(rd->from, rd->key, ret_value))
+                return true;
+        /* one number for each layer, all of them the same */
+        if (!gguf_array(rd->from, rd->key, &array) || !gguf_next_u32(&array, ret_value))
+                return false;
+        while (gguf_next_u32(&array, &value))
+                if (value != *ret_value)
+                        return false;
+        return !array.left;
 }
 
 static bool pair_real(const struct trait_reader *rd, double *ret_value)
@@ -79,19 +76,17 @@ static const char *pair_text(const struct trait_reader *rd)
 static const struct trait_source metadata = { "metadata", pair_find, pair_whole,
                                               pair_real,  pair_flag, pair_text };
 
-static const struct architecture *read_architecture(struct trait_reader *rd)
+static const struct gguf_family *read_family(struct trait_reader *rd)
 {
         const char *name = gguf_string(rd->from, "general.architecture");
+        const struct gguf_family *family = name ? gguf_family_of(name) : NULL;
 
-        for (size_t i = 0; name && i < sizeof(architectures) / sizeof(*architectures); i++)
-                if (!strcmp(name, architectures[i].name))
-                        return &architectures[i];
-        if (name)
+        if (name && !family)
                 trait_reader_fault(rd, "architecture '%s' is not supported yet", shown(name).text);
-        else
+        else if (!name)
                 trait_reader_fault(rd,
                                    "metadata 'general.architecture' is missing or not a string");
-        return NULL;
+        return family;
 }
 
 /* Absent: linear, the only kind before this key existed. */
@@ -103,7 +98,7 @@ static enum rope_scaling read_scaling(struct trait_reader *rd)
                 return ROPE_LINEAR;
         if (!strcmp(name, "yarn"))
                 return ROPE_YARN;
-        if (strcmp(name, "none"))
+        if (strcmp(name, "none") && (strcmp(name, "longrope") || strcmp(rd->prefix, "phi3")))
                 trait_reader_fault(rd, "metadata '%s' is '%s', which is not supported yet", rd->key,
                                    shown(name).text);
         return ROPE_PLAIN;
@@ -149,11 +144,17 @@ static void read_yarn(struct trait_reader *rd, struct rope_shape *rope)
 }
 
 /* Llama 3's scaling has no keys here: it is stored as a table, 'rope_freqs.weight'. */
-static void read_rope(struct trait_reader *rd, struct traits *t)
+static void read_rope(struct trait_reader *rd, const struct gguf_family *family, struct traits *t)
 {
         static const double base = 10000, one = 1;
-        struct rope_shape *rope = &t->rope;
+        struct rope_shape *rope = &t->ropes[0];
 
+        for (uint32_t i = 0; family->no_rope && i < t->layers; i++)
+                t->layer[i].rope = TRAITS_NO_ROPE;
+        if (family->no_rope)
+                return;
+        t->rope_count = 1;
+        rope->pairing = family->pairing;
         rope->dims = trait_reader_whole(rd, ".rope.dimension_count", 0, t->head_dim, &t->head_dim);
         rope->base = trait_reader_real(rd, ".rope.freq_base", 1, ROPE_BASE_MAX, &base);
         rope->scaling = read_scaling(rd);
@@ -166,6 +167,53 @@ static void read_rope(struct trait_reader *rd, struct traits *t)
                 read_yarn(rd, rope);
         else if (rope->factor == 1)
                 rope->scaling = ROPE_PLAIN;
+}
+
+/* A list that says of each layer whether it has a window: of bytes, or of numbers. */
+static void read_listed_windows(struct trait_reader *rd, struct traits *t, uint32_t window)
+{
+        struct gguf_array array;
+        const char *bytes = NULL;
+        uint32_t has = 0;
+
+        if (!gguf_array(rd->from, rd->key, &array) || array.left != t->layers) {
+                trait_reader_fault(rd, "metadata '%s' is not a list for %" PRIu32 " layers",
+                                   rd->key, t->layers);
+                return;
+        }
+        if (!gguf_bytes(&array, &bytes))
+                bytes = NULL;
+        for (uint32_t i = 0; i < t->layers; i++) {
+                if (bytes)
+                        has = (uint8_t)bytes[i];
+                else if (!gguf_next_u32(&array, &has))
+                        trait_reader_fault(rd, "metadata '%s' is not a list of true and false",
+                                           rd->key);
+                if (has)
+                        t->layer[i].window = window;
+        }
+}
+
+/* The pattern may be a list, or a number: each so-many-th layer has no window. */
+static void read_windows(struct trait_reader *rd, const struct gguf_family *family,
+                         struct traits *t)
+{
+        static const char pattern[] = ".attention.sliding_window_pattern";
+        static const uint32_t no_window = 0;
+        uint32_t window =
+                trait_reader_whole(rd, ".attention.sliding_window", 0, CONTEXT_MAX, &no_window);
+        uint32_t period = family->period, number;
+
+        if (family->in_turns && trait_reader_take(rd, pattern) &&
+            !gguf_u32(rd->from, rd->key, &number)) {
+                read_listed_windows(rd, t, window);
+                return;
+        }
+        if (family->in_turns)
+                period = trait_reader_whole(rd, pattern, 1, LAYERS_MAX, &period);
+        for (uint32_t i = 0; i < t->layers; i++)
+                if (!family->in_turns || (i + 1) % period)
+                        t->layer[i].window = window;
 }
 
 static void read_heads(struct trait_reader *rd, struct traits *t)
@@ -198,36 +246,62 @@ static void read_vocabulary(struct trait_reader *rd, struct traits *t)
         }
 }
 
+static void set_form(const struct gguf_family *family, struct traits *t)
+{
+        t->block = family->block;
+        t->norm = family->norm == NORM_NONE ? NORM_RMS : family->norm;
+        t->norm_weights = !family->no_norm_weights;
+        t->norm_bias = family->norm_bias;
+        t->pre_norms = !family->no_pre_norms;
+        t->post_norms = family->post_norms;
+        t->embed_norm = family->embed_norm ? MUST_BE_THERE : NOT_THERE;
+        t->qkv_bias = family->qkv_bias;
+        t->output_bias = family->output_bias;
+        t->ffn_bias = family->ffn_bias;
+        t->head_bias = family->head_bias;
+        t->qk_norm = family->qk_norm;
+        t->qk_norm_bias = NOT_THERE;
+        t->qk_norm_kind = NORM_RMS;
+        t->qk_norm_span = family->qk_span;
+        t->rope_tables = NOT_THERE;
+        t->gated = !family->plain;
+        t->act = family->activation;
+}
+
+static void read_sizes(struct trait_reader *rd, struct traits *t)
+{
+        const char *eps = t->norm == NORM_RMS ? ".attention.layer_norm_rms_epsilon"
+                                              : ".attention.layer_norm_epsilon";
+
+        t->layers = trait_reader_whole(rd, ".block_count", 1, LAYERS_MAX, NULL);
+        t->width = trait_reader_whole(rd, ".embedding_length", 1, WIDTH_MAX, NULL);
+        t->ffn = trait_reader_whole(rd, ".feed_forward_length", 1, WIDTH_MAX, NULL);
+        t->context = trait_reader_whole(rd, ".context_length", 1, CONTEXT_MAX, NULL);
+        t->eps = (float)trait_reader_real(rd, eps, EPS_MIN, 1, NULL);
+        read_heads(rd, t);
+        (void)trait_reader_whole(rd, ".attention.value_length", t->head_dim, t->head_dim,
+                                 &t->head_dim);
+}
+
 int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes)
 {
         struct trait_reader rd = {
                 .kind = &metadata, .from = gguf, .why = why, .why_bytes = why_bytes
         };
-        const struct architecture *architecture = read_architecture(&rd);
-        static const uint32_t no_window = 0;
-        struct traits t = { .act = ACT_SILU, .embed_scale = 1 };
+        const struct gguf_family *family = read_family(&rd);
+        struct traits t = { .embed_scale = 1, .residual_scale = 1, .head_scale = 1 };
 
-        if (!architecture)
+        if (!family)
                 return error_raise(rd.r);
-        rd.prefix = architecture->name;
-        t.qkv_bias = architecture->qkv_bias;
-        t.output_bias = architecture->output_bias;
-        t.ffn_bias = architecture->ffn_bias;
-        t.qk_norm = architecture->qk_norm;
-        t.rope.pairing = architecture->pairing;
+        rd.prefix = family->name;
+        set_form(family, &t);
         t.tied = !gguf_tensor(gguf, "output.weight");
-        t.layers = trait_reader_whole(&rd, ".block_count", 1, LAYERS_MAX, NULL);
-        t.width = trait_reader_whole(&rd, ".embedding_length", 1, WIDTH_MAX, NULL);
-        t.ffn = trait_reader_whole(&rd, ".feed_forward_length", 1, WIDTH_MAX, NULL);
-        t.context = trait_reader_whole(&rd, ".context_length", 1, CONTEXT_MAX, NULL);
-        t.eps = (float)trait_reader_real(&rd, ".attention.layer_norm_rms_epsilon", EPS_MIN, 1,
-                                         NULL);
-        t.window = trait_reader_whole(&rd, ".attention.sliding_window", 0, CONTEXT_MAX, &no_window);
-        read_heads(&rd, &t);
-        read_rope(&rd, &t);
+        read_sizes(&rd, &t);
+        read_windows(&rd, family, &t);
+        read_rope(&rd, family, &t);
         read_vocabulary(&rd, &t);
-        (void)trait_reader_whole(&rd, ".attention.value_length", t.head_dim, t.head_dim,
-                                 &t.head_dim);
+        if (family->read)
+                family->read(&rd, &t);
         trait_reader_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
         traits_check(&rd, &t);
         if (rd.r)

@@ -450,7 +450,7 @@ bool gguf_next_u32(struct gguf_array *array, uint32_t *ret_value)
 bool gguf_bytes(const struct gguf_array *array, const char **ret_bytes)
 {
         *ret_bytes = (const char *)array->at;
-        return array->type == GGUF_U8 || array->type == GGUF_I8;
+        return array->type == GGUF_U8 || array->type == GGUF_I8 || array->type == GGUF_BOOL;
 }
 
 bool gguf_next_f32(struct gguf_array *array, float *ret_value)

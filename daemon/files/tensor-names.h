@@ -3,16 +3,35 @@
  *
  *      model.layers.7.self_attn.q_proj.weight      blk.7.attn_q.weight
  *
- * A name that is not in the table stays as it is; the code that looks up tensors refuses unknown
- * names.  A few tensors that models have but that are not used are left out.  The table is for
- * llama and similar models.  Architectures that use the same names for other norms (gemma) are not
- * in it.
+ * The same name stands for another tensor in another family (post_attention_layernorm), so each
+ * family has a naming.  A name that is not in it stays as it is; the code that looks up tensors
+ * refuses unknown names.  Left out are tensors that models have and do not use, and those of the
+ * other parts of a model whose text model is served (vision, sound, drafts).
  */
 #ifndef DAEMON_FILES_TENSOR_NAMES_H
 #define DAEMON_FILES_TENSOR_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+enum tensor_naming {
+        NAMING_LLAMA,
+        NAMING_POST,  /* post_attention_layernorm is a norm of what a branch adds */
+        NAMING_GEMMA, /* and there are pre_feedforward and post_feedforward norms */
+        NAMING_GLM4,
+        NAMING_GRANITE,
+        NAMING_INTERNLM2,
+        NAMING_GPT2,
+        NAMING_GPTJ,
+        NAMING_NEOX,
+        NAMING_FALCON,
+        NAMING_BLOOM,
+        NAMING_STARCODER2,
+        NAMING_MPT,
+        NAMING_OPT,
+        NAMING_PHI,
+        NAMING_N,
+};
 
 /*
  * A weight's scales, X.weight_scale or X.weight_scale_inv, are renamed like the weight.  Scales for
@@ -21,12 +40,12 @@
  *
  * TENSOR_NAME_GROWTH_MAX: the most bytes by which a new name is longer than the old one.
  */
-#define TENSOR_NAME_GROWTH_MAX 16u
+#define TENSOR_NAME_GROWTH_MAX 24u
 
 /*
  * Writes the new name, NUL-ended, into ret_name, which has strlen(name) + TENSOR_NAME_GROWTH_MAX +
  * 1 bytes.  False: leave this tensor out.
  */
-bool tensor_name_canonical(const char *name, char *ret_name);
+bool tensor_name_canonical(enum tensor_naming naming, const char *name, char *ret_name);
 
 #endif

@@ -28,6 +28,16 @@ struct tensor {
         uint64_t bytes; /* in its file: complete rows; or only their numbers, if there are scales */
         /* NULL: its numbers have no scales in another tensor */
         const struct scales *scales;
+        /*
+         * Where a part of a tensor begins again and again: in groups of `group` rows (of a vector:
+         * numbers), whose first ones are `stride` apart in the file.  group 0: all follow each other.
+         */
+        uint32_t group, stride;
+        /*
+         * Not 0: the file has a row for each of our columns, and it has this many numbers.  Number
+         * `turned_first` of it belongs to our row 0; `offset` and `bytes` are those of all of it.
+         */
+        uint32_t turned, turned_first;
 };
 
 /* A part of a matrix; files/scales.h explains it.  columns: a multiple of SCALES_COLUMNS. */

@@ -1,8 +1,10 @@
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/files/trait-reader.h"
 
@@ -24,11 +26,43 @@ bool trait_reader_has(struct trait_reader *rd, const char *key)
         return rd->kind->find(rd);
 }
 
+static bool was_read(const struct trait_reader *rd, const char *key)
+{
+        for (uint32_t i = 0; i < rd->read_count; i++)
+                if (!strcmp(rd->reads[i], key))
+                        return true;
+        return false;
+}
+
+/* A file cannot add to the list: it has only keys that this program names. */
+static void note_read(struct trait_reader *rd, const char *key)
+{
+        if (was_read(rd, key))
+                return;
+        assert(rd->read_count < READS_MAX);
+        rd->reads[rd->read_count++] = key;
+}
+
+bool trait_reader_take(struct trait_reader *rd, const char *key)
+{
+        note_read(rd, key);
+        return trait_reader_has(rd, key);
+}
+
+const char *trait_reader_first(struct trait_reader *rd, const char *const *keys)
+{
+        for (const char *const *key = keys; *key; key++)
+                if (trait_reader_has(rd, *key))
+                        return *key;
+        return keys[0];
+}
+
 /* True: the key is there.  If it is absent and `absent` is NULL, that is a fault. */
 static bool found(struct trait_reader *rd, const char *key, const void *absent)
 {
         bool has = trait_reader_has(rd, key);
 
+        note_read(rd, key);
         if (!has && !absent)
                 trait_reader_fault(rd, "%s '%s' is missing", rd->kind->whose, rd->key);
         return has;
@@ -77,7 +111,7 @@ bool trait_reader_flag(struct trait_reader *rd, const char *key, bool absent)
 {
         bool value = absent;
 
-        if (trait_reader_has(rd, key) && !rd->kind->flag(rd, &value))
+        if (found(rd, key, &value) && !rd->kind->flag(rd, &value))
                 trait_reader_fault(rd, "%s '%s' is not true or false", rd->kind->whose, rd->key);
         return value;
 }
@@ -86,7 +120,7 @@ const char *trait_reader_text(struct trait_reader *rd, const char *key)
 {
         const char *text = NULL;
 
-        if (trait_reader_has(rd, key) && !(text = rd->kind->text(rd)))
+        if (found(rd, key, rd) && !(text = rd->kind->text(rd)))
                 trait_reader_fault(rd, "%s '%s' is not a string", rd->kind->whose, rd->key);
         return text;
 }
@@ -109,7 +143,7 @@ static bool says_nothing(const struct trait_reader *rd, double harmless)
 void trait_reader_refuse(struct trait_reader *rd, const struct refusal *refusals, size_t count)
 {
         for (size_t i = 0; i < count; i++)
-                if (trait_reader_has(rd, refusals[i].key) &&
+                if (!was_read(rd, refusals[i].key) && trait_reader_has(rd, refusals[i].key) &&
                     !says_nothing(rd, refusals[i].harmless))
                         trait_reader_fault(rd, "%s '%s' has a value that is not supported yet",
                                            rd->kind->whose, rd->key);
@@ -141,16 +175,15 @@ void traits_add_eos(struct trait_reader *rd, struct traits *t, uint32_t id)
                 t->eos[t->eos_count++] = id;
 }
 
-static void check_rope(struct trait_reader *rd, struct traits *t)
+static void check_rope(struct trait_reader *rd, struct traits *t, struct rope_shape *rope)
 {
-        struct rope_shape *rope = &t->rope;
         bool by_parts = rope->scaling == ROPE_LLAMA3 || rope->scaling == ROPE_YARN;
         double stretched = rope->trained * rope->factor;
 
-        if (rope->dims % 2)
+        if (rope->dims % 2 || rope->dims / 2 > ROPE_PAIRS_MAX)
                 trait_reader_fault(
-                        rd, "rope rotates %" PRIu32 " numbers of a head, which is an odd count",
-                        rope->dims);
+                        rd, "rope rotates %" PRIu32 " numbers of a head, not an even count to %u",
+                        rope->dims, 2 * ROPE_PAIRS_MAX);
         if (!(rope->base > 1))
                 trait_reader_fault(rd, "rope's base is %g, which is not greater than 1",
                                    rope->base);
@@ -171,6 +204,14 @@ void traits_check(struct trait_reader *rd, struct traits *t)
                 trait_reader_fault(rd,
                                    "%" PRIu32 " heads are not a multiple of %" PRIu32 " kv heads",
                                    t->heads, t->kv_heads);
-        check_rope(rd, t);
-        t->attend_scale = (float)(1 / sqrt((double)t->head_dim));
+        if (t->qkv_order == QKV_BY_HEAD && t->heads != t->kv_heads)
+                trait_reader_fault(rd,
+                                   "%" PRIu32 " heads and %" PRIu32
+                                   " kv heads in one tensor, which "
+                                   "is by heads",
+                                   t->heads, t->kv_heads);
+        for (uint32_t i = 0; i < t->rope_count; i++)
+                check_rope(rd, t, &t->ropes[i]);
+        if (!(t->attend_scale > 0))
+                t->attend_scale = (float)(1 / sqrt((double)t->head_dim));
 }

@@ -17,7 +17,7 @@
 
 #include "daemon/model/traits.h"
 
-#define LAYERS_MAX    1024u
+#define LAYERS_MAX    TRAITS_LAYERS_MAX
 #define WIDTH_MAX     (1u << 20)
 #define HEADS_MAX     1024u
 #define HEAD_DIM_MAX  512u
@@ -31,7 +31,11 @@
 #define ATTENTION_MIN 1e-3
 #define ATTENTION_MAX 1e3
 
-#define KEY_MAX 160u
+#define SCALE_MIN 1e-9
+#define SCALE_MAX 1e9
+
+#define KEY_MAX   160u
+#define READS_MAX 160u
 
 struct trait_reader;
 
@@ -53,8 +57,12 @@ struct trait_reader {
         const void *from;
         const char *prefix; /* put in front of a key that is given as ".key" */
         char key[KEY_MAX];  /* the key being read, in full */
-        uint32_t node;      /* where find() found it, if this kind uses nodes */
-        int r;              /* result of the first fault: 0 or -EINVAL */
+        uint32_t root;      /* the object that has the keys, if this kind uses nodes */
+        uint32_t node;      /* where find() found the key there */
+        /* keys whose values were read, and so need no refusal */
+        const char *reads[READS_MAX];
+        uint32_t read_count;
+        int r; /* result of the first fault: 0 or -EINVAL */
         char *why;
         size_t why_bytes;
 };
@@ -62,6 +70,7 @@ struct trait_reader {
 __attribute__((format(printf, 2, 3))) void trait_reader_fault(struct trait_reader *rd,
                                                               const char *format, ...);
 
+/* The key must stay valid, here and below. */
 bool trait_reader_has(struct trait_reader *rd, const char *key);
 /* The value must be between low and high.  *absent is used if the key is absent; NULL: required. */
 uint32_t trait_reader_whole(struct trait_reader *rd, const char *key, uint32_t low, uint32_t high,
@@ -72,9 +81,14 @@ bool trait_reader_flag(struct trait_reader *rd, const char *key, bool absent);
 /* NULL: the key is absent; or, a fault, its value is not a string. */
 const char *trait_reader_text(struct trait_reader *rd, const char *key);
 
+/* The same, and the caller reads the value, so that it needs no refusal. */
+bool trait_reader_take(struct trait_reader *rd, const char *key);
+/* The first of these keys that is there, or the first one; the list ends with NULL. */
+const char *trait_reader_first(struct trait_reader *rd, const char *const *keys);
+
 /*
- * Keys that must be absent, or have a value without effect: false, 0 (which some programs write as
- * a default) or `harmless`.
+ * Keys that must be absent or already read, or have a value without effect: false, 0 (which some
+ * programs write as a default) or `harmless`.
  */
 struct refusal {
         const char *key;

@@ -37,13 +37,18 @@ static double share_kept(const struct rope_shape *shape, uint32_t i, double freq
         return 1 - between_0_and_1((i - first) / fmax(last - first, RAMP_LEAST));
 }
 
-void rope_frequencies(const struct rope_shape *shape, const float *slower, float *ret_frequency)
+void rope_frequencies(const struct rope_shape *shape, uint32_t context, const float *slower,
+                      float *ret_frequency)
 {
-        assert(shape->dims % 2 == 0 && shape->base > 1);
+        const float *table = shape->slower[context > shape->trained];
+
+        assert(shape->dims % 2 == 0 && shape->dims / 2 <= ROPE_PAIRS_MAX && shape->base > 1);
         for (uint32_t i = 0; i < shape->dims / 2; i++) {
                 double frequency = pow(shape->base, -2.0 * i / shape->dims);
 
-                if (shape->scaling != ROPE_PLAIN) {
+                if (shape->scaling == ROPE_LONG) {
+                        frequency /= table[i];
+                } else if (shape->scaling != ROPE_PLAIN) {
                         double kept = share_kept(shape, i, frequency);
 
                         frequency *= kept + (1 - kept) / shape->factor;
@@ -55,4 +60,9 @@ void rope_frequencies(const struct rope_shape *shape, const float *slower, float
 double rope_attention(double factor, double m)
 {
         return factor > 1 ? 0.1 * m * log(factor) + 1 : 1;
+}
+
+double rope_long_attention(double factor, double trained)
+{
+        return factor > 1 && trained > 1 ? sqrt(1 + log(factor) / log(trained)) : 1;
 }

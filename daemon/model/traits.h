@@ -2,8 +2,17 @@
  * Traits: the properties of a model, without its weights.
  *
  * There is one table of properties instead of a file per architecture; the forward pass
- * (engine/model.c) is driven by it.  It is filled from a model file's metadata, with every value
- * checked, and never written again.  Any thread may read it.
+ * (engine/model-stage.c) is driven by it.  It is filled from a model file's metadata, with every
+ * value checked, and never written again.  Any thread may read it.
+ *
+ * A layer has two branches, attention and the feed-forward part, which add to the residual stream
+ * x.  n is a norm that a branch reads through, m a norm of what it adds, s residual_scale:
+ *
+ *      BLOCK_SERIAL     x += s m1(attention(n1(x))); x += s m2(ffn(n2(x)))
+ *      BLOCK_PARALLEL   x += s attention(n1(x)) + s ffn(n2(x))
+ *      BLOCK_SHARED     the same, and n2 is n1
+ *
+ * n is there if `pre_norms`, m if `post_norms`.
  */
 #ifndef DAEMON_MODEL_TRAITS_H
 #define DAEMON_MODEL_TRAITS_H
@@ -14,11 +23,32 @@
 #include "daemon/model/rope.h"
 #include "kernels/kernels.h"
 
-#define TRAITS_NO_TOKEN UINT32_MAX
-#define TRAITS_EOS_MAX  8u
+#define TRAITS_NO_TOKEN   UINT32_MAX
+#define TRAITS_EOS_MAX    8u
+#define TRAITS_LAYERS_MAX 1024u
+#define TRAITS_ROPES_MAX  4u
+#define TRAITS_NO_ROPE    255u
 
 /* Whether a model has a certain tensor. */
 enum presence { MAYBE_THERE, MUST_BE_THERE, NOT_THERE };
+
+enum block { BLOCK_SERIAL, BLOCK_PARALLEL, BLOCK_SHARED };
+
+/* How the rows of q, k and v follow each other in a file, if one tensor has all of them. */
+enum qkv_order {
+        QKV_STACKED,  /* all of q, all of k, all of v */
+        QKV_BY_HEAD,  /* each head: its q, its k, its v */
+        QKV_BY_GROUP, /* each head of k and v: the q of all heads that share it, its k, its v */
+};
+
+enum position_table { POSITIONS_NONE, POSITIONS_LEARNED, POSITIONS_SINUSOIDAL };
+
+/* What may differ from layer to layer. */
+struct layer_traits {
+        /* sliding window: positions that a row sees, including its own; 0: no window */
+        uint32_t window;
+        uint8_t rope; /* index into `ropes`, or TRAITS_NO_ROPE */
+};
 
 struct traits {
         uint32_t vocab;
@@ -27,17 +57,45 @@ struct traits {
         uint32_t layers;
         uint32_t heads, kv_heads, head_dim;
         uint32_t ffn;
-        float eps;
         bool tied; /* the embedding is also the head, unless the file has a separate head */
-        enum presence qkv_bias, output_bias, ffn_bias, qk_norm, rope_table;
+
+        enum block block;
+        enum norm_kind norm; /* of all norms of rows; those of q and k have a kind of their own */
+        float eps;
+        bool pre_norms, post_norms;
+        bool norm_weights;        /* false: no norm of rows has weights */
+        bool norm_is_one_plus;    /* the file has w where the norm multiplies by 1 + w */
+        enum presence norm_bias;  /* of norms of rows */
+        enum presence embed_norm; /* of what the embedding gives */
+
+        enum presence qkv_bias, output_bias, ffn_bias, head_bias;
+        enum qkv_order qkv_order;
+        /* matrices of layers are stored with a row for each column of x */
+        bool turned;
+        float qkv_clip; /* 0: none */
+        enum presence qk_norm, qk_norm_bias;
+        enum norm_kind qk_norm_kind;
+        enum head_norm_span qk_norm_span;
+        /* q is multiplied by 1 + beta * log(1 + floor(position / length)); beta 0: by nothing */
+        float query_beta;
+        uint32_t query_length;
+
+        bool gated; /* false: the feed-forward part has no gate, only `up` and `down` */
         enum activation act;
-        float embed_scale;
+        float embed_scale, residual_scale, head_scale;
         float attend_scale; /* 1 / sqrt(head_dim) unless the file says otherwise */
         float attend_softcap, head_softcap;
-        /* sliding window: positions that a row sees, including its own; 0: no window */
-        uint32_t window;
-        uint32_t window_from; /* layers below this one have no window */
-        struct rope_shape rope;
+        float alibi; /* 8: slopes from 2^-8/heads on; 0: no slopes */
+
+        enum position_table positions;
+        uint32_t first_position; /* position 0 has this row of the table */
+
+        uint32_t rope_count;
+        struct rope_shape ropes[TRAITS_ROPES_MAX];
+        /* tensors that slow down the first of `ropes`: one for all texts; LongRoPE's two */
+        enum presence rope_table, rope_tables;
+        struct layer_traits layer[TRAITS_LAYERS_MAX];
+
         uint32_t bos; /* token put before a text, or TRAITS_NO_TOKEN */
         uint32_t eos_count;
         uint32_t eos[TRAITS_EOS_MAX]; /* each of them ends a stream */

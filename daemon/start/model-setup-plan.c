@@ -185,7 +185,8 @@ static int plan_pool(struct model_setup *setup, struct kernels *kernels)
         int r = 0;
 
         setup->host = (struct model_bytes){ 0 };
-        setup->model_conf = (struct model_conf){ .rows_max = config->step_tokens,
+        setup->model_conf = (struct model_conf){ .context = setup->served.context,
+                                                 .rows_max = config->step_tokens,
                                                  .wants_max = config->max_seqs,
                                                  .blocks = 1,
                                                  .kv = config->kv };

@@ -47,14 +47,17 @@ static uint64_t layer_bytes(const struct recipe *recipe, const struct traits *t,
 
         return matrix_bytes(recipe->most, q + kv, t->width) + matrix_bytes(rich, kv, t->width) +
                matrix_bytes(recipe->most, t->width, (uint32_t)q) +
-               matrix_bytes(recipe->most, 2 * (uint64_t)t->ffn, t->width) +
+               matrix_bytes(recipe->most, (t->gated ? 2 : 1) * (uint64_t)t->ffn, t->width) +
                matrix_bytes(rich, t->width, t->ffn);
 }
 
 /* Norms, which stay floats. */
 static uint64_t vector_numbers(const struct traits *t)
 {
-        return (2 * (uint64_t)t->layers + 1) * t->width;
+        uint32_t each =
+                (t->pre_norms ? t->block == BLOCK_SHARED ? 1 : 2 : 0) + (t->post_norms ? 2 : 0);
+
+        return t->norm_weights ? (each * (uint64_t)t->layers + 1) * t->width : 0;
 }
 
 uint64_t weight_recipe_bytes(uint32_t recipe, const struct traits *t, bool own_head)

@@ -100,8 +100,9 @@ static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv
         r = cpu_attend_init(cpu, shape->head_dim);
         if (r < 0)
                 return r;
-        r = cpu_scratch_grow(&cpu->rope_table, &cpu->rope_table_max,
-                             (size_t)cpu->steps.rows_max * shape->head_dim, sizeof(float));
+        r = cpu_scratch_grow(&cpu->rope_tables, &cpu->rope_tables_max,
+                             (size_t)cpu->steps.rows_max * shape->head_dim,
+                             ROPE_TABLES * sizeof(float));
         if (r < 0)
                 return r;
         return kv_pool_new(shape, ret_kv);
@@ -141,7 +142,7 @@ static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *s
         kv_copy(kv, step->copies, step->copy_count);
         logit_summary_invalidate(&cpu->logit_summary);
         /* Positions change, and put() may have changed the frequencies. */
-        cpu->rope_of_table.frequency = NULL;
+        cpu->rope_count = 0;
         return 0;
 }
 
@@ -181,7 +182,7 @@ static void cpu_close(struct kernels *k)
                 memory_free(cpu->acts[i]);
         memory_free(cpu->normed);
         memory_free(cpu->outs);
-        memory_free(cpu->rope_table);
+        memory_free(cpu->rope_tables);
         memory_free(cpu->row_blocks);
         cpu_attend_deinit(cpu);
         for (uint32_t i = 0; cpu->pick_scratch && i < thread_pool_threads(cpu->thread_pool); i++)

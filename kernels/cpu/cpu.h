@@ -42,6 +42,9 @@ struct matrix {
 
 struct attend_scratch; /* attend.c: scratch memory of one thread */
 
+/* A model may rotate some layers by other frequencies than others. */
+#define ROPE_TABLES 4u
+
 struct cpu {
         struct kernels table; /* first: a struct kernels of ours is a struct cpu */
         const struct isa *isa;
@@ -54,13 +57,18 @@ struct cpu {
         size_t acts_max[ACT_KINDS];
         float *normed; /* (threads, columns of the widest matrix) */
         size_t normed_max;
-        float *outs; /* (rows_max, rows of the tallest q, k, v) */
+        /*
+         * Results of whole rows: (rows_max, rows of the tallest q, k, v) for qkv(), and for norms
+         * of results in project() (rows_max, columns of the widest q, k, v), or at least one row.
+         */
+        float *outs;
         size_t outs_max;
 
-        /* (rows_max, head_dim): cosines, then sines, of each row's position. */
-        float *rope_table;
-        size_t rope_table_max;
-        struct rope rope_of_table; /* the rope that `rope_table` holds; frequency NULL: none */
+        /* (ROPE_TABLES, rows_max, head_dim): cosines, then sines, of each row's position. */
+        float *rope_tables;
+        size_t rope_tables_max;
+        struct rope ropes[ROPE_TABLES]; /* whose tables there are in this step */
+        uint32_t rope_count;            /* made in this step; later ones replace the first ones */
 
         struct step_run *row_blocks;           /* (rows_max): attention's blocks of rows */
         struct attend_scratch *attend_scratch; /* (threads) */
@@ -113,7 +121,7 @@ struct product { /* a matrix times `rows` rows of x */
  * Makes p->acts from x, normed (norm may be NULL): of the rows `which`, or of all rows if it is
  * NULL.
  */
-void cpu_act_quantise(struct product *p, const float *x, const float *norm, float eps,
+void cpu_act_quantise(struct product *p, const float *x, const struct row_norm *norm,
                       const uint32_t *which);
 /* Calls p->finish() for all of `panels` and all rows. */
 void cpu_product(struct product *p, uint32_t panels);
@@ -133,7 +141,7 @@ static inline void panel_copy(float *to, const float *panel, uint32_t width)
                 memcpy(to, panel, width * sizeof(*to));
 }
 
-int cpu_embed(struct kernels *k, const struct matrix *table, float scale, float *x);
+int cpu_embed(struct kernels *k, const struct embed *op, float *x);
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x);

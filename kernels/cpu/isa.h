@@ -79,9 +79,9 @@ struct split {
 
 /* The loops that give the same bits on all instruction sets. */
 struct loops {
-        /* out = x / rms(x) * weight; out may be x */
-        void (*norm)(float *out, const float *x, const float *weight, uint32_t count, float eps);
-        /* out = act(g) * u; count a multiple of 16 */
+        /* out = norm(x), of any kind but NORM_NONE; out may be x */
+        void (*norm)(float *out, const float *x, const struct row_norm *norm, uint32_t count);
+        /* out = act(g) * u, or act(g) if u is NULL; count a multiple of 16; out may be g */
         void (*activate)(enum activation act, float *out, const float *g, const float *u,
                          uint32_t count);
         /* x = cap * tanh(x / cap); count a multiple of 16 */

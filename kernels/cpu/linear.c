@@ -35,6 +35,17 @@ uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint3
         return width;
 }
 
+static bool is_scaled(float scale)
+{
+        return scale != 0 && scale != 1;
+}
+
+static void panels_scale(float *panels, float scale, uint32_t count)
+{
+        for (uint32_t i = 0; i < count * PANEL; i++)
+                panels[i] *= scale;
+}
+
 /* Adds the real rows of a panel, with a constant size if all are real, as in panel_copy(). */
 static void panel_add(float *to, const float *panel, uint32_t width)
 {
@@ -81,8 +92,8 @@ void cpu_product(struct product *p, uint32_t panels)
 
 struct act_job {
         const struct product *product;
-        const float *x, *norm;
-        float eps;
+        const float *x;
+        const struct row_norm *norm;
         const uint32_t *which;
 };
 
@@ -94,10 +105,10 @@ static void act_work(void *arg, uint32_t thread, uint32_t item)
         uint32_t columns = w->shape.columns;
         const float *x = a->x + (size_t)(a->which ? a->which[item] : item) * columns;
 
-        if (a->norm) {
+        if (a->norm && a->norm->kind != NORM_NONE) {
                 float *normed = cpu->normed + (size_t)thread * round_up(columns, 16);
 
-                cpu->isa->loops->norm(normed, x, a->norm, columns, a->eps);
+                cpu->isa->loops->norm(normed, x, a->norm, columns);
                 x = normed;
         }
         for (uint32_t kind = 0; kind < ACT_KINDS; kind++) {
@@ -112,10 +123,10 @@ static void act_work(void *arg, uint32_t thread, uint32_t item)
         }
 }
 
-void cpu_act_quantise(struct product *p, const float *x, const float *norm, float eps,
+void cpu_act_quantise(struct product *p, const float *x, const struct row_norm *norm,
                       const uint32_t *which)
 {
-        struct act_job a = { p, x, norm, eps, which };
+        struct act_job a = { p, x, norm, which };
 
         for (uint32_t kind = 0; kind < ACT_KINDS; kind++)
                 p->acts[kind] = p->cpu->acts[kind];
@@ -124,29 +135,47 @@ void cpu_act_quantise(struct product *p, const float *x, const float *norm, floa
 
 struct embedding {
         const struct cpu *cpu;
-        const struct matrix *table;
-        float scale;
+        const struct embed *op;
         float *x;
 };
+
+/* x += the row of `positions` for this row's position */
+static void position_add(const struct embedding *e, uint32_t thread, uint32_t row, float *x)
+{
+        const struct embed *op = e->op;
+        uint32_t columns = op->table->shape.columns;
+        float *place = e->cpu->normed + (size_t)thread * round_up(columns, 16);
+
+        cpu_matrix_row(op->positions, 0, e->cpu->steps.step.rows[row].position + op->first_position,
+                       place);
+        for (uint32_t i = 0; i < columns; i++)
+                x[i] += place[i];
+}
 
 static void embed_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct embedding *e = arg;
-        uint32_t columns = e->table->shape.columns;
+        const struct embed *op = e->op;
+        uint32_t columns = op->table->shape.columns;
         float *x = e->x + (size_t)item * columns;
 
-        (void)thread;
-        cpu_matrix_row(e->table, 0, e->cpu->steps.tokens[item], x);
+        cpu_matrix_row(op->table, 0, e->cpu->steps.tokens[item], x);
         for (uint32_t i = 0; i < columns; i++)
-                x[i] *= e->scale;
+                x[i] *= op->scale;
+        if (op->positions)
+                position_add(e, thread, item, x);
+        if (op->norm.kind != NORM_NONE)
+                e->cpu->isa->loops->norm(x, x, &op->norm, columns);
 }
 
-int cpu_embed(struct kernels *k, const struct matrix *table, float scale, float *x)
+int cpu_embed(struct kernels *k, const struct embed *op, float *x)
 {
         struct cpu *cpu = cpu_of(k);
-        struct embedding e = { cpu, table, scale, x };
+        const struct matrix_shape *table = &op->table->shape;
+        struct embedding e = { cpu, op, x };
 
-        assert(cpu->steps.running && table->shape.parts == 1);
+        assert(cpu->steps.running && table->parts == 1);
+        assert(!op->positions || op->positions->shape.columns == table->columns);
         logit_summary_invalidate(&cpu->logit_summary);
         thread_pool_run(cpu->thread_pool, embed_work, &e, cpu->steps.step.row_count);
         return 0;
@@ -154,12 +183,70 @@ int cpu_embed(struct kernels *k, const struct matrix *table, float scale, float 
 
 static void project_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
+        const struct linear *op = p->op;
+        float sums[TOKENS * PANEL] __attribute__((aligned(64)));
+        uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
+
+        if (is_scaled(op->scale))
+                panels_scale(sums, op->scale, tokens);
+        for (uint32_t t = 0; t < tokens; t++)
+                panel_add(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
+                          sums + t * PANEL, width);
+}
+
+/* Writes results that will be normed. */
+static void project_store(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
+{
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
         for (uint32_t t = 0; t < tokens; t++)
-                panel_add(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
-                          sums + t * PANEL, width);
+                panel_copy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
+                           sums + t * PANEL, width);
+}
+
+/* The results in cpu->outs, and the rows of x that they are added to. */
+struct norm_job {
+        const struct cpu *cpu;
+        const struct linear *op;
+        float *x;
+};
+
+static void norm_add_work(void *arg, uint32_t thread, uint32_t item)
+{
+        const struct norm_job *n = arg;
+        const struct linear *op = n->op;
+        uint32_t rows = op->w->rows;
+        float *out = n->cpu->outs + (size_t)item * rows, *x = n->x + (size_t)item * rows;
+        float scale = is_scaled(op->scale) ? op->scale : 1;
+
+        (void)thread;
+        n->cpu->isa->loops->norm(out, out, &op->norm, rows);
+        for (uint32_t i = 0; i < rows; i++)
+                x[i] += scale * out[i];
+}
+
+/* A norm needs whole rows of results: as many rows at a time as there is scratch memory for. */
+static void project_normed(struct product *p, float *x)
+{
+        struct cpu *cpu = p->cpu;
+        const struct matrix *w = p->w;
+        uint32_t left = p->rows, most = (uint32_t)(cpu->outs_max / w->rows);
+
+        p->out = cpu->outs;
+        p->finish = project_store;
+        while (left > 0) {
+                struct norm_job n = { cpu, p->op, x };
+
+                p->rows = left < most ? left : most;
+                cpu_product(p, w->panels);
+                thread_pool_run(cpu->thread_pool, norm_add_work, &n, p->rows);
+                left -= p->rows;
+                x += (size_t)p->rows * w->rows;
+                for (uint32_t kind = 0; kind < ACT_KINDS; kind++)
+                        p->acts[kind] = (const uint8_t *)p->acts[kind] +
+                                        p->rows * act_stride(kind, w->shape.columns);
+        }
 }
 
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y)
@@ -171,8 +258,11 @@ int cpu_project(struct kernels *k, const struct linear *op, float *x, const floa
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
         logit_summary_invalidate(&cpu->logit_summary);
-        cpu_act_quantise(&p, y, NULL, 0, NULL);
-        cpu_product(&p, op->w->panels);
+        cpu_act_quantise(&p, y, NULL, NULL);
+        if (op->norm.kind != NORM_NONE)
+                project_normed(&p, x);
+        else
+                cpu_product(&p, op->w->panels);
         return 0;
 }
 
@@ -183,9 +273,11 @@ static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, 
         float ups[TOKENS * PANEL] __attribute__((aligned(64)));
         uint32_t rows = p->w->shape.rows[0];
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, gates);
+        bool has_ups = p->w->shape.parts == 2;
 
-        cpu_panel(p, 1, panel, from, tokens, ups);
-        p->cpu->isa->loops->activate(op->act, gates, gates, ups, tokens * PANEL);
+        if (has_ups)
+                cpu_panel(p, 1, panel, from, tokens, ups);
+        p->cpu->isa->loops->activate(op->act, gates, gates, has_ups ? ups : NULL, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++)
                 panel_copy(p->out + (size_t)(from + t) * rows + panel * PANEL, gates + t * PANEL,
                            width);
@@ -197,9 +289,10 @@ int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *
         const struct matrix *w = op->w;
         struct product p = { cpu, w, cpu->steps.step.row_count, op->bias, out, op, gate_finish };
 
-        assert(cpu->steps.running && w->shape.parts == 2 && w->shape.rows[0] == w->shape.rows[1]);
+        assert(cpu->steps.running && (w->shape.parts == 1 || w->shape.parts == 2));
+        assert(w->shape.parts == 1 || w->shape.rows[0] == w->shape.rows[1]);
         logit_summary_invalidate(&cpu->logit_summary);
-        cpu_act_quantise(&p, x, op->norm, op->eps, NULL);
+        cpu_act_quantise(&p, x, &op->norm, NULL);
         cpu_product(&p, w->parts[0].panel_count);
         return 0;
 }
@@ -211,6 +304,8 @@ static void head_finish(const struct product *p, uint32_t panel, uint32_t from, 
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
+        if (is_scaled(op->scale))
+                panels_scale(sums, op->scale, tokens);
         if (op->softcap > 0)
                 cpu->isa->loops->softcap(sums, op->softcap, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++) {
@@ -227,13 +322,13 @@ int cpu_head(struct kernels *k, const struct head *op, float *logits, const floa
 {
         struct cpu *cpu = cpu_of(k);
         const struct step *step = &cpu->steps.step;
-        struct product p = { cpu, op->w, step->want_count, NULL, logits, op, head_finish };
+        struct product p = { cpu, op->w, step->want_count, op->bias, logits, op, head_finish };
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
         if (!step->want_count)
                 return 0;
         logit_summary_begin(&cpu->logit_summary, logits, op->w->rows, step->want_count);
-        cpu_act_quantise(&p, x, op->norm, op->eps, step->want);
+        cpu_act_quantise(&p, x, &op->norm, step->want);
         cpu_product(&p, op->w->panels);
         return 0;
 }

@@ -76,6 +76,23 @@ static int act_scratch_grow(struct cpu *cpu, const struct matrix *matrix)
         return r;
 }
 
+/*
+ * Scratch memory for results of whole rows. Only q, k and v surely need it. A projection may; its
+ * results are as many as the columns of q, k and v. A matrix that is alone might be a head, which
+ * is tall, so it gets room for one row.
+ */
+static int outs_grow(struct cpu *cpu, const struct matrix *matrix)
+{
+        const struct matrix_shape *shape = &matrix->shape;
+        size_t count = shape->parts == 1 ? matrix->rows : 0;
+
+        if (shape->parts == 3) {
+                count = matrix->rows > shape->columns ? matrix->rows : shape->columns;
+                count *= cpu->steps.rows_max;
+        }
+        return cpu_scratch_grow(&cpu->outs, &cpu->outs_max, count, sizeof(float));
+}
+
 int cpu_matrix_new(struct kernels *k, const struct matrix_shape *shape, struct matrix **ret_matrix)
 {
         struct cpu *cpu = cpu_of(k);
@@ -97,9 +114,8 @@ int cpu_matrix_new(struct kernels *k, const struct matrix_shape *shape, struct m
         }
         if (!r)
                 r = act_scratch_grow(cpu, matrix);
-        if (!r && shape->parts == 3)
-                r = cpu_scratch_grow(&cpu->outs, &cpu->outs_max,
-                                     (size_t)cpu->steps.rows_max * matrix->rows, sizeof(float));
+        if (!r)
+                r = outs_grow(cpu, matrix);
         if (r < 0) {
                 cpu_matrix_free(k, matrix);
                 return r;

@@ -24,12 +24,25 @@ struct finish {
         struct cpu *cpu;
         const struct qkv *op;
         float *q;
-        uint32_t share; /* rows of an item */
+        const float *rope_table; /* of op->rope; NULL: none */
+        uint32_t share;          /* rows of an item */
 };
+
+/* Not for NaN. */
+static void panels_clip(float *panels, float clip, uint32_t count)
+{
+        for (uint32_t i = 0; i < count * PANEL; i++) {
+                float x = panels[i];
+
+                x = x > clip ? clip : x;
+                panels[i] = x < -clip ? -clip : x;
+        }
+}
 
 static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
+        float clip = ((const struct qkv *)p->op)->clip;
         uint32_t part = 0, first = 0, width;
 
         while (panel >= p->w->parts[part].panel_count) {
@@ -37,37 +50,56 @@ static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, u
                 first += p->w->shape.rows[part++];
         }
         width = cpu_panel(p, part, panel, from, tokens, sums);
+        if (clip > 0)
+                panels_clip(sums, clip, tokens);
         for (uint32_t t = 0; t < tokens; t++)
                 panel_copy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
                            sums + t * PANEL, width);
 }
 
+struct rope_job {
+        const struct cpu *cpu;
+        const struct rope *rope;
+        float *table;
+};
+
 static void rope_table_work(void *arg, uint32_t thread, uint32_t item)
 {
-        struct cpu *cpu = arg;
-        const struct rope *rope = &cpu->rope_of_table;
-        float *rope_table = cpu->rope_table + (size_t)item * rope->dims;
+        const struct rope_job *job = arg;
+        const struct rope *rope = job->rope;
+        float *rope_table = job->table + (size_t)item * rope->dims;
         uint32_t pairs = rope->dims / 2;
 
         (void)thread;
         for (uint32_t i = 0; i < pairs; i++) {
-                double angle = (double)cpu->steps.rows[item].position * rope->frequency[i];
+                double angle = (double)job->cpu->steps.rows[item].position * rope->frequency[i];
 
                 rope_table[i] = (float)(cos(angle) * rope->factor);
                 rope_table[pairs + i] = (float)(sin(angle) * rope->factor);
         }
 }
 
-static void rope_table_make(struct cpu *cpu, const struct rope *rope)
+/* The table of this rope; makes it if this step has not made it yet. */
+static const float *rope_table_of(struct cpu *cpu, const struct rope *rope)
 {
-        const struct rope *have = &cpu->rope_of_table;
+        uint32_t have = cpu->rope_count < ROPE_TABLES ? cpu->rope_count : ROPE_TABLES, at;
+        struct rope_job job = { cpu, rope, NULL };
 
-        if (!rope->dims || (have->frequency == rope->frequency && have->dims == rope->dims &&
-                            have->factor == rope->factor))
-                return;
-        assert((size_t)rope->dims * cpu->steps.step.row_count <= cpu->rope_table_max);
-        cpu->rope_of_table = *rope;
-        thread_pool_run(cpu->thread_pool, rope_table_work, cpu, cpu->steps.step.row_count);
+        if (!rope->dims)
+                return NULL;
+        assert((size_t)rope->dims * cpu->steps.step.row_count <= cpu->rope_tables_max);
+        for (uint32_t i = 0; i < have; i++) {
+                const struct rope *r = &cpu->ropes[i];
+
+                if (r->frequency == rope->frequency && r->dims == rope->dims &&
+                    r->factor == rope->factor)
+                        return cpu->rope_tables + i * cpu->rope_tables_max;
+        }
+        at = cpu->rope_count++ % ROPE_TABLES;
+        cpu->ropes[at] = *rope;
+        job.table = cpu->rope_tables + at * cpu->rope_tables_max;
+        thread_pool_run(cpu->thread_pool, rope_table_work, &job, cpu->steps.step.row_count);
+        return job.table;
 }
 
 static void head_rotate(const struct rope *rope, float *head, const float *rope_table)
@@ -87,16 +119,46 @@ static void head_rotate(const struct rope *rope, float *head, const float *rope_
         }
 }
 
-static void heads_finish(const struct finish *f, float *heads, uint32_t count, const float *norm,
-                         const float *rope_table)
+/* Norms `count` heads of q or of k. */
+static void heads_norm(const struct finish *f, float *heads, uint32_t count,
+                       const struct row_norm *norm)
+{
+        const struct qkv *op = f->op;
+        const struct loops *loops = f->cpu->isa->loops;
+        struct row_norm own = *norm;
+
+        if (op->span == SPAN_WHOLE) {
+                loops->norm(heads, heads, norm, count * op->head_dim);
+                return;
+        }
+        for (uint32_t h = 0; h < count; h++, heads += op->head_dim) {
+                loops->norm(heads, heads, &own, op->head_dim);
+                if (op->span == SPAN_HEADS && own.weight)
+                        own.weight += op->head_dim;
+                if (op->span == SPAN_HEADS && own.bias)
+                        own.bias += op->head_dim;
+        }
+}
+
+/* `row` is the row's index in the step. */
+static void heads_finish(const struct finish *f, float *heads, uint32_t count,
+                         const struct row_norm *norm, uint32_t row)
 {
         const struct qkv *op = f->op;
 
-        for (uint32_t h = 0; h < count; h++, heads += op->head_dim) {
-                if (norm)
-                        f->cpu->isa->loops->norm(heads, heads, norm, op->head_dim, op->eps);
-                head_rotate(&op->rope, heads, rope_table);
-        }
+        if (norm->kind != NORM_NONE)
+                heads_norm(f, heads, count, norm);
+        for (uint32_t h = 0; f->rope_table && h < count; h++)
+                head_rotate(&op->rope, heads + (size_t)h * op->head_dim,
+                            f->rope_table + (size_t)row * op->rope.dims);
+}
+
+static void query_scale(const struct qkv *op, float *q, size_t count, uint32_t position)
+{
+        float factor = (float)(1 + op->query_beta * log(1 + (double)(position / op->query_length)));
+
+        for (size_t i = 0; i < count; i++)
+                q[i] *= factor;
 }
 
 static void halves_put(const struct isa *isa, uint16_t *to, size_t stride, const float *head,
@@ -193,13 +255,14 @@ static void finish_work(void *arg, uint32_t thread, uint32_t item)
         for (uint32_t r = first; r < end && r < step->row_count; r++) {
                 float *q = f->cpu->outs + r * (q_count + 2 * k_count);
                 float *k = q + q_count, *v = k + k_count;
-                const float *rope_table = f->cpu->rope_table + (size_t)r * op->rope.dims;
 
-                heads_finish(f, q, op->heads, op->q_norm, rope_table);
+                heads_finish(f, q, op->heads, &op->q_norm, r);
+                if (op->query_beta != 0)
+                        query_scale(op, q, q_count, step->rows[r].position);
                 memcpy(f->q + r * q_count, q, q_count * sizeof(*q));
                 if (!step->rows[r].write)
                         continue;
-                heads_finish(f, k, op->kv_heads, op->k_norm, rope_table);
+                heads_finish(f, k, op->kv_heads, &op->k_norm, r);
                 row_put(f, &step->rows[r], k, v);
         }
 }
@@ -223,6 +286,7 @@ static void qkv_check(const struct cpu *cpu, const struct qkv *op)
         assert(op->layer < kv->layers && op->kv_heads == kv->kv_heads);
         assert(op->head_dim == kv->head_dim);
         assert(op->rope.dims <= op->head_dim && op->rope.dims % 2 == 0);
+        assert(op->query_beta == 0 || op->query_length);
 }
 
 int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
@@ -230,12 +294,12 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
         struct cpu *cpu = cpu_of(k);
         uint32_t rows = cpu->steps.step.row_count;
         struct product p = { cpu, op->w, rows, op->bias, cpu->outs, op, qkv_finish };
-        struct finish f = { cpu, op, q, rows_share(cpu, rows) };
+        struct finish f = { cpu, op, q, NULL, rows_share(cpu, rows) };
 
         qkv_check(cpu, op);
         logit_summary_invalidate(&cpu->logit_summary);
-        rope_table_make(cpu, &op->rope);
-        cpu_act_quantise(&p, x, op->norm, op->eps, NULL);
+        f.rope_table = rope_table_of(cpu, &op->rope);
+        cpu_act_quantise(&p, x, &op->norm, NULL);
         cpu_product(&p, op->w->panels);
         thread_pool_run(cpu->thread_pool, finish_work, &f, (rows + f.share - 1) / f.share);
         return 0;

@@ -321,3 +321,24 @@ LANES_INLINE vec tanh_lanes(vec x)
         near = x * ((z + 105.0f) * z + 945.0f) / ((z * 15.0f + 420.0f) * z + 945.0f);
         return choose(a < splat(0.5f), near, far);
 }
+
+/*
+ * The share of a normal distribution that lies below x: (1 + erf(x / sqrt(2))) / 2, to a few units
+ * in the last place. With a = |x| and t = 1 / (1 + 0.35 a), the share beyond a is e^(-a^2 / 2) t
+ * times a polynomial in t. Its coefficients have the least relative error, 3.2e-8, for a up to 14;
+ * further out the share is too small for a float. For x of -infinity it is 0.
+ */
+LANES_INLINE vec normal_below(vec x)
+{
+        vec a = (vec)((uvec)x & 0x7fffffff), t = 1.0f / fused(a, splat(0.35f), splat(1.0f)), p;
+
+        p = fused(splat(-0.0291458778f), t, splat(0.143971473f));
+        p = fused(p, t, splat(-0.25571382f));
+        p = fused(p, t, splat(0.159173742f));
+        p = fused(p, t, splat(-0.0231095869f));
+        p = fused(p, t, splat(0.105507918f));
+        p = fused(p, t, splat(0.119832888f));
+        p = fused(p, t, splat(0.139861867f));
+        p = fused(p, t, splat(0.139621407f)) * t * exp_lanes(a * a * -0.5f);
+        return choose(x < (vec){ 0 }, p, 1.0f - p);
+}

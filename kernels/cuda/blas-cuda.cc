@@ -359,11 +359,11 @@ int blas_serves(blas *blas, const blas_shape *shape)
 
 /* ---- multiplying ---- */
 
-int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t *x,
+int blas_multiply(blas *blas, const blas_shape *shape, float scale, float *y, const uint16_t *x,
                   const uint16_t *w, const float *bias)
 {
         const chosen *one = find_chosen(blas, shape);
-        const float once = 1, was = shape->add;
+        const float was = shape->add;
         void *stream;
         int r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
 
@@ -376,7 +376,7 @@ int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t 
         if (r)
                 return r;
         return judge(blas,
-                     blas->call.multiply(blas->handle, one->product, &once, w, one->w, x, one->x,
+                     blas->call.multiply(blas->handle, one->product, &scale, w, one->w, x, one->x,
                                          &was, y, one->y, y, one->y, &one->way, blas->workspace,
                                          WORKSPACE_BYTES, (cudaStream_t)stream),
                      "multiply with cuBLASLt");

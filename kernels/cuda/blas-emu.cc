@@ -23,6 +23,7 @@ struct blas {
 
 struct blas_args {
         blas_shape shape;
+        float scale;
         float *y;
         const uint16_t *x, *w;
         const float *bias;
@@ -94,7 +95,7 @@ KERNEL(THREADS) blas_product(blas_args a)
                 return;
         for (uint32_t k = s.k; k--;)
                 sums[k % 2] += from_bfloat(x[k]) * from_bfloat(w[k]);
-        *y = (s.add ? *y : 0) + (sums[0] + sums[1]) + (s.biased ? a.bias[n] : 0);
+        *y = (s.add ? *y : 0) + a.scale * (sums[0] + sums[1]) + (s.biased ? a.bias[n] : 0);
 }
 
 static bool is_aligned(const void *at)
@@ -102,10 +103,10 @@ static bool is_aligned(const void *at)
         return (uintptr_t)at % 16 == 0;
 }
 
-int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t *x,
+int blas_multiply(blas *blas, const blas_shape *shape, float scale, float *y, const uint16_t *x,
                   const uint16_t *w, const float *bias)
 {
-        const blas_args args = { *shape, y, x, w, bias };
+        const blas_args args = { *shape, scale, y, x, w, bias };
         const launch launch = { shape->rows, (shape->n + THREADS - 1) / THREADS, 1, THREADS, 0,
                                 false };
 

@@ -1,7 +1,7 @@
 /*
  * Products of large matrices by a library: all calls to cuBLASLt go through this interface.
  *
- *      y[r][n] = (add ? y[r][n] : 0) + sum over k of x[r][k] * w[n][k] + bias[n]
+ *      y[r][n] = (add ? y[r][n] : 0) + scale * (sum over k of x[r][k] * w[n][k]) + bias[n]
  *
  *      x       (rows, k) bfloats, its rows x_columns apart
  *      w       (n, k) bfloats, its rows w_columns apart
@@ -53,7 +53,7 @@ struct blas_shape {
 int blas_serves(blas *blas, const blas_shape *shape);
 
 /* Puts a product on STREAM_STEPS.  It allocates nothing, so it can be captured. */
-int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t *x,
+int blas_multiply(blas *blas, const blas_shape *shape, float scale, float *y, const uint16_t *x,
                   const uint16_t *w, const float *bias);
 
 #endif

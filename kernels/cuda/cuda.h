@@ -8,6 +8,7 @@
  *      memory-estimate.cc  estimates how much of the GPU's memory a model will need
  *      steps.cc            sends a step to the device, and brings its tokens back
  *      operators.cc        each operator of the table, made from the kernels of this directory
+ *      operator-attend.cc  the operator attend, and its plans
  *      graphs.cc           the operators of a step, captured once for each bucket
  *
  * A float buffer holds the output of its last operator: floats; or halves or bfloats in padded
@@ -161,7 +162,7 @@ struct cuda {
         /* operators.cc */
         uint16_t *bfloat_rows; /* rows of bfloats that are multiplied with weights */
         size_t bfloat_rows_size;
-        float *stacked; /* q, k and v of rows, before qkv_finish() */
+        float *stacked; /* q, k and v of rows before qkv_finish(), or what project() will add */
         size_t stacked_size;
         float *sums; /* scratch of linear() */
         size_t sums_size;
@@ -196,6 +197,11 @@ static inline struct cuda *cuda_of(struct kernels *k)
 static inline size_t larger(size_t a, size_t b)
 {
         return a > b ? a : b;
+}
+
+static inline size_t smaller(size_t a, size_t b)
+{
+        return a < b ? a : b;
 }
 
 /* Pads a number of columns to whole vectors of a product. */
@@ -236,6 +242,13 @@ int cuda_put(struct kernels *k, float *to, const float *host, size_t count);
 void cuda_get(struct kernels *k, float *host, const float *from, size_t count);
 /* The buffer that `floats` points into. */
 buffer *cuda_buffer(struct cuda *cuda, const float *floats);
+/*
+ * Notes the content that an operator is going to write to a buffer.  Padding is not written, so
+ * it is cleared if other rows may have left bits there that would be NaN in a product.
+ */
+int cuda_set_content(struct cuda *cuda, const float *floats, content content, uint32_t columns,
+                     uint32_t width);
+bool cuda_has_content(struct cuda *cuda, const float *floats, content content);
 /* The bytes of `count` floats, with all padding.  Returns false if the size overflows. */
 bool cuda_floats_bytes(const struct cuda *cuda, size_t count, size_t *ret_bytes);
 /* Fills memory with zeros, and waits until that is done. */
@@ -246,7 +259,12 @@ int cuda_matrix_new(struct kernels *k, const matrix_shape *shape, matrix **ret_m
 void cuda_matrix_free(struct kernels *k, matrix *matrix);
 int cuda_weights_put(struct kernels *k, matrix *matrix, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows);
-/* Bytes of a matrix, and of the scratch that operators need for its rows. */
+/*
+ * Bytes of a matrix, and of the scratch that operators need for its rows.  Two needs are told by a
+ * neighbour in the layer, because the shape of a matrix of one part does not tell what it is for:
+ * q, k and v read rows as wide as those that project() adds; and what a matrix of one part
+ * multiplies may be the results of a gate of one part.
+ */
 struct matrix_memory {
         size_t weights, scales; /* the matrix itself */
         /* Scratch for all products. */
@@ -256,6 +274,13 @@ struct matrix_memory {
 };
 int cuda_matrix_memory(const struct cuda *cuda, const matrix_shape *shape,
                        matrix_memory *ret_memory_needed);
+/*
+ * Grow scratch for project() with results of `columns` numbers, and for gate().  A model's matrices
+ * have usually made them grow already: matrix_memory says why.  Otherwise they grow in the warm-up,
+ * or in the first step.
+ */
+int cuda_stacked_grow(struct cuda *cuda, uint32_t columns);
+int cuda_gate_grow(struct cuda *cuda, const matrix *w);
 
 /* memory-estimate.cc */
 int cuda_memory(struct kernels *k, const kernels_objects *objects, kernels_memory *ret_memory);
@@ -271,8 +296,19 @@ void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *r
 /* operators.cc */
 int cuda_operators_init(struct cuda *cuda);
 void cuda_operators_deinit(struct cuda *cuda);
-int cuda_embed(struct kernels *k, const matrix *table, float scale, float *x);
+int cuda_embed(struct kernels *k, const struct embed *op, float *x);
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x);
+int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
+int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
+int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
+int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);
+
+/* operator-attend.cc */
+/* The type of queries that attention needs (attend.h). */
+static inline content cuda_queries_of(const kv *kv)
+{
+        return kv->shape.type == KV_BF16 ? CONTENT_BFLOATS : CONTENT_HALVES;
+}
 int cuda_attend(struct kernels *k, const struct attend *op, float *out, const float *q);
 /* The memory that attention of that shape needs, as attend_scratch_of() tells it. */
 int cuda_attend_scratch(const struct cuda *cuda, const struct attend *op,
@@ -283,14 +319,11 @@ int cuda_attend_scratch(const struct cuda *cuda, const struct attend *op,
  */
 int cuda_prompt_scratch(const struct cuda *cuda, const attend_scratch *of,
                         attend_prompt_scratch *ret_scratch, size_t *ret_bytes);
-int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
-int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
-int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
-int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);
 /*
  * Forgets the plans: for another step or another graph, attention must list its work again.
  */
 void cuda_plans_forget(struct cuda *cuda);
+void cuda_plans_deinit(struct cuda *cuda);
 
 /* graphs.cc: the bucket for `count` rows. */
 uint32_t cuda_bucket(uint32_t count, uint32_t most);

@@ -77,7 +77,7 @@ DEVICE float number(const uint8_t *row, const uint16_t *scales, uint32_t k, uint
 
 template <linear_format FORMAT> KERNEL(THREADS) embed_row(embed_args a)
 {
-        uint32_t row = blockIdx.x, token;
+        uint32_t row = blockIdx.x, entry;
         size_t bytes = (size_t)a.table.columns / (GROUP * GROUPS_OF(FORMAT)) * STEP_BYTES(FORMAT);
         const uint8_t *weights;
         const uint16_t *scales;
@@ -85,12 +85,17 @@ template <linear_format FORMAT> KERNEL(THREADS) embed_row(embed_args a)
         wait_for_predecessor();
         if (row >= a.view.counts->rows)
                 return;
-        token = a.view.rows[row].token;
-        weights = (const uint8_t *)a.table.weights + token * bytes;
-        scales = a.table.scales + (size_t)token * ROW_SCALES(FORMAT, a.table.columns);
-        for (uint32_t k = threadIdx.x; k < a.columns; k += THREADS)
-                a.x[(size_t)row * a.columns + k] =
-                        number<FORMAT>(weights, scales, k, a.table.columns) * a.scale;
+        entry = a.view.rows[row].token;
+        if (a.by_position)
+                entry = a.view.rows[row].position + a.first_position;
+        weights = (const uint8_t *)a.table.weights + entry * bytes;
+        scales = a.table.scales + (size_t)entry * ROW_SCALES(FORMAT, a.table.columns);
+        for (uint32_t k = threadIdx.x; k < a.columns; k += THREADS) {
+                float *x = &a.x[(size_t)row * a.columns + k];
+                float one = number<FORMAT>(weights, scales, k, a.table.columns);
+
+                *x = a.by_position ? *x + one : one * a.scale;
+        }
 }
 
 int embed(device *device, const embed_args *args)

@@ -172,3 +172,23 @@ void cuda_get(struct kernels *k, float *host, const float *from, size_t count)
         }
         free(row);
 }
+
+int cuda_set_content(struct cuda *cuda, const float *floats, content content, uint32_t columns,
+                     uint32_t width)
+{
+        buffer *buffer = cuda_buffer(cuda, floats);
+        bool same = buffer->content == content && buffer->columns == columns;
+
+        assert(floats == buffer->at);
+        buffer->content = content;
+        buffer->columns = columns;
+        buffer->width = width;
+        if (same || width == columns)
+                return 0;
+        return device_clear(cuda->device, STREAM_STEPS, buffer->at, buffer->bytes);
+}
+
+bool cuda_has_content(struct cuda *cuda, const float *floats, content content)
+{
+        return cuda_buffer(cuda, floats)->content == content;
+}

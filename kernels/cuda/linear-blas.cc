@@ -159,7 +159,7 @@ template <linear_format FORMAT> KERNEL(THREADS) widen_row(widen_args a)
 /* ---- finish ---- */
 
 struct finish_args {
-        const float *sums; /* (rows_max, width): gate and up alternate, 8 columns each */
+        const float *sums; /* (rows_max, width); gate and up alternate, 8 columns each */
         uint32_t width;
         uint32_t first, count; /* the columns of out that sums are for */
         uint32_t n, out_columns;
@@ -169,27 +169,33 @@ struct finish_args {
         const uint32_t *rows;
 };
 
+/* Column n of out from its sums. */
+template <linear_epilogue EPILOGUE>
+DEVICE float finished(const finish_args &a, const float *sums, uint32_t n)
+{
+        bool biased = a.bias && n < a.n;
+        float gate = activate(a.act, *sums + (biased ? a.bias[n] : 0));
+
+        if (EPILOGUE == LINEAR_ACT)
+                return gate;
+        return gate * (sums[8] + (biased ? a.bias[a.n + n] : 0));
+}
+
 /* Columns j and j + 1 of the piece. */
-KERNEL(THREADS) finish_gate(finish_args a)
+template <linear_epilogue EPILOGUE> KERNEL(THREADS) finish_piece(finish_args a)
 {
         uint32_t row = blockIdx.x, j = (blockIdx.y * THREADS + threadIdx.x) * FINISH_COLUMNS;
-        /* The sums of gate. */
-        const float *sums = a.sums + (size_t)row * a.width + (j / 8 * 16 + j % 8);
+        uint32_t at = EPILOGUE == LINEAR_GATE ? j / 8 * 16 + j % 8 : j;
+        const float *sums = a.sums + (size_t)row * a.width + at;
         uint16_t *out = a.out + (size_t)row * a.out_columns + a.first + j;
-        float made[FINISH_COLUMNS] = {};
+        float made[FINISH_COLUMNS];
 
         wait_for_predecessor();
         if (row >= *a.rows || j >= a.count)
                 return;
         UNROLL
-        for (unsigned i = 0; i < FINISH_COLUMNS; i++) {
-                uint32_t n = a.first + j + i;
-                bool biased = a.bias && n < a.n;
-                float gate = sums[i] + (biased ? a.bias[n] : 0);
-                float up = sums[i + 8] + (biased ? a.bias[a.n + n] : 0);
-
-                made[i] = activate(a.act, gate) * up;
-        }
+        for (unsigned i = 0; i < FINISH_COLUMNS; i++)
+                made[i] = finished<EPILOGUE>(a, sums + i, a.first + j + i);
         if (j + 1 < a.count)
                 *(uint32_t *)out = two_bfloats(made[0], made[1]);
         else
@@ -211,10 +217,17 @@ static uint32_t fitting(size_t room, size_t bytes)
         return rows < ALIGN ? ALIGN : rows < PIECE ? rows / ALIGN * ALIGN : rows / PIECE * PIECE;
 }
 
-/* Rows of w that are multiplied; for a gate, all rows in memory with padding. */
+/* Rows of w for one column of out. */
+static uint32_t parts_of(const linear_args *args)
+{
+        return args->epilogue == LINEAR_GATE ? 2 : 1;
+}
+
+/* Rows of w that are multiplied; where sums are scratch, all rows in memory with padding. */
 static uint32_t rows_of(const linear_args *args)
 {
-        return args->epilogue == LINEAR_GATE ? round_up(2 * args->n, ALIGN) : args->n;
+        return linear_is_activated(args->epilogue) ? round_up(parts_of(args) * args->n, ALIGN)
+                                                   : args->n;
 }
 
 static uint32_t piece_of(const linear_args *args, size_t room)
@@ -225,7 +238,7 @@ static uint32_t piece_of(const linear_args *args, size_t room)
                 most = fitting(room, (size_t)args->w.columns * sizeof(uint16_t));
                 piece = piece < most ? piece : most;
         }
-        if (args->epilogue == LINEAR_GATE) {
+        if (linear_is_activated(args->epilogue)) {
                 most = fitting(room, (size_t)args->rows_max * sizeof(float));
                 piece = piece < most ? piece : most;
         }
@@ -253,27 +266,33 @@ void linear_blas_scratch_size(const linear_matrix *w, linear_epilogue epilogue, 
                 return;
         if (w->format != LINEAR_BFLOAT)
                 *ret_weights = smaller(weights, (size_t)w->rows * w->columns);
-        if (epilogue == LINEAR_GATE)
+        if (linear_is_activated(epilogue))
                 *ret_sums = smaller(sums, (size_t)w->rows * rows_max);
 }
 
 static blas_shape shape_of(const linear_args *args, uint32_t n, uint32_t piece)
 {
-        bool gate = args->epilogue == LINEAR_GATE;
+        bool activated = linear_is_activated(args->epilogue);
 
         return { args->rows_max,
                  n,
                  args->x_columns,
                  args->x_columns,
                  args->w.format == LINEAR_BFLOAT ? args->w.columns : args->x_columns,
-                 gate ? piece : args->y_columns,
+                 activated ? piece : args->y_columns,
                  args->epilogue == LINEAR_ADD,
-                 args->bias && !gate };
+                 args->bias && !activated };
 }
 
 static bool is_aligned(const void *at)
 {
         return (uintptr_t)at % 16 == 0;
+}
+
+/* The library does not scale a bias. */
+static bool is_scaled(const linear_args *args)
+{
+        return args->epilogue == LINEAR_ADD && args->scale != 0 && args->scale != 1;
 }
 
 /* The last piece may be smaller, so its shape is asked for, too. */
@@ -283,7 +302,8 @@ int linear_blas_serves(blas *blas, const linear_args *args, const linear_blas_sc
         blas_shape shape = shape_of(args, piece, piece);
         int r;
 
-        if (args->epilogue != LINEAR_GATE && !(is_aligned(args->y) && is_aligned(args->bias)))
+        if (!linear_is_activated(args->epilogue) &&
+            (!is_aligned(args->y) || !is_aligned(args->bias) || (args->bias && is_scaled(args))))
                 return 0;
         r = blas_serves(blas, &shape);
         if (r <= 0 || !rest)
@@ -325,8 +345,8 @@ static int widen(device *device, const linear_args *args, uint32_t first, uint32
 static int finish(device *device, const linear_args *args, uint32_t first, uint32_t piece,
                   const float *sums)
 {
-        uint32_t begin = first / 2, left = args->n - begin;
-        uint32_t count = left < piece / 2 ? left : piece / 2;
+        uint32_t begin = first / parts_of(args), left = args->n - begin;
+        uint32_t most = piece / parts_of(args), count = left < most ? left : most;
         const finish_args finished = { sums,       piece,     begin,
                                        count,      args->n,   args->out_columns,
                                        args->bias, args->act, args->out,
@@ -338,19 +358,23 @@ static int finish(device *device, const linear_args *args, uint32_t first, uint3
                                 0,
                                 true };
 
-        return device_launch(device, STREAM_STEPS, launch, finish_gate, finished);
+        return device_launch(device, STREAM_STEPS, launch,
+                             args->epilogue == LINEAR_ACT ? finish_piece<LINEAR_ACT>
+                                                          : finish_piece<LINEAR_GATE>,
+                             finished);
 }
 
 int linear_blas(device *device, blas *blas, const linear_args *args,
                 const linear_blas_scratch *scratch)
 {
-        bool packed = args->w.format != LINEAR_BFLOAT, gate = args->epilogue == LINEAR_GATE;
+        bool packed = args->w.format != LINEAR_BFLOAT;
+        bool activated = linear_is_activated(args->epilogue);
         uint32_t rows = rows_of(args), piece = piece_of(args, scratch->bytes);
         int r = 0;
 
         assert(args->x_columns % 64 == 0 && args->x_columns <= args->w.columns);
         assert(rows <= args->w.rows && (piece == rows || piece % ALIGN == 0));
-        assert(!gate || args->n <= args->out_columns);
+        assert(!activated || args->n <= args->out_columns);
         for (uint32_t first = 0; first < rows && !r; first += piece) {
                 uint32_t count = rows - first < piece ? rows - first : piece;
                 const blas_shape shape = shape_of(args, count, piece);
@@ -361,10 +385,10 @@ int linear_blas(device *device, blas *blas, const linear_args *args,
                 if (packed)
                         r = widen(device, args, first, count, scratch->weights);
                 if (!r)
-                        r = blas_multiply(blas, &shape, gate ? scratch->sums : args->y + first,
-                                          args->x, w,
-                                          gate || !args->bias ? nullptr : args->bias + first);
-                if (!r && gate)
+                        r = blas_multiply(blas, &shape, is_scaled(args) ? args->scale : 1,
+                                          activated ? scratch->sums : args->y + first, args->x, w,
+                                          shape.biased ? args->bias + first : nullptr);
+                if (!r && activated)
                         r = finish(device, args, first, piece, scratch->sums);
         }
         return r;

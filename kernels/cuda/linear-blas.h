@@ -4,10 +4,11 @@
  *      widen   unless LINEAR_BFLOAT:  b[n][k] = bfloat(float(weight)), each rounded once
  *      blas    s[r][n] = sum over k of x[r][k] * b[n][k]
  *      finish  LINEAR_GATE:  out[r][n] = bfloat(act(gate's s + its bias) * (up's s + its bias))
+ *              LINEAR_ACT:   out[r][n] = bfloat(act(s + bias))
  *
- * For LINEAR_STORE and LINEAR_ADD the library writes y itself, with the bias.  For LINEAR_GATE, s
- * are floats in scratch.  The matrix is multiplied in pieces of its rows, each as large as
- * scratch allows.
+ * For LINEAR_STORE and LINEAR_ADD the library writes y itself, with the bias or with the scale.
+ * For the others, s are floats in scratch.  The matrix is multiplied in pieces of its rows, each as
+ * large as scratch allows.
  *
  *      grid    widen: (rows of the piece, 2048 columns); finish: (rows of x, 512 columns of out);
  *              256 threads with 8 columns each (widen) or 2 (finish)
@@ -60,7 +61,8 @@ void linear_blas_scratch_size(const linear_matrix *w, linear_epilogue epilogue, 
 /*
  * 1: the library can multiply these rows, and its algorithm is fixed; the rule of blas_serves()
  * about captures applies.  0: only linear() can.  linear() also serves a y or a bias that is not
- * aligned to 16 bytes.  Such rows occur in a matrix whose parts have several formats.
+ * aligned to 16 bytes.  Such rows occur in a matrix whose parts have several formats.  It also
+ * serves a LINEAR_ADD that has both a bias and a scale.
  */
 int linear_blas_serves(blas *blas, const linear_args *args, const linear_blas_scratch *scratch);
 /*

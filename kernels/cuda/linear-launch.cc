@@ -84,8 +84,8 @@ int linear(device *device, const linear_args *args)
         assert(args->x_columns % 64 == 0 && args->x_columns <= w->columns);
         assert(w->columns - args->x_columns < step);
         assert(args->n <= (args->epilogue == LINEAR_GATE ? w->rows / 2 : w->rows));
-        assert(args->epilogue == LINEAR_GATE ? args->n <= args->out_columns
-                                             : args->n <= args->y_columns);
+        assert(args->n <=
+               (linear_is_activated(args->epilogue) ? args->out_columns : args->y_columns));
         return w->format >= LINEAR_K4 ? linear_k_quants(device, launch, args)
                                       : linear_basic(device, launch, args);
 }

@@ -8,6 +8,7 @@
 #include "kernels/cuda/activation.h"
 #include "kernels/cuda/linear-formats.h"
 #include "kernels/cuda/linear-launch.h"
+#include "kernels/cuda/row-norm.h"
 
 /* ---- the sums of a tile ---- */
 
@@ -180,7 +181,10 @@ DEVICE void finish(const linear_args &a, const addends &of, unsigned first, unsi
         if (EPILOGUE == LINEAR_STORE)
                 a.y[(size_t)row * a.y_columns + n] = sum;
         if (EPILOGUE == LINEAR_ADD)
-                a.y[(size_t)row * a.y_columns + n] += sum;
+                a.y[(size_t)row * a.y_columns + n] += scaled(sum, a.scale);
+        if (EPILOGUE == LINEAR_ACT)
+                a.out[(size_t)row * a.out_columns + n] =
+                        (uint16_t)two_bfloats(activate(a.act, sum), 0);
         if (EPILOGUE == LINEAR_GATE) {
                 float up = total(of, r, at + WIDTH) + (a.bias ? a.bias[a.n + n] : 0);
 
@@ -285,6 +289,8 @@ static int launch_epilogue(device *device, const launch &launch, const linear_ar
                 return launch_tiles<FORMAT, LINEAR_STORE>(device, launch, args);
         case LINEAR_ADD:
                 return launch_tiles<FORMAT, LINEAR_ADD>(device, launch, args);
+        case LINEAR_ACT:
+                return launch_tiles<FORMAT, LINEAR_ACT>(device, launch, args);
         case LINEAR_GATE:
                 break;
         }

@@ -4,8 +4,9 @@
  *      sum(r, n) = sum over k of x[r][k] * w[n][k]
  *
  *      LINEAR_STORE    y[r][n] = sum + bias[n]
- *      LINEAR_ADD      y[r][n] += sum + bias[n]
+ *      LINEAR_ADD      y[r][n] += scale * (sum + bias[n])
  *      LINEAR_GATE     out[r][n] = bfloat(act(sum of gate + its bias) * (sum of up + its bias))
+ *      LINEAR_ACT      out[r][n] = bfloat(act(sum + bias[n]))
  *
  *      x       (rows_max, x_columns) bfloats; y (rows_max, n) floats; out (rows_max, out_columns)
  *              bfloats.  Columns of out past n are never written: the code that allocates out
@@ -155,7 +156,13 @@ static inline uint32_t linear_gate_row(uint32_t part, uint32_t row)
         return row / 8 * 16 + part * 8 + row % 8;
 }
 
-enum linear_epilogue { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE };
+enum linear_epilogue { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE, LINEAR_ACT };
+
+/* Whether results are bfloats in `out`, which a kernel of ours makes from the sums. */
+static inline bool linear_is_activated(linear_epilogue epilogue)
+{
+        return epilogue == LINEAR_GATE || epilogue == LINEAR_ACT;
+}
 
 struct linear_args {
         linear_matrix w;
@@ -167,9 +174,10 @@ struct linear_args {
         linear_epilogue epilogue;
         uint32_t n;        /* rows of w, not padded; LINEAR_GATE: of each part */
         const float *bias; /* (n); LINEAR_GATE: of gate, then of up; or NULL */
+        float scale;       /* LINEAR_ADD; 0: none, like 1 */
         float *y;
         uint32_t y_columns; /* n of them are written */
-        uint16_t *out;      /* LINEAR_GATE writes here, not to y */
+        uint16_t *out;      /* LINEAR_GATE and LINEAR_ACT write here, not to y */
         uint32_t out_columns;
         activation act;
 

@@ -58,6 +58,11 @@ static void find_runs(matrix *matrix)
         }
 }
 
+static uint32_t whole_tiles(uint64_t rows)
+{
+        return (uint32_t)((rows + 15) / 16 * 16);
+}
+
 /* Computes everything about the matrix that is known before it has memory. */
 static int lay_out(const matrix_shape *shape, matrix *ret_matrix)
 {
@@ -74,30 +79,52 @@ static int lay_out(const matrix_shape *shape, matrix *ret_matrix)
                 matrix_run *run = &ret_matrix->runs[i];
 
                 rows = ret_matrix->paired ? 2 * (((uint64_t)shape->rows[0] + 7) / 8 * 8) : run->n;
-                run->w.rows = (uint32_t)((rows + 15) / 16 * 16);
+                run->w.rows = whole_tiles(rows);
         }
         return 0;
 }
 
-/* Adds the scratch for products of many rows with this matrix. */
-static void add_blas_scratch(const struct cuda *cuda, const matrix *matrix, const matrix_run *run,
-                             matrix_memory *memory_needed)
+static size_t whole_chunks(uint32_t rows)
+{
+        return ((size_t)rows + 63) / 64 * 64;
+}
+
+static void add_blas_scratch_of(const struct cuda *cuda, const linear_matrix *w,
+                                linear_epilogue epilogue, matrix_memory *memory_needed)
 {
         const linear_blas_scratch *linear_blas = &cuda->linear_blas;
         size_t weights, sums;
 
-        linear_blas_scratch_size(&run->w, matrix->paired ? LINEAR_GATE : LINEAR_STORE,
-                                 cuda->conf.rows_max, linear_blas->bytes, &weights, &sums);
+        linear_blas_scratch_size(w, epilogue, cuda->conf.rows_max, linear_blas->bytes, &weights,
+                                 &sums);
         memory_needed->blas_weights =
                 larger(memory_needed->blas_weights, weights * sizeof(*linear_blas->weights));
         memory_needed->blas_sums =
                 larger(memory_needed->blas_sums, sums * sizeof(*linear_blas->sums));
 }
 
+/* Adds the scratch for products of many rows with this matrix. */
+static void add_blas_scratch(const struct cuda *cuda, const matrix *matrix,
+                             matrix_memory *memory_needed)
+{
+        const matrix_shape *shape = &matrix->shape;
+        linear_matrix before = {}; /* a gate whose results have this matrix's columns */
+
+        for (uint32_t i = 0; i < matrix->run_count; i++)
+                add_blas_scratch_of(cuda, &matrix->runs[i].w,
+                                    matrix->paired ? LINEAR_GATE : LINEAR_STORE, memory_needed);
+        if (shape->parts > 1)
+                return;
+        before.rows = whole_tiles(shape->columns);
+        /* Its columns only tell whether it is large. */
+        before.columns = (uint32_t)smaller(shape->rows[0], LINEAR_LARGE);
+        add_blas_scratch_of(cuda, &before, LINEAR_ACT, memory_needed);
+}
+
 static void matrix_memory_of(const struct cuda *cuda, const matrix *matrix,
                              matrix_memory *ret_memory_needed)
 {
-        size_t rows = (cuda->conf.rows_max + 63) / 64 * 64;
+        size_t rows = whole_chunks(cuda->conf.rows_max);
 
         *ret_memory_needed = {};
         ret_memory_needed->bfloat_rows =
@@ -117,9 +144,13 @@ static void matrix_memory_of(const struct cuda *cuda, const matrix *matrix,
                         larger(ret_memory_needed->sums, sums * sizeof(*cuda->sums));
                 ret_memory_needed->arrived =
                         larger(ret_memory_needed->arrived, arrived * sizeof(*cuda->arrived));
-                if (cuda->library)
-                        add_blas_scratch(cuda, matrix, run, ret_memory_needed);
         }
+        if (matrix->shape.parts == 3)
+                ret_memory_needed->stacked =
+                        larger(ret_memory_needed->stacked,
+                               rows * matrix->shape.columns * sizeof(*cuda->stacked));
+        if (cuda->library)
+                add_blas_scratch(cuda, matrix, ret_memory_needed);
 }
 
 int cuda_matrix_memory(const struct cuda *cuda, const matrix_shape *shape,
@@ -153,6 +184,23 @@ static int grow_scratch(struct cuda *cuda, const matrix_memory *memory_needed)
         r = cuda_grow(cuda, (void **)&cuda->arrived, &cuda->arrived_size, memory_needed->arrived,
                       1);
         return r ? r : cuda_clear(cuda, cuda->arrived, memory_needed->arrived);
+}
+
+int cuda_stacked_grow(struct cuda *cuda, uint32_t columns)
+{
+        return cuda_grow(cuda, (void **)&cuda->stacked, &cuda->stacked_size,
+                         whole_chunks(cuda->conf.rows_max) * columns * sizeof(*cuda->stacked), 1);
+}
+
+int cuda_gate_grow(struct cuda *cuda, const matrix *w)
+{
+        matrix_memory memory_needed = {};
+
+        if (!cuda->library || w->paired)
+                return 0;
+        add_blas_scratch_of(cuda, &w->runs[0].w, LINEAR_ACT, &memory_needed);
+        return cuda_grow(cuda, (void **)&cuda->linear_blas.sums, &cuda->blas_sums_size,
+                         memory_needed.blas_sums, 1);
 }
 
 /* Allocates zeros, aligned to 256 bytes. */

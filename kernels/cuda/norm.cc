@@ -1,22 +1,45 @@
 #include "kernels/cuda/norm.h"
 
-#include "kernels/cuda/intrinsics.h"
+#include "kernels/cuda/row-norm.h"
 
 #define THREADS 256u
+#define WARPS   (THREADS / LANES)
+#define SHARED  (2 * WARPS * sizeof(float)) /* for two sums */
 
-/* The sum over the block, in every thread. */
-DEVICE float block_sum(float mine)
+/* The sum over the block, in every thread; `warps` is shared and used for this sum alone. */
+DEVICE float block_sum(float mine, float *warps)
 {
-        float *warps = (float *)shared();
         float sum = 0;
 
         mine = warp_sum(mine);
         if (lane_number() == 0)
                 warps[threadIdx.x / LANES] = mine;
         block_sync();
-        for (unsigned i = 0; i < THREADS / LANES; i++)
+        for (unsigned i = 0; i < WARPS; i++)
                 sum += warps[i];
         return sum;
+}
+
+/* All threads of the block call this. */
+DEVICE row_moments moments_of(const row_norm &norm, const float *x, uint32_t columns, float clip)
+{
+        float *warps = (float *)shared(), sum = 0, squares = 0;
+        row_moments row = { 0, 1 };
+
+        if (norm.kind == NORM_NONE)
+                return row;
+        if (norm.kind == NORM_LAYER) {
+                for (uint32_t i = threadIdx.x; i < columns; i += THREADS)
+                        sum += clipped(x[i], clip);
+                row.mean = block_sum(sum, warps) / (float)columns;
+        }
+        for (uint32_t i = threadIdx.x; i < columns; i += THREADS) {
+                float off = clipped(x[i], clip) - row.mean;
+
+                squares += off * off;
+        }
+        row.inverse = inverse_of(block_sum(squares, warps + WARPS), columns, norm.eps);
+        return row;
 }
 
 KERNEL(THREADS) norm_row(norm_args a)
@@ -24,36 +47,52 @@ KERNEL(THREADS) norm_row(norm_args a)
         uint32_t row = blockIdx.x;
         const float *x;
         uint16_t *out = a.out + (size_t)row * a.width;
-        float inverse = 1;
+        row_moments moments;
 
         wait_for_predecessor();
         if (row >= *a.count)
                 return;
         x = a.x + (size_t)(a.rows ? a.rows[row] : row) * a.columns;
-        if (a.norm) {
-                float squares = 0;
-
-                for (uint32_t i = threadIdx.x; i < a.columns; i += THREADS)
-                        squares += x[i] * x[i];
-                inverse = 1 / sqrtf(block_sum(squares) / (float)a.columns + a.eps);
-        }
+        moments = moments_of(a.norm, x, a.columns, 0);
         for (uint32_t i = 2 * threadIdx.x; i < a.width; i += 2 * THREADS) {
                 float two[2];
 
-                for (uint32_t j = 0; j < 2; j++) {
-                        two[j] = i + j < a.columns ? x[i + j] * inverse : 0;
-                        if (a.norm && i + j < a.columns)
-                                two[j] *= a.norm[i + j];
-                }
+                for (uint32_t j = 0; j < 2; j++)
+                        two[j] = i + j < a.columns ? normed(a.norm, moments, x[i + j], i + j) : 0;
                 *(uint32_t *)(out + i) = two_bfloats(two[0], two[1]);
         }
 }
 
 int norm(device *device, const norm_args *args)
 {
-        const launch launch = {
-                args->rows_max, 1, 1, THREADS, THREADS / LANES * sizeof(float), true
-        };
+        const launch launch = { args->rows_max, 1, 1, THREADS, SHARED, true };
 
         return device_launch(device, STREAM_STEPS, launch, norm_row, *args);
+}
+
+/* A thread writes only numbers that no other thread reads after the sums: `to` may be x. */
+KERNEL(THREADS) norm_floats_row(norm_floats_args a)
+{
+        const norm_piece &piece = a.pieces[blockIdx.y];
+        const float *x = a.x + (size_t)blockIdx.x * a.x_columns + piece.first;
+        float *to = a.to + (size_t)blockIdx.x * a.to_columns + piece.first;
+        row_moments moments;
+
+        wait_for_predecessor();
+        if (blockIdx.x >= *a.count)
+                return;
+        moments = moments_of(piece.norm, x, piece.columns, a.clip);
+        for (uint32_t i = threadIdx.x; i < piece.columns; i += THREADS) {
+                float y = normed(piece.norm, moments, clipped(x[i], a.clip), i);
+
+                y = scaled(y, a.scale);
+                to[i] = a.add ? to[i] + y : y;
+        }
+}
+
+int norm_floats(device *device, const norm_floats_args *args)
+{
+        const launch launch = { args->rows_max, args->piece_count, 1, THREADS, SHARED, true };
+
+        return device_launch(device, STREAM_STEPS, launch, norm_floats_row, *args);
 }

@@ -1,25 +1,29 @@
 /*
- * Converts rows of floats to rows of bfloats, for a product with weights:
+ * Norms of rows (struct row_norm of kernels.h), and NORM_NONE, which changes nothing:
  *
- *      out[r] = bfloat(x[r] / rms(x[r]) * norm),  rms(x) = sqrt(mean(x^2) + eps)
+ *      norm            out[r] = bfloat(norm(x[r])), for a product with weights.  The padding of out
+ *                      is zero
+ *      norm_floats     to[r] = scale * norm(clip(x[r])), or to[r] += that, for each piece of a row
  *
- * or, without a norm, bfloat(x[r]).  The padding of out is zero.
+ *      x       (rows, columns) floats; out (rows, width) bfloats; to floats, may be x
+ *      grid    a block of 256 for each row of the bucket, and for each piece of it
+ *      moves   4 bytes a number in, twice or three times, the first time from memory; 2 bytes a
+ *              number out, or 4, or 4 in and out
+ *      order   for the sum of a row and then for that of its squares, thread i adds those at i,
+ *              i + 256, ...; then lanes are added, then warps
  *
- *      x       (rows, columns) floats; out (rows, width) bfloats
- *      grid    a block of 256 for each row of the bucket
- *      moves   4 bytes a number in, twice, the second time out of the cache; 2 bytes a number out
- *      order   for the sum of a row's squares, thread i adds those at i, i + 256, ...; then lanes
- *              are added, then warps
+ * A LayerNorm subtracts the mean before it squares: the squares of numbers that are far from 0 and
+ * close to each other would lose what they differ by.
  */
 #ifndef KERNELS_CUDA_NORM_H
 #define KERNELS_CUDA_NORM_H
 
 #include "kernels/cuda/device.h"
+#include "kernels/kernels.h"
 
 struct norm_args {
         const float *x;
-        const float *norm; /* (columns), or NULL */
-        float eps;
+        row_norm norm;
         uint32_t columns, width;
         uint16_t *out;
         /* Number of rows of out. */
@@ -33,5 +37,26 @@ struct norm_args {
 };
 
 int norm(device *device, const norm_args *args);
+
+#define NORM_PIECES 2u
+struct norm_piece { /* consecutive numbers of a row that are normalised together */
+        uint32_t first, columns;
+        row_norm norm;
+};
+
+struct norm_floats_args {
+        const float *x;
+        float *to;
+        uint32_t x_columns, to_columns; /* from one row to the next */
+        norm_piece pieces[NORM_PIECES];
+        uint32_t piece_count;
+        float clip;  /* 0: none */
+        float scale; /* 0: none */
+        bool add;
+        const uint32_t *count; /* number of rows, on the device */
+        uint32_t rows_max;
+};
+
+int norm_floats(device *device, const norm_floats_args *args);
 
 #endif

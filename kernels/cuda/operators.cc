@@ -1,13 +1,15 @@
 /*
  * The operators of the table, each made from kernels of this directory:
  *
- *      qkv             norm, linear, qkv-finish
- *      attend          attend; and attend-prompt, where a row's bits may depend on other rows
- *      project         (norm without a norm,) linear
+ *      embed           embed of the tokens, then of the positions, norm_floats
+ *      qkv             norm, linear, norm_floats (SPAN_WHOLE), qkv-finish
+ *      attend          operator-attend.cc
+ *      project         (norm without a norm,) linear, norm_floats (with a norm)
  *      gate            norm, linear
  *      head            norm of the rows that are wanted, linear, softcap
  *
- * Where there are many rows, linear_blas() replaces linear().
+ * An operator launches only what its arguments need.  Where there are many rows, linear_blas()
+ * replaces linear().
  */
 #include "kernels/cuda/cuda.h"
 
@@ -27,37 +29,11 @@ static const uint32_t *rows_count(const struct cuda *cuda)
         return &cuda->counts->rows;
 }
 
-/*
- * Notes the content that an operator is going to write to a buffer.  Padding is not written, so
- * it is cleared if other rows may have left bits there that would be NaN in a product.
- */
-static int set_content(struct cuda *cuda, const float *floats, content content, uint32_t columns,
-                       uint32_t width)
-{
-        buffer *buffer = cuda_buffer(cuda, floats);
-        bool same = buffer->content == content && buffer->columns == columns;
-
-        assert(floats == buffer->at);
-        buffer->content = content;
-        buffer->columns = columns;
-        buffer->width = width;
-        if (same || width == columns)
-                return 0;
-        return device_clear(cuda->device, STREAM_STEPS, buffer->at, buffer->bytes);
-}
-
-static bool has_content(struct cuda *cuda, const float *floats, content content)
-{
-        return cuda_buffer(cuda, floats)->content == content;
-}
-
 /* Converts rows to the bfloats that are multiplied with this matrix, in cuda->bfloat_rows. */
-static int to_bfloats(struct cuda *cuda, const matrix *w, const float *x, const float *norm_of,
-                      float eps)
+static int to_bfloats(struct cuda *cuda, const matrix *w, const float *x, const row_norm *norm_of)
 {
         const norm_args args = { x,
-                                 norm_of,
-                                 eps,
+                                 *norm_of,
                                  w->shape.columns,
                                  padded(w->shape.columns),
                                  cuda->bfloat_rows,
@@ -65,7 +41,7 @@ static int to_bfloats(struct cuda *cuda, const matrix *w, const float *x, const 
                                  nullptr,
                                  cuda->view.rows_max };
 
-        assert(has_content(cuda, x, CONTENT_FLOATS));
+        assert(cuda_has_content(cuda, x, CONTENT_FLOATS));
         return norm(cuda->device, &args);
 }
 
@@ -136,32 +112,55 @@ int cuda_operators_init(struct cuda *cuda)
 
 void cuda_operators_deinit(struct cuda *cuda)
 {
-        for (uint32_t i = 0; i < cuda->plan_count; i++) {
-                device_delete(cuda->device, cuda->plans[i].scratch.list);
-                device_delete(cuda->device, cuda->plans[i].prompts.list);
-        }
+        cuda_plans_deinit(cuda);
         device_delete(cuda->device, cuda->tokens);
         device_delete(cuda->device, cuda->logprobs);
         device_delete(cuda->device, cuda->bfloat_rows);
         device_delete(cuda->device, cuda->stacked);
         device_delete(cuda->device, cuda->sums);
         device_delete(cuda->device, cuda->arrived);
-        device_delete(cuda->device, cuda->parts);
-        device_delete(cuda->device, cuda->attend_arrived);
         device_delete(cuda->device, cuda->linear_blas.weights);
         device_delete(cuda->device, cuda->linear_blas.sums);
         blas_close(cuda->library);
 }
 
-int cuda_embed(struct kernels *k, const matrix *table, float scale, float *x)
+/* Rows of floats that become their norm: all of each row, unless the caller says otherwise. */
+static norm_floats_args norm_in_place(struct cuda *cuda, float *x, uint32_t columns,
+                                      const row_norm *norm_of)
+{
+        norm_floats_args args = {};
+
+        args.x = args.to = x;
+        args.x_columns = args.to_columns = columns;
+        args.pieces[0] = { 0, columns, *norm_of };
+        args.piece_count = 1;
+        args.count = rows_count(cuda);
+        args.rows_max = cuda->view.rows_max;
+        return args;
+}
+
+int cuda_embed(struct kernels *k, const struct embed *op, float *x)
 {
         struct cuda *cuda = cuda_of(k);
-        const embed_args args = { cuda->view, table->runs[0].w, table->shape.columns, scale, x };
+        const uint32_t columns = op->table->shape.columns;
+        const norm_floats_args normed = norm_in_place(cuda, x, columns, &op->norm);
+        embed_args args = { cuda->view, op->table->runs[0].w, columns, op->scale, x, false, 0 };
         int r;
 
-        assert(cuda->steps.running && table->shape.parts == 1);
-        r = set_content(cuda, x, CONTENT_FLOATS, table->shape.columns, table->shape.columns);
-        return cuda_check(cuda, r ? r : embed(cuda->device, &args));
+        assert(cuda->steps.running && op->table->shape.parts == 1);
+        r = cuda_set_content(cuda, x, CONTENT_FLOATS, columns, columns);
+        if (!r)
+                r = embed(cuda->device, &args);
+        if (!r && op->positions) {
+                assert(op->positions->shape.parts == 1 && op->positions->shape.columns == columns);
+                args.table = op->positions->runs[0].w;
+                args.by_position = true;
+                args.first_position = op->first_position;
+                r = embed(cuda->device, &args);
+        }
+        if (!r && op->norm.kind)
+                r = norm_floats(cuda->device, &normed);
+        return cuda_check(cuda, r);
 }
 
 /* One launch for each run; their results lie side by side. */
@@ -182,207 +181,125 @@ static int multiply_runs(struct cuda *cuda, const matrix *w, const linear_args *
         return r;
 }
 
-/* The type of queries that attention needs (attend.h). */
-static content queries_of(const kv *kv)
+/* The heads of q together are one piece of a row, and those of k are the other. */
+static int norm_whole(struct cuda *cuda, const qkv *op)
 {
-        return kv->shape.type == KV_BF16 ? CONTENT_BFLOATS : CONTENT_HALVES;
+        const uint32_t q = op->heads * op->head_dim, k = op->kv_heads * op->head_dim;
+        norm_floats_args args = norm_in_place(cuda, cuda->stacked, q + 2 * k, &op->q_norm);
+
+        args.pieces[0].columns = q;
+        args.pieces[1] = { q, k, op->k_norm };
+        args.piece_count = 2;
+        args.clip = op->clip;
+        return norm_floats(cuda->device, &args);
+}
+
+static int finish_heads(struct cuda *cuda, const qkv *op, float *q)
+{
+        const kv *kv = op->kv;
+        qkv_finish_args args = {};
+
+        args.view = cuda->view;
+        args.y = cuda->stacked;
+        args.q = (uint16_t *)q;
+        args.heads = op->heads;
+        args.kv_heads = op->kv_heads;
+        args.head_dim = op->head_dim;
+        args.clip = op->clip;
+        args.span = op->span;
+        args.q_norm = op->q_norm;
+        args.k_norm = op->k_norm;
+        args.rotation = op->rope;
+        args.query_beta = op->query_beta;
+        args.query_length = op->query_length;
+        args.pages = kv->pages + kv_tile_offset(&kv->shape, op->layer, 0);
+        args.page_bytes = kv->page_bytes;
+        args.tile_bytes = kv->tile_bytes;
+        args.type = kv->shape.type;
+        return qkv_finish(cuda->device, &args);
 }
 
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
 {
         struct cuda *cuda = cuda_of(k);
-        kv *kv = op->kv;
+        const kv *kv = op->kv;
         const uint32_t columns = op->heads * op->head_dim;
         linear_args stack = product(cuda, op->w, LINEAR_STORE, op->bias);
-        const qkv_finish_args finish = { cuda->view,
-                                         cuda->stacked,
-                                         (uint16_t *)q,
-                                         op->heads,
-                                         op->kv_heads,
-                                         op->head_dim,
-                                         op->q_norm,
-                                         op->k_norm,
-                                         op->eps,
-                                         op->rope,
-                                         kv->pages + kv_tile_offset(&kv->shape, op->layer, 0),
-                                         kv->page_bytes,
-                                         kv->tile_bytes,
-                                         kv->shape.type };
         int r;
 
         assert(cuda->steps.running && op->w->shape.parts == 3);
         assert(op->layer < kv->shape.layers && op->head_dim == kv->shape.head_dim &&
                op->kv_heads == kv->shape.kv_heads);
+        assert(op->query_beta == 0 || op->query_length);
         stack.y = cuda->stacked;
-        if ((r = set_content(cuda, q, queries_of(kv), columns, columns)) ||
-            (r = to_bfloats(cuda, op->w, x, op->norm, op->eps)) ||
-            (r = multiply_runs(cuda, op->w, &stack)))
+        if ((r = cuda_set_content(cuda, q, cuda_queries_of(kv), columns, columns)) ||
+            (r = to_bfloats(cuda, op->w, x, &op->norm)) || (r = multiply_runs(cuda, op->w, &stack)))
                 return cuda_check(cuda, r);
-        return cuda_check(cuda, qkv_finish(cuda->device, &finish));
+        if (op->span == SPAN_WHOLE)
+                r = norm_whole(cuda, op);
+        return cuda_check(cuda, r ? r : finish_heads(cuda, op, q));
 }
 
-void cuda_plans_forget(struct cuda *cuda)
+/*
+ * Whether the product itself adds the results.  It can add scale * W y, or W y + b.  Otherwise it
+ * stores them, and norm_floats() adds them.
+ */
+static bool is_added_at_once(const struct linear *op)
 {
-        for (uint32_t i = 0; i < cuda->plan_count; i++)
-                cuda->plans[i].made = false;
+        bool scaled = op->scale != 0 && op->scale != 1;
+
+        return op->norm.kind == NORM_NONE && !(scaled && op->bias);
 }
 
-int cuda_attend_scratch(const struct cuda *cuda, const struct attend *op,
-                        attend_scratch *ret_scratch, attend_scratch_bytes *ret_bytes)
+/* Adds the rows in cuda->stacked, as op says. */
+static int add_normed(struct cuda *cuda, const struct linear *op, float *x)
 {
-        *ret_scratch = {};
-        ret_scratch->heads = op->heads;
-        ret_scratch->kv_heads = op->kv_heads;
-        ret_scratch->head_dim = op->head_dim;
-        ret_scratch->window = op->window;
-        return attend_scratch_of(ret_scratch, device_processors(cuda->device), cuda->conf.rows_max,
-                                 cuda->conf.pages_max, ret_bytes);
-}
+        norm_floats_args args = norm_in_place(cuda, cuda->stacked, op->w->shape.rows[0], &op->norm);
 
-int cuda_prompt_scratch(const struct cuda *cuda, const attend_scratch *of,
-                        attend_prompt_scratch *ret_scratch, size_t *ret_bytes)
-{
-        *ret_scratch = {};
-        *ret_bytes = 0;
-        if (cuda->conf.deterministic || !attend_prompt_serves(of->head_dim, KV_F16))
-                return 0;
-        ret_scratch->rows_min = ATTEND_PROMPT_ROWS;
-        return attend_prompt_scratch_of(ret_scratch, of, device_processors(cuda->device),
-                                        cuda->conf.rows_max, ret_bytes);
-}
-
-/* Gives long runs a kernel of their own. */
-static int split_off_prompts(struct cuda *cuda, plan *plan)
-{
-        size_t bytes;
-        int r = cuda_prompt_scratch(cuda, &plan->scratch, &plan->prompts, &bytes);
-
-        if (r || !bytes)
-                return r;
-        plan->scratch.rows_below = plan->prompts.rows_min;
-        return device_new(cuda->device, bytes, (void **)&plan->prompts.list);
-}
-
-/* A plan is made in the first step that has such a layer, or in the warm-up. */
-static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
-{
-        plan *plan = &cuda->plans[cuda->plan_count];
-        attend_scratch_bytes bytes;
-        int r;
-
-        if (cuda->plan_count == PLANS_MAX)
-                return -ENOSPC;
-        *plan = {};
-        r = cuda_attend_scratch(cuda, op, &plan->scratch, &bytes);
-        if (!r)
-                r = device_new(cuda->device, bytes.list, (void **)&plan->scratch.list);
-        if (r)
-                return r;
-        cuda->plan_count++; /* counted now, so that its list is freed even after an error */
-        r = split_off_prompts(cuda, plan);
-        if (!r)
-                r = cuda_grow(cuda, (void **)&cuda->parts, &cuda->parts_size, bytes.parts, 1);
-        if (!r && bytes.arrived > cuda->attend_arrived_size) {
-                r = cuda_grow(cuda, (void **)&cuda->attend_arrived, &cuda->attend_arrived_size,
-                              bytes.arrived, 1);
-                if (!r)
-                        r = cuda_clear(cuda, cuda->attend_arrived, bytes.arrived);
-        }
-        *ret_plan = plan;
-        return r;
-}
-
-/* The plan of this step for layers of that shape. */
-static int plan_of(struct cuda *cuda, const struct attend *op, plan **ret_plan)
-{
-        plan *plan = nullptr;
-        int r = 0;
-
-        for (uint32_t i = 0; i < cuda->plan_count && !plan; i++) {
-                const attend_scratch *scratch = &cuda->plans[i].scratch;
-
-                if (scratch->heads == op->heads && scratch->kv_heads == op->kv_heads &&
-                    scratch->head_dim == op->head_dim && scratch->window == op->window)
-                        plan = &cuda->plans[i];
-        }
-        if (!plan)
-                r = plan_new(cuda, op, &plan);
-        if (r)
-                return r;
-        *ret_plan = plan;
-        if (plan->made)
-                return 0;
-        plan->made = true;
-        plan->scratch.parts = cuda->parts;
-        plan->scratch.arrived = cuda->attend_arrived;
-        r = attend_plan(cuda->device, &cuda->view, &plan->scratch);
-        if (r || !plan->prompts.rows_min)
-                return r;
-        return attend_prompt_plan(cuda->device, &cuda->view, &plan->scratch, &plan->prompts);
-}
-
-int cuda_attend(struct kernels *k, const struct attend *op, float *out, const float *q)
-{
-        struct cuda *cuda = cuda_of(k);
-        const kv *kv = op->kv;
-        const uint32_t columns = op->heads * op->head_dim;
-        attend_args args = {};
-        plan *plan;
-        int r;
-
-        assert(cuda->steps.running && op->head_dim == kv->shape.head_dim);
-        assert(has_content(cuda, q, queries_of(kv)));
-        if ((r = plan_of(cuda, op, &plan)) ||
-            (r = set_content(cuda, out, CONTENT_BFLOATS, columns, padded(columns))))
-                return cuda_check(cuda, r);
-        args.view = cuda->view;
-        args.scratch = plan->scratch;
-        args.scratch.parts = cuda->parts;
-        args.scratch.arrived = cuda->attend_arrived;
-        args.q = (const uint16_t *)q;
-        args.out = (uint16_t *)out;
-        args.pages = kv->pages + kv_tile_offset(&kv->shape, op->layer, 0);
-        args.page_bytes = kv->page_bytes;
-        args.type = kv->shape.type;
+        args.to = x;
         args.scale = op->scale;
-        args.softcap = op->softcap;
-        args.sinks = op->sinks;
-        args.slopes = op->slopes;
-        r = attend(cuda->device, &args);
-        if (!r && plan->prompts.rows_min)
-                r = attend_prompt(cuda->device, &args, &plan->prompts);
-        return cuda_check(cuda, r);
+        args.add = true;
+        return norm_floats(cuda->device, &args);
 }
 
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y)
 {
+        static const row_norm none = {};
         struct cuda *cuda = cuda_of(k);
-        linear_args args = product(cuda, op->w, LINEAR_ADD, op->bias);
+        bool at_once = is_added_at_once(op);
+        linear_args args = product(cuda, op->w, at_once ? LINEAR_ADD : LINEAR_STORE, op->bias);
         int r = 0;
 
         assert(cuda->steps.running && op->w->shape.parts == 1);
-        assert(has_content(cuda, x, CONTENT_FLOATS));
-        args.y = x;
-        if (has_content(cuda, y, CONTENT_BFLOATS))
+        assert(cuda_has_content(cuda, x, CONTENT_FLOATS));
+        if (!at_once)
+                r = cuda_stacked_grow(cuda, args.n);
+        args.y = at_once ? x : cuda->stacked;
+        args.scale = op->scale;
+        if (cuda_has_content(cuda, y, CONTENT_BFLOATS))
                 args.x = (const uint16_t *)y;
-        else
-                r = to_bfloats(cuda, op->w, y, nullptr, 0);
-        return cuda_check(cuda, r ? r : multiply(cuda, &args));
+        else if (!r)
+                r = to_bfloats(cuda, op->w, y, &none);
+        if (!r)
+                r = multiply(cuda, &args);
+        return cuda_check(cuda, r || at_once ? r : add_normed(cuda, op, x));
 }
 
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
 {
         struct cuda *cuda = cuda_of(k);
-        linear_args args = product(cuda, op->w, LINEAR_GATE, op->bias);
+        linear_epilogue epilogue = op->w->paired ? LINEAR_GATE : LINEAR_ACT;
+        linear_args args = product(cuda, op->w, epilogue, op->bias);
         int r;
 
-        assert(cuda->steps.running && op->w->paired);
+        assert(cuda->steps.running && op->w->shape.parts <= 2);
         args.n = op->w->shape.rows[0];
         args.out = (uint16_t *)out;
         args.out_columns = padded(args.n);
         args.act = op->act;
-        if ((r = set_content(cuda, out, CONTENT_BFLOATS, args.n, args.out_columns)) ||
-            (r = to_bfloats(cuda, op->w, x, op->norm, op->eps)))
+        if ((r = cuda_gate_grow(cuda, op->w)) ||
+            (r = cuda_set_content(cuda, out, CONTENT_BFLOATS, args.n, args.out_columns)) ||
+            (r = to_bfloats(cuda, op->w, x, &op->norm)))
                 return cuda_check(cuda, r);
         return cuda_check(cuda, multiply(cuda, &args));
 }
@@ -391,11 +308,14 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
 {
         struct cuda *cuda = cuda_of(k);
         const uint32_t columns = op->w->shape.columns, *wants = &cuda->counts->wants;
-        const norm_args wanted = { x,       op->norm,        op->eps,
-                                   columns, padded(columns), cuda->bfloat_rows,
-                                   wants,   cuda->view.want, cuda->wants_bucket };
-        linear_args args = product(cuda, op->w, LINEAR_STORE, nullptr);
-        const softcap_args hold = { logits, op->softcap, args.n, cuda->wants_bucket, wants };
+        const norm_args wanted = {
+                x,     op->norm,        columns,           padded(columns), cuda->bfloat_rows,
+                wants, cuda->view.want, cuda->wants_bucket
+        };
+        linear_args args = product(cuda, op->w, LINEAR_STORE, op->bias);
+        const softcap_args hold = { logits, op->scale,          op->softcap,
+                                    args.n, cuda->wants_bucket, wants };
+        bool changed = op->softcap > 0 || (op->scale != 0 && op->scale != 1);
         int r;
 
         assert(cuda->steps.running && op->w->shape.parts == 1);
@@ -404,11 +324,11 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
         args.rows_max = cuda->wants_bucket;
         args.count = wants;
         args.y = logits;
-        assert(has_content(cuda, x, CONTENT_FLOATS));
-        if ((r = set_content(cuda, logits, CONTENT_FLOATS, args.n, args.n)) ||
+        assert(cuda_has_content(cuda, x, CONTENT_FLOATS));
+        if ((r = cuda_set_content(cuda, logits, CONTENT_FLOATS, args.n, args.n)) ||
             (r = norm(cuda->device, &wanted)) || (r = multiply(cuda, &args)))
                 return cuda_check(cuda, r);
-        return op->softcap ? cuda_check(cuda, softcap(cuda->device, &hold)) : 0;
+        return changed ? cuda_check(cuda, softcap(cuda->device, &hold)) : 0;
 }
 
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab)

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "kernels/cuda/intrinsics.h"
+#include "kernels/cuda/row-norm.h"
 
 #define WARPS     4u
 #define SCALE_NAN 0x7fc00000u /* as in page.h */
@@ -37,9 +37,73 @@ DEVICE target target_of(const qkv_finish_args *a, uint32_t number, kind kind, ui
                  (float *)(tile + (size_t)PAGE_POSITIONS * a->head_dim) + line };
 }
 
-DEVICE float normed(const float *x, const float *norm, float inverse, uint32_t i)
+/* The numbers of a head as a product left them, and what a warp needs to finish them. */
+struct source {
+        const float *x;
+        float clip;
+        row_norm norm;
+        row_moments moments;
+        float factor; /* of the finished numbers */
+};
+
+/* The norm of that head alone. */
+DEVICE row_norm norm_of(const qkv_finish_args *a, kind kind, uint32_t head)
 {
-        return norm ? x[i] * inverse * norm[i] : x[i];
+        row_norm norm = kind == HEAD_Q ? a->q_norm : a->k_norm;
+        uint32_t at = a->span == SPAN_HEADS ? head * a->head_dim : 0;
+
+        if (kind == HEAD_V || a->span == SPAN_WHOLE)
+                norm.kind = NORM_NONE;
+        norm.weight = norm.weight ? norm.weight + at : nullptr;
+        norm.bias = norm.bias ? norm.bias + at : nullptr;
+        return norm;
+}
+
+/* All lanes call this. */
+DEVICE row_moments moments_of(const source &from, uint32_t count)
+{
+        row_moments row = { 0, 1 };
+        float sum = 0, squares = 0;
+
+        if (from.norm.kind == NORM_NONE)
+                return row;
+        if (from.norm.kind == NORM_LAYER) {
+                for (uint32_t i = lane_number(); i < count; i += LANES)
+                        sum += clipped(from.x[i], from.clip);
+                row.mean = warp_sum(sum) / (float)count;
+        }
+        for (uint32_t i = lane_number(); i < count; i += LANES) {
+                float off = clipped(from.x[i], from.clip) - row.mean;
+
+                squares += off * off;
+        }
+        row.inverse = inverse_of(warp_sum(squares), count, from.norm.eps);
+        return row;
+}
+
+DEVICE float query_factor(const qkv_finish_args *a, uint32_t position)
+{
+        if (a->query_beta == 0)
+                return 1;
+        return 1 + a->query_beta * logf(1 + (float)(position / a->query_length));
+}
+
+DEVICE source source_of(const qkv_finish_args *a, const float *x, uint32_t number, kind kind,
+                        uint32_t head)
+{
+        bool is_clipped = kind != HEAD_V && a->span == SPAN_WHOLE;
+        source from = { x, is_clipped ? 0 : a->clip, norm_of(a, kind, head), {}, 1 };
+
+        from.moments = moments_of(from, a->head_dim);
+        if (kind == HEAD_Q)
+                from.factor = query_factor(a, a->view.rows[number].position);
+        return from;
+}
+
+/* Number i, before it is rotated. */
+DEVICE float number_of(const source &from, uint32_t i)
+{
+        return normed(from.norm, from.moments, clipped(from.x[i], from.clip), i);
 }
 
 /* Rotates a pair by its angle; whole turns are subtracted from the angle first. */
@@ -126,8 +190,9 @@ template <kv_type T> KERNEL(WARPS *LANES) finish_head(qkv_finish_args a)
         uint32_t number = blockIdx.y, head = blockIdx.x * WARPS + threadIdx.x / LANES;
         uint32_t lane = lane_number(), dims = 0, all = a.heads + 2 * a.kv_heads;
         kind kind = HEAD_Q;
-        const float *x, *norm = a.q_norm;
-        float inverse = 1, *staged = nullptr;
+        const float *x;
+        float *staged = nullptr;
+        source from;
         target to;
 
         wait_for_predecessor();
@@ -138,33 +203,26 @@ template <kv_type T> KERNEL(WARPS *LANES) finish_head(qkv_finish_args a)
                 head -= a.heads;
                 kind = head < a.kv_heads ? HEAD_K : HEAD_V;
                 head %= a.kv_heads;
-                norm = kind == HEAD_K ? a.k_norm : nullptr;
         }
         to = target_of<T>(&a, number, kind, head);
         if (!to.numbers)
                 return;
         if (KV_HAS_SCALES(T) && kind != HEAD_Q)
                 staged = (float *)shared() + threadIdx.x / LANES * a.head_dim;
-        if (norm) {
-                float squares = 0;
-
-                for (uint32_t i = lane; i < a.head_dim; i += LANES)
-                        squares += x[i] * x[i];
-                inverse = 1 / sqrtf(warp_sum(squares) / (float)a.head_dim + a.eps);
-        }
+        from = source_of(&a, x, number, kind, head);
         if (kind != HEAD_V)
                 dims = a.rotation.dims;
         for (uint32_t pair = lane; pair < dims / 2; pair += LANES) {
                 bool halves = a.rotation.pairing == ROPE_HALVES;
                 uint32_t i = halves ? pair : 2 * pair, j = halves ? pair + dims / 2 : i + 1;
-                float one = normed(x, norm, inverse, i), other = normed(x, norm, inverse, j);
+                float one = number_of(from, i), other = number_of(from, j);
 
                 rotate(&a.rotation, a.view.rows[number].position, pair, &one, &other);
-                put<T>(to.numbers, staged, i, one);
-                put<T>(to.numbers, staged, j, other);
+                put<T>(to.numbers, staged, i, one * from.factor);
+                put<T>(to.numbers, staged, j, other * from.factor);
         }
         for (uint32_t i = dims + lane; i < a.head_dim; i += LANES)
-                put<T>(to.numbers, staged, i, normed(x, norm, inverse, i));
+                put<T>(to.numbers, staged, i, number_of(from, i) * from.factor);
         if (KV_HAS_SCALES(T) && staged)
                 put_bytes<T>(&to, staged, a.head_dim);
 }

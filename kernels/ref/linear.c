@@ -2,26 +2,28 @@
 
 #include "kernels/ref/ref.h"
 
-double ref_rms_inverse(const double *x, uint32_t count, double eps)
+/* The mean is subtracted first, if the kind asks for it. */
+void ref_norm(double *x, const struct row_norm *norm, uint32_t count)
 {
-        double sum = 0;
+        double mean = 0, squares = 0, inverse;
 
+        if (norm->kind == NORM_NONE)
+                return;
+        for (uint32_t i = 0; norm->kind == NORM_LAYER && i < count; i++)
+                mean += x[i] / count;
         for (uint32_t i = 0; i < count; i++)
-                sum += x[i] * x[i];
-        return 1 / sqrt(sum / count + eps);
+                squares += (x[i] - mean) * (x[i] - mean);
+        inverse = 1 / sqrt(squares / count + norm->eps);
+        for (uint32_t i = 0; i < count; i++)
+                x[i] = (x[i] - mean) * inverse * (norm->weight ? norm->weight[i] : 1) +
+                       (norm->bias ? norm->bias[i] : 0);
 }
 
-void ref_norm_row(double *in, const float *x, const float *norm, double eps, uint32_t columns)
+void ref_norm_row(double *in, const float *x, const struct row_norm *norm, uint32_t columns)
 {
-        double inverse;
-
         for (uint32_t i = 0; i < columns; i++)
                 in[i] = x[i];
-        if (!norm)
-                return;
-        inverse = ref_rms_inverse(in, columns, eps);
-        for (uint32_t i = 0; i < columns; i++)
-                in[i] = in[i] * inverse * norm[i];
+        ref_norm(in, norm, columns);
 }
 
 double ref_dot(const float *w, const double *in, uint32_t columns)
@@ -40,21 +42,42 @@ static double act(enum activation which, double g)
                 return g / (1 + exp(-g));
         case ACT_GELU_TANH:
                 return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+        case ACT_GELU:
+                return 0.5 * g * (1 + erf(g / sqrt(2)));
+        case ACT_RELU:
+                return g < 0 ? 0 : g; /* NaN stays NaN */
+        case ACT_RELU_SQUARE:
+                return g < 0 ? 0 : g * g;
+        case ACT_N:
+                break;
         }
         assert(!"an activation");
+        return 0;
 }
 
-int ref_embed(struct kernels *k, const struct matrix *table, float scale, float *x)
+static double scaled(double x, float scale)
 {
-        const struct steps *s = &ref_of(k)->steps;
-        uint32_t columns = table->shape.columns;
+        return scale != 0 ? x * scale : x;
+}
 
-        assert(s->running && table->shape.parts == 1);
+int ref_embed(struct kernels *k, const struct embed *op, float *x)
+{
+        struct ref *ref = ref_of(k);
+        const struct steps *s = &ref->steps;
+        uint32_t columns = op->table->shape.columns;
+
+        assert(s->running && op->table->shape.parts == 1);
         for (uint32_t r = 0; r < s->step.row_count; r++) {
-                const float *w = matrix_row(table, 0, s->tokens[r]);
+                const float *w = matrix_row(op->table, 0, s->tokens[r]), *place = NULL;
 
+                if (op->positions)
+                        place = matrix_row(op->positions, 0,
+                                           s->step.rows[r].position + op->first_position);
                 for (uint32_t i = 0; i < columns; i++)
-                        x[(size_t)r * columns + i] = (float)((double)w[i] * scale);
+                        ref->in[i] = (double)w[i] * op->scale + (place ? place[i] : 0);
+                ref_norm(ref->in, &op->norm, columns);
+                for (uint32_t i = 0; i < columns; i++)
+                        x[(size_t)r * columns + i] = (float)ref->in[i];
         }
         return 0;
 }
@@ -66,35 +89,47 @@ int ref_project(struct kernels *k, const struct linear *op, float *x, const floa
 
         assert(ref->steps.running && op->w->shape.parts == 1);
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
-                ref_norm_row(ref->in, y + (size_t)r * columns, NULL, 0, columns);
-                for (uint32_t i = 0; i < rows; i++) {
-                        float *to = &x[(size_t)r * rows + i];
-                        double sum = ref_dot(matrix_row(op->w, 0, i), ref->in, columns);
+                float *to = &x[(size_t)r * rows];
 
-                        *to = (float)(*to + (sum + (op->bias ? op->bias[i] : 0)));
-                }
+                for (uint32_t i = 0; i < columns; i++)
+                        ref->in[i] = y[(size_t)r * columns + i];
+                for (uint32_t i = 0; i < rows; i++)
+                        ref->sums[i] = ref_dot(matrix_row(op->w, 0, i), ref->in, columns) +
+                                       (op->bias ? op->bias[i] : 0);
+                ref_norm(ref->sums, &op->norm, rows);
+                for (uint32_t i = 0; i < rows; i++)
+                        to[i] = (float)(to[i] + scaled(ref->sums[i], op->scale));
         }
         return 0;
+}
+
+static double gated(const struct gate *op, const double *in, uint32_t i)
+{
+        uint32_t columns = op->w->shape.columns, rows = op->w->shape.rows[0];
+        double g = ref_dot(matrix_row(op->w, 0, i), in, columns), u;
+
+        if (op->bias)
+                g += op->bias[i];
+        if (op->w->shape.parts == 1)
+                return act(op->act, g);
+        u = ref_dot(matrix_row(op->w, 1, i), in, columns);
+        if (op->bias)
+                u += op->bias[rows + i];
+        return act(op->act, g) * u;
 }
 
 int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *x)
 {
         struct ref *ref = ref_of(k);
-        uint32_t columns = op->w->shape.columns, rows = op->w->shape.rows[0];
+        const struct matrix_shape *shape = &op->w->shape;
+        uint32_t columns = shape->columns, rows = shape->rows[0];
 
-        assert(ref->steps.running && op->w->shape.parts == 2 && op->w->shape.rows[1] == rows);
+        assert(ref->steps.running && (shape->parts == 1 || shape->parts == 2));
+        assert(shape->parts == 1 || shape->rows[1] == rows);
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
-                ref_norm_row(ref->in, x + (size_t)r * columns, op->norm, op->eps, columns);
-                for (uint32_t i = 0; i < rows; i++) {
-                        double g = ref_dot(matrix_row(op->w, 0, i), ref->in, columns);
-                        double u = ref_dot(matrix_row(op->w, 1, i), ref->in, columns);
-
-                        if (op->bias) {
-                                g += op->bias[i];
-                                u += op->bias[rows + i];
-                        }
-                        out[(size_t)r * rows + i] = (float)(act(op->act, g) * u);
-                }
+                ref_norm_row(ref->in, x + (size_t)r * columns, &op->norm, columns);
+                for (uint32_t i = 0; i < rows; i++)
+                        out[(size_t)r * rows + i] = (float)gated(op, ref->in, i);
         }
         return 0;
 }
@@ -107,11 +142,12 @@ int ref_head(struct kernels *k, const struct head *op, float *logits, const floa
 
         assert(ref->steps.running && op->w->shape.parts == 1);
         for (uint32_t r = 0; r < step->want_count; r++) {
-                ref_norm_row(ref->in, x + (size_t)step->want[r] * columns, op->norm, op->eps,
-                             columns);
+                ref_norm_row(ref->in, x + (size_t)step->want[r] * columns, &op->norm, columns);
                 for (uint32_t i = 0; i < vocab; i++) {
-                        double logit = ref_dot(matrix_row(op->w, 0, i), ref->in, columns);
+                        double logit = ref_dot(matrix_row(op->w, 0, i), ref->in, columns) +
+                                       (op->bias ? op->bias[i] : 0);
 
+                        logit = scaled(logit, op->scale);
                         if (op->softcap > 0)
                                 logit = op->softcap * tanh(logit / op->softcap);
                         logits[(size_t)r * vocab + i] = (float)logit;

@@ -33,15 +33,40 @@ static void rope_turn(const struct rope *rope, double *head, uint32_t position)
         }
 }
 
-static void head_finish(const struct qkv *op, double *head, const float *norm, uint32_t position)
+/* `span` and `norm` are those of op, for `count` heads of q or of k. */
+static void heads_norm(const struct qkv *op, double *heads, uint32_t count,
+                       const struct row_norm *norm)
 {
-        if (norm) {
-                double inverse = ref_rms_inverse(head, op->head_dim, op->eps);
+        struct row_norm own = *norm;
 
-                for (uint32_t i = 0; i < op->head_dim; i++)
-                        head[i] = head[i] * inverse * norm[i];
+        if (op->span == SPAN_WHOLE) {
+                ref_norm(heads, norm, count * op->head_dim);
+                return;
         }
-        rope_turn(&op->rope, head, position);
+        for (uint32_t h = 0; h < count; h++) {
+                size_t at = (size_t)h * op->head_dim;
+
+                if (op->span == SPAN_HEADS) {
+                        own.weight = norm->weight ? norm->weight + at : NULL;
+                        own.bias = norm->bias ? norm->bias + at : NULL;
+                }
+                ref_norm(heads + at, &own, op->head_dim);
+        }
+}
+
+static void heads_finish(const struct qkv *op, double *heads, uint32_t count,
+                         const struct row_norm *norm, uint32_t position)
+{
+        heads_norm(op, heads, count, norm);
+        for (uint32_t h = 0; h < count; h++)
+                rope_turn(&op->rope, heads + (size_t)h * op->head_dim, position);
+}
+
+static double query_factor(const struct qkv *op, uint32_t position)
+{
+        return op->query_beta != 0
+                       ? 1 + op->query_beta * log(1 + floor((double)position / op->query_length))
+                       : 1;
 }
 
 /* KV_INT8 and KV_FP8, exactly as page.h defines them. */
@@ -114,32 +139,42 @@ static void qkv_check(const struct ref *ref, const struct qkv *op)
         assert(op->layer < kv->layers && op->kv_heads == kv->kv_heads);
         assert(op->head_dim == kv->head_dim);
         assert(op->rope.dims <= op->head_dim && op->rope.dims % 2 == 0);
+        assert(op->query_beta == 0 || op->query_length);
+}
+
+/* One row of results, before norms. */
+static void sums_make(struct ref *ref, const struct qkv *op, const float *x)
+{
+        uint32_t columns = op->w->shape.columns;
+
+        ref_norm_row(ref->in, x, &op->norm, columns);
+        for (uint32_t i = 0; i < op->w->rows; i++) {
+                double sum = ref_dot(op->w->w + (size_t)i * columns, ref->in, columns) +
+                             (op->bias ? op->bias[i] : 0);
+
+                if (op->clip > 0 && fabs(sum) > op->clip) /* NaN stays NaN */
+                        sum = copysign(op->clip, sum);
+                ref->sums[i] = sum;
+        }
 }
 
 int ref_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
 {
         struct ref *ref = ref_of(k);
-        uint32_t columns = op->w->shape.columns, head_dim = op->head_dim;
-        size_t q_count = (size_t)op->heads * head_dim, k_count = (size_t)op->kv_heads * head_dim;
+        double *sums = ref->sums;
+        size_t q_count = (size_t)op->heads * op->head_dim;
+        size_t k_count = (size_t)op->kv_heads * op->head_dim;
 
         qkv_check(ref, op);
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
                 const struct step_row *row = &ref->steps.step.rows[r];
-                double *sums = ref->sums;
+                double factor = query_factor(op, row->position);
 
-                ref_norm_row(ref->in, x + (size_t)r * columns, op->norm, op->eps, columns);
-                for (uint32_t i = 0; i < op->w->rows; i++)
-                        sums[i] = ref_dot(op->w->w + (size_t)i * columns, ref->in, columns) +
-                                  (op->bias ? op->bias[i] : 0);
-
-                for (uint32_t h = 0; h < op->heads; h++)
-                        head_finish(op, sums + (size_t)h * head_dim, op->q_norm, row->position);
-                for (uint32_t h = 0; h < op->kv_heads; h++)
-                        head_finish(op, sums + q_count + (size_t)h * head_dim, op->k_norm,
-                                    row->position);
-
+                sums_make(ref, op, x + (size_t)r * op->w->shape.columns);
+                heads_finish(op, sums, op->heads, &op->q_norm, row->position);
+                heads_finish(op, sums + q_count, op->kv_heads, &op->k_norm, row->position);
                 for (size_t i = 0; i < q_count; i++)
-                        q[r * q_count + i] = (float)sums[i];
+                        q[r * q_count + i] = (float)(sums[i] * factor);
                 if (row->write)
                         row_put(ref, op, row, sums + q_count, sums + q_count + k_count);
         }

@@ -46,11 +46,12 @@ static inline float *matrix_row(const struct matrix *matrix, uint32_t part, uint
 }
 
 /* linear.c */
-double ref_rms_inverse(const double *x, uint32_t count, double eps);
-/* in = x / rms(x) * norm, or x where norm is NULL */
-void ref_norm_row(double *in, const float *x, const float *norm, double eps, uint32_t columns);
+/* x = norm(x) */
+void ref_norm(double *x, const struct row_norm *norm, uint32_t count);
+/* in = norm(x) */
+void ref_norm_row(double *in, const float *x, const struct row_norm *norm, uint32_t columns);
 double ref_dot(const float *w, const double *in, uint32_t columns);
-int ref_embed(struct kernels *k, const struct matrix *table, float scale, float *x);
+int ref_embed(struct kernels *k, const struct embed *op, float *x);
 int ref_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
 int ref_head(struct kernels *k, const struct head *op, float *logits, const float *x);

@@ -97,10 +97,11 @@ static int operators(void *arg)
                                        .scale = 1,
                                        .window = known_model->window };
         const struct head head = { .w = known_model->head };
+        const struct embed embed = { .table = known_model->table, .scale = KNOWN_SIZE };
         int r;
 
         known_model->calls++;
-        if ((r = k->embed(k, known_model->table, KNOWN_SIZE, known_model->x)) ||
+        if ((r = k->embed(k, &embed, known_model->x)) ||
             (r = k->qkv(k, &qkv, known_model->q, known_model->x)) ||
             (r = k->attend(k, &attend, known_model->a, known_model->q)) ||
             (r = k->head(k, &head, known_model->logits, known_model->x)))

@@ -70,7 +70,7 @@ static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_
         for (uint32_t c = 0; c < chunk_count; c++)
                 rows += chunks[c].count;
         model_begin(m, chunks, chunk_count);
-        assert_int_equal(k->embed(k, m->head, 1, m->x), 0);
+        assert_int_equal(k->embed(k, &(struct embed){ .table = m->head, .scale = 1 }, m->x), 0);
         if (sound < rows)
                 put_nans(m, sound, rows);
         for (uint32_t layer = 0; layer < 2; layer++) {

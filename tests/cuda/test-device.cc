@@ -618,7 +618,7 @@ static void misuse_multiply_before_it_is_chosen(void)
         blas *blas;
 
         blas_open(w.device, &blas);
-        blas_multiply(blas, &shape, (float *)w.a, (uint16_t *)w.b, (uint16_t *)w.b, nullptr);
+        blas_multiply(blas, &shape, 1, (float *)w.a, (uint16_t *)w.b, (uint16_t *)w.b, nullptr);
 }
 
 static void misuse_too_much_shared_memory(void)

@@ -82,7 +82,7 @@ static struct kernels *open_quick(void)
 static int operators(void *arg)
 {
         struct model *m = arg;
-        int r = m->k->embed(m->k, m->head, 1, m->x);
+        int r = m->k->embed(m->k, &(struct embed){ .table = m->head, .scale = 1 }, m->x);
 
         if (r)
                 return r;

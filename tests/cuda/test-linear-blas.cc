@@ -222,16 +222,16 @@ static void free_world(fixture *fixture)
         free(fixture->was);
 }
 
-static bool is_gate(const fixture *fixture)
+static bool is_activated(const fixture *fixture)
 {
-        return fixture->a.epilogue == LINEAR_GATE;
+        return linear_is_activated(fixture->a.epilogue);
 }
 
 /* Bytes of a row that comes out. */
 static size_t width_of(const fixture *fixture)
 {
-        return is_gate(fixture) ? (size_t)fixture->a.out_columns * 2
-                                : (size_t)fixture->a.y_columns * 4;
+        return is_activated(fixture) ? (size_t)fixture->a.out_columns * 2
+                                     : (size_t)fixture->a.y_columns * 4;
 }
 
 static void run_once(const linear_args *a, const linear_blas_scratch *scratch)
@@ -270,8 +270,8 @@ static uint8_t *run(fixture *fixture, uint32_t rows_max, uint32_t count, uint16_
                 for (uint32_t r = 0; r < count && a.epilogue == LINEAR_ADD; r++)
                         memcpy(y + r * width_of(fixture), fixture->was + (size_t)r * a.n,
                                a.n * sizeof(float));
-                a.y = is_gate(fixture) ? nullptr : (float *)y;
-                a.out = is_gate(fixture) ? (uint16_t *)y : nullptr;
+                a.y = is_activated(fixture) ? nullptr : (float *)y;
+                a.out = is_activated(fixture) ? (uint16_t *)y : nullptr;
                 scratch = { fixture->scratch, make<uint16_t>(weights, 0xff),
                             make<float>(sums, 0xff) };
                 emu_set_schedule(schedule);
@@ -309,11 +309,26 @@ static double sum_of(const fixture *fixture, uint32_t part, uint32_t row, uint32
         return sum;
 }
 
-static double activate(activation which, double g)
+static double act(activation which, double g)
 {
-        if (which == ACT_SILU)
+        switch (which) {
+        case ACT_GELU:
+                return 0.5 * g * (1 + erf(g / sqrt(2)));
+        case ACT_RELU:
+                return g < 0 ? 0 : g;
+        case ACT_RELU_SQUARE:
+                return g < 0 ? 0 : g * g;
+        case ACT_SILU:
                 return g / (1 + exp(-g));
-        return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+        default:
+                return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+        }
+}
+
+/* By how much more than its argument an activation may be off, near g. */
+static double steepness(activation which, double g, double off)
+{
+        return which == ACT_RELU_SQUARE ? 2 * (fabs(g) + off) : 1.13;
 }
 
 static void check_number(const fixture *fixture, const uint8_t *y, uint32_t row, uint32_t n)
@@ -322,18 +337,19 @@ static void check_number(const fixture *fixture, const uint8_t *y, uint32_t row,
         const double tiny = 2e-6;
         double size, sum = sum_of(fixture, 0, row, n, &size), want = sum, got, allowed;
 
-        if (is_gate(fixture)) {
-                double up_size, up = sum_of(fixture, 1, row, n, &up_size);
-                double at = activate(a->act, sum);
+        if (is_activated(fixture)) {
+                double up_size = 0, up = 1, at = act(a->act, sum);
 
+                if (a->epilogue == LINEAR_GATE)
+                        up = sum_of(fixture, 1, row, n, &up_size);
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
-                /* No activation is steeper than 1.13. */
-                allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
-                          1e-30;
+                size *= steepness(a->act, sum, tiny * size);
+                allowed = fabs(want) / 256 + tiny * (size * fabs(up) + fabs(at) * up_size) + 1e-30;
         } else {
                 if (a->epilogue == LINEAR_ADD)
-                        want += fixture->was[(size_t)row * a->n + n];
+                        want = want * (a->scale != 0 ? (double)a->scale : 1) +
+                               fixture->was[(size_t)row * a->n + n];
                 got = ((const float *)y)[(size_t)row * a->y_columns + n];
                 allowed = tiny * (size + fabs(want));
         }
@@ -348,13 +364,13 @@ static void check_number(const fixture *fixture, const uint8_t *y, uint32_t row,
 static void check(const fixture *fixture, const uint8_t *y, uint32_t count)
 {
         const linear_args *a = &fixture->a;
-        size_t number = is_gate(fixture) ? 2 : 4;
+        size_t number = is_activated(fixture) ? 2 : 4;
 
         for (uint32_t r = 0; r < count; r++)
                 for (uint32_t n = 0; n < a->n; n++)
                         check_number(fixture, y, r, n);
         for (uint32_t r = 0; r < a->rows_max; r++)
-                for (size_t i = is_gate(fixture) && r >= count ? 0 : a->n * number;
+                for (size_t i = is_activated(fixture) && r >= count ? 0 : a->n * number;
                      i < width_of(fixture); i++)
                         assert_int_equal(y[r * width_of(fixture) + i], 0xff);
 }
@@ -371,6 +387,8 @@ static uint32_t whole(row_type type, uint32_t columns)
         return (columns + block - 1) / block * block;
 }
 
+static const float scales[] = { 0, -0.22f, 1 }; /* of LINEAR_ADD without a bias */
+
 static void try_one(row_type type, linear_epilogue epilogue, activation activation,
                     uint32_t columns, uint32_t n, uint32_t rows_max, uint32_t count, bool bias)
 {
@@ -378,6 +396,7 @@ static void try_one(row_type type, linear_epilogue epilogue, activation activati
         uint8_t *y;
 
         fixture.a.act = activation;
+        fixture.a.scale = bias ? 1 : scales[n % 3];
         y = run(&fixture, rows_max, count, 0xffff);
         check(&fixture, y, count);
         unmake(y, rows_max * width_of(&fixture));
@@ -395,6 +414,8 @@ static void every_epilogue_of_every_format_is_correct(void **)
                 try_one(type, LINEAR_GATE, ACT_GELU_TANH, 64, 67, 65, 2, true);
                 try_one(type, LINEAR_GATE, ACT_GELU_TANH, 160, 8, 65, 65, false);
                 try_one(type, LINEAR_GATE, ACT_SILU, 32, 1, 65, 65, true);
+                try_one(type, LINEAR_ACT, ACT_GELU, 96, 37, 66, 65, true);
+                try_one(type, LINEAR_ACT, ACT_RELU, 64, 1, 65, 65, false);
         }
 }
 
@@ -406,6 +427,14 @@ static void covers_wide_matrices_with_several_blocks(void **)
         for (row_type type : { ROW_F8_E4M3, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
                 try_one(type, LINEAR_STORE, ACT_SILU, 2048 + 256, 3, 65, 2, false);
         try_one(ROW_BF16, LINEAR_GATE, ACT_SILU, 64, 512 + 3, 65, 2, true);
+        try_one(ROW_BF16, LINEAR_ACT, ACT_SILU, 64, 512 + 3, 65, 2, true);
+}
+
+static void every_activation_is_correct(void **)
+{
+        for (unsigned i = 0; i < ACT_N; i++)
+                for (linear_epilogue epilogue : { LINEAR_GATE, LINEAR_ACT })
+                        try_one(ROW_BF16, epilogue, (activation)i, 64, 33, 65, 64, i % 2);
 }
 
 /* Of rows that have a single 1, in each place: each weight by itself. */
@@ -432,7 +461,7 @@ static void rounds_each_weight_once_to_the_nearest_bfloat(void **)
 
 static void rows_past_the_count_affect_no_result(void **)
 {
-        for (linear_epilogue epilogue : { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE }) {
+        for (linear_epilogue epilogue : { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE, LINEAR_ACT }) {
                 fixture fixture = new_world(ROW_Q4_0, epilogue, 96, 20, 66, true);
                 uint8_t *nans = run(&fixture, 90, 66, 0xffff),
                         *huge = run(&fixture, 90, 66, 0x7f7f);
@@ -451,7 +480,7 @@ static void try_pieces(row_type type, linear_epilogue epilogue, uint32_t columns
                        size_t bytes, unsigned pieces)
 {
         fixture fixture = new_world(type, epilogue, columns, n, 68, true);
-        unsigned each = 1 + (type != ROW_BF16) + (epilogue == LINEAR_GATE);
+        unsigned each = 1 + (type != ROW_BF16) + linear_is_activated(epilogue);
         uint8_t *whole, *cut;
         size_t weights, sums;
 
@@ -479,6 +508,8 @@ static void multiplies_in_pieces_if_scratch_is_small(void **)
         try_pieces(ROW_Q8_0, LINEAR_STORE, 64, 300, 150 * 64 * 2, 3); /* whole tiles: 128 */
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 32 * 70 * 4, 3);
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 1, 5);
+        try_pieces(ROW_BF16, LINEAR_ACT, 64, 37, 32 * 70 * 4, 2);
+        try_pieces(ROW_Q4_0, LINEAR_ACT, 64, 33, 1, 3);
         /* room for weights is the limit */
         try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5);
         try_pieces(ROW_Q8_0, LINEAR_GATE, 64, 37, 48 * 70 * 4, 2);
@@ -521,6 +552,24 @@ static void does_not_leave_one_row_of_a_large_bf16_matrix_to_linear(void **)
         assert_int_equal(linear_blas_rows_min(&w), 33);
 }
 
+static void leaves_a_bias_that_is_scaled_to_linear(void **)
+{
+        fixture fixture = new_world(ROW_BF16, LINEAR_ADD, 64, 16, 65, true);
+        const linear_blas_scratch none = { PLENTY, nullptr, nullptr };
+        alignas(16) float y[4];
+        blas *blas;
+
+        assert_int_equal(blas_open(nullptr, &blas), 0);
+        fixture.a.rows_max = 65;
+        fixture.a.y = y;
+        for (float scale : { 0.f, 1.f, 2.f }) {
+                fixture.a.scale = scale;
+                assert_int_equal(linear_blas_serves(blas, &fixture.a, &none), scale < 2);
+        }
+        blas_close(blas);
+        free_world(&fixture);
+}
+
 /* A matrix's rows may begin anywhere, where its parts are of different formats. */
 static void leaves_unaligned_operands_to_linear(void **)
 {
@@ -558,6 +607,8 @@ static void asks_for_scratch_only_where_it_is_needed(void **)
         linear_blas_scratch_size(&w, LINEAR_GATE, 256, room, &weights, &sums);
         assert_int_equal(weights, 0);
         assert_int_equal(sums, 256 * 4096);
+        linear_blas_scratch_size(&w, LINEAR_ACT, 256, room, &weights, &sums);
+        assert_int_equal(sums, 256 * 4096);
         w.format = LINEAR_INT4;
         linear_blas_scratch_size(&w, LINEAR_ADD, 256, room, &weights, &sums);
         assert_int_equal(weights, 4096 * 1024);
@@ -573,11 +624,13 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_epilogue_of_every_format_is_correct),
                 cmocka_unit_test(covers_wide_matrices_with_several_blocks),
+                cmocka_unit_test(every_activation_is_correct),
                 cmocka_unit_test(rounds_each_weight_once_to_the_nearest_bfloat),
                 cmocka_unit_test(rows_past_the_count_affect_no_result),
                 cmocka_unit_test(multiplies_in_pieces_if_scratch_is_small),
                 cmocka_unit_test(leaves_few_rows_to_linear_without_scratch),
                 cmocka_unit_test(does_not_leave_one_row_of_a_large_bf16_matrix_to_linear),
+                cmocka_unit_test(leaves_a_bias_that_is_scaled_to_linear),
                 cmocka_unit_test(leaves_unaligned_operands_to_linear),
                 cmocka_unit_test(asks_for_scratch_only_where_it_is_needed),
         };

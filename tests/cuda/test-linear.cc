@@ -107,7 +107,7 @@ static void *new_y(const fixture *fixture, uint32_t count)
 {
         const linear_args *a = &fixture->a;
 
-        if (a->epilogue == LINEAR_GATE)
+        if (linear_is_activated(a->epilogue))
                 return make<uint16_t>((size_t)a->rows_max * a->out_columns, 0xff);
 
         float *y = make<float>((size_t)a->rows_max * a->y_columns, 0xff);
@@ -125,13 +125,14 @@ static void *new_y(const fixture *fixture, uint32_t count)
 static void *run(fixture *fixture, uint32_t rows_max, uint32_t count)
 {
         linear_args a = fixture->a;
+        bool activated = linear_is_activated(a.epilogue);
         size_t sums, arrived, bytes;
         uint16_t *x = make<uint16_t>((size_t)count * a.x_columns, 0xff);
         void *first = nullptr;
 
         fixture->a.rows_max = a.rows_max = rows_max;
-        bytes = a.epilogue == LINEAR_GATE ? (size_t)rows_max * a.out_columns * 2
-                                          : (size_t)rows_max * a.y_columns * 4;
+        bytes = activated ? (size_t)rows_max * a.out_columns * 2
+                          : (size_t)rows_max * a.y_columns * 4;
         memcpy(x, a.x, (size_t)count * a.x_columns * sizeof(*x));
         a.x = x;
         a.count = &count;
@@ -141,8 +142,8 @@ static void *run(fixture *fixture, uint32_t rows_max, uint32_t count)
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule += SCHEDULES_STEP) {
                 void *y = new_y(fixture, count);
 
-                a.y = a.epilogue == LINEAR_GATE ? nullptr : (float *)y;
-                a.out = a.epilogue == LINEAR_GATE ? (uint16_t *)y : nullptr;
+                a.y = activated ? nullptr : (float *)y;
+                a.out = activated ? (uint16_t *)y : nullptr;
                 emu_set_schedule(schedule);
                 assert_int_equal(linear(nullptr, &a), 0);
                 for (size_t i = 0; i < arrived; i++)
@@ -182,9 +183,24 @@ static double sum_of(const fixture *fixture, uint32_t part, uint32_t row, uint32
 
 static double act(activation which, double g)
 {
-        if (which == ACT_SILU)
+        switch (which) {
+        case ACT_GELU:
+                return 0.5 * g * (1 + erf(g / sqrt(2)));
+        case ACT_RELU:
+                return g < 0 ? 0 : g;
+        case ACT_RELU_SQUARE:
+                return g < 0 ? 0 : g * g;
+        case ACT_SILU:
                 return g / (1 + exp(-g));
-        return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+        default:
+                return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+        }
+}
+
+/* By how much more than its argument an activation may be off, near g. */
+static double steepness(activation which, double g, double off)
+{
+        return which == ACT_RELU_SQUARE ? 2 * (fabs(g) + off) : 1.13;
 }
 
 static void check_number(const fixture *fixture, const void *y, uint32_t row, uint32_t n)
@@ -193,17 +209,19 @@ static void check_number(const fixture *fixture, const void *y, uint32_t row, ui
         const double tiny = 2e-6;
         double size, sum = sum_of(fixture, 0, row, n, &size), want = sum, got, allowed;
 
-        if (a->epilogue == LINEAR_GATE) {
-                double up_size, up = sum_of(fixture, 1, row, n, &up_size), at = act(a->act, sum);
+        if (linear_is_activated(a->epilogue)) {
+                double up_size = 0, up = 1, at = act(a->act, sum);
 
+                if (a->epilogue == LINEAR_GATE)
+                        up = sum_of(fixture, 1, row, n, &up_size);
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
-                /* No activation is steeper than 1.13. */
-                allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
-                          1e-30;
+                size *= steepness(a->act, sum, tiny * size);
+                allowed = fabs(want) / 256 + tiny * (size * fabs(up) + fabs(at) * up_size) + 1e-30;
         } else {
                 if (a->epilogue == LINEAR_ADD)
-                        want += fixture->was[(size_t)row * a->n + n];
+                        want = want * (a->scale != 0 ? (double)a->scale : 1) +
+                               fixture->was[(size_t)row * a->n + n];
                 got = ((const float *)y)[(size_t)row * a->y_columns + n];
                 allowed = tiny * (size + fabs(want));
         }
@@ -218,8 +236,8 @@ static void check_number(const fixture *fixture, const void *y, uint32_t row, ui
 static void check(const fixture *fixture, const void *y, uint32_t count)
 {
         const linear_args *a = &fixture->a;
-        bool gate = a->epilogue == LINEAR_GATE;
-        size_t width = gate ? a->out_columns : a->y_columns, bytes = gate ? 2 : 4;
+        bool activated = linear_is_activated(a->epilogue);
+        size_t width = activated ? a->out_columns : a->y_columns, bytes = activated ? 2 : 4;
 
         for (uint32_t r = 0; r < a->rows_max; r++)
                 for (uint32_t n = 0; n < width; n++)
@@ -232,6 +250,8 @@ static void check(const fixture *fixture, const void *y, uint32_t count)
                                                 0xff);
 }
 
+static const float scales[] = { 0, 1, -0.22f }; /* of LINEAR_ADD */
+
 static void try_one(row_type type, linear_epilogue epilogue, activation activation,
                     uint32_t columns, uint32_t n, uint32_t rows_max, uint32_t count, bool bias)
 {
@@ -240,6 +260,7 @@ static void try_one(row_type type, linear_epilogue epilogue, activation activati
 
         open_world(&fixture, type, epilogue, columns, n, count, bias);
         fixture.a.act = activation;
+        fixture.a.scale = scales[n % 3];
         y = run(&fixture, rows_max, count);
         check(&fixture, y, count);
         free(y);
@@ -273,10 +294,43 @@ static void every_epilogue_of_every_format_is_correct(void **)
                 try_one(type, LINEAR_STORE, ACT_SILU, whole(type, 192), 24, 9, 9, true);
                 try_one(type, LINEAR_ADD, ACT_SILU, whole(type, 96), 17, 16, 3, true);
                 try_one(type, LINEAR_ADD, ACT_SILU, whole(type, 32), 16, 8, 8, false);
+                try_one(type, LINEAR_ADD, ACT_SILU, whole(type, 32), 18, 8, 5, true);
+                try_one(type, LINEAR_ACT, ACT_GELU, whole(type, 96), 37, 16, 9, true);
+                try_one(type, LINEAR_ACT, ACT_SILU, whole(type, 64), 1, 8, 8, false);
                 try_one(type, LINEAR_GATE, ACT_SILU, whole(type, 192), 12, 12, 9, true);
                 try_one(type, LINEAR_GATE, ACT_GELU_TANH, whole(type, 64), 67, 4, 2, true);
                 try_one(type, LINEAR_GATE, ACT_GELU_TANH, whole(type, 160), 8, 30, 21, false);
         }
+}
+
+static void every_activation_is_correct(void **)
+{
+        for (unsigned i = 0; i < ACT_N; i++)
+                for (linear_epilogue epilogue : { LINEAR_GATE, LINEAR_ACT })
+                        try_one(ROW_BF16, epilogue, (activation)i, 64, 33, 8, 7, i % 2);
+}
+
+/* Rows of x that are NaN, beside one that is a number. */
+static void every_activation_of_nan_is_nan(void **)
+{
+        for (unsigned i = 0; i < ACT_N; i++)
+                for (linear_epilogue epilogue : { LINEAR_GATE, LINEAR_ACT }) {
+                        fixture fixture;
+                        uint16_t *out;
+
+                        open_world(&fixture, ROW_BF16, epilogue, 64, 5, 3, false);
+                        fixture.a.act = (activation)i;
+                        ((uint16_t *)fixture.a.x)[7] = 0x7fc0;
+                        ((uint16_t *)fixture.a.x)[2 * fixture.a.x_columns] = 0xffc0;
+                        out = (uint16_t *)run(&fixture, 8, 3);
+                        for (uint32_t n = 0; n < 3 * 5; n++) {
+                                uint16_t bits = out[n / 5 * fixture.a.out_columns + n % 5];
+
+                                assert_int_equal(isnan(bfloat_to_float(bits)), n / 5 != 1);
+                        }
+                        free(out);
+                        close_world(&fixture);
+                }
 }
 
 static void multiplies_unpacked_types_as_bfloats(void **)
@@ -319,8 +373,8 @@ static void compare_counts(row_type type, linear_epilogue epilogue, uint32_t col
         size_t row_bytes;
 
         open_world(&fixture, type, epilogue, columns, n, 130, true);
-        row_bytes = epilogue == LINEAR_GATE ? (size_t)fixture.a.out_columns * 2
-                                            : (size_t)fixture.a.y_columns * 4;
+        row_bytes = linear_is_activated(epilogue) ? (size_t)fixture.a.out_columns * 2
+                                                  : (size_t)fixture.a.y_columns * 4;
         all = (uint8_t *)run(&fixture, 130, 130);
         check(&fixture, all, 130);
         for (const uint32_t *bucket : buckets) {
@@ -344,6 +398,7 @@ static void a_row_has_the_same_bits_among_any_number_of_rows(void **)
         compare_counts(ROW_Q4_K, LINEAR_ADD, 512, 16);
         compare_counts(ROW_Q5_K, LINEAR_STORE, 256, 13);
         compare_counts(ROW_Q6_K, LINEAR_GATE, 256, 16);
+        compare_counts(ROW_Q4_0, LINEAR_ACT, 128, 19);
 }
 
 /* ... and of no other row */
@@ -450,6 +505,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_epilogue_of_every_format_is_correct),
+                cmocka_unit_test(every_activation_is_correct),
+                cmocka_unit_test(every_activation_of_nan_is_nan),
                 cmocka_unit_test(multiplies_unpacked_types_as_bfloats),
                 cmocka_unit_test(sums_any_number_of_columns),
                 cmocka_unit_test(reads_rings_that_wrap_twice_in_order),

@@ -168,6 +168,56 @@ static void the_estimate_of_attention_is_exact(void **)
         }
 }
 
+/*
+ * A layer whose branches are normalised before they are added, and whose gate has one part.  Its
+ * matrices are such that no other operator needs as much scratch.
+ */
+static void the_estimate_of_a_plain_layer_is_exact(void **)
+{
+        const uint32_t columns = 512, ff = 900;
+        const matrix_shape shapes[] = { { columns, 3, { 32, 32, 32 }, {} },
+                                        { columns, 1, { ff }, {} },
+                                        { ff, 1, { columns }, {} } };
+        const size_t counts[] = { ROWS * columns, ROWS * ff, columns };
+        const kernels_objects objects = { shapes, counts, nullptr, 3, 3, 0 };
+        const kv_shape pool = { 1, 1, 32, 1, KV_F16 };
+        const step_row row = { 0, 0, 1, STEP_TOKEN, 0, 0 };
+        const step_run run = { 0, 1 };
+        struct kernels *k = open_backend();
+        const kernels_memory memory = ask(k, &objects);
+        matrix *matrices[3];
+        float *floats[3];
+        step step = {};
+        kv *kv;
+
+        for (uint32_t i = 0; i < 3; i++) {
+                assert_int_equal(k->floats_new(k, counts[i], &floats[i]), 0);
+                assert_int_equal(k->matrix_new(k, &shapes[i], &matrices[i]), 0);
+        }
+        assert_int_equal(k->kv_new(k, &pool, &kv), 0);
+        step.number = step.row_count = step.run_count = 1;
+        step.rows = &row;
+        step.runs = &run;
+        assert_int_equal(k->step_begin(k, kv, &step), 0);
+        {
+                const gate up = { matrices[1], {}, nullptr, ACT_GELU };
+                const struct linear down = {
+                        matrices[2], nullptr, { NORM_RMS, floats[2], nullptr, 1e-5f }, 0
+                };
+
+                assert_int_equal(k->gate(k, &up, floats[1], floats[0]), 0);
+                assert_int_equal(k->project(k, &down, floats[0], floats[1]), 0);
+        }
+        assert_int_equal(k->step_end(k), 0);
+        assert_int_equal(k->collect(k, 1, nullptr), 0);
+        assert_int_equal(left(k), memory.left - memory.floats - memory.weights - memory.scratch -
+                                          kv_page_bytes(&pool));
+        k->kv_free(k, kv);
+        for (matrix *matrix : matrices)
+                k->matrix_free(k, matrix);
+        k->close(k);
+}
+
 static void the_estimate_refuses_impossible_objects(void **)
 {
         const matrix_shape shape = { 33, 1, { 4 }, { ROW_Q8_0 } };
@@ -214,6 +264,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_estimate_of_matrices_and_buffers_is_exact),
                 cmocka_unit_test(the_estimate_of_attention_is_exact),
+                cmocka_unit_test(the_estimate_of_a_plain_layer_is_exact),
                 cmocka_unit_test(the_estimate_refuses_impossible_objects),
                 cmocka_unit_test(the_estimate_of_too_much_memory_does_not_overflow),
         };

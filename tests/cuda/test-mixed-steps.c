@@ -76,9 +76,10 @@ static int operators(void *arg)
                                        .head_dim = HEAD_DIM,
                                        .scale = 1,
                                        .window = c->window };
+        const struct embed embed = { .table = c->table, .scale = 1 };
         int r;
 
-        if ((r = c->k->embed(c->k, c->table, 1, c->x)) || (r = c->k->qkv(c->k, &qkv, c->q, c->x)))
+        if ((r = c->k->embed(c->k, &embed, c->x)) || (r = c->k->qkv(c->k, &qkv, c->q, c->x)))
                 return r;
         return c->k->attend(c->k, &attend, c->a, c->q);
 }

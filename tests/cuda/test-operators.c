@@ -369,10 +369,12 @@ static void fill_pages(struct pair *p)
 static void check_embed(struct pair *p)
 {
         size_t count = (size_t)NOW_ROWS * p->host.s.columns;
+        const struct embed embeds[] = { { .table = p->is.head, .scale = 1.5f },
+                                        { .table = p->should.head, .scale = 1.5f } };
         float *is, *should;
 
-        assert_int_equal(p->is.k->embed(p->is.k, p->is.head, 1.5f, p->is.x), 0);
-        assert_int_equal(p->should.k->embed(p->should.k, p->should.head, 1.5f, p->should.x), 0);
+        assert_int_equal(p->is.k->embed(p->is.k, &embeds[0], p->is.x), 0);
+        assert_int_equal(p->should.k->embed(p->should.k, &embeds[1], p->should.x), 0);
         is = fetch(&p->is, p->is.x, count);
         should = fetch(&p->should, p->should.x, count);
         embed_near(p, is, should);

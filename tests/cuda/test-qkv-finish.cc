@@ -41,7 +41,7 @@ struct fixture {
         vector<float> y; /* (ROWS, ALL, head_dim) */
         vector<view_row> rows;
         vector<uint32_t> tables;
-        vector<float> frequency, q_norm, k_norm;
+        vector<float> frequency, weights, biases; /* of norms: (ALL, head_dim) */
         vector<uint8_t> pages;
         vector<uint16_t> q; /* (BUCKET, HEADS, head_dim) */
         qkv_finish_args args;
@@ -66,13 +66,14 @@ static fixture fixture_new(kv_type type, uint32_t dim)
         w.tables = { 4, 1, 3, 0, 5, 2 };
         for (uint32_t i = 0; i < dim; i++) {
                 w.frequency.push_back(powf(10000, -2 * (float)i / (float)dim));
-                w.q_norm.push_back(roll());
-                w.k_norm.push_back(roll());
+        }
+        for (uint32_t i = 0; i < ALL * dim; i++) {
+                w.weights.push_back(roll());
+                w.biases.push_back(roll());
         }
         w.args.heads = HEADS;
         w.args.kv_heads = KV_HEADS;
         w.args.head_dim = dim;
-        w.args.eps = 1e-5f;
         w.args.rotation.factor = 1;
         return w;
 }
@@ -281,30 +282,82 @@ static void a_head_with_a_number_that_is_not_finite_has_no_finite_scale(void **)
 
 /* ---- turned and normed ---- */
 
-static vector<double> finished(const fixture *w, uint32_t row, uint32_t head)
+/* The norm of that head; NORM_NONE for v. */
+static row_norm norm_of(const fixture *w, uint32_t head)
 {
-        const uint32_t dim = w->shape.head_dim, dims = w->args.rotation.dims;
-        const float *x = head_of(w, row, head), *norm = w->args.k_norm;
-        vector<double> y(x, x + dim);
-        double squares = 0;
+        const bool is_q = head < HEADS, each = w->args.span == SPAN_HEADS;
+        const uint32_t at = each ? (is_q ? head : head - HEADS) * w->shape.head_dim : 0;
+        row_norm norm = is_q ? w->args.q_norm : w->args.k_norm;
 
         if (head >= HEADS + KV_HEADS)
-                return y;
-        if (head < HEADS)
-                norm = w->args.q_norm;
-        for (uint32_t i = 0; i < dim; i++)
-                squares += (double)x[i] * (double)x[i];
-        for (uint32_t i = 0; norm && i < dim; i++)
-                y[i] *= (double)norm[i] / sqrt(squares / dim + 1e-5);
+                norm.kind = NORM_NONE;
+        norm.weight = norm.weight ? norm.weight + at : nullptr;
+        norm.bias = norm.bias ? norm.bias + at : nullptr;
+        return norm;
+}
+
+static void normalise(vector<double> *x, const row_norm *norm)
+{
+        const double count = (double)x->size();
+        double mean = 0, squares = 0;
+
+        for (double number : *x)
+                mean += norm->kind == NORM_LAYER ? number / count : 0;
+        for (double number : *x)
+                squares += (number - mean) * (number - mean);
+        for (size_t i = 0; norm->kind != NORM_NONE && i < x->size(); i++) {
+                (*x)[i] = ((*x)[i] - mean) / sqrt(squares / count + (double)norm->eps);
+                (*x)[i] *= norm->weight ? (double)norm->weight[i] : 1;
+                (*x)[i] += norm->bias ? (double)norm->bias[i] : 0;
+        }
+}
+
+static vector<double> finished(const fixture *w, uint32_t row, uint32_t head)
+{
+        const uint32_t dim = w->shape.head_dim, position = w->rows[row].position;
+        const uint32_t dims = head < HEADS + KV_HEADS ? w->args.rotation.dims : 0;
+        const double clip = w->args.clip > 0 ? (double)w->args.clip : INFINITY;
+        const float *x = head_of(w, row, head);
+        const row_norm norm = norm_of(w, head);
+        vector<double> y(x, x + dim);
+
+        for (double &number : y)
+                number = fmin(fmax(number, -clip), clip);
+        normalise(&y, &norm);
         for (uint32_t p = 0; p < dims / 2; p++) {
                 bool halves = w->args.rotation.pairing == ROPE_HALVES;
                 uint32_t i = halves ? p : 2 * p, j = halves ? p + dims / 2 : i + 1;
-                double angle = (double)w->rows[row].position * (double)w->frequency[p], was = y[i];
+                double angle = (double)position * (double)w->frequency[p], was = y[i];
 
                 y[i] = was * cos(angle) - y[j] * sin(angle);
                 y[j] = was * sin(angle) + y[j] * cos(angle);
         }
+        for (double &number : y)
+                if (head < HEADS && w->args.query_length)
+                        number *= 1 + (double)w->args.query_beta *
+                                              log(1 + position / w->args.query_length);
         return y;
+}
+
+static void check_queries(const fixture *w)
+{
+        const uint32_t dim = w->shape.head_dim;
+        const bool bfloats = w->shape.type == KV_BF16;
+
+        for (uint32_t h = 0; h < ROWS * HEADS; h++) {
+                const vector<double> want = finished(w, h / HEADS, h % HEADS);
+                double most = 0;
+
+                for (double number : want)
+                        most = fmax(most, fabs(number));
+                for (uint32_t i = 0; i < dim; i++) {
+                        const uint16_t bits = w->q[h * dim + i];
+                        double have = (double)(bfloats ? from_bfloat(bits) : from_half(bits));
+
+                        assert_true(fabs(have - want[i]) <=
+                                    most * ((bfloats ? 0x1p-8 : 0x1p-11) + 1e-5));
+                }
+        }
 }
 
 /* Half a unit of the rounded number, and a little for floats. */
@@ -350,6 +403,16 @@ static void check_nearly(const fixture *w)
                 }
 }
 
+static void give_norms(fixture *w, norm_kind kind, head_norm_span span)
+{
+        const uint32_t k = span == SPAN_HEADS ? HEADS * w->shape.head_dim : w->shape.head_dim;
+        const float *biases = kind == NORM_LAYER ? w->biases.data() : nullptr;
+
+        w->args.span = span;
+        w->args.q_norm = { kind, w->weights.data(), biases, 1e-5f };
+        w->args.k_norm = { kind, w->weights.data() + k, biases ? biases + k : nullptr, 1e-5f };
+}
+
 static void normalises_and_rotates_heads_before_rounding(void **)
 {
         for (kv_type type : types)
@@ -358,13 +421,95 @@ static void normalises_and_rotates_heads_before_rounding(void **)
 
                         w.args.rotation.dims = i % 2 ? 60 : 128;
                         w.args.rotation.pairing = i / 2 ? ROPE_ADJACENT : ROPE_HALVES;
-                        if (i != 1) {
-                                w.args.q_norm = w.q_norm.data();
-                                w.args.k_norm = w.k_norm.data();
-                        }
+                        if (i != 1)
+                                give_norms(&w, NORM_RMS, SPAN_HEAD);
                         run_in_all_schedules(&w);
                         check_nearly(&w);
+                        check_queries(&w);
                 }
+}
+
+/* Heads far from 0: with a square of the mean, little would be left of their differences. */
+static void layer_norms_subtract_the_mean_first(void **)
+{
+        for (kv_type type : types)
+                for (head_norm_span span : { SPAN_HEAD, SPAN_HEADS }) {
+                        fixture w = fixture_new(type, 80);
+
+                        for (float &number : w.y)
+                                number += 300;
+                        give_norms(&w, NORM_LAYER, span);
+                        run_in_all_schedules(&w);
+                        check_nearly(&w);
+                        check_queries(&w);
+                }
+}
+
+static void each_head_has_its_own_norm_if_weights_are_for_all_heads(void **)
+{
+        fixture w = fixture_new(KV_F16, 64);
+
+        give_norms(&w, NORM_RMS, SPAN_HEADS);
+        w.args.k_norm.weight = nullptr; /* ones */
+        w.args.rotation.dims = 16;
+        run_in_all_schedules(&w);
+        check_nearly(&w);
+        check_queries(&w);
+}
+
+static void clips_numbers_before_their_norm(void **)
+{
+        for (norm_kind kind : { NORM_NONE, NORM_RMS, NORM_LAYER }) {
+                fixture w = fixture_new(KV_F16, 96);
+
+                give_norms(&w, kind, SPAN_HEAD);
+                w.args.clip = 0.75f;
+                run_in_all_schedules(&w);
+                check_nearly(&w);
+                check_queries(&w);
+        }
+}
+
+/* q and k of such rows come normalised; v does not. */
+static void clips_only_v_if_norms_are_of_whole_rows(void **)
+{
+        fixture w = fixture_new(KV_F16, 64);
+        vector<float> expected = w.y;
+
+        for (uint32_t i = 0; i < w.y.size(); i++)
+                if (i / 64 % ALL >= HEADS + KV_HEADS)
+                        expected[i] = fminf(fmaxf(w.y[i], -0.75f), 0.75f);
+        give_norms(&w, NORM_RMS, SPAN_WHOLE);
+        w.args.clip = 0.75f;
+        run_in_all_schedules(&w);
+        w.y = expected;
+        check_exactly(&w);
+}
+
+static void a_query_is_scaled_by_its_position(void **)
+{
+        fixture w = fixture_new(KV_BF16, 64);
+
+        w.args.query_beta = 0.4f;
+        w.args.query_length = 9;   /* positions go from 11 to 35 */
+        w.args.rotation.dims = 40; /* of 64 */
+        run_in_all_schedules(&w);
+        check_nearly(&w);
+        check_queries(&w);
+}
+
+static void a_number_that_is_not_finite_is_clipped_unless_it_is_nan(void **)
+{
+        fixture w = fixture_new(KV_BF16, 64);
+
+        w.args.clip = 2;
+        w.y[0] = NAN;
+        w.y[1] = INFINITY;
+        w.y[2] = -INFINITY;
+        run(&w);
+        assert_true(isnan(from_bfloat(w.q[0])));
+        assert_int_equal(w.q[1], 0x4000);
+        assert_int_equal(w.q[2], 0xc000);
 }
 
 int main(void)
@@ -376,6 +521,12 @@ int main(void)
                 cmocka_unit_test(quantised_pages_match_those_of_other_programs),
                 cmocka_unit_test(a_head_with_a_number_that_is_not_finite_has_no_finite_scale),
                 cmocka_unit_test(normalises_and_rotates_heads_before_rounding),
+                cmocka_unit_test(layer_norms_subtract_the_mean_first),
+                cmocka_unit_test(each_head_has_its_own_norm_if_weights_are_for_all_heads),
+                cmocka_unit_test(clips_numbers_before_their_norm),
+                cmocka_unit_test(clips_only_v_if_norms_are_of_whole_rows),
+                cmocka_unit_test(a_query_is_scaled_by_its_position),
+                cmocka_unit_test(a_number_that_is_not_finite_is_clipped_unless_it_is_nan),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

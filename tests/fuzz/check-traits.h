@@ -7,22 +7,38 @@
 
 #include "daemon/model/traits.h"
 
+static inline void check_rope(const struct traits *t, const struct rope_shape *rope)
+{
+        float speeds[ROPE_PAIRS_MAX];
+
+        assert(rope->dims <= t->head_dim && isfinite(rope->attention) && rope->attention > 0);
+        /* the tables of LongRoPE may be tensors */
+        if (rope->scaling == ROPE_LONG && t->rope_tables != NOT_THERE)
+                return;
+        for (unsigned longer = 0; longer < 2; longer++) {
+                rope_frequencies(rope, longer ? UINT32_MAX : 0, NULL, speeds);
+                for (uint32_t i = 0; i < rope->dims / 2; i++)
+                        assert(speeds[i] > 0 && isfinite(speeds[i]));
+        }
+}
+
 static inline void check_traits(const struct traits *t)
 {
-        float speeds[256];
-
-        assert(t->layers && t->width && t->ffn && t->context && t->vocab >= 2);
+        assert(t->layers && t->layers <= TRAITS_LAYERS_MAX);
+        assert(t->width && t->ffn && t->context && t->vocab >= 2);
         assert(t->heads && t->kv_heads && t->heads % t->kv_heads == 0);
-        assert(t->head_dim >= 2 && t->head_dim <= 512 && t->rope.dims <= t->head_dim);
+        assert(t->head_dim >= 2 && t->head_dim <= 512);
         assert(t->eos_count <= TRAITS_EOS_MAX);
         for (uint32_t i = 0; i < t->eos_count; i++)
                 assert(t->eos[i] < t->vocab);
         assert(t->bos < t->vocab || t->bos == TRAITS_NO_TOKEN);
         assert(t->attend_scale > 0 && t->eps > 0 && t->eps <= 1);
-        assert(isfinite(t->rope.attention) && t->rope.attention > 0);
-        rope_frequencies(&t->rope, NULL, speeds);
-        for (uint32_t i = 0; i < t->rope.dims / 2; i++)
-                assert(speeds[i] > 0 && speeds[i] <= 1);
+        assert(isfinite(t->embed_scale) && isfinite(t->head_scale) && t->head_scale > 0);
+        assert(!(t->query_beta > 0) || t->query_length);
+        for (uint32_t i = 0; i < t->rope_count; i++)
+                check_rope(t, &t->ropes[i]);
+        for (uint32_t i = 0; i < t->layers; i++)
+                assert(t->layer[i].rope == TRAITS_NO_ROPE || t->layer[i].rope < t->rope_count);
 }
 
 #endif

@@ -41,8 +41,9 @@ static void check(const struct safetensors *s, uint64_t data, uint64_t file_byte
                         assert(t->offset + t->bytes <= u->offset ||
                                u->offset + u->bytes <= t->offset);
                 }
-                if (tensor_name_canonical(t->name, name))
-                        assert(strlen(name) <= strlen(t->name) + TENSOR_NAME_GROWTH_MAX);
+                for (unsigned naming = 0; naming < NAMING_N; naming++)
+                        if (tensor_name_canonical((enum tensor_naming)naming, t->name, name))
+                                assert(strlen(name) <= strlen(t->name) + TENSOR_NAME_GROWTH_MAX);
         }
         /* The ranges are disjoint, inside, and as many bytes as there are: so they tile the
          * file. */

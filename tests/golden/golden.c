@@ -82,6 +82,7 @@ void stand_open(struct stand *stand, const char *path, const char *backend, enum
                 .wants_max = 1,
         };
         struct model_conf model = {
+                .context = 64, /* more than the texts of models have whose rope depends on it */
                 .rows_max = PROMPT_MAX,
                 .wants_max = 1,
                 .blocks = PAGES,

@@ -4,7 +4,7 @@
  * tests/golden/families has small models in Hugging Face's format and as GGUF, and the logits that
  * transformers computed (contrib/reference/families.py).  tests/golden/fp8 has the same for weights
  * of eight bits in every form that is served (contrib/reference/fp8.py), in Hugging Face's format
- * alone. SOURCES is the project's root.
+ * alone. SOURCES is the project's root.  FAMILY names one of the models, to look at it alone.
  */
 #include <glob.h>
 #include <math.h>
@@ -18,8 +18,8 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 11u
-#define IN_GGUF  10u
+#define FAMILIES 58u
+#define IN_GGUF  49u
 #define FP8      7u
 
 /*
@@ -29,14 +29,14 @@
  */
 static const struct nearness full_rounded = { KV_F32, 5e-2, 5e-2, 0.9, NULL },
                              half_rounded = { KV_F16, 5e-2, 5e-2, 0.9, NULL },
-                             bfloat_rounded = { KV_BF16, 8e-2, 1e-1, 0.9, NULL },
-                             integer_rounded = { KV_INT8, 11e-2, 1e-1, 0.9, NULL },
-                             fp8_rounded = { KV_FP8, 50e-2, 1, 0.25, NULL };
+                             bfloat_rounded = { KV_BF16, 8e-2, 1e-1, 0.8, NULL },
+                             integer_rounded = { KV_INT8, 11e-2, 1e-1, 0.8, NULL },
+                             fp8_rounded = { KV_FP8, 60e-2, 2, 0.08, NULL };
 static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9, &full_rounded },
                              half = { KV_F16, 5e-3, 2e-2, 0.9, &half_rounded },
-                             bfloat = { KV_BF16, 3e-2, 5e-2, 0.9, &bfloat_rounded },
-                             integer = { KV_INT8, 6e-2, 5e-2, 0.9, &integer_rounded },
-                             fp8 = { KV_FP8, 40e-2, 1, 0.25, &fp8_rounded };
+                             bfloat = { KV_BF16, 3e-2, 5e-2, 0.8, &bfloat_rounded },
+                             integer = { KV_INT8, 9e-2, 5e-2, 0.8, &integer_rounded },
+                             fp8 = { KV_FP8, 50e-2, 2, 0.08, &fp8_rounded };
 
 /* Nothing is rounded for weights of eight bits; the embedding, in BF16, is not used in a
  * product. */
@@ -93,10 +93,12 @@ static unsigned check_format(const glob_t *names, bool as_gguf, const char *back
 static void check(const char *backend, const struct nearness *near)
 {
         struct sum sum = { 0 };
+        unsigned in_gguf = check_format(&families, true, backend, near, &sum);
+        unsigned all = check_format(&families, false, backend, near, &sum);
 
-        assert_int_equal(check_format(&families, true, backend, near, &sum), IN_GGUF);
-        assert_int_equal(check_format(&families, false, backend, near, &sum), FAMILIES);
-        assert_true(sum.clear >= near->share * sum.tokens);
+        assert_true(getenv("FAMILY") || (in_gguf == IN_GGUF && all == FAMILIES));
+        print_message("# %s: %u of %u tokens are clear\n", backend, sum.clear, sum.tokens);
+        assert_true(getenv("FAMILY") || sum.clear >= near->share * sum.tokens);
 }
 
 static void check_fp8(const char *backend)
@@ -154,11 +156,12 @@ static void cpu_backend_matches_transformers_for_every_fp8_format(void **state)
         check_fp8("cpu");
 }
 
-static bool look_for(const char *folder, unsigned count, glob_t *ret_names)
+static bool look_for(const char *folder, const char *name, unsigned count, glob_t *ret_names)
 {
         char pattern[1024];
 
-        snprintf(pattern, sizeof(pattern), "%s/tests/golden/%s/*.txt", getenv("SOURCES"), folder);
+        snprintf(pattern, sizeof(pattern), "%s/tests/golden/%s/%s.txt", getenv("SOURCES"), folder,
+                 name);
         if (!glob(pattern, 0, NULL, ret_names) && ret_names->gl_pathc == count)
                 return true;
         print_error("%s: not %u models\n", pattern, count);
@@ -167,8 +170,13 @@ static bool look_for(const char *folder, unsigned count, glob_t *ret_names)
 
 static int set_up(void **state)
 {
+        const char *one = getenv("FAMILY");
+
         (void)state;
-        return look_for("families", FAMILIES, &families) && look_for("fp8", FP8, &eights) ? 0 : -1;
+        return look_for("families", one ? one : "*", one ? 1 : FAMILIES, &families) &&
+                               look_for("fp8", "*", FP8, &eights)
+                       ? 0
+                       : -1;
 }
 
 static int tear_down(void **state)

@@ -240,6 +240,19 @@ bool has_bfloats(const struct host_matrix *m)
         return has;
 }
 
+/* How many numbers the vectors have, in their order. */
+static size_t vector_count(const struct shape *s, uint32_t which)
+{
+        const uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+        const uint32_t columns = s->columns, pairs = s->rope_dims / 2 + 1;
+        const uint32_t counts[VECTORS] = { columns,    columns, columns,   columns,
+                                           q,          q,       kv,        kv,
+                                           q + 2 * kv, columns, 2 * s->ff, s->vocab,
+                                           pairs,      pairs,   s->heads,  s->heads };
+
+        return counts[which];
+}
+
 void host_make(struct host *h, const struct shape *s)
 {
         uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -248,18 +261,14 @@ void host_make(struct host *h, const struct shape *s)
         *h = (struct host){ .s = *s };
         host_matrix_make(&h->qkv, s->columns, 3, (uint32_t[]){ q, kv, kv }, of);
         host_matrix_make(&h->o, q, 1, (uint32_t[]){ s->columns }, of ? of + 3 : NULL);
-        host_matrix_make(&h->gate, s->columns, 2, (uint32_t[]){ s->ff, s->ff }, of ? of + 4 : NULL);
+        host_matrix_make(&h->gate, s->columns, s->plain ? 1 : 2, (uint32_t[]){ s->ff, s->ff },
+                         of ? of + 4 : NULL);
         host_matrix_make(&h->down, s->ff, 1, (uint32_t[]){ s->columns }, of ? of + 6 : NULL);
         host_matrix_make(&h->head, s->columns, 1, (uint32_t[]){ s->vocab }, of ? of + 7 : NULL);
-        h->norm = random_floats(s->columns);
-        h->qkv_bias = random_floats(q + 2 * kv);
-        h->q_norm = random_floats(s->head_dim);
-        h->k_norm = random_floats(s->head_dim);
-        h->frequency = random_floats(s->rope_dims / 2 + 1);
-        h->sinks = random_floats(s->heads);
-        h->slopes = random_floats(s->heads);
-        h->gate_bias = random_floats(2 * s->ff);
-        h->o_bias = random_floats(s->columns);
+        host_matrix_make(&h->positions, s->columns, 1,
+                         (uint32_t[]){ SLOT_PAGES * PAGE_POSITIONS + FIRST_POSITION }, NULL);
+        for (uint32_t i = 0; i < VECTORS; i++)
+                h->vectors[i] = random_floats(vector_count(s, i));
 }
 
 void host_free(struct host *h)
@@ -269,29 +278,42 @@ void host_free(struct host *h)
         host_matrix_free(&h->gate);
         host_matrix_free(&h->down);
         host_matrix_free(&h->head);
-        free(h->norm);
-        free(h->qkv_bias);
-        free(h->q_norm);
-        free(h->k_norm);
-        free(h->frequency);
-        free(h->sinks);
-        free(h->slopes);
-        free(h->gate_bias);
-        free(h->o_bias);
+        host_matrix_free(&h->positions);
+        for (uint32_t i = 0; i < VECTORS; i++)
+                free(h->vectors[i]);
 }
 
-/* x normed, without the roundings of floats. */
-static void norm_row(const struct host *h, const float *x, uint32_t columns, bool norm,
-                     double *ret_x)
+void host_norm(const struct shape *s, const float *weight, const float *bias, uint32_t count,
+               double *x, double *ret_size)
 {
-        double square = 0, inverse = 1;
+        double mean = 0, square = 0, inverse;
 
-        for (uint32_t i = 0; i < columns; i++)
-                square += (double)x[i] * x[i];
+        for (uint32_t i = 0; s->layer_norm && i < count; i++)
+                mean += x[i] / count;
+        for (uint32_t i = 0; i < count; i++)
+                square += (x[i] - mean) * (x[i] - mean);
+        inverse = 1 / sqrt(square / count + NORM_EPS);
+        for (uint32_t i = 0; i < count; i++) {
+                double w = s->bare_norm ? 1 : weight[i];
+                double b = s->bare_norm || !s->layer_norm ? 0 : bias[i];
+
+                x[i] = (x[i] - mean) * inverse * w;
+                if (ret_size) /* a mean is off by some units of the average difference */
+                        ret_size[i] = fabs(x[i]) + fabs(b) + (s->layer_norm ? fabs(w) : 0);
+                x[i] += b;
+        }
+}
+
+/* x, normed if `norm` is set. */
+static void norm_row(const struct host *h, const float *x, uint32_t columns, bool norm,
+                     double *ret_x, double *ret_size)
+{
+        for (uint32_t i = 0; i < columns; i++) {
+                ret_x[i] = x[i];
+                ret_size[i] = fabs((double)x[i]);
+        }
         if (norm)
-                inverse = 1 / sqrt(square / columns + 1e-5);
-        for (uint32_t i = 0; i < columns; i++)
-                ret_x[i] = x[i] * inverse * (norm ? h->norm[i] : 1);
+                host_norm(&h->s, h->norm, h->norm_bias, columns, ret_x, ret_size);
 }
 
 void products(const struct host *h, const struct host_matrix *w, const float *x, bool norm,
@@ -299,8 +321,9 @@ void products(const struct host *h, const struct host_matrix *w, const float *x,
 {
         uint32_t columns = w->shape.columns;
         double *normed = malloc(columns * sizeof(*normed));
+        double *size = malloc(columns * sizeof(*size));
 
-        norm_row(h, x, columns, norm, normed);
+        norm_row(h, x, columns, norm, normed, size);
         for (uint32_t r = 0; r < w->rows; r++) {
                 double sum = bias ? bias[r] : 0, abs = fabs(sum);
 
@@ -314,6 +337,7 @@ void products(const struct host *h, const struct host_matrix *w, const float *x,
                 ret_abs[r] = abs;
         }
         free(normed);
+        free(size);
 }
 
 /*
@@ -347,9 +371,10 @@ void products_off(const struct host *h, const struct host_matrix *w, const float
         const uint32_t columns = w->shape.columns;
         const double share = SLACK(columns); /* of all that is summed; the norm's is in it, twice */
         double *normed = malloc(columns * sizeof(*normed)), *off = malloc(columns * sizeof(*off));
+        double *size = malloc(columns * sizeof(*size));
         uint32_t r = 0;
 
-        norm_row(h, x, columns, norm, normed);
+        norm_row(h, x, columns, norm, normed, size);
         for (uint32_t p = 0; p < w->shape.parts; p++) {
                 x_off(w->shape.type[p], normed, columns, off);
                 for (uint32_t end = r + w->shape.rows[p]; r < end; r++) {
@@ -359,13 +384,14 @@ void products_off(const struct host *h, const struct host_matrix *w, const float
 
                         for (uint32_t i = 0; i < columns; i++) {
                                 rounded += fabs(row[i]) * off[i];
-                                sum += parts[i] * (fabs(normed[i]) + off[i]);
+                                sum += parts[i] * (size[i] + off[i]);
                         }
                         ret_off[r] = rounded * (1 + share) + sum * share * (norm ? 2 : 1);
                 }
         }
         free(normed);
         free(off);
+        free(size);
 }
 
 /* ---- the same model in a backend ---- */
@@ -399,7 +425,7 @@ static float *floats_load(struct kernels *k, const float *host, size_t count)
 void model_open(struct model *m, struct kernels *k, const struct host *h)
 {
         const struct shape *s = &h->s;
-        uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+        uint32_t q = s->heads * s->head_dim;
         struct kv_shape pool = { 2, s->kv_heads, s->head_dim, PAGES, s->kv, SWAP_PAGES };
 
         *m = (struct model){ .k = k, .host = h };
@@ -408,15 +434,9 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
         m->gate = matrix_load(k, &h->gate);
         m->down = matrix_load(k, &h->down);
         m->head = matrix_load(k, &h->head);
-        m->norm = floats_load(k, h->norm, s->columns);
-        m->qkv_bias = floats_load(k, h->qkv_bias, q + 2 * kv);
-        m->q_norm = floats_load(k, h->q_norm, s->head_dim);
-        m->k_norm = floats_load(k, h->k_norm, s->head_dim);
-        m->frequency = floats_load(k, h->frequency, s->rope_dims / 2 + 1);
-        m->sinks = floats_load(k, h->sinks, s->heads);
-        m->slopes = floats_load(k, h->slopes, s->heads);
-        m->gate_bias = floats_load(k, h->gate_bias, 2 * s->ff);
-        m->o_bias = floats_load(k, h->o_bias, s->columns);
+        m->positions = matrix_load(k, &h->positions);
+        for (uint32_t i = 0; i < VECTORS; i++)
+                m->vectors[i] = floats_load(k, h->vectors[i], vector_count(s, i));
         m->x = floats_load(k, NULL, ROWS_MAX * s->columns);
         m->q = floats_load(k, NULL, ROWS_MAX * q);
         m->a = floats_load(k, NULL, ROWS_MAX * q);
@@ -433,10 +453,10 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
 void model_close(struct model *m)
 {
         struct kernels *k = m->k;
-        float *floats[] = { m->norm,  m->qkv_bias,  m->q_norm, m->k_norm, m->frequency,
-                            m->sinks, m->slopes,    m->x,      m->q,      m->a,
-                            m->g,     m->gate_bias, m->o_bias, m->logits };
+        float *floats[] = { m->x, m->q, m->a, m->g, m->logits };
 
+        for (uint32_t i = 0; i < VECTORS; i++)
+                k->floats_free(k, m->vectors[i]);
         for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); i++)
                 k->floats_free(k, floats[i]);
         k->matrix_free(k, m->qkv);
@@ -444,20 +464,54 @@ void model_close(struct model *m)
         k->matrix_free(k, m->gate);
         k->matrix_free(k, m->down);
         k->matrix_free(k, m->head);
+        k->matrix_free(k, m->positions);
         k->kv_free(k, m->kv);
+}
+
+static struct row_norm norm_of(const struct model *m, bool is_there, const float *weight,
+                               const float *bias)
+{
+        const struct shape *s = &m->host->s;
+
+        if (!is_there)
+                return (struct row_norm){ 0 };
+        return (struct row_norm){
+                .kind = s->layer_norm ? NORM_LAYER : NORM_RMS,
+                .weight = s->bare_norm ? NULL : weight,
+                .bias = s->bare_norm || !s->layer_norm ? NULL : bias,
+                .eps = NORM_EPS,
+        };
+}
+
+void model_embed(struct model *m, float scale)
+{
+        const struct shape *s = &m->host->s;
+        struct embed op = { .table = m->head, .scale = scale };
+
+        if (s->positions) {
+                op.positions = m->positions;
+                op.first_position = FIRST_POSITION;
+                op.norm = norm_of(m, s->norm, m->norm, m->norm_bias);
+        }
+        assert_int_equal(m->k->embed(m->k, &op, m->x), 0);
 }
 
 void model_qkv(struct model *m, uint32_t layer)
 {
         const struct shape *s = &m->host->s;
+        bool is_second = s->two_ropes && layer == 1;
+        const float *frequency = is_second ? m->frequency_2 : m->frequency;
         struct qkv op = {
                 .w = m->qkv,
-                .norm = s->norm ? m->norm : NULL,
-                .eps = 1e-5f,
+                .norm = norm_of(m, s->norm, m->norm, m->norm_bias),
                 .bias = s->bias ? m->qkv_bias : NULL,
-                .q_norm = s->head_norm ? m->q_norm : NULL,
-                .k_norm = s->head_norm ? m->k_norm : NULL,
-                .rope = { s->rope_dims, s->pairing, m->frequency, 1.25f },
+                .clip = s->clip,
+                .span = s->span,
+                .q_norm = norm_of(m, s->head_norm, m->q_norm, m->q_norm_bias),
+                .k_norm = norm_of(m, s->head_norm, m->k_norm, m->k_norm_bias),
+                .rope = { s->rope_dims, s->pairing, frequency, 1.25f },
+                .query_beta = s->query_beta,
+                .query_length = s->query_length,
                 .kv = m->kv,
                 .layer = layer,
                 .heads = s->heads,
@@ -489,7 +543,13 @@ void model_attend(struct model *m, uint32_t layer)
 
 void model_project(struct model *m, const struct matrix *w, const float *y)
 {
-        struct linear op = { w, m->host->s.bias ? m->o_bias : NULL };
+        const struct shape *s = &m->host->s;
+        struct linear op = {
+                .w = w,
+                .bias = s->bias ? m->o_bias : NULL,
+                .norm = norm_of(m, s->add_norm, m->add_norm, m->add_norm_bias),
+                .scale = s->add_scale,
+        };
 
         assert_int_equal(m->k->project(m->k, &op, m->x, y), 0);
 }
@@ -499,8 +559,7 @@ void model_gate(struct model *m)
         const struct shape *s = &m->host->s;
         struct gate op = {
                 .w = m->gate,
-                .norm = s->norm ? m->norm : NULL,
-                .eps = 1e-5f,
+                .norm = norm_of(m, s->norm, m->norm, m->norm_bias),
                 .bias = s->bias ? m->gate_bias : NULL,
                 .act = s->act,
         };
@@ -511,7 +570,13 @@ void model_gate(struct model *m)
 void model_head(struct model *m)
 {
         const struct shape *s = &m->host->s;
-        struct head op = { m->head, s->norm ? m->norm : NULL, 1e-5f, s->softcap };
+        struct head op = {
+                .w = m->head,
+                .norm = norm_of(m, s->norm, m->norm, m->norm_bias),
+                .bias = s->head_bias ? m->head_bias : NULL,
+                .scale = s->logit_scale,
+                .softcap = s->softcap,
+        };
 
         assert_int_equal(m->k->head(m->k, &op, m->logits, m->x), 0);
 }

@@ -85,18 +85,52 @@ struct shape {
         float softcap;
         float scale; /* a factor of scores besides the usual one; 0: none */
         bool norm, bias, head_norm, sinks, slopes;
+        bool layer_norm; /* norms are NORM_LAYER and have biases */
+        bool bare_norm;  /* norms have neither weights nor biases */
+        bool positions;  /* embed() adds a row for the position, and norms if `norm` is set */
+        bool add_norm;   /* project() norms its results */
+        bool plain;      /* gate() has one part */
+        bool head_bias;
+        bool two_ropes; /* layer 1 rotates by frequencies of its own */
+        enum head_norm_span span;
+        float clip, add_scale, logit_scale; /* 0: none */
+        float query_beta;
+        uint32_t query_length;
         enum activation act;
         const enum row_type *types; /* of q, k, v, o, gate, up, down, head; NULL: any */
 };
 
+/* Vectors of the model, each by its name and all together. */
+#define VECTORS 16u
+#define NAMED_VECTORS                                                                              \
+        union {                                                                                    \
+                struct {                                                                           \
+                        float *norm, *norm_bias, *add_norm, *add_norm_bias;                        \
+                        float *q_norm, *q_norm_bias, *k_norm, *k_norm_bias; /* of all heads */     \
+                        float *qkv_bias, *o_bias, *gate_bias, *head_bias;                          \
+                        float *frequency, *frequency_2, *sinks, *slopes;                           \
+                };                                                                                 \
+                float *vectors[VECTORS];                                                           \
+        }
+
+#define FIRST_POSITION 2u
+#define NORM_EPS       1e-5f
+
 struct host {
         struct shape s;
-        struct host_matrix qkv, o, gate, down, head;
-        float *norm, *qkv_bias, *q_norm, *k_norm, *frequency, *sinks, *slopes, *gate_bias, *o_bias;
+        struct host_matrix qkv, o, gate, down, head, positions;
+        NAMED_VECTORS;
 };
 
 void host_make(struct host *h, const struct shape *s);
 void host_free(struct host *h);
+
+/*
+ * x = norm(x) as the shape has it, with these weights and biases, without the roundings of floats.
+ * ret_size, or NULL: the sizes of the terms that a result is the sum of.
+ */
+void host_norm(const struct shape *s, const float *weight, const float *bias, uint32_t count,
+               double *x, double *ret_size);
 
 /*
  * For each weight row, its product with a row of x, bias included, and the sum of absolute
@@ -116,8 +150,8 @@ void products_off(const struct host *h, const struct host_matrix *w, const float
 struct model {
         struct kernels *k;
         const struct host *host;
-        struct matrix *qkv, *o, *gate, *down, *head;
-        float *norm, *qkv_bias, *q_norm, *k_norm, *frequency, *sinks, *slopes, *gate_bias, *o_bias;
+        struct matrix *qkv, *o, *gate, *down, *head, *positions;
+        NAMED_VECTORS;
         float *x, *q, *a, *g, *logits;
         struct kv *kv;
         uint64_t step;
@@ -129,6 +163,7 @@ struct model {
 void model_open(struct model *m, struct kernels *k, const struct host *h);
 void model_close(struct model *m);
 
+void model_embed(struct model *m, float scale);                              /* x */
 void model_qkv(struct model *m, uint32_t layer);                             /* x -> q, pages */
 void model_attend(struct model *m, uint32_t layer);                          /* q -> a */
 void model_project(struct model *m, const struct matrix *w, const float *y); /* x += */

@@ -28,7 +28,7 @@ static void forward(struct model *m, const struct chunk *chunk, float *ret_logit
         struct kernels *k = m->k;
 
         model_begin(m, chunk, 1);
-        assert_int_equal(k->embed(k, m->head, 1, m->x), 0);
+        model_embed(m, 1);
         for (uint32_t layer = 0; layer < 2; layer++) {
                 model_qkv(m, layer);
                 model_attend(m, layer);

@@ -42,7 +42,7 @@ static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_
 
         assert_int_equal(chunks[0].slot, 0);
         model_begin(m, chunks, chunk_count);
-        assert_int_equal(k->embed(k, m->head, 1, m->x), 0);
+        model_embed(m, 1);
         for (uint32_t layer = 0; layer < 2; layer++) {
                 model_qkv(m, layer);
                 model_attend(m, layer);
@@ -236,6 +236,41 @@ static void a_row_has_the_same_bits_in_any_batch_with_every_trait(void **state)
         check_shape(&s);
 }
 
+static void a_row_has_the_same_bits_in_any_batch_with_norms_of_every_span(void **state)
+{
+        struct shape s = llama;
+
+        (void)state;
+        s.columns = 99;
+        s.layer_norm = s.head_norm = s.positions = s.add_norm = s.two_ropes = s.bias = true;
+        s.head_bias = true;
+        s.clip = 0.75f;
+        s.add_scale = 0.5f;
+        s.logit_scale = 3;
+        s.query_beta = 0.25f;
+        s.query_length = 10;
+        s.act = ACT_GELU;
+        for (int span = SPAN_HEAD; span <= SPAN_WHOLE; span++) {
+                s.span = (enum head_norm_span)span;
+                check_shape(&s);
+                s.bare_norm = true;
+        }
+}
+
+static void a_row_has_the_same_bits_in_any_batch_with_one_part_of_a_gate(void **state)
+{
+        struct shape s = llama;
+
+        (void)state;
+        s.plain = s.add_norm = s.positions = true;
+        s.rope_dims = 0;
+        s.act = ACT_RELU_SQUARE;
+        check_shape(&s);
+        s.act = ACT_RELU;
+        s.layer_norm = true;
+        check_shape(&s);
+}
+
 /* A row of x with a number that is none, in the middle of a run. */
 static void spoil_and_look(struct model *m, float bad)
 {
@@ -313,6 +348,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_row_has_the_same_bits_in_any_batch),
                 cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_with_every_trait),
+                cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_with_norms_of_every_span),
+                cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_with_one_part_of_a_gate),
                 cmocka_unit_test(a_value_that_is_not_finite_stays_so_in_every_page_type),
                 cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_with_quantised_weights),
         };

@@ -18,6 +18,7 @@
 #include "tests/scale.h"
 
 #define ROPE_FACTOR  1.25 /* small-model.c */
+#define EMBED_SCALE  1.5f
 #define ACT_SLOPE    1.13 /* the steepest that an activation is */
 #define ATTEND_SLACK 1e-5 /* relative to the largest value ... */
 #define SCORE_SLACK                                                                                \
@@ -131,9 +132,10 @@ static void run_operators(struct model *m, const struct inputs *in, const struct
         }
 
         model_begin(m, now, 3);
-        assert_int_equal(k->embed(k, m->head, 1.5f, m->x), 0);
+        model_embed(m, EMBED_SCALE);
         out.embed = fetch(k, m->x, NOW_ROWS * s->columns);
         k->put(k, m->x, in->x, NOW_ROWS * s->columns);
+        model_qkv(m, 0); /* it may rotate by other frequencies */
         model_qkv(m, 1);
         out.q = fetch(k, m->q, NOW_ROWS * q);
         out.pages = malloc(bytes);
@@ -177,25 +179,77 @@ static void near(const char *what, const char *who, size_t at, double is, double
                          should, slack);
 }
 
-/* An rmsnorm of a head: each number may be off by its own share, and by that of the norm. */
-static void norm_head(const struct host *h, const float *weight, double *head, double *off)
+/*
+ * A norm of results: each number may be off by its own share, and by those of the mean and of the
+ * root.
+ */
+static void norm_results(const struct shape *s, const float *weight, const float *bias,
+                         uint32_t count, double *x, double *off)
 {
-        uint32_t dim = h->s.head_dim;
-        double square = 0, most = 0, rms, least;
+        double mean = 0, square = 0, most = 0, rms, least;
+        double *size = malloc(count * sizeof(*size));
 
-        for (uint32_t d = 0; d < dim; d++) {
-                square += head[d] * head[d];
-                most = fmax(most, off[d]);
+        for (uint32_t i = 0; s->layer_norm && i < count; i++)
+                mean += x[i] / count;
+        for (uint32_t i = 0; i < count; i++) {
+                square += (x[i] - mean) * (x[i] - mean);
+                most = fmax(most, off[i]);
         }
-        rms = sqrt(square / dim + 1e-5);
+        rms = sqrt(square / count + NORM_EPS);
         least = fmax(rms - most, 1e-30);
-        for (uint32_t d = 0; d < dim; d++) {
-                double apart = (off[d] + most * fabs(head[d]) / rms) / least;
+        for (uint32_t i = 0; i < count; i++) {
+                double own = off[i] + (s->layer_norm ? most : 0);
+                double apart = (own + most * fabs(x[i] - mean) / rms) / least;
 
-                head[d] *= weight[d] / rms;
-                /* none of them is above sqrt(dim), whatever it was */
-                off[d] = fabs(weight[d]) * fmin(apart, 2 * sqrt(dim)) + fabs(head[d]) * SLACK(dim);
+                /* none of them is above sqrt(count), whatever it was */
+                off[i] = (s->bare_norm ? 1 : fabs(weight[i])) * fmin(apart, 2 * sqrt(count));
         }
+        host_norm(s, weight, bias, count, x, size);
+        for (uint32_t i = 0; i < count; i++)
+                off[i] += size[i] * SLACK(count);
+        free(size);
+}
+
+/* The heads of q or of k, which begin at x. */
+static void norm_heads(const struct shape *s, const float *weight, const float *bias,
+                       uint32_t heads, double *x, double *off)
+{
+        uint32_t dim = s->head_dim;
+
+        if (s->span == SPAN_WHOLE) {
+                norm_results(s, weight, bias, heads * dim, x, off);
+                return;
+        }
+        for (uint32_t h = 0; h < heads; h++) {
+                size_t at = (size_t)h * dim, own = s->span == SPAN_HEADS ? at : 0;
+
+                norm_results(s, weight + own, bias + own, dim, x + at, off + at);
+        }
+}
+
+/* From the sums of a row to what is rotated. */
+static void clip_and_norm(const struct host *h, double *sums, double *off)
+{
+        const struct shape *s = &h->s;
+        size_t q = (size_t)s->heads * s->head_dim;
+
+        for (uint32_t i = 0; s->clip > 0 && i < h->qkv.rows; i++)
+                sums[i] = fmax(-s->clip, fmin(sums[i], s->clip));
+        if (!s->head_norm)
+                return;
+        norm_heads(s, h->q_norm, h->q_norm_bias, s->heads, sums, off);
+        norm_heads(s, h->k_norm, h->k_norm_bias, s->kv_heads, sums + q, off + q);
+}
+
+/* The factor of q at this position, also for its errors, and one rounding more. */
+static void scale_query(const struct shape *s, uint32_t position, const double *q, double *off)
+{
+        double factor = 1;
+
+        if (s->query_beta != 0)
+                factor += s->query_beta * log(1 + position / s->query_length);
+        for (uint32_t d = 0; d < s->head_dim; d++)
+                off[d] = fabs(factor) * (off[d] + 2 * ROPE_FACTOR * fabs(q[d]) * SLACK(0));
 }
 
 static void turn_head(const struct shape *s, const double *head, double *off)
@@ -265,15 +319,15 @@ static void qkv_near(const struct pair *p, double *sums, double *abs, double *of
 
                         products(h, &h->qkv, x, s->norm, bias, sums, abs);
                         products_off(h, &h->qkv, x, s->norm, bias, off);
+                        clip_and_norm(h, sums, off);
                         for (uint32_t n = 0; n < s->heads + 2 * s->kv_heads; n++) {
                                 bool is_q = n < s->heads, is_v = n >= s->heads + s->kv_heads;
                                 size_t at = (size_t)n * s->head_dim;
 
-                                if (s->head_norm && !is_v)
-                                        norm_head(h, is_q ? h->q_norm : h->k_norm, sums + at,
-                                                  off + at);
                                 if (!is_v)
                                         turn_head(s, sums + at, off + at);
+                                if (is_q)
+                                        scale_query(s, now[c].position + i, sums + at, off + at);
                                 head_near(p, row, now[c].position + i, now[c].slot, n, off + at);
                         }
                 }
@@ -331,16 +385,31 @@ static void project_near(const struct pair *p, uint32_t row, double *sums, doubl
         const struct host *h = p->host;
         const float *y = p->in->a + (size_t)row * h->o.shape.columns;
         const float *bias = h->s.bias ? h->o_bias : NULL;
+        double scale = h->s.add_scale != 0 ? fabs((double)h->s.add_scale) : 1;
         size_t at = (size_t)row * h->s.columns;
 
         products(h, &h->o, y, false, bias, sums, abs);
         products_off(h, &h->o, y, false, bias, off);
+        if (h->s.add_norm)
+                norm_results(&h->s, h->add_norm, h->add_norm_bias, h->s.columns, sums, off);
         for (uint32_t i = 0; i < h->s.columns; i++, at++)
                 near("project", p->k->name, at, p->is->o[at], p->should->o[at],
-                     off[i] + (1 + fabs(sums[i])) * SLACK(0));
+                     scale * off[i] + (1 + scale * fabs(sums[i])) * SLACK(0));
 }
 
-/* act(g) is no larger than g, and not much steeper. */
+/*
+ * An activation is no larger than g and not much steeper, or it is a square. *ret_off: by how much
+ * it may be off. Returns its size.
+ */
+static double act_off(const struct shape *s, double gate, double off, double *ret_off)
+{
+        bool is_square = s->act == ACT_RELU_SQUARE;
+        double most = gate + off, slope = is_square ? 2 * most : ACT_SLOPE;
+
+        *ret_off = slope * off + most * (16 + most) * 0x1p-24;
+        return is_square ? gate * gate : gate;
+}
+
 static void gate_near(const struct pair *p, uint32_t row, double *sums, double *abs, double *off)
 {
         const struct host *h = p->host;
@@ -352,11 +421,12 @@ static void gate_near(const struct pair *p, uint32_t row, double *sums, double *
         products_off(h, &h->gate, x, h->s.norm, bias, off);
         for (uint32_t i = 0; i < ff; i++) {
                 size_t at = (size_t)row * ff + i;
-                double gate = fabs(sums[i]), up = fabs(sums[ff + i]), more = up + off[ff + i];
-                double curve = (gate + off[i]) * (16 + gate + off[i]) * 0x1p-24;
+                double up = h->s.plain ? 1 : fabs(sums[ff + i]);
+                double up_off = h->s.plain ? 0 : off[ff + i], gate_off;
+                double gate = act_off(&h->s, fabs(sums[i]), off[i], &gate_off);
 
                 near("gate", p->k->name, at, p->is->gate[at], p->should->gate[at],
-                     ACT_SLOPE * off[i] * more + gate * off[ff + i] + curve * more);
+                     gate_off * (up + up_off) + gate * up_off);
         }
 }
 
@@ -364,13 +434,38 @@ static void logits_near(const struct pair *p, uint32_t row, double *sums, double
 {
         const struct host *h = p->host;
         const float *x = p->in->x + (size_t)row * h->s.columns;
+        const float *bias = h->s.head_bias ? h->head_bias : NULL;
+        double scale = h->s.logit_scale != 0 ? fabs((double)h->s.logit_scale) : 1;
         size_t at = (size_t)row * h->s.vocab;
 
-        products(h, &h->head, x, h->s.norm, NULL, sums, abs);
-        products_off(h, &h->head, x, h->s.norm, NULL, off);
+        products(h, &h->head, x, h->s.norm, bias, sums, abs);
+        products_off(h, &h->head, x, h->s.norm, bias, off);
         for (uint32_t i = 0; i < h->s.vocab; i++, at++) /* a cap is nowhere steeper than 1 */
                 near("head", p->k->name, at, p->is->logits[at], p->should->logits[at],
-                     off[i] + fabs(sums[i]) * SLACK(0));
+                     scale * (off[i] + fabs(sums[i]) * SLACK(0)));
+}
+
+/* One row; without positions it is exact. */
+static void embed_near(const struct pair *p, uint32_t row, uint32_t slot, uint32_t position,
+                       double *x, double *off)
+{
+        const struct host *h = p->host;
+        uint32_t columns = h->s.columns, token = (slot * 31 + position * 7) % h->s.vocab;
+        const float *w = h->head.w + (size_t)token * columns;
+        const float *place = h->positions.w + (size_t)(position + FIRST_POSITION) * columns;
+        bool are_placed = h->s.positions;
+
+        for (uint32_t i = 0; i < columns; i++) {
+                x[i] = (double)w[i] * EMBED_SCALE + (are_placed ? place[i] : 0);
+                off[i] = are_placed ? (fabs(w[i] * EMBED_SCALE) + fabs(x[i])) * 0x1p-23 : 0;
+        }
+        if (are_placed && h->s.norm)
+                norm_results(&h->s, h->norm, h->norm_bias, columns, x, off);
+        for (uint32_t i = 0; i < columns; i++) {
+                size_t at = (size_t)row * columns + i;
+
+                near("embed", p->k->name, at, p->is->embed[at], p->should->embed[at], off[i]);
+        }
 }
 
 static void operators_near(const struct pair *p)
@@ -380,8 +475,9 @@ static void operators_near(const struct pair *p)
         double *sums = malloc(most * sizeof(*sums)), *abs = malloc(most * sizeof(*abs)),
                *off = malloc(most * sizeof(*off));
 
-        for (size_t i = 0; i < (size_t)NOW_ROWS * s->columns; i++)
-                near("embed", p->k->name, i, p->is->embed[i], p->should->embed[i], 0);
+        for (uint32_t c = 0, row = 0; c < 3; c++)
+                for (uint32_t i = 0; i < now[c].count; i++, row++)
+                        embed_near(p, row, now[c].slot, now[c].position + i, sums, off);
         qkv_near(p, sums, abs, off);
         attend_near(p);
         for (uint32_t row = 0; row < NOW_ROWS; row++) {
@@ -515,7 +611,20 @@ static struct shape random_shape(uint32_t i)
                 .head_norm = random_below(2),
                 .sinks = random_below(3) == 0,
                 .slopes = random_below(3) == 0,
-                .act = random_below(2),
+                .layer_norm = random_below(2),
+                .bare_norm = random_below(4) == 0,
+                .positions = random_below(2),
+                .add_norm = random_below(3) == 0,
+                .plain = random_below(3) == 0,
+                .head_bias = random_below(2),
+                .two_ropes = random_below(2),
+                .span = random_below(3),
+                .clip = random_below(3) ? 0 : 0.1f + fabsf(random_float()),
+                .add_scale = random_below(2) ? 0 : 2 * random_float(),
+                .logit_scale = random_below(2) ? 0 : 2 * random_float(),
+                .query_beta = random_below(2) ? 0 : random_float(),
+                .query_length = 1 + random_below(20),
+                .act = random_below(ACT_N),
         };
 }
 

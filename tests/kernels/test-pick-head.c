@@ -464,7 +464,7 @@ static void picks_from_logits_in_reused_or_overwritten_buffers(void **state)
         assert_int_equal(s->b.k->weights_put(s->b.k, table, 0, 0, 1, s->row), 0);
         begin(s, first_six, picks, 6);
         run_head(s, s->b.logits, 0);
-        assert_int_equal(s->b.k->embed(s->b.k, table, 1, s->b.logits), 0);
+        assert_int_equal(s->b.k->embed(s->b.k, &(struct embed){ table, 1 }, s->b.logits), 0);
         expect_picks(s, s->b.logits, vocab, picks, 6);
         s->b.k->matrix_free(s->b.k, table);
         stage_clear(s);

@@ -51,7 +51,7 @@ static void embed_returns_the_rows_of_the_tokens_times_scale(void **state)
         b.k->weights_put(b.k, b.matrices[0], 0, 0, 2, halves);
         x = floats_new(&b, 6);
         begin_one(&b, 0, 0, 2);
-        assert_int_equal(b.k->embed(b.k, b.matrices[0], 3, x), 0);
+        assert_int_equal(b.k->embed(b.k, &(struct embed){ b.matrices[0], 3 }, x), 0);
         b.k->get(b.k, host, x, 6);
         for (int i = 0; i < 6; i++)
                 assert_true(host[i] == expected[i]);
@@ -106,7 +106,9 @@ static void gate_multiplies_the_activation_by_the_up_rows(void **state)
         b.k->get(b.k, host, out, 2);
         assert_near(host[0], 0.841191990608276L * 3);
 
-        op = (struct gate){ op.w, given(&b, norm, 2), 0.25f, given(&b, bias, 4), ACT_SILU };
+        op.norm = (struct row_norm){ NORM_RMS, given(&b, norm, 2), NULL, 0.25f };
+        op.bias = given(&b, bias, 4);
+        op.act = ACT_SILU;
         assert_int_equal(b.k->gate(b.k, &op, out, bx), 0);
         b.k->get(b.k, host, out, 2);
         assert_near(host[0], n[0] / (1 + expl(-n[0])) * 3 * n[0]);
@@ -121,14 +123,14 @@ static void head_computes_capped_logits_of_wanted_rows_only(void **state)
         const uint32_t want[] = { 1, 3 };
         const long double rms = sqrtl(12.5L);
         const long double n[] = { 3 / rms, 4 / rms, 25 / rms };
-        struct head op = { .eps = 0 };
+        struct head op = { 0 };
         struct fixture b;
         float host[6], *logits, *bx;
 
         (void)state;
         fixture_open(&b);
         op.w = matrix_of(&b, 2, 1, (uint32_t[]){ 3 }, w);
-        op.norm = given(&b, norm, 2);
+        op.norm = (struct row_norm){ NORM_RMS, given(&b, norm, 2), NULL, 0 };
         bx = given(&b, x, 8);
         logits = floats_new(&b, 6);
         begin(&b, &(struct span){ 0, 0, 4 }, 1, true, want, 2);
@@ -164,11 +166,10 @@ static struct qkv qkv_make(struct fixture *b, struct qkv_case *c)
         return (struct qkv){
                 .w = matrix_of(b, WIDTH, 3,
                                (uint32_t[]){ HEADS * DIM, KV_HEADS * DIM, KV_HEADS * DIM }, c->w),
-                .norm = given(b, c->norm, WIDTH),
-                .eps = 0.125f,
+                .norm = { NORM_RMS, given(b, c->norm, WIDTH), NULL, 0.125f },
                 .bias = given(b, c->bias, sizeof(c->bias) / 4),
-                .q_norm = given(b, c->q_norm, DIM),
-                .k_norm = given(b, c->k_norm, DIM),
+                .q_norm = { NORM_RMS, given(b, c->q_norm, DIM), NULL, 0.125f },
+                .k_norm = { NORM_RMS, given(b, c->k_norm, DIM), NULL, 0.125f },
                 .rope = { DIM, ROPE_HALVES, given(b, c->frequency, DIM / 2), 1.5f },
                 .kv = b->kv,
                 .layer = 1,

@@ -40,6 +40,15 @@ static struct traits traits_of(const char *text)
         return t;
 }
 
+/* Layers from this one on have a window, and no others. */
+static bool windows_from(const struct traits *t, uint32_t window, uint32_t from)
+{
+        for (uint32_t i = 0; i < t->layers; i++)
+                if (t->layer[i].window != (i < from ? 0 : window))
+                        return false;
+        return true;
+}
+
 /* Members first, then the least that a model must say. */
 static const char *with(const char *architecture, const char *members)
 {
@@ -76,13 +85,13 @@ static void reads_the_config_of_llama_3_1(void **state)
         assert_true(t.width == 4096 && t.ffn == 14336 && t.layers == 32 && t.heads == 32 &&
                     t.kv_heads == 8 && t.head_dim == 128 && t.vocab == 128256 &&
                     t.context == 131072);
-        assert_true(t.rope.pairing == ROPE_HALVES && t.rope.dims == 128 &&
-                    t.rope.scaling == ROPE_LLAMA3 && t.rope.base == 500000 && t.rope.factor == 8 &&
-                    t.rope.low == 1 && t.rope.high == 4 && t.rope.trained == 8192 &&
-                    t.rope.attention == 1);
+        assert_true(t.ropes[0].pairing == ROPE_HALVES && t.ropes[0].dims == 128 &&
+                    t.ropes[0].scaling == ROPE_LLAMA3 && t.ropes[0].base == 500000 &&
+                    t.ropes[0].factor == 8 && t.ropes[0].low == 1 && t.ropes[0].high == 4 &&
+                    t.ropes[0].trained == 8192 && t.ropes[0].attention == 1);
         assert_true(t.bos == 128000 && t.eos_count == 3 && t.eos[2] == 128009 && !t.tied);
         assert_true(t.qkv_bias == NOT_THERE && t.output_bias == NOT_THERE &&
-                    t.ffn_bias == NOT_THERE && t.qk_norm == NOT_THERE && t.window == 0);
+                    t.ffn_bias == NOT_THERE && t.qk_norm == NOT_THERE && t.layer[0].window == 0);
         assert_true(t.eps == 1e-5f && fabs((double)t.attend_scale - 0.08838834764831845) < 1e-8);
 }
 
@@ -98,9 +107,9 @@ static void mistral_0_1_has_a_window_in_every_layer(void **state)
                 "\"torch_dtype\":\"bfloat16\",\"vocab_size\":32000}");
 
         (void)state;
-        assert_true(t.window == 4096 && t.window_from == 0 && t.bos == 1 && t.eos[0] == 2);
-        assert_true(traits_of(with("Mistral", KV)).window == 4096);
-        assert_true(traits_of(with("Mistral", KV ",\"sliding_window\":null")).window == 0);
+        assert_true(windows_from(&t, 4096, 0) && t.bos == 1 && t.eos[0] == 2);
+        assert_true(traits_of(with("Mistral", KV)).layer[0].window == 4096);
+        assert_true(traits_of(with("Mistral", KV ",\"sliding_window\":null")).layer[0].window == 0);
         assert_true(traits_of(with("Mistral", KV ",\"head_dim\":20")).head_dim == 20);
         assert_true(traits_of(with("Mistral", "")).kv_heads == 8);
 }
@@ -120,10 +129,11 @@ static void qwen_2_5_has_biases_and_no_bos(void **state)
 
         (void)state;
         assert_true(t.qkv_bias == MUST_BE_THERE && t.output_bias == NOT_THERE && t.tied);
-        assert_true(t.window == 0 && t.bos == TRAITS_NO_TOKEN && t.head_dim == 64);
-        assert_true(t.rope.scaling == ROPE_YARN && t.rope.factor == 4 && t.rope.low == 1 &&
-                    t.rope.high == 32 && t.rope.whole && t.context == 131072);
-        assert_true(fabs(t.rope.attention - 1.138629436111989) < 1e-12);
+        assert_true(t.layer[0].window == 0 && t.bos == TRAITS_NO_TOKEN && t.head_dim == 64);
+        assert_true(t.ropes[0].scaling == ROPE_YARN && t.ropes[0].factor == 4 &&
+                    t.ropes[0].low == 1 && t.ropes[0].high == 32 && t.ropes[0].whole &&
+                    t.context == 131072);
+        assert_true(fabs(t.ropes[0].attention - 1.138629436111989) < 1e-12);
 }
 
 static void qwen_3_has_qk_norms_and_its_own_head_size(void **state)
@@ -140,7 +150,8 @@ static void qwen_3_has_qk_norms_and_its_own_head_size(void **state)
 
         (void)state;
         assert_true(t.qk_norm == MUST_BE_THERE && t.qkv_bias == NOT_THERE && t.head_dim == 128);
-        assert_true(t.rope.dims == 128 && t.rope.base == 1e6 && t.rope.scaling == ROPE_PLAIN);
+        assert_true(t.ropes[0].dims == 128 && t.ropes[0].base == 1e6 &&
+                    t.ropes[0].scaling == ROPE_PLAIN);
         assert_true(traits_of(with("Qwen3", KV)).head_dim == 128);
         assert_true(traits_of(with("Qwen3", KV ",\"attention_bias\":true")).output_bias ==
                     MUST_BE_THERE);
@@ -152,7 +163,8 @@ static void uses_the_defaults_of_transformers_for_missing_keys(void **state)
 
         (void)state;
         assert_true(t.kv_heads == 8 && t.head_dim == 8 && t.eps == 1e-6f && !t.tied);
-        assert_true(t.rope.base == 10000 && t.rope.scaling == ROPE_PLAIN && t.window == 0);
+        assert_true(t.ropes[0].base == 10000 && t.ropes[0].scaling == ROPE_PLAIN &&
+                    t.layer[0].window == 0);
         assert_true(t.bos == TRAITS_NO_TOKEN && t.eos_count == 0 && t.act == ACT_SILU);
         t = traits_of(with("Llama", "\"num_key_value_heads\": null, \"head_dim\": null"));
         assert_true(t.kv_heads == 8 && t.head_dim == 8);
@@ -182,16 +194,18 @@ static void reads_rope_scaling_in_both_spellings(void **state)
         struct traits t = traits_of(PARAMETERS("\"rope_type\":\"default\",\"rope_theta\":5e5"));
 
         (void)state;
-        assert_true(t.rope.scaling == ROPE_PLAIN && t.rope.base == 5e5);
+        assert_true(t.ropes[0].scaling == ROPE_PLAIN && t.ropes[0].base == 5e5);
         t = traits_of(PARAMETERS("\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":10000"));
-        assert_true(t.rope.scaling == ROPE_LINEAR && t.rope.factor == 2 && t.context == 1000);
+        assert_true(t.ropes[0].scaling == ROPE_LINEAR && t.ropes[0].factor == 2 &&
+                    t.context == 1000);
         t = traits_of(with("Llama", "\"rope_theta\":777,\"rope_scaling\":{\"type\":\"linear\","
                                     "\"factor\":2.5}"));
-        assert_true(t.rope.scaling == ROPE_LINEAR && t.rope.factor == 2.5 && t.rope.base == 777);
+        assert_true(t.ropes[0].scaling == ROPE_LINEAR && t.ropes[0].factor == 2.5 &&
+                    t.ropes[0].base == 777);
         /* Where it says nothing of the trained context, transformers takes the whole one. */
         t = traits_of(PARAMETERS("\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
                                  "\"high_freq_factor\":4"));
-        assert_true(t.rope.trained == 1000);
+        assert_true(t.ropes[0].trained == 1000);
 }
 
 static void reads_every_parameter_of_yarn(void **state)
@@ -201,23 +215,23 @@ static void reads_every_parameter_of_yarn(void **state)
                 "\"truncate\":false,\"original_max_position_embeddings\":250,\"finetuned\":true"));
 
         (void)state;
-        assert_true(t.rope.low == 2 && t.rope.high == 16 && !t.rope.whole &&
-                    t.rope.trained == 250 && t.context == 1000);
+        assert_true(t.ropes[0].low == 2 && t.ropes[0].high == 16 && !t.ropes[0].whole &&
+                    t.ropes[0].trained == 250 && t.context == 1000);
         t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":4,\"attention_factor\":1.5"));
-        assert_true(t.rope.attention == 1.5);
+        assert_true(t.ropes[0].attention == 1.5);
         /*
          * DeepSeek: (0.1 ln 40 + 1) / (0.0707 ln 40 + 1).  One of the two settings alone has no
          * effect.
          */
         t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":40,\"mscale\":1.0,"
                                  "\"mscale_all_dim\":0.707"));
-        assert_true(fabs(t.rope.attention - 1.0857263992561355) < 1e-9);
+        assert_true(fabs(t.ropes[0].attention - 1.0857263992561355) < 1e-9);
         t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":40,\"mscale\":0.707"));
-        assert_true(fabs(t.rope.attention - 1.3688879454113936) < 1e-9);
+        assert_true(fabs(t.ropes[0].attention - 1.3688879454113936) < 1e-9);
         /* Without a factor: how much the context is of the trained one. */
         t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":null,"
                                  "\"original_max_position_embeddings\":250"));
-        assert_true(t.rope.factor == 4);
+        assert_true(t.ropes[0].factor == 4);
 }
 
 static void qwen_windows_need_a_switch_and_apply_to_the_last_layers(void **state)
@@ -225,27 +239,27 @@ static void qwen_windows_need_a_switch_and_apply_to_the_last_layers(void **state
         struct traits t = traits_of(with("Qwen2", KV ",\"sliding_window\":16"));
 
         (void)state;
-        assert_true(t.window == 0);
+        assert_true(t.layer[0].window == 0);
         t = traits_of(with("Qwen2", KV ",\"sliding_window\":16,\"use_sliding_window\":true,"
                                        "\"max_window_layers\":2"));
-        assert_true(t.window == 16 && t.window_from == 2);
+        assert_true(windows_from(&t, 16, 2));
         t = traits_of(with("Qwen2", KV ",\"use_sliding_window\":true"));
-        assert_true(t.window == 4096 && t.window_from == 28);
+        assert_true(windows_from(&t, 4096, 28));
         t = traits_of(with("Qwen3", KV ",\"sliding_window\":16,\"use_sliding_window\":true,"
                                        "\"layer_types\":[\"full_attention\",\"sliding_attention\","
                                        "\"sliding_attention\"]"));
-        assert_true(t.window == 16 && t.window_from == 1);
+        assert_true(windows_from(&t, 16, 1));
         t = traits_of(with("Qwen2", KV ",\"layer_types\":[\"full_attention\",\"full_attention\","
                                        "\"full_attention\"],\"sliding_window\":null"));
-        assert_true(t.window == 0);
+        assert_true(t.layer[0].window == 0);
 }
 
 static const struct bad {
         const char *architecture, *members, *message;
 } bads[] = {
-        { "Gemma2", "", "architecture 'Gemma2ForCausalLM' is not supported yet" },
-        { "Llama", "\"hidden_act\":\"relu\"",
-          "'hidden_act' is 'relu', which is not supported yet" },
+        { "Mixtral", "", "architecture 'MixtralForCausalLM' is not supported yet" },
+        { "Llama", "\"hidden_act\":\"xielu\"",
+          "'hidden_act' is 'xielu', which is not supported yet" },
         { "Llama", "\"hidden_act\":3", "config.json's 'hidden_act' is not a string" },
         { "Llama", "\"num_key_value_heads\":3", "8 heads are not a multiple of 3" },
         { "Llama", "\"num_key_value_heads\":8.0", "'num_key_value_heads' is not a whole number" },
@@ -273,21 +287,19 @@ static const struct bad {
         { "Llama", "\"num_experts\":8", "'num_experts' has a value that is not supported yet" },
         { "Qwen3", KV ",\"num_local_experts\":8", "'num_local_experts' has a value" },
         { "Llama", "\"final_logit_softcapping\":30.0", "'final_logit_softcapping' has a value" },
-        { "Llama", "\"partial_rotary_factor\":0.5", "'partial_rotary_factor' is 0.5, not 1 to 1" },
+        { "Llama", "\"partial_rotary_factor\":1.5", "'partial_rotary_factor' is 1.5, not 0 to 1" },
         { "Llama", "\"logits_scaling\":8.0", "'logits_scaling' has a value" },
         { "Llama", "\"alibi\":true", "'alibi' has a value" },
         { "Llama", "\"sliding_window\":16", "'sliding_window' is not supported with 'Llama" },
         { "Mistral", KV ",\"sliding_window\":0", "'sliding_window' is 0, not 1" },
         { "Mistral", KV ",\"sliding_window\":\"no\"", "'sliding_window' is not a whole" },
         { "Qwen2", KV ",\"layer_types\":[\"full_attention\"]", "'layer_types' are 1 for 3" },
-        { "Qwen2",
-          KV ",\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"]",
-          "'layer_types' alternate" },
         { "Qwen2", KV ",\"layer_types\":[\"full_attention\",\"chunked_attention\",{}]",
           "'layer_types' have 'chunked_attention'" },
         { "Qwen2", KV ",\"layer_types\":7", "'layer_types' are 0 for 3" },
-        { "Llama", "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", "'dynamic', which" },
-        { "Llama", "\"rope_scaling\":{\"rope_type\":\"longrope\"}", "'longrope', which" },
+        { "Llama", "\"rope_scaling\":{\"rope_type\":\"ntk\"}", "'ntk', which" },
+        { "Llama", "\"rope_scaling\":{\"rope_type\":\"longrope\"}",
+          "'rope_scaling.short_factor' is missing" },
         { "Llama", "\"rope_scaling\":{\"type\":\"linear\"}", "'rope_scaling.factor' is missing" },
         { "Llama", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":0.5}", "factor' is 0.5, not" },
         { "Llama", "\"rope_scaling\":7", "'rope_scaling' is not an object" },

@@ -20,7 +20,7 @@ static void every_scaling_matches_published_frequencies(void **state)
         for (size_t c = 0; c < CASES; c++) {
                 const struct rope_case *one = &rope_cases[c];
 
-                rope_frequencies(&one->shape, NULL, got);
+                rope_frequencies(&one->shape, 0, NULL, got);
                 for (uint32_t i = 0; i < one->shape.dims / 2; i++)
                         if (!(fabs((double)got[i] / one->speeds[i] - 1) <= NEAR))
                                 fail_msg("%s: pair %u turns at %.9g, not %.9g", one->name, i,
@@ -38,7 +38,7 @@ static void a_frequency_table_of_the_file_applies_on_top(void **state)
 
                 for (uint32_t i = 0; i < 64; i++)
                         got[i] = slower[i] = 1 + (float)i / 4;
-                rope_frequencies(&one->shape, got, got); /* in place */
+                rope_frequencies(&one->shape, 0, got, got); /* in place */
                 for (uint32_t i = 0; i < one->shape.dims / 2; i++)
                         assert_true(fabs((double)got[i] * (double)slower[i] / one->speeds[i] - 1) <=
                                     2 * NEAR);
@@ -59,7 +59,7 @@ static void zero_dimensions_write_nothing(void **state)
         float untouched = 3;
 
         (void)state;
-        rope_frequencies(&none, NULL, &untouched);
+        rope_frequencies(&none, 0, NULL, &untouched);
         assert_true(untouched == 3);
 }
 

@@ -134,8 +134,8 @@ static void attention_windows_stay_with_their_layers(void **state)
                 open_split(&rig, "cpu", layers, "cpu");
                 if (!layers)
                         run_all(&rig, split);
-                rig.traits.window = 5;
-                rig.traits.window_from = 3;
+                for (uint32_t i = 3; i < LAYERS; i++)
+                        rig.traits.layer[i].window = 5;
                 reopen(&rig, layers);
                 assert_int_equal(rig_load(&rig), 0);
                 run_all(&rig, layers ? split : whole);

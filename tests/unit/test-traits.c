@@ -129,8 +129,8 @@ static void architectures_differ_in_rope_pairing_biases_and_norms(void **state)
         struct traits qwen2 = traits_of("qwen2", nothing), qwen3 = traits_of("qwen3", nothing);
 
         (void)state;
-        assert_true(llama.rope.pairing == ROPE_ADJACENT && qwen2.rope.pairing == ROPE_HALVES &&
-                    qwen3.rope.pairing == ROPE_HALVES);
+        assert_true(llama.ropes[0].pairing == ROPE_ADJACENT &&
+                    qwen2.ropes[0].pairing == ROPE_HALVES && qwen3.ropes[0].pairing == ROPE_HALVES);
         assert_true(llama.qkv_bias == MAYBE_THERE && llama.qk_norm == MAYBE_THERE);
         assert_true(qwen2.qkv_bias == MUST_BE_THERE && qwen2.output_bias == NOT_THERE &&
                     qwen2.qk_norm == NOT_THERE);
@@ -145,9 +145,10 @@ static void missing_metadata_has_its_usual_value(void **state)
         (void)state;
         assert_true(t.layers == 24 && t.width == 64 && t.ffn == 96 && t.context == 1000);
         assert_true(t.heads == 8 && t.kv_heads == 8 && t.head_dim == 8 && t.vocab == 300);
-        assert_true(t.rope.dims == 8 && t.rope.base == 10000 && t.rope.scaling == ROPE_PLAIN &&
-                    t.rope.attention == 1);
-        assert_true(t.window == 0 && t.bos == TRAITS_NO_TOKEN && t.eos_count == 0 && t.tied);
+        assert_true(t.ropes[0].dims == 8 && t.ropes[0].base == 10000 &&
+                    t.ropes[0].scaling == ROPE_PLAIN && t.ropes[0].attention == 1);
+        assert_true(t.layer[0].window == 0 && t.bos == TRAITS_NO_TOKEN && t.eos_count == 0 &&
+                    t.tied);
         assert_true(fabs((double)t.attend_scale - 1 / sqrt(8)) < 1e-7);
 }
 
@@ -162,7 +163,7 @@ static void a_head_size_may_differ_from_width_divided_by_heads(void **state)
         struct traits t = traits_of("qwen3", pairs);
 
         (void)state;
-        assert_true(t.head_dim == 20 && t.rope.dims == 10 && t.heads == 6);
+        assert_true(t.head_dim == 20 && t.ropes[0].dims == 10 && t.heads == 6);
 }
 
 static void reads_linear_and_yarn_rope_scaling(void **state)
@@ -189,16 +190,18 @@ static void reads_linear_and_yarn_rope_scaling(void **state)
         struct traits t = traits_of("llama", linear);
 
         (void)state;
-        assert_true(t.rope.scaling == ROPE_LINEAR && t.rope.factor == 4 && t.context == 1000);
+        assert_true(t.ropes[0].scaling == ROPE_LINEAR && t.ropes[0].factor == 4 &&
+                    t.context == 1000);
         t = traits_of("qwen2", old);
-        assert_true(t.rope.scaling == ROPE_LINEAR && t.rope.factor == 8);
-        assert_true(traits_of("llama", none).rope.scaling == ROPE_PLAIN);
-        assert_true(traits_of("llama", zero).rope.scaling == ROPE_PLAIN);
+        assert_true(t.ropes[0].scaling == ROPE_LINEAR && t.ropes[0].factor == 8);
+        assert_true(traits_of("llama", none).ropes[0].scaling == ROPE_PLAIN);
+        assert_true(traits_of("llama", zero).ropes[0].scaling == ROPE_PLAIN);
         t = traits_of("qwen2", yarn);
-        assert_true(t.rope.scaling == ROPE_YARN && t.rope.factor == 4 && t.rope.trained == 512 &&
-                    t.rope.low == 1 && t.rope.high == 16 && t.rope.whole && t.rope.base == 1e6);
+        assert_true(t.ropes[0].scaling == ROPE_YARN && t.ropes[0].factor == 4 &&
+                    t.ropes[0].trained == 512 && t.ropes[0].low == 1 && t.ropes[0].high == 16 &&
+                    t.ropes[0].whole && t.ropes[0].base == 1e6);
         /* 0.5 * (0.1 ln 4 + 1); and 512 * 4 positions are more than the 1000 before it. */
-        assert_true(fabs(t.rope.attention - 0.56931471805599454) < 1e-12 && t.context == 2048);
+        assert_true(fabs(t.ropes[0].attention - 0.56931471805599454) < 1e-12 && t.context == 2048);
 }
 
 static void accepts_unsupported_keys_with_a_neutral_value(void **state)
@@ -226,7 +229,7 @@ static void reads_the_window_and_the_bos_and_eos_tokens(void **state)
         struct traits t = traits_of("llama", pairs);
 
         (void)state;
-        assert_true(t.window == 32 && t.window_from == 0);
+        assert_true(t.layer[0].window == 32);
         assert_true(t.bos == 1 && t.eos_count == 2 && t.eos[0] == 2 && t.eos[1] == 7);
 }
 
@@ -265,7 +268,7 @@ static const struct bad {
         { { { ".attention.head_count", U32, 7 } }, "a width of 64 and 7 heads do not give heads" },
         { { { ".attention.head_count_kv", U32, 3 } }, "8 heads are not a multiple of 3 kv heads" },
         { { { ".rope.dimension_count", U32, 3 } },
-          "rope rotates 3 numbers of a head, which is an odd count" },
+          "rope rotates 3 numbers of a head, not an even count to 512" },
         { { { ".embedding_length", U32, 8 } }, "a width of 8 and 8 heads do not give heads" },
         { { { "tokenizer.ggml.add_bos_token", U32, 1 } }, "add_bos_token' is not true or false" },
         { { { ".vocab_size", U32, 1 } }, "vocab_size' is 1, not 2" },
@@ -295,7 +298,7 @@ static void refuses_properties_that_would_change_the_numbers(void **state)
 
 static void refuses_an_unknown_architecture_by_name(void **state)
 {
-        static const char *const names[] = { "gemma2", "qwen2moe", "mistral3", "", "llama\n" };
+        static const char *const names[] = { "gemma4", "qwen2moe", "mistral4", "", "llama\n" };
         struct traits t;
         char why[256];
 

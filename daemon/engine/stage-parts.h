@@ -1,0 +1,60 @@
+/*
+ * What a stage is made of (model-stage.h).
+ *
+ * Part of model.c: only its other parts include this.
+ */
+#ifndef DAEMON_ENGINE_STAGE_PARTS_H
+#define DAEMON_ENGINE_STAGE_PARTS_H
+
+#include "daemon/engine/model-shapes.h"
+#include "daemon/engine/tensors.h"
+#include "daemon/engine/weights.h"
+
+/* Everything constant across steps, filled once, so that a layer is five calls. */
+struct layer {
+        struct matrix *qkv_matrix, *output_matrix, *gate_matrix, *down_matrix;
+        struct qkv qkv;
+        struct attend attend;
+        struct linear output;
+        struct gate gate;
+        struct linear down;
+};
+
+struct stage {
+        struct kernels *kernels;
+        struct stage_shape shape;
+        uint32_t vocab;
+        /* the two branches of a layer read the same x, so both are computed before either is added */
+        bool parallel;
+        struct layer *layers; /* shape.layers entries */
+        struct matrix *embedding, *positions;
+        struct matrix *head_matrix; /* NULL: tied to the embedding */
+        struct embed embed;
+        struct head head;
+        struct rope ropes[TRAITS_ROPES_MAX];
+        const float *slopes;
+        struct kv *kv;
+        /* norms, biases, frequencies, slopes; each starts on its own line of LINE floats */
+        float *vectors;
+        float *x, *q, *y, *h, *logits;
+};
+
+/* Matrices that have to be loaded. */
+struct load_list {
+        struct weights_load *loads;
+        uint32_t count, max;
+};
+
+struct stage_conf {
+        const struct checkpoint *checkpoint;
+        const struct traits *traits;
+        const struct tensors *tensors;
+        const struct model_conf *model;
+        struct stage_shape shape;
+        struct kernels *kernels;
+        struct load_list *list;
+        char *why;
+        size_t why_bytes;
+};
+
+#endif

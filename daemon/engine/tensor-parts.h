@@ -1,0 +1,36 @@
+/*
+ * Divides a tensor of a file that has q, k and v in it, or a gate and `up`.
+ *
+ * A part is a tensor of its own: it points into the file of the whole.  What the parts do not tell
+ * is how a file orders their rows: the traits do (enum qkv_order).  A part whose rows do not follow
+ * each other has a group and a stride; the reader of weights picks its rows out.
+ */
+#ifndef DAEMON_ENGINE_TENSOR_PARTS_H
+#define DAEMON_ENGINE_TENSOR_PARTS_H
+
+#include "daemon/files/tensor.h"
+#include "daemon/model/traits.h"
+
+#define TENSOR_PARTS_MAX 3u
+
+/*
+ * Our rows and columns of `tensor`, which the file has turned: rows for columns.  Only plain numbers
+ * can be turned.
+ */
+struct tensor tensor_turned(const struct tensor *tensor);
+
+/* Where a part lies among the rows (of a vector: the numbers) of the whole. */
+struct tensor_part {
+        uint32_t count, first;
+        uint32_t group, stride; /* as in struct tensor */
+};
+
+/* The parts q, k, v of the numbers of heads. */
+void tensor_parts_qkv(const struct traits *traits, struct tensor_part ret_parts[3]);
+/* The gate, then `up`. */
+void tensor_parts_gate(const struct traits *traits, struct tensor_part ret_parts[2]);
+
+/* `whole` has no scales.  A vector is one row, and its numbers are divided. */
+struct tensor tensor_part_of(const struct tensor *whole, const struct tensor_part *part);
+
+#endif
