@@ -1,5 +1,5 @@
 /*
- * What a stage is made of (model-stage.h).
+ * The structures of a stage (model-stage.h).
  *
  * Part of model.c: only its other parts include this.
  */
@@ -24,7 +24,7 @@ struct stage {
         struct kernels *kernels;
         struct stage_shape shape;
         uint32_t vocab;
-        /* the two branches of a layer read the same x, so both are computed before either is added */
+        /* both branches of a layer read the same x: both are computed before one is added */
         bool parallel;
         struct layer *layers; /* shape.layers entries */
         struct matrix *embedding, *positions;

@@ -1,9 +1,9 @@
 /*
  * Divides a tensor of a file that has q, k and v in it, or a gate and `up`.
  *
- * A part is a tensor of its own: it points into the file of the whole.  What the parts do not tell
- * is how a file orders their rows: the traits do (enum qkv_order).  A part whose rows do not follow
- * each other has a group and a stride; the reader of weights picks its rows out.
+ * A part is a tensor of its own: it points into the file of the whole.  The traits tell how a file
+ * orders the rows of the parts (enum qkv_order).  A part whose rows do not follow each other has a
+ * group and a stride; the reader of weights picks its rows out.
  */
 #ifndef DAEMON_ENGINE_TENSOR_PARTS_H
 #define DAEMON_ENGINE_TENSOR_PARTS_H
@@ -14,8 +14,8 @@
 #define TENSOR_PARTS_MAX 3u
 
 /*
- * Our rows and columns of `tensor`, which the file has turned: rows for columns.  Only plain numbers
- * can be turned.
+ * Our rows and columns of `tensor`, which the file has turned: rows for columns.  Only plain
+ * numbers can be turned.
  */
 struct tensor tensor_turned(const struct tensor *tensor);
 

@@ -22,8 +22,8 @@ size_t rows_stored(const struct rows *rows);
 size_t rows_taken(const struct rows *rows);
 
 /*
- * What is read for them: the bytes from rows_offset() on.  That is more than rows_stored() if the
- * rows do not follow each other (struct tensor: group).
+ * The reader reads the bytes of this span for them.  It is more than rows_stored() if the rows do
+ * not follow each other (struct tensor: group).
  */
 uint64_t rows_offset(const struct rows *rows);
 size_t rows_span(const struct rows *rows);

@@ -136,7 +136,7 @@ static enum presence bias_presence(struct trait_reader *rd, enum config_bias bia
         return presence(trait_reader_flag(rd, key, bias == BIAS_USUAL));
 }
 
-/* What the family's row says; its own reader may change it. */
+/* Sets the form that the family's row has; the family's own reader may change it. */
 static void set_form(struct trait_reader *rd, const struct config_family *family, struct traits *t)
 {
         const char *key = family->bias_key ? family->bias_key : "attention_bias";

@@ -3,8 +3,9 @@
  *
  * The families that are served are in config-families.c, in the spellings of transformers 4
  * (rope_theta, rope_scaling) and 5 (rope_parameters).  An absent key means what it means there.
- * The text model of a model with other parts is described by its "text_config".  A key that would change the results in a way not served is refused by
- * its name.  torch_dtype and keys for training only are ignored.
+ * "text_config" describes the text model of a model with other parts.  A key that would change the
+ * results in a way not served is refused by its name.  torch_dtype and keys for training only are
+ * ignored.
  *
  * This file cannot tell two things.  The first is whether a text begins with bos: `bos` follows the
  * architecture's usual rule, and the tokenizer's files may know better.  The second is the full

@@ -29,8 +29,8 @@ struct tensor {
         /* NULL: its numbers have no scales in another tensor */
         const struct scales *scales;
         /*
-         * Where a part of a tensor begins again and again: in groups of `group` rows (of a vector:
-         * numbers), whose first ones are `stride` apart in the file.  group 0: all follow each other.
+         * A part of a tensor may consist of groups of `group` rows (of a vector: numbers), whose
+         * first ones are `stride` apart in the file.  group 0: all follow each other.
          */
         uint32_t group, stride;
         /*

@@ -18,7 +18,7 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 58u
+#define FAMILIES 59u
 #define IN_GGUF  49u
 #define FP8      7u
 
