@@ -241,8 +241,9 @@ static void mpt_read(struct trait_reader *rd, struct traits *t)
 {
         static const double zero = 0, eight = 8;
         static const uint32_t four = 4;
+        uint32_t most = WIDTH_MAX / t->width;
 
-        t->ffn = t->width * trait_reader_whole(rd, "expansion_ratio", 1, 64, &four);
+        t->ffn = t->width * trait_reader_whole(rd, "expansion_ratio", 1, most, &four);
         if (!trait_reader_flag(rd, "no_bias", true))
                 trait_reader_fault(rd, "config.json's 'no_bias' is false, which is not supported "
                                        "yet for MPT");

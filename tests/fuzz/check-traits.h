@@ -25,7 +25,7 @@ static inline void check_rope(const struct traits *t, const struct rope_shape *r
 static inline void check_traits(const struct traits *t)
 {
         assert(t->layers && t->layers <= TRAITS_LAYERS_MAX);
-        assert(t->width && t->ffn && t->context && t->vocab >= 2);
+        assert(t->width && t->ffn && t->ffn <= 1u << 20 && t->context && t->vocab >= 2);
         assert(t->heads && t->kv_heads && t->heads % t->kv_heads == 0);
         assert(t->head_dim >= 2 && t->head_dim <= 512);
         assert(t->eos_count <= TRAITS_EOS_MAX);
