@@ -88,12 +88,12 @@ static void names_the_first_reason_why_a_model_cannot_be_served(void **state)
         struct run_result ran;
 
         path = make(fixture, "other.gguf", "");
-        snprintf(command, sizeof(command), "sed -i s/llama/gemma/g %s", path);
+        snprintf(command, sizeof(command), "sed -i s/llama/mamba/g %s", path);
         ran = RUN(fixture, NULL, "/bin/sh", "-c", command);
         assert_int_equal(ran.status, 0);
         run_result_free(&ran);
-        EXPECT(fixture, path, 1, "file        GGUF, gemma, 30 tensors",
-               "served      no: ", "other.gguf: architecture 'gemma' is not supported yet\n");
+        EXPECT(fixture, path, 1, "file        GGUF, mamba, 30 tensors",
+               "served      no: ", "other.gguf: architecture 'mamba' is not supported yet\n");
 
         path = make(fixture, "short.gguf", "");
         snprintf(command, sizeof(command), "sed -i s/blk.2.ffn_up/blk.2.ffn_op/ %s", path);
