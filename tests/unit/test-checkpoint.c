@@ -376,6 +376,58 @@ static void translates_hugging_face_tensor_names_to_gguf_names(void **state)
         }
 }
 
+/* Names as published files have them. */
+static void each_naming_has_names_of_its_own(void **state)
+{
+        static const struct {
+                enum tensor_naming naming;
+                const char *from, *to;
+        } names[] = {
+                { NAMING_LLAMA, "model.language_model.layers.0.mlp.up_proj.weight",
+                  "blk.0.ffn_up.weight" },
+                { NAMING_LLAMA, "language_model.lm_head.weight", "output.weight" },
+                { NAMING_LLAMA, "model.vision_tower.transformer.layers.0.attention.k_proj.weight",
+                  NULL },
+                { NAMING_LLAMA, "multi_modal_projector.linear_1.weight", NULL },
+                { NAMING_LLAMA, "model.layers.1.self_attn.W_pack.weight", "blk.1.attn_qkv.weight" },
+                { NAMING_LLAMA, "model.layers.1.mlp.gate_up_proj.weight_scale_inv",
+                  "blk.1.ffn_up.weight_scale_inv" },
+                { NAMING_POST, "model.layers.1.post_attention_layernorm.weight",
+                  "blk.1.post_attention_norm.weight" },
+                { NAMING_GEMMA, "language_model.model.layers.2.pre_feedforward_layernorm.weight",
+                  "blk.2.ffn_norm.weight" },
+                { NAMING_GEMMA, "vision_tower.vision_model.encoder.layers.0.layer_norm1.bias",
+                  NULL },
+                { NAMING_GLM4, "model.layers.3.post_self_attn_layernorm.weight",
+                  "blk.3.post_attention_norm.weight" },
+                { NAMING_INTERNLM2, "model.layers.0.attention.wqkv.weight",
+                  "blk.0.attn_qkv.weight" },
+                { NAMING_GPT2, "h.11.attn.c_attn.weight", "blk.11.attn_qkv.weight" },
+                { NAMING_GPT2, "h.11.attn.bias", NULL },
+                { NAMING_GPT2, "transformer.wpe.weight", "position_embd.weight" },
+                { NAMING_NEOX, "gpt_neox.layers.4.attention.query_key_value.bias",
+                  "blk.4.attn_qkv.bias" },
+                { NAMING_NEOX, "gpt_neox.layers.4.attention.rotary_emb.inv_freq", NULL },
+                { NAMING_NEOX, "embed_out.weight", "output.weight" },
+                { NAMING_FALCON, "transformer.h.5.ln_mlp.bias", "blk.5.attn_norm.bias" },
+                { NAMING_BLOOM, "word_embeddings_layernorm.weight", "token_embd_norm.weight" },
+                { NAMING_MPT, "transformer.blocks.6.ffn.up_proj.weight", "blk.6.ffn_up.weight" },
+                { NAMING_OPT, "model.decoder.layers.7.final_layer_norm.weight",
+                  "blk.7.ffn_norm.weight" },
+                { NAMING_OPT, "model.decoder.final_layer_norm.weight", "output_norm.weight" },
+                { NAMING_PHI, "model.layers.8.self_attn.dense.bias", "blk.8.attn_output.bias" },
+        };
+        char name[256];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                assert_int_equal(tensor_name_canonical(names[i].naming, names[i].from, name),
+                                 !!names[i].to);
+                if (names[i].to)
+                        assert_string_equal(name, names[i].to);
+        }
+}
+
 /* The call that is to fail, counted down. */
 static int fail_at(const char *call, void *arg)
 {
@@ -415,6 +467,7 @@ int main(void)
                 cmocka_unit_test(refuses_an_incomplete_folder_naming_the_file),
                 cmocka_unit_test(limits_the_number_of_shards),
                 cmocka_unit_test(refuses_two_names_of_the_same_tensor),
+                cmocka_unit_test(each_naming_has_names_of_its_own),
                 cmocka_unit_test(skips_tensors_that_inference_does_not_need),
                 cmocka_unit_test(translates_hugging_face_tensor_names_to_gguf_names),
                 cmocka_unit_test(returns_the_error_of_each_failing_system_call),
