@@ -9,7 +9,8 @@ as llama.cpp's converter would write it, and NAME.txt says which logits it gives
 own, in float64 but for norms, softmax and the angles of rope, which it always computes in float32.
 Prompts and tokens are in the format of forward.py; the first line names the files.
 
-family_models.py has the models, family_files.py spells their files, family_gguf.py writes GGUF.
+family_models.py has the models, family_files.py spells their files, family_gguf.py writes GGUF, and
+family_remote.py has families whose code transformers does not have.
 The numbers are random, and large enough that positions matter.  Models that differ in their
 config.json alone share their tensors by a symbolic link.  Needs torch, transformers, safetensors
 and gguf.  A model depends on its name alone, so it can be made again without the others.  Never
@@ -29,6 +30,7 @@ import torch
 import family_check
 import family_files
 import family_gguf
+import family_remote
 from family_models import MODELS, SMALL
 from forward import wrapped
 
@@ -78,7 +80,7 @@ def fill(model, name):
 
 
 def logits(model, tokens):
-    with torch.no_grad():
+    with torch.no_grad(), family_files.wide_numbers(model.config.model_type):
         return model(torch.tensor([tokens]), use_cache=False).logits[0, -1].to(torch.float64).tolist()
 
 
@@ -105,13 +107,15 @@ def prompts():
 
 def make(name, folder):
     family_files.save(name, f"{folder}/{name}", fill)
-    model = family_files.load(f"{folder}/{name}")
+    model = family_remote.computing(name, family_files.load(f"{folder}/{name}"))
     file = f"{name}.gguf" if family_gguf.can_write(name) else "-"
     text = f"files {name} {file}\n" + "".join(case(model, p) for p in prompts())
     with open(f"{folder}/{name}.txt", "w", encoding="ascii") as f:
         f.write(text)
     if file != "-":
         family_gguf.write(name, model, f"{folder}/{file}")
+    if MODELS[name].remote:
+        family_remote.respell(name, f"{folder}/{name}")
 
 
 def main(arguments):
@@ -119,11 +123,11 @@ def main(arguments):
     folder, *names = arguments[checks:]
     os.makedirs(folder, exist_ok=True)
     bad = 0
-    for name in names or MODELS:
+    for name in [name for name in MODELS if not names or name in names]:
         print(name, flush=True)
-        if checks:
+        if checks and not MODELS[name].remote:
             bad += family_check.check(name, f"{folder}/{name}", prompts()[-1])
-        else:
+        elif not checks:
             make(name, folder)
     return bad > 0
 

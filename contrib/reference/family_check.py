@@ -4,15 +4,15 @@ from transformers import AutoConfig
 
 import family_files
 
-LEAST = 1e-2
+LEAST = 5e-3
 
 # The value that a setting is changed to, if the model's config has the setting.
 OTHERS = {
     "sliding_window": 100, "clip_qkv": 100.0, "embedding_multiplier": 1.0, "alibi": False,
     "residual_multiplier": 1.0, "attention_multiplier": 0.35355339, "logits_scaling": 1.0,
     "attn_logit_softcapping": None, "final_logit_softcapping": None, "query_pre_attn_scalar": 7,
-    "logit_scale": 1.0, "hidden_act": "relu", "hidden_activation": "relu", "rotary_dim": 2,
-    "activation_function": "tanh", "activation": "relu", "alibi_bias_max": 4,
+    "logit_scale": 1.0, "hidden_act": "relu", "hidden_activation": "relu", "rotary_dim": 2, "do_layer_norm_before": None,
+    "activation_function": "tanh", "activation": "relu",
     "scale_embedding": False, "use_parallel_residual": None, "parallel_attn": None,
     "apply_residual_connection_post_layernorm": None, "position_embedding_type": None,
     "scale_attn_by_inverse_layer_idx": None, "original_max_position_embeddings": 32,
@@ -36,12 +36,13 @@ SILENT = {
     ("phi3-partial", "original_max_position_embeddings"),
     # a shift of all scores of a query is none
     ("opt", ".k_proj.bias"), ("xglm", ".k_proj.bias"),
+    ("falcon-rw", "rope.rope_theta"),
     ("granite4-dense-nope", "rope.rope_theta"),
 }
 
 
 def logits(model, tokens):
-    with torch.no_grad():
+    with torch.no_grad(), family_files.wide_numbers(model.config.model_type):
         return model(torch.tensor([tokens]), use_cache=False).logits[0, -1].to(torch.float64)
 
 
@@ -56,6 +57,8 @@ def settings(config):
             other = "nope" if value == "rope" else "rope"
         yield key, lambda c, key=key, other=other, value=value: setattr(
             c.get_text_config(), key, (not value) if other is None and value is True else other)
+    if getattr(getattr(text, "attn_config", None), "clip_qkv", None):
+        yield "clip_qkv", lambda c: setattr(c.attn_config, "clip_qkv", 100.0)
     ropes = getattr(text, "rope_parameters", None) or {}
     for kind in ([None] if "rope_theta" in ropes else ropes):
         of_kind = ropes[kind] if kind else ropes

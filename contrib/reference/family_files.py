@@ -1,4 +1,5 @@
 """The files of families.py as Hugging Face has them: config.json and safetensors, old and new."""
+import contextlib
 import dataclasses
 import json
 import os
@@ -47,6 +48,14 @@ def load(folder, config=None):
     config = config or AutoConfig.from_pretrained(folder)
     return class_of(config).from_pretrained(
         folder, config=config, dtype=torch.float64, attn_implementation="eager").eval()
+
+
+@contextlib.contextmanager
+def wide_numbers(kind):
+    """XGLM makes a mask of the default type, which has to hold the least float64."""
+    torch.set_default_dtype(torch.float64 if kind == "xglm" else torch.float32)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
 def rewrite_json(path, change):

@@ -19,13 +19,15 @@ ARCHITECTURES = {
     "phi": "PHI2",
 }
 # Here the converter makes the two halves of a head neighbours.
-PERMUTED = {"LLAMA", "MISTRAL3", "GRANITE", "SMOLLM3", "OLMO"}
+PERMUTED = {"LLAMA", "INTERNLM2", "MISTRAL3", "GRANITE", "SMOLLM3", "OLMO"}
 
 
 def architecture_of(name):
     model = MODELS[name]
     if model.kind == "mistral" and model.wrapper:
         return "MISTRAL3"
+    if model.remote == "internlm2":
+        return "INTERNLM2"
     return ARCHITECTURES.get(model.kind)
 
 
@@ -94,11 +96,13 @@ def rewritten(name, numbers, kind, architecture, config):
     return [(name.replace("shared_mlp.output_linear", "mlp.down_proj"), numbers)]
 
 
-def text_tensors(model):
+def text_tensors(model, kind):
     """The tensors of the text model by name; norms of single heads become one tensor."""
     out = {}
     for name, p in model.named_parameters():
         name = name.replace("model.language_model.", "model.")
+        if kind == "bloom":
+            name = name.removeprefix("transformer.")
         numbers = p.detach().to(torch.float64).numpy()
         head = re.match(r"(.*)\.norms\.(\d+)(\..*)", name)
         if head:
@@ -125,7 +129,7 @@ def write_tensor(writer, name, numbers, kind):
 def write_tensors(writer, name, model, config):
     architecture = architecture_of(name)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture], config.num_hidden_layers)
-    for tensor, numbers in text_tensors(model).items():
+    for tensor, numbers in text_tensors(model, MODELS[name].kind).items():
         for part, rows in rewritten(tensor, numbers, MODELS[name].kind, architecture, config):
             found = names.get_name(part, (".weight", ".bias"))
             if found is None:
@@ -140,7 +144,7 @@ def wide(config):
     for key in ("shared_intermediate_size", "intermediate_size", "n_inner", "ffn_hidden_size"):
         if getattr(config, key, None):
             return getattr(config, key)
-    return getattr(config, "expansion_ratio", 4) * config.hidden_size
+    return 4 * config.hidden_size
 
 
 def write_sizes(w, config, head_dim):

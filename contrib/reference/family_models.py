@@ -37,7 +37,8 @@ class Model:
     names: str = "new"              # of the tensors: also a key of RENAMED
     shard: str = "1MB"
     in_gguf: bool = True
-    wrapper: str | None = None       # the class whose text part this is, if not that of its kind
+    remote: str | None = None       # the family, if its code is not a part of transformers
+    wrapper: str | None = None      # the class whose text part this is, if not that of its kind
 
 
 def plain(theta, **more):
@@ -93,12 +94,12 @@ GRANITE = TIED | {"embedding_multiplier": 6.0, "residual_multiplier": 0.4,
 GRANITE4 = GRANITE | {"layer_types": layers("a"), "num_local_experts": 0, "num_experts_per_tok": 0,
                       "shared_intermediate_size": 24, "mamba_n_heads": 8, "mamba_d_state": 4}
 PARTIAL = {"partial_rotary_factor": 0.5}
-OLMO3 = {"sliding_window": 7, "layer_types": layers("wwwf")}
+OLMO3 = {"intermediate_size": 12, "sliding_window": 7, "layer_types": layers("wwwf")}
 GEMMA2 = TIED | {"head_dim": 12, "num_hidden_layers": 4, "query_pre_attn_scalar": 12,
                  "sliding_window": 7, "attn_logit_softcapping": 2.0,
                  "final_logit_softcapping": 3.0}
-GEMMA3 = TIED | {"head_dim": 12, "query_pre_attn_scalar": 12, "sliding_window": 7,
-                 "layer_types": layers("wwf")}
+GEMMA3 = TIED | {"intermediate_size": 12, "head_dim": 12, "query_pre_attn_scalar": 12,
+                 "sliding_window": 7, "layer_types": layers("wwf")}
 ROPES_OF_GEMMA3 = {"sliding_attention": plain(100.0), "full_attention": LINEAR | {"factor": 8.0}}
 
 DENSE = {
@@ -132,7 +133,7 @@ DENSE = {
     "granite4-dense-nope": Model("granitemoehybrid",
                                  changes=GRANITE4 | {"position_embedding_type": "nope"},
                                  rope=plain(1000.0), tensors_of="granite4-dense"),
-    "smollm3": Model("smollm3", changes=TIED | {"num_hidden_layers": 8,
+    "smollm3": Model("smollm3", changes=TIED | {"intermediate_size": 12, "num_hidden_layers": 8,
                                                 "no_rope_layers": [1, 1, 1, 0] * 2},
                      rope=plain(1000.0), spelling="old"),
     "gemma": Model("gemma", "f16", TIED | {"head_dim": 12}, plain(1000.0), spelling="old"),
@@ -170,14 +171,14 @@ WRAPPED = {
 }
 
 COHERE = TIED | {"logit_scale": 0.3}
-EXAONE4 = {"head_dim": 8, "sliding_window": 7, "sliding_window_pattern": "LLLG",
-           "layer_types": layers("wwwf")}
+EXAONE4 = {"intermediate_size": 12, "head_dim": 8, "sliding_window": 7,
+           "sliding_window_pattern": "LLLG", "layer_types": layers("wwwf")}
 POST_NORMS = {
     "cohere": Model("cohere", changes=COHERE, rope=plain(1000.0), spelling="old"),
     # llama.cpp knows these norms in models of 64 layers and more
     "cohere-norms": Model("cohere", "f16", COHERE | {"use_qk_norm": True, "attention_bias": True},
                           plain(1000.0), in_gguf=False),
-    "cohere2": Model("cohere2", changes=COHERE | {"sliding_window": 7,
+    "cohere2": Model("cohere2", changes=COHERE | {"intermediate_size": 12, "sliding_window": 7,
                                                   "layer_types": layers("wwwf")},
                      rope=plain(1000.0), spelling="old"),
     # llama.cpp knows windows in models of 64 layers alone
@@ -196,12 +197,13 @@ POST_NORMS = {
 
 FALCON = TIED | {"ffn_hidden_size": 48}
 NEW_FALCON = FALCON | {"new_decoder_architecture": True, "num_kv_heads": 2}
-SIX_HEADS = {"hidden_size": 36, "num_attention_heads": 6}
+SIX_HEADS = {"hidden_size": 24, "num_attention_heads": 6}
 OLDER = {
     "gpt2": Model("gpt2", changes=TIED | {"n_inner": 24}, names="bare with buffers"),
     "gptj": Model("gptj", changes={"n_inner": 24, "rotary_dim": 4}),
     "gpt_neox": Model("gpt_neox", rope=plain(1000.0) | PARTIAL, spelling="old", names="buffers"),
     "gpt_neox-serial": Model("gpt_neox", changes={"use_parallel_residual": False},
+                             tensors_of="gpt_neox",
                              rope=plain(1000.0) | PARTIAL),
     "falcon": Model("falcon", changes=FALCON, rope=plain(1000.0), spelling="old"),
     "falcon-new": Model("falcon", changes=NEW_FALCON, rope=plain(1000.0)),
@@ -210,11 +212,11 @@ OLDER = {
     "starcoder2": Model("starcoder2", changes=TIED | {"sliding_window": 9}, rope=plain(1000.0),
                         spelling="old"),
     "gpt_bigcode": Model("gpt_bigcode", changes=TIED | {"n_inner": 24}),
-    "mpt": Model("mpt", changes=TIED | {"expansion_ratio": 2, "max_seq_len": 128}),
+    # transformers takes no notice of expansion_ratio and alibi_bias_max: 4 and 8 in published files
+    "mpt": Model("mpt", changes=TIED | {"hidden_size": 24, "max_seq_len": 128}),
     "mpt-clip": Model("mpt", changes=TIED | SIX_HEADS | {
-        "expansion_ratio": 2, "max_seq_len": 128,
-        "attn_config": {"clip_qkv": 0.8, "alibi_bias_max": 4}}),
-    "bloom": Model("bloom", changes=TIED | {"hidden_size": 36, "n_head": 6}, names="bare"),
+        "max_seq_len": 128, "attn_config": {"clip_qkv": 0.8}}),
+    "bloom": Model("bloom", changes=TIED | {"hidden_size": 24, "n_head": 6}, names="bare"),
     "opt": Model("opt", changes=TIED | {"ffn_dim": 24}),
     "phi": Model("phi", changes={"num_key_value_heads": 4}, rope=plain(1000.0) | PARTIAL,
                  spelling="old"),
@@ -223,4 +225,13 @@ OLDER = {
     "xglm": Model("xglm", changes=TIED | {"ffn_dim": 24}),
 }
 
-MODELS = NEAR_LLAMA | DENSE | WRAPPED | POST_NORMS | OLDER
+REMOTE = {
+    "internlm2": Model("llama", rope=plain(1000.0), spelling="old", remote="internlm2"),
+    # llama.cpp takes 32 layers for 7B, 40 for 13B, and knows no position of others
+    "baichuan": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
+                      spelling="old", remote="baichuan", in_gguf=False),
+    "baichuan-13b": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
+                          spelling="old", remote="baichuan-13b", in_gguf=False),
+}
+
+MODELS = NEAR_LLAMA | DENSE | WRAPPED | POST_NORMS | OLDER | REMOTE

@@ -1,0 +1,100 @@
+"""Models of families.py whose code is not a part of transformers.
+
+InternLM 2 and Baichuan 7B compute as Llama does, Baichuan 13B as Llama with ALiBi instead of rope.
+So transformers' Llama computes the goldens, and the files get the published names afterwards.
+"""
+import torch
+
+import family_files
+from family_models import MODELS
+
+INTERNLM2 = {
+    "model.embed_tokens": "model.tok_embeddings", "lm_head": "output", "self_attn.o_proj":
+    "attention.wo", "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3",
+    "mlp.down_proj": "feed_forward.w2", "input_layernorm": "attention_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+class Alibi:
+    """Llama without rope, and with a line added to the scores of each head."""
+
+    def __init__(self, model):
+        self.model, self.config = model, model.config
+        model.model.rotary_emb.inv_freq.zero_()
+
+    def __call__(self, tokens, use_cache):
+        heads, length = self.config.num_attention_heads, tokens.shape[1]
+        slopes = 2.0 ** (-8 / heads * torch.arange(1, heads + 1, dtype=torch.float64))
+        at = torch.arange(length)
+        bias = slopes[:, None, None] * (at[None, :] - at[:, None])
+        bias = bias.masked_fill(at[None, :] > at[:, None], -torch.inf)
+        return self.model(tokens, attention_mask=bias[None], use_cache=use_cache)
+
+
+def computing(name, model):
+    return Alibi(model) if MODELS[name].remote == "baichuan-13b" else model
+
+
+def grouped(q, k, v, groups):
+    """For each head of keys: its queries, the key, the value."""
+    width = q.shape[1]
+    parts = [t.reshape(groups, -1, width) for t in (q, k, v)]
+    return torch.cat(parts, 1).reshape(-1, width)
+
+
+def names_of_internlm2(tensors, groups):
+    out = {}
+    for name, tensor in tensors.items():
+        for old, new in INTERNLM2.items():
+            name = name.replace(old, new)
+        out[name] = tensor
+    for name in [name for name in out if ".q_proj." in name]:
+        q, k, v = (out.pop(name.replace("q_proj", f"{letter}_proj")) for letter in "qkv")
+        out[name.replace("self_attn.q_proj", "attention.wqkv")] = grouped(q, k, v, groups)
+    return out
+
+
+def names_of_baichuan(tensors, groups):
+    del groups
+    out = dict(tensors)
+    for name in [name for name in out if ".q_proj." in name]:
+        parts = [out.pop(name.replace("q_proj", f"{letter}_proj")) for letter in "qkv"]
+        out[name.replace("q_proj", "W_pack")] = torch.cat(parts)
+    return out
+
+
+def config_of_internlm2(values):
+    values |= {"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2",
+               "bias": values.pop("attention_bias")}
+
+
+def config_of_baichuan(values):
+    values |= {"architectures": ["BaiChuanForCausalLM"], "model_type": "baichuan"}
+    for key in ("num_key_value_heads", "attention_bias", "head_dim", "rope_scaling", "rope_theta"):
+        values.pop(key)
+
+
+def config_of_baichuan_13b(values):
+    """Published configs of 13B have another key for the length, and nothing tells of ALiBi."""
+    config_of_baichuan(values)
+    values["architectures"] = ["BaichuanForCausalLM"]
+    values["model_max_length"] = values.pop("max_position_embeddings")
+
+
+def respell(name, folder):
+    """Gives the files of a Llama model the published names."""
+    change, config = {
+        "internlm2": (names_of_internlm2, config_of_internlm2),
+        "baichuan": (names_of_baichuan, config_of_baichuan),
+        "baichuan-13b": (names_of_baichuan, config_of_baichuan_13b),
+    }[MODELS[name].remote]
+    groups = family_files.config_of(name).num_key_value_heads
+    family_files.rename(folder, lambda tensors: change(tensors, groups))
+
+    def simpler(values):
+        for key in ("mlp_bias", "pretraining_tp"):
+            values.pop(key, None)
+        config(values)
+
+    family_files.rewrite_json(f"{folder}/config.json", simpler)
