@@ -4,9 +4,10 @@
     families.py tests/golden/families [NAME ...]
     families.py --check tests/golden/families [NAME ...]
 
-A folder is a model as Hugging Face has it (config.json and safetensors), NAME.gguf is the same model
-as llama.cpp's converter would write it, and NAME.txt says which logits it gives: transformers'
-own, in float64 but for norms, softmax and the angles of rope, which it always computes in float32.
+A folder is a model as Hugging Face has it (config.json and safetensors), NAME.gguf is the same
+model as llama.cpp's converter would write it, and NAME.txt says which logits it gives: those of
+transformers, in float64 but for norms, softmax and the angles of rope, which it
+always computes in float32.
 Prompts and tokens are in the format of forward.py; the first line names the files.
 
 family_models.py has the models, family_files.py spells their files, family_gguf.py writes GGUF, and
@@ -56,7 +57,7 @@ def scale_of(name, p, model):
 
 
 def norm_of(name, model):
-    """A tied head has small numbers, so that a token does not follow itself: the last norm helps."""
+    """A tied head has small numbers, or tokens would follow themselves; the last norm makes up."""
     config = model.config.get_text_config()
     usual = 1
     if config.tie_word_embeddings and not re.search(r"\.\d+\.", name):
@@ -81,7 +82,8 @@ def fill(model, name):
 
 def logits(model, tokens):
     with torch.no_grad(), family_files.wide_numbers(model.config.model_type):
-        return model(torch.tensor([tokens]), use_cache=False).logits[0, -1].to(torch.float64).tolist()
+        found = model(torch.tensor([tokens]), use_cache=False).logits[0, -1]
+        return found.to(torch.float64).tolist()
 
 
 def case(model, prompt):
@@ -96,13 +98,15 @@ def case(model, prompt):
     text += f"greedy {GREEDY}" + wrapped([str(t) for t in tokens[len(prompt) :]])
     text += f"margin {GREEDY}" + wrapped([f"{m:.9g}" for m in margins])
     for at in (0, GREEDY - 1):
-        text += f"logits {at} {len(all_logits[at])}" + wrapped([f"{a:.9g}" for a in all_logits[at]])
+        numbers = all_logits[at]
+        text += f"logits {at} {len(numbers)}" + wrapped([f"{a:.9g}" for a in numbers])
     return text
 
 
 def prompts():
     generator = torch.Generator().manual_seed(7)
-    return [torch.randint(3, SMALL["vocab_size"], (n,), generator=generator).tolist() for n in PROMPTS]
+    return [torch.randint(3, SMALL["vocab_size"], (n,), generator=generator).tolist()
+            for n in PROMPTS]
 
 
 def make(name, folder):

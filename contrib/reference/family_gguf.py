@@ -41,7 +41,8 @@ def can_write(name):
 def permuted(numbers, heads):
     """Rows of each head: its two halves become neighbours."""
     shape = numbers.shape
-    return numbers.reshape(heads, 2, shape[0] // heads // 2, *shape[1:]).swapaxes(1, 2).reshape(shape)
+    halves_of_heads = numbers.reshape(heads, 2, shape[0] // heads // 2, *shape[1:])
+    return halves_of_heads.swapaxes(1, 2).reshape(shape)
 
 
 def llama3_table(head_dim, rope):
