@@ -10,6 +10,7 @@
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/device-emu.h"
 #include "tests/cuda/device-kernel.h"
+#include "tests/skip.h"
 
 #define SEEDS 20u
 #define BYTES (NUMBERS * sizeof(uint32_t))
@@ -656,7 +657,7 @@ static void misuse_of_the_device_aborts_at_once(void **)
 static void address_sanitizer_reports_use_of_freed_or_device_memory(void **)
 {
         if (!WITH_ASAN)
-                skip();
+                skip_because("it needs AddressSanitizer");
         assert_true(aborts_with(misuse_replay_on_freed_memory, "heap-use-after-free"));
         assert_true(aborts_with(misuse_read_device_memory_on_the_host, "use-after-poison"));
         assert_true(aborts_with(misuse_read_swap_memory_on_the_host, "use-after-poison"));

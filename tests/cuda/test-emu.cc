@@ -3,6 +3,7 @@
  * Each mistake is tested beside the correct kernel, in which nothing must be reported.
  */
 #include "tests/cuda/fixture.h"
+#include "tests/skip.h"
 
 /* ---- what runs ---- */
 
@@ -436,7 +437,7 @@ static void reports_a_thread_that_does_not_wait_for_the_predecessor(void **)
 static void address_sanitizer_reports_reads_past_shared_memory(void **)
 {
         if (!WITH_ASAN)
-                skip();
+                skip_because("it needs AddressSanitizer");
         assert_true(aborts_with(misuse_read_past_shared_memory, "heap-buffer-overflow"));
 }
 

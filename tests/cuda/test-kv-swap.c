@@ -1,6 +1,7 @@
 /* Swap pages of the GPU backend: copies of steps between them and the pool. */
 #include "tests/cuda/backend-fixture.h"
 #include "tests/kernels/swapped-stream.h"
+#include "tests/skip.h"
 
 #include <errno.h>
 
@@ -44,7 +45,7 @@ static void a_swap_without_pinned_memory_is_refused_and_the_pool_is_freed(void *
         (void)state;
         *(void **)&refuse = if_emulated("device_emu_refuse");
         if (!refuse)
-                skip();
+                skip_because("only the emulator refuses memory on demand");
         for (uint64_t pieces = 0; pieces < 2; pieces++) {
                 refuse(pieces);
                 assert_int_equal(gpu->kv_new(gpu, &shape, &kv), -ENOMEM);
