@@ -180,6 +180,10 @@ static void check_rope(struct trait_reader *rd, struct traits *t, struct rope_sh
         bool by_parts = rope->scaling == ROPE_LLAMA3 || rope->scaling == ROPE_YARN;
         double stretched = rope->trained * rope->factor;
 
+        if (rope->dims > t->head_dim)
+                trait_reader_fault(rd,
+                                   "rope rotates %" PRIu32 " numbers of a head, which has %" PRIu32,
+                                   rope->dims, t->head_dim);
         if (rope->dims % 2 || rope->dims / 2 > ROPE_PAIRS_MAX)
                 trait_reader_fault(
                         rd, "rope rotates %" PRIu32 " numbers of a head, not an even count to %u",
