@@ -33,7 +33,8 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
         const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
         struct kv_shape shape = kv_shape(traits, conf, &all);
-        struct model_bytes bytes = { .weights = tensor_table_taken_bytes(table),
+        struct model_bytes bytes = { .weights = tensor_table_taken_bytes(table) +
+                                                sinusoidal_bytes(traits, conf),
                                      .block = kv_page_bytes(&shape),
                                      .left = MODEL_BYTES_HOST };
 
@@ -66,11 +67,9 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         if (!stage.layers)
                 return;
         ret_bytes->weights = tensor_taken_bytes(tensors->at[TOKEN_EMBD]);
-        if (traits->positions) {
-                const struct matrix_shape shape_of = positions_shape(tensors, traits);
-
-                ret_bytes->weights += shape_of.rows[0] * row_bytes(shape_of.type[0], traits->width);
-        }
+        ret_bytes->weights += sinusoidal_bytes(traits, conf);
+        if (tensors->at[POSITION_EMBD])
+                ret_bytes->weights += tensor_taken_bytes(tensors->at[POSITION_EMBD]);
         for (uint32_t i = 0; i < stage.layers; i++)
                 for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
                         if (tensors->layers[i].at[t])
@@ -85,7 +84,8 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
  * whether it equals the embedding.
  */
 static uint32_t shapes_of(const struct tensors *tensors, const struct traits *traits,
-                          const struct stage_shape *stage, struct matrix_shape *ret_shapes)
+                          const struct model_conf *conf, const struct stage_shape *stage,
+                          struct matrix_shape *ret_shapes)
 {
         const struct tensor *head = stage->ends ? head_tensor(tensors, stage) : NULL;
         uint32_t count = 0;
@@ -93,7 +93,7 @@ static uint32_t shapes_of(const struct tensors *tensors, const struct traits *tr
         if (stage->begins)
                 ret_shapes[count++] = matrix_shape(&tensors->at[TOKEN_EMBD], 1);
         if (stage->begins && traits->positions)
-                ret_shapes[count++] = positions_shape(tensors, traits);
+                ret_shapes[count++] = positions_shape(tensors, traits, conf);
         if (head)
                 ret_shapes[count++] = matrix_shape(&head, 1);
         for (uint32_t i = 0; i < stage->layers; i++) {
@@ -144,7 +144,7 @@ static int ask(struct kernels *k, const struct traits *traits, const struct tens
                 return -ENOMEM;
         }
         objects.floats_count = floats_of(traits, conf, &stage, floats);
-        objects.matrix_count = shapes_of(tensors, traits, &stage, shapes);
+        objects.matrix_count = shapes_of(tensors, traits, conf, &stage, shapes);
         objects.floats = floats;
         objects.attends = attends;
         objects.attend_count = attends_of(traits, &stage, attends);

@@ -72,7 +72,8 @@ static inline size_t layer_vectors_count(const struct traits *t)
 static inline size_t vectors_count(const struct traits *t, const struct stage_shape *shape)
 {
         /* norms of the ends with their biases, the head's bias, slopes */
-        size_t ends = 4 * lines(t->width) + lines(t->vocab) + lines(t->heads);
+        size_t ends = 4 * lines(t->width) + lines(t->heads) +
+                      (t->head_bias == NOT_THERE ? 0 : lines(t->vocab));
 
         return shape->layers * layer_vectors_count(t) + ends +
                TRAITS_ROPES_MAX * lines(ROPE_PAIRS_MAX);
@@ -129,18 +130,37 @@ static inline const struct tensor *head_tensor(const struct tensors *tensors,
         return shape->begins ? NULL : tensors->at[TOKEN_EMBD];
 }
 
-/* The table of positions, if the model has one.  A sinusoidal one is computed. */
-static inline struct matrix_shape positions_shape(const struct tensors *tensors,
-                                                  const struct traits *t)
+/* A table of positions that is computed, for the positions that are served. */
+static inline struct matrix_shape sinusoidal_shape(const struct traits *t,
+                                                   const struct model_conf *conf)
 {
-        if (t->positions == POSITIONS_LEARNED)
-                return matrix_shape(&tensors->at[POSITION_EMBD], 1);
+        uint32_t context = conf->context && conf->context < t->context ? conf->context : t->context;
+
         return (struct matrix_shape){
                 .columns = t->width,
                 .parts = 1,
-                .rows = { t->context + t->first_position },
+                .rows = { context + t->first_position },
                 .type = { ROW_F32 },
         };
+}
+
+/* Its bytes; 0: the model has none. */
+static inline uint64_t sinusoidal_bytes(const struct traits *t, const struct model_conf *conf)
+{
+        const struct matrix_shape shape = sinusoidal_shape(t, conf);
+
+        return t->positions == POSITIONS_SINUSOIDAL
+                       ? shape.rows[0] * (uint64_t)row_bytes(ROW_F32, t->width)
+                       : 0;
+}
+
+/* The table of positions, if the model has one. */
+static inline struct matrix_shape positions_shape(const struct tensors *tensors,
+                                                  const struct traits *t,
+                                                  const struct model_conf *conf)
+{
+        return t->positions == POSITIONS_LEARNED ? matrix_shape(&tensors->at[POSITION_EMBD], 1)
+                                                 : sinusoidal_shape(t, conf);
 }
 
 /* The parts of the matrix that gives a layer's hidden values: gate and `up`, or `up` alone. */

@@ -120,7 +120,7 @@ static int ffn_open(struct building *b, struct layer *l, uint32_t layer)
         const struct traits *traits = b->conf->traits;
         const uint32_t ffn = traits->ffn, parts = gate_parts(traits);
         const struct tensor *const *biases = &t->at[traits->gated ? FFN_GATE_BIAS : FFN_UP_BIAS];
-        bool shared = traits->block == BLOCK_SHARED;
+        bool shared = traits->residual == RESIDUAL_ONE_NORM;
         int r;
 
         if ((r = matrix_open(b, &t->at[gate_first(traits)], parts, &l->gate_matrix)) ||
@@ -166,7 +166,7 @@ static int positions_open(struct building *b)
         if (traits->positions == POSITIONS_LEARNED) {
                 r = matrix_open(b, &conf->tensors->at[POSITION_EMBD], 1, &s->positions);
         } else {
-                shape = positions_shape(conf->tensors, traits);
+                shape = positions_shape(conf->tensors, traits, conf->model);
                 r = s->kernels->matrix_new(s->kernels, &shape, &s->positions);
                 if (r)
                         return error_raise(errtext_set(conf->why, conf->why_bytes, r,
@@ -276,7 +276,7 @@ int stage_open(const struct stage_conf *conf, struct stage *ret_stage)
                 .kernels = conf->kernels,
                 .shape = conf->shape,
                 .vocab = conf->traits->vocab,
-                .parallel = conf->traits->block != BLOCK_SERIAL,
+                .parallel = conf->traits->residual != RESIDUAL_SERIAL,
         };
         r = fill(&b);
         free(b.scratch);

@@ -10,7 +10,7 @@
 
 #include "daemon/engine/model-stage.h"
 #include "daemon/engine/tensors.h"
-#include "daemon/engine/weights-turned.h"
+#include "daemon/engine/weights-transposed.h"
 #include "daemon/engine/weights.h"
 #include "base/error.h"
 #include "base/errtext.h"
@@ -160,7 +160,7 @@ uint64_t model_to_load(const struct model *m)
         uint64_t bytes = m->output ? m->output->bytes : 0;
 
         for (uint32_t i = 0; i < m->list.count; i++)
-                if (!m->list.loads[i].tensor->turned)
+                if (!m->list.loads[i].tensor->transposed)
                         bytes += m->list.loads[i].tensor->bytes;
         return bytes;
 }
@@ -193,8 +193,8 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
         int r = m->output ? head_load(m, conf, why, why_bytes) : 0;
 
         if (!r)
-                r = weights_read_turned(m->checkpoint, m->list.loads, &m->list.count, conf, why,
-                                        why_bytes);
+                r = weights_read_transposed(m->checkpoint, m->list.loads, &m->list.count, conf, why,
+                                            why_bytes);
         if (!r)
                 r = weights_read(m->checkpoint, m->list.loads, m->list.count, conf, ret_way, why,
                                  why_bytes);

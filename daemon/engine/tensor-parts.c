@@ -2,14 +2,14 @@
 
 #include <assert.h>
 
-struct tensor tensor_turned(const struct tensor *tensor)
+struct tensor tensor_transposed(const struct tensor *tensor)
 {
-        struct tensor turned = *tensor;
+        struct tensor transposed = *tensor;
 
-        turned.rows = tensor->columns;
-        turned.columns = tensor->rows;
-        turned.turned = tensor->columns;
-        return turned;
+        transposed.rows = tensor->columns;
+        transposed.columns = tensor->rows;
+        transposed.transposed = tensor->columns;
+        return transposed;
 }
 
 void tensor_parts_qkv(const struct traits *t, struct tensor_part ret_parts[3])
@@ -48,8 +48,8 @@ struct tensor tensor_part_of(const struct tensor *whole, const struct tensor_par
         out.group = part->group;
         out.stride = part->stride;
         *(vector ? &out.columns : &out.rows) = part->count;
-        if (whole->turned) {
-                out.turned_first = part->first;
+        if (whole->transposed) {
+                out.transposed_first = part->first;
                 return out;
         }
         out.offset += part->first * step;

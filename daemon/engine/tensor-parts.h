@@ -14,10 +14,10 @@
 #define TENSOR_PARTS_MAX 3u
 
 /*
- * Our rows and columns of `tensor`, which the file has turned: rows for columns.  Only plain
- * numbers can be turned.
+ * Our rows and columns of `tensor`, which the file has transposed: rows for columns.  Only plain
+ * numbers can be transposed.
  */
-struct tensor tensor_turned(const struct tensor *tensor);
+struct tensor tensor_transposed(const struct tensor *tensor);
 
 /* Where a part lies among the rows (of a vector: the numbers) of the whole. */
 struct tensor_part {

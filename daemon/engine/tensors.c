@@ -176,7 +176,7 @@ static enum presence norm_presence(const struct traits *t, bool there, bool bias
 
 static enum presence presence_of(const struct traits *t, enum group group)
 {
-        bool second = t->pre_norms && t->block != BLOCK_SHARED;
+        bool second = t->pre_norms && t->residual != RESIDUAL_ONE_NORM;
 
         switch (group) {
         case EVERY_MODEL:
@@ -243,7 +243,7 @@ static int check_shape(struct finding *f, const struct tensor *t, uint32_t rows,
                       shown(t->name).text, t->rows, t->columns, rows, columns);
 }
 
-/* A part of its own: of a whole, or turned. */
+/* A part of its own: of a whole, or transposed. */
 static const struct tensor *add_part(struct finding *f, struct tensor part)
 {
         f->parts[f->part_count] = part;
@@ -251,15 +251,15 @@ static const struct tensor *add_part(struct finding *f, struct tensor part)
 }
 
 /* Checks the shape as it is in the file. */
-static int check_turned(struct finding *f, const struct tensor *t, uint32_t rows, uint32_t columns,
-                        bool turned)
+static int check_transposed(struct finding *f, const struct tensor *t, uint32_t rows,
+                            uint32_t columns, bool transposed)
 {
-        if (turned && !t->unserved && (t->scales || t->type > ROW_BF16))
+        if (transposed && !t->unserved && (t->scales || t->type > ROW_BF16))
                 return refuse(f,
                               "tensor '%s' is of type %s, and its rows are columns: only F32, "
                               "F16 and BF16 are supported there",
                               shown(t->name).text, row_type_name(t->type));
-        return turned ? check_shape(f, t, columns, rows) : check_shape(f, t, rows, columns);
+        return transposed ? check_shape(f, t, columns, rows) : check_shape(f, t, rows, columns);
 }
 
 /* Weights of the norm of each head, as (heads, head_dim): one vector of all. */
@@ -272,8 +272,8 @@ static bool is_flat(const struct traits *t, const struct entry *entry, const str
 }
 
 /* A tensor that must not exist is not looked up: then it is left over at the end. */
-static int find_tensor(struct finding *f, const struct entry *entry, const char *name, bool turned,
-                       const struct tensor **ret_tensor)
+static int find_tensor(struct finding *f, const struct entry *entry, const char *name,
+                       bool transposed, const struct tensor **ret_tensor)
 {
         uint32_t rows = extent_of(f->traits, entry->rows);
         uint32_t columns = extent_of(f->traits, entry->columns);
@@ -296,12 +296,12 @@ static int find_tensor(struct finding *f, const struct entry *entry, const char 
                 *ret_tensor = add_part(f, flat);
                 return 0;
         }
-        turned = turned && entry->rows != EXTENT_ONE;
-        r = check_turned(f, t, rows, columns, turned);
+        transposed = transposed && entry->rows != EXTENT_ONE;
+        r = check_transposed(f, t, rows, columns, transposed);
         if (r)
                 return error_pass(r);
         note_found(f, t);
-        *ret_tensor = turned ? add_part(f, tensor_turned(t)) : t;
+        *ret_tensor = transposed ? add_part(f, tensor_transposed(t)) : t;
         return 0;
 }
 
@@ -318,7 +318,7 @@ static int find_whole(struct finding *f, uint32_t layer, const struct whole *who
 {
         const struct entry *entry = &layer_entries[whole->first];
         struct tensor_part parts[TENSOR_PARTS_MAX];
-        bool matrix = entry->rows != EXTENT_ONE, turned = matrix && f->traits->turned;
+        bool matrix = entry->rows != EXTENT_ONE, transposed = matrix && f->traits->transposed;
         const struct tensor *t;
         struct tensor all;
         char name[TENSOR_NAME_MAX];
@@ -337,7 +337,7 @@ static int find_whole(struct finding *f, uint32_t layer, const struct whole *who
                 tensor_parts_gate(f->traits, parts);
         for (uint32_t i = 0; i < whole->parts; i++)
                 count += parts[i].count;
-        r = matrix ? check_turned(f, t, count, f->traits->width, turned)
+        r = matrix ? check_transposed(f, t, count, f->traits->width, transposed)
                    : check_shape(f, t, 1, count);
         if (r)
                 return error_pass(r);
@@ -347,7 +347,7 @@ static int find_whole(struct finding *f, uint32_t layer, const struct whole *who
                               "yet",
                               name);
         note_found(f, t);
-        all = turned ? tensor_turned(t) : *t;
+        all = transposed ? tensor_transposed(t) : *t;
         for (uint32_t i = 0; i < whole->parts; i++)
                 ret_tensors->at[whole->first + i] = add_part(f, tensor_part_of(&all, &parts[i]));
         return 1;
@@ -374,7 +374,7 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
                     i == FFN_NORM && !f->traits->post_norms &&
                     !layer_tensor(f, layer, FFN_NORM_ELSE, name))
                         (void)layer_tensor(f, layer, entry->name, name);
-                r = find_tensor(f, entry, name, f->traits->turned, &ret_tensors->at[i]);
+                r = find_tensor(f, entry, name, f->traits->transposed, &ret_tensors->at[i]);
                 if (r)
                         return error_pass(r);
         }

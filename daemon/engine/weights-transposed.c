@@ -1,4 +1,4 @@
-#include "daemon/engine/weights-turned.h"
+#include "daemon/engine/weights-transposed.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,12 +15,12 @@ static uint32_t number_of(const struct tensor *tensor, uint32_t row)
 {
         if (tensor->group)
                 row = row / tensor->group * tensor->stride + row % tensor->group;
-        return tensor->turned_first + row;
+        return tensor->transposed_first + row;
 }
 
 /* Rows [first, first + count) of one block of columns. */
-static void turn_block(const struct tensor *tensor, size_t bytes, const char *from, char *to,
-                       uint32_t first, uint32_t count)
+static void transpose_block(const struct tensor *tensor, size_t bytes, const char *from, char *to,
+                            uint32_t first, uint32_t count)
 {
         uint32_t end = first + BLOCK < tensor->rows ? first + BLOCK : tensor->rows;
 
@@ -29,19 +29,21 @@ static void turn_block(const struct tensor *tensor, size_t bytes, const char *fr
                 char *out = to + (size_t)row * tensor->columns * bytes;
 
                 for (uint32_t i = 0; i < count; i++)
-                        memcpy(out + i * bytes, number + (size_t)i * tensor->turned * bytes, bytes);
+                        memcpy(out + i * bytes, number + (size_t)i * tensor->transposed * bytes,
+                               bytes);
         }
 }
 
-static void turn(const struct tensor *tensor, size_t bytes, const char *file, char *ret_rows)
+static void transpose(const struct tensor *tensor, size_t bytes, const char *file, char *ret_rows)
 {
         for (uint32_t column = 0; column < tensor->columns; column += BLOCK) {
                 uint32_t left = tensor->columns - column;
 
                 for (uint32_t row = 0; row < tensor->rows; row += BLOCK)
-                        turn_block(tensor, bytes, file + (size_t)column * tensor->turned * bytes,
-                                   ret_rows + (size_t)column * bytes, row,
-                                   left < BLOCK ? left : BLOCK);
+                        transpose_block(tensor, bytes,
+                                        file + (size_t)column * tensor->transposed * bytes,
+                                        ret_rows + (size_t)column * bytes, row,
+                                        left < BLOCK ? left : BLOCK);
         }
 }
 
@@ -56,13 +58,13 @@ static int read_one(const struct checkpoint *checkpoint, const struct weights_lo
         assert(tensor->type <= ROW_BF16 && !tensor->scales);
         if (!file || !rows)
                 r = error_raise(errtext_set(why, why_bytes, -ENOMEM,
-                                            "no memory to turn tensor '%s'",
+                                            "no memory to transpose tensor '%s'",
                                             shown(tensor->name).text));
         if (!r)
                 r = checkpoint_read(checkpoint, tensor, 0, file, (size_t)tensor->bytes, why,
                                     why_bytes);
         if (!r) {
-                turn(tensor, bytes, file, rows);
+                transpose(tensor, bytes, file, rows);
                 r = load->kernels->weights_put(load->kernels, load->matrix, load->part, 0,
                                                tensor->rows, rows);
                 if (r)
@@ -75,9 +77,9 @@ static int read_one(const struct checkpoint *checkpoint, const struct weights_lo
         return error_pass(r);
 }
 
-int weights_read_turned(const struct checkpoint *checkpoint, struct weights_load *loads,
-                        uint32_t *io_count, const struct weights_conf *conf, char *why,
-                        size_t why_bytes)
+int weights_read_transposed(const struct checkpoint *checkpoint, struct weights_load *loads,
+                            uint32_t *io_count, const struct weights_conf *conf, char *why,
+                            size_t why_bytes)
 {
         const struct weights_progress progress = { .way = conf->way };
         uint32_t kept = 0;
@@ -85,7 +87,7 @@ int weights_read_turned(const struct checkpoint *checkpoint, struct weights_load
         for (uint32_t i = 0; i < *io_count; i++) {
                 int r;
 
-                if (!loads[i].tensor->turned) {
+                if (!loads[i].tensor->transposed) {
                         loads[kept++] = loads[i];
                         continue;
                 }

@@ -190,7 +190,7 @@ static void stablelm_read(struct trait_reader *rd, struct traits *t)
         if (trait_reader_flag(rd, "use_qkv_bias", false))
                 t->qkv_bias = MUST_BE_THERE;
         if (trait_reader_flag(rd, "use_parallel_residual", false))
-                t->block = BLOCK_SHARED;
+                t->residual = RESIDUAL_ONE_NORM;
         if (trait_reader_flag(rd, "qk_layernorm", false))
                 trait_reader_fault(rd, "config.json's 'qk_layernorm' is true, which is not "
                                        "supported yet for StableLM");
@@ -211,7 +211,7 @@ static void starcoder2_read(struct trait_reader *rd, struct traits *t)
 static void neox_read(struct trait_reader *rd, struct traits *t)
 {
         if (!trait_reader_flag(rd, "use_parallel_residual", true))
-                t->block = BLOCK_SERIAL;
+                t->residual = RESIDUAL_SERIAL;
         t->qkv_bias = t->output_bias =
                 trait_reader_flag(rd, "attention_bias", true) ? MUST_BE_THERE : NOT_THERE;
 }
@@ -232,9 +232,9 @@ static void falcon_read(struct trait_reader *rd, struct traits *t)
                 t->kv_heads = t->heads;
         t->qkv_order = newer ? QKV_BY_GROUP : t->kv_heads == 1 ? QKV_STACKED : QKV_BY_HEAD;
         if (!newer && !trait_reader_flag(rd, "parallel_attn", true))
-                t->block = BLOCK_SERIAL;
+                t->residual = RESIDUAL_SERIAL;
         else
-                t->block = newer && norms == 2 ? BLOCK_PARALLEL : BLOCK_SHARED;
+                t->residual = newer && norms == 2 ? RESIDUAL_PARALLEL : RESIDUAL_ONE_NORM;
 }
 
 static void mpt_read(struct trait_reader *rd, struct traits *t)
@@ -390,18 +390,17 @@ static const struct config_family families[] = {
         { "Olmo3ForCausalLM", "olmo3", &usual, .naming = NAMING_POST, RMS(1e-5), POST_ONLY,
           .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED, .qk_norm = NORM_RMS,
           .qk_span = SPAN_WHOLE, .window = WINDOW_IN_TURNS, .window_usual = 4096, .period = 4,
-          .turning = TURNS_TWO_WAYS, .rope_base = 500000 },
+          .ropes = ROPES_TWO, .rope_base = 500000 },
         { "Exaone4ForCausalLM", "exaone4", &usual, .naming = NAMING_POST, .kv_heads = 32, RMS(1e-5),
           POST_ONLY, .qk_norm = NORM_RMS, .window = WINDOW_IN_TURNS, .window_usual = 4096,
-          .period = 4, .turning = TURNS_WINDOWED },
+          .period = 4, .ropes = ROPES_WITH_WINDOWS },
         { "GraniteForCausalLM", "granite", &usual, RMS(1e-6), BIASES(BIAS_KEYED),
           .read = granite_read },
         { "GraniteMoeHybridForCausalLM", "granitemoehybrid", &usual, .naming = NAMING_GRANITE,
           RMS(1e-6), .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED,
           .read = granite_hybrid_read },
         { "SmolLM3ForCausalLM", "smollm3", &usual, .kv_heads = 4, .tied = true, RMS(1e-6),
-          BIASES(BIAS_KEYED), .window = WINDOW_ON_REQUEST, .turning = TURNS_LISTED,
-          .rope_base = 2e6 },
+          BIASES(BIAS_KEYED), .window = WINDOW_LISTED, .ropes = ROPES_LISTED, .rope_base = 2e6 },
         { "SeedOssForCausalLM", "seed_oss", &usual, .kv_heads = 8, .head_dim = 128, RMS(1e-6),
           .qkv_bias = BIAS_USUAL, .ffn_bias = BIAS_KEYED, .read = seed_read },
         { "GemmaForCausalLM", "gemma", GEMMA, .read = gemma_read },
@@ -410,15 +409,15 @@ static const struct config_family families[] = {
           .output_bias = BIAS_KEYED, .read = gemma2_read },
         { "Gemma3ForCausalLM", "gemma3_text", GEMMA, .naming = NAMING_GEMMA, .kv_heads = 4,
           SANDWICH, .qk_norm = NORM_RMS, .window = WINDOW_IN_TURNS, .window_usual = 4096,
-          .period = 6, .turning = TURNS_TWO_WAYS, .rope_base = 1e6, .local_base = 1e4,
+          .period = 6, .ropes = ROPES_TWO, .rope_base = 1e6, .local_base = 1e4,
           .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED, .read = gemma3_read },
         { "CohereForCausalLM", "cohere", &layer_sizes, .tied = true, .bos_first = true, LAYER(1e-5),
-          .block = BLOCK_SHARED, .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED,
+          .residual = RESIDUAL_ONE_NORM, .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED,
           .adjacent = true, .rope_base = 500000, .read = cohere_read },
         { "Cohere2ForCausalLM", "cohere2", &layer_sizes, .tied = true, .bos_first = true,
-          LAYER(1e-5), .block = BLOCK_SHARED, .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED,
-          .adjacent = true, .window = WINDOW_IN_TURNS, .window_usual = 4096, .period = 4,
-          .turning = TURNS_WINDOWED, .read = cohere_read },
+          LAYER(1e-5), .residual = RESIDUAL_ONE_NORM, .qkv_bias = BIAS_KEYED,
+          .output_bias = BIAS_KEYED, .adjacent = true, .window = WINDOW_IN_TURNS,
+          .window_usual = 4096, .period = 4, .ropes = ROPES_WITH_WINDOWS, .read = cohere_read },
         { "NemotronForCausalLM", "nemotron", &norm_sizes, .bos_first = true, LAYER(1e-5),
           .norm_bias = true, .norm_is_one_plus = true, .plain = true, .activation = ACT_RELU_SQUARE,
           BIASES(BIAS_KEYED), .rope_share = 0.5 },
@@ -433,14 +432,15 @@ static const struct config_family families[] = {
         { "BaiChuanForCausalLM", "baichuan", &baichuan_sizes, RMS(1e-6), .bos_first = true,
           .read = baichuan_read },
         { "GPT2LMHeadModel", "gpt2", &gpt_sizes, .naming = NAMING_GPT2, GPT, BIASES(BIAS_ALWAYS),
-          .turned = true, .turning = TURNS_NONE, .read = gpt2_read },
+          .transposed = true, .ropes = ROPES_NOWHERE, .read = gpt2_read },
         { "GPTBigCodeForCausalLM", "gpt_bigcode", &gpt_sizes, .naming = NAMING_GPT2, GPT,
-          BIASES(BIAS_ALWAYS), .turning = TURNS_NONE, .read = bigcode_read },
+          BIASES(BIAS_ALWAYS), .ropes = ROPES_NOWHERE, .read = bigcode_read },
         { "GPTJForCausalLM", "gptj", &gpt_sizes, .naming = NAMING_GPTJ, .plain = true,
-          .norm_bias = true, .activation = ACT_GELU_TANH, LAYER(1e-5), .block = BLOCK_SHARED,
-          .ffn_bias = BIAS_ALWAYS, .head_bias = true, .adjacent = true, .read = gptj_read },
+          .norm_bias = true, .activation = ACT_GELU_TANH, LAYER(1e-5),
+          .residual = RESIDUAL_ONE_NORM, .ffn_bias = BIAS_ALWAYS, .head_bias = true,
+          .adjacent = true, .read = gptj_read },
         { "GPTNeoXForCausalLM", "gpt_neox", &layer_sizes, .naming = NAMING_NEOX, .plain = true,
-          .norm_bias = true, .activation = ACT_GELU, LAYER(1e-5), .block = BLOCK_PARALLEL,
+          .norm_bias = true, .activation = ACT_GELU, LAYER(1e-5), .residual = RESIDUAL_PARALLEL,
           .ffn_bias = BIAS_ALWAYS, .qkv_order = QKV_BY_HEAD, .rope_share = 0.25,
           .read = neox_read },
         { "FalconForCausalLM", "falcon", &falcon_sizes, .naming = NAMING_FALCON, .plain = true,
@@ -454,21 +454,22 @@ static const struct config_family families[] = {
           .activation = ACT_GELU_TANH, LAYER(1e-5), .window = WINDOW_ALWAYS,
           .read = starcoder2_read },
         { "MptForCausalLM", "mpt", &mpt_sizes, .naming = NAMING_MPT, .plain = true, .tied = true,
-          .activation = ACT_GELU, LAYER(1e-5), .turning = TURNS_NONE, .read = mpt_read },
+          .activation = ACT_GELU, LAYER(1e-5), .ropes = ROPES_NOWHERE, .read = mpt_read },
         { "MPTForCausalLM", "mpt", &mpt_sizes, .naming = NAMING_MPT, .plain = true, .tied = true,
-          .activation = ACT_GELU, LAYER(1e-5), .turning = TURNS_NONE, .read = mpt_read },
+          .activation = ACT_GELU, LAYER(1e-5), .ropes = ROPES_NOWHERE, .read = mpt_read },
         { "BloomForCausalLM", "bloom", &bloom_sizes, .naming = NAMING_BLOOM, GPT,
           BIASES(BIAS_ALWAYS), .embed_norm = true, .context = 2048, .qkv_order = QKV_BY_HEAD,
-          .turning = TURNS_NONE, .read = bloom_read },
+          .ropes = ROPES_NOWHERE, .read = bloom_read },
         { "OPTForCausalLM", "opt", &opt_sizes, .naming = NAMING_OPT, .plain = true, .tied = true,
           .bos_first = true, .norm_bias = true, .activation = ACT_RELU, LAYER(1e-5),
-          .turning = TURNS_NONE, .read = opt_read },
+          .ropes = ROPES_NOWHERE, .read = opt_read },
         { "PhiForCausalLM", "phi", &layer_sizes, .naming = NAMING_PHI, .plain = true,
-          .norm_bias = true, .activation = ACT_GELU_TANH, LAYER(1e-5), .block = BLOCK_SHARED,
-          BIASES(BIAS_ALWAYS), .head_bias = true, .rope_share = 0.5, .read = phi_read },
+          .norm_bias = true, .activation = ACT_GELU_TANH, LAYER(1e-5),
+          .residual = RESIDUAL_ONE_NORM, BIASES(BIAS_ALWAYS), .head_bias = true, .rope_share = 0.5,
+          .read = phi_read },
         { "XGLMForCausalLM", "xglm", &xglm_sizes, .naming = NAMING_OPT, .plain = true, .tied = true,
           .bos_first = true, .norm_bias = true, .activation = ACT_GELU, LAYER(1e-5),
-          BIASES(BIAS_ALWAYS), .turning = TURNS_NONE, .read = xglm_read },
+          BIASES(BIAS_ALWAYS), .ropes = ROPES_NOWHERE, .read = xglm_read },
 };
 
 const struct config_family *config_family_of(const char *name, bool is_type)

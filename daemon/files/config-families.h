@@ -25,16 +25,17 @@ enum config_window {
         WINDOW_NEVER,
         WINDOW_ALWAYS,     /* each layer, if sliding_window is a number */
         WINDOW_ON_REQUEST, /* use_sliding_window, and then from max_window_layers on */
+        WINDOW_LISTED,     /* use_sliding_window, and then as layer_types say */
         WINDOW_IN_TURNS,   /* all but each `period`-th layer */
 };
 
 /* Which layers rotate q and k. */
-enum config_turning {
-        TURNS_ALL,
-        TURNS_NONE,
-        TURNS_TWO_WAYS, /* layers with a window by another set than the others */
-        TURNS_WINDOWED, /* if any layer has a window, only those */
-        TURNS_LISTED,   /* no_rope_layers, no_rope_layer_interval */
+enum config_ropes {
+        ROPES_EVERYWHERE,
+        ROPES_NOWHERE,
+        ROPES_TWO,          /* layers with a window by another set than the others */
+        ROPES_WITH_WINDOWS, /* if any layer has a window, only those */
+        ROPES_LISTED,       /* no_rope_layers, no_rope_layer_interval */
 };
 
 /* Whether a model has some biases: the file says so, or if it does not, no or yes. */
@@ -50,7 +51,7 @@ struct config_family {
         uint32_t context; /* 0: the key must be there */
         bool tied, bos_first;
 
-        enum block block;
+        enum residual residual;
         enum norm_kind norm;
         bool norm_bias, no_norm_weights, norm_is_one_plus, no_pre_norms, post_norms, embed_norm;
         enum norm_kind qk_norm; /* NORM_NONE: no norms of q and k */
@@ -59,16 +60,17 @@ struct config_family {
         enum config_bias qkv_bias, output_bias, ffn_bias; /* the last: mlp_bias */
         bool head_bias;
         enum qkv_order qkv_order;
-        bool turned, plain; /* plain: no gate */
+        bool transposed, plain; /* plain: no gate */
         enum activation activation;
 
         enum config_window window;
         uint32_t window_usual; /* if sliding_window is absent; 0: then there is none */
         uint32_t period;
-        enum config_turning turning;
+        enum config_ropes ropes;
         bool adjacent; /* neighbours rotate together; otherwise the two halves of a head */
-        double rope_base, local_base; /* local: of layers with a window, if they turn another way */
-        double rope_share;            /* the part of a head that rotates; 0: all of it */
+        double rope_base;
+        double local_base; /* of layers with a window, if they have a rope of their own */
+        double rope_share; /* the part of a head that rotates; 0: all of it */
 
         void (*read)(struct trait_reader *rd, struct traits *t); /* or NULL */
 };

@@ -87,7 +87,7 @@ static uint32_t read_window(struct trait_reader *rd, const struct config_family 
                                            family->name);
                 return 0;
         }
-        if (family->window == WINDOW_ON_REQUEST &&
+        if ((family->window == WINDOW_ON_REQUEST || family->window == WINDOW_LISTED) &&
             !trait_reader_flag(rd, "use_sliding_window", false))
                 return 0;
         if (is_null || (!has && !family->window_usual))
@@ -113,6 +113,10 @@ void config_read_windows(struct trait_reader *rd, const struct config_family *fa
                 break;
         case WINDOW_ON_REQUEST:
                 read_from(rd, t, window);
+                break;
+        case WINDOW_LISTED:
+                trait_reader_fault(rd, "config.json's 'use_sliding_window' is true, and there are "
+                                       "no 'layer_types'");
                 break;
         case WINDOW_IN_TURNS:
                 read_pattern(rd, t, family->period, window);
@@ -346,7 +350,7 @@ static void read_sets(struct trait_reader *rd, const struct config_family *famil
         double base = family->rope_base > 0 ? family->rope_base : 10000;
         bool newer = trait_reader_has(rd, "rope_parameters"),
              older = trait_reader_has(rd, "rope_scaling"),
-             by_type = family->turning == TURNS_TWO_WAYS &&
+             by_type = family->ropes == ROPES_TWO &&
                        trait_reader_has(rd, "rope_parameters.full_attention");
 
         if (newer && older)
@@ -357,7 +361,7 @@ static void read_sets(struct trait_reader *rd, const struct config_family *famil
                           : "rope_parameters");
         read_rope(rd, family, t, &t->ropes[0], base);
         t->rope_count = 1;
-        if (family->turning != TURNS_TWO_WAYS)
+        if (family->ropes != ROPES_TWO)
                 return;
         t->rope_count = 2;
         if (!trait_reader_has(rd, "rope_parameters.sliding_attention")) {
@@ -370,7 +374,7 @@ static void read_sets(struct trait_reader *rd, const struct config_family *famil
 }
 
 /* SmolLM3: a list of 1 for layers that rotate, or each `interval`-th layer does not. */
-static void read_turning_list(struct trait_reader *rd, struct traits *t)
+static void read_rope_list(struct trait_reader *rd, struct traits *t)
 {
         static const uint32_t four = 4;
         uint32_t interval = trait_reader_whole(rd, "no_rope_layer_interval", 1, LAYERS_MAX, &four);
@@ -412,7 +416,7 @@ void config_read_ropes(struct trait_reader *rd, const struct config_family *fami
 {
         bool windows = any_window(t);
 
-        if (family->turning == TURNS_NONE) {
+        if (family->ropes == ROPES_NOWHERE) {
                 for (uint32_t i = 0; i < t->layers; i++)
                         t->layer[i].rope = TRAITS_NO_ROPE;
                 return;
@@ -421,11 +425,11 @@ void config_read_ropes(struct trait_reader *rd, const struct config_family *fami
         for (uint32_t i = 0; i < t->layers; i++) {
                 bool windowed = t->layer[i].window;
 
-                if (family->turning == TURNS_TWO_WAYS)
+                if (family->ropes == ROPES_TWO)
                         t->layer[i].rope = windowed;
-                else if (family->turning == TURNS_WINDOWED && windows && !windowed)
+                else if (family->ropes == ROPES_WITH_WINDOWS && windows && !windowed)
                         t->layer[i].rope = TRAITS_NO_ROPE;
         }
-        if (family->turning == TURNS_LISTED)
-                read_turning_list(rd, t);
+        if (family->ropes == ROPES_LISTED)
+                read_rope_list(rd, t);
 }

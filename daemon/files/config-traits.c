@@ -141,7 +141,7 @@ static void set_form(struct trait_reader *rd, const struct config_family *family
 {
         const char *key = family->bias_key ? family->bias_key : "attention_bias";
 
-        t->block = family->block;
+        t->residual = family->residual;
         t->norm = family->norm;
         t->norm_weights = !family->no_norm_weights;
         t->norm_bias = presence(family->norm_bias);
@@ -158,7 +158,7 @@ static void set_form(struct trait_reader *rd, const struct config_family *family
         t->ffn_bias = bias_presence(rd, family->ffn_bias, "mlp_bias");
         t->head_bias = presence(family->head_bias);
         t->qkv_order = family->qkv_order;
-        t->turned = family->turned;
+        t->transposed = family->transposed;
         t->gated = !family->plain;
         t->rope_table = t->rope_tables = NOT_THERE; /* only GGUF files have these tensors */
 }

@@ -20,7 +20,7 @@ static void attend_scale_read(struct trait_reader *rd, struct traits *t)
 }
 
 /* No layer rotates q and k. */
-static void stop_turning(struct traits *t)
+static void no_ropes(struct traits *t)
 {
         for (uint32_t i = 0; i < t->layers; i++)
                 t->layer[i].rope = TRAITS_NO_ROPE;
@@ -33,7 +33,7 @@ static void granite_read(struct trait_reader *rd, struct traits *t)
         t->head_scale = (float)(1 / scale_of(rd, ".logit_scale"));
         attend_scale_read(rd, t);
         if (!trait_reader_flag(rd, ".rope.scaling.finetuned", true))
-                stop_turning(t);
+                no_ropes(t);
 }
 
 /* Ministral 3: cos and sin are divided by what the log multiplier gives. */
@@ -118,7 +118,7 @@ static void olmo_read(struct trait_reader *rd, struct traits *t)
 }
 
 /* If any layer has a window, the others do not rotate. */
-static void turn_windowed(struct trait_reader *rd, struct traits *t)
+static void ropes_with_windows(struct trait_reader *rd, struct traits *t)
 {
         bool windows = false;
 
@@ -150,7 +150,7 @@ static void cohere_read(struct trait_reader *rd, struct traits *t)
 static void cohere2_read(struct trait_reader *rd, struct traits *t)
 {
         t->head_scale = (float)scale_of(rd, ".logit_scale");
-        turn_windowed(rd, t);
+        ropes_with_windows(rd, t);
 }
 
 /* Its own norm of the second branch tells that the branches follow each other. */
@@ -158,7 +158,7 @@ static void stablelm_read(struct trait_reader *rd, struct traits *t)
 {
         (void)trait_reader_flag(rd, ".use_parallel_residual", false);
         if (!gguf_tensor(rd->from, "blk.0.ffn_norm.weight"))
-                t->block = BLOCK_SHARED;
+                t->residual = RESIDUAL_ONE_NORM;
 }
 
 static void phi3_read(struct trait_reader *rd, struct traits *t)
@@ -182,13 +182,13 @@ static void phi3_read(struct trait_reader *rd, struct traits *t)
 static void neox_read(struct trait_reader *rd, struct traits *t)
 {
         if (!trait_reader_flag(rd, ".use_parallel_residual", true))
-                t->block = BLOCK_SERIAL;
+                t->residual = RESIDUAL_SERIAL;
 }
 
 static void falcon_read(struct trait_reader *rd, struct traits *t)
 {
         if (gguf_tensor(rd->from, "blk.0.attn_norm_2.weight"))
-                t->block = BLOCK_PARALLEL;
+                t->residual = RESIDUAL_PARALLEL;
 }
 
 static void learned_read(struct trait_reader *rd, struct traits *t)
@@ -218,7 +218,7 @@ static void baichuan_read(struct trait_reader *rd, struct traits *t)
         if (t->layers != 40)
                 return;
         t->alibi = 8;
-        stop_turning(t);
+        no_ropes(t);
 }
 
 /* ---- the table ---- */
@@ -246,7 +246,7 @@ static const struct gguf_family families[] = {
           .qk_norm = MUST_BE_THERE, .qk_span = SPAN_WHOLE, .in_turns = true, .period = 4,
           .read = olmo2_read },
         { "exaone4", ROPE_HALVES, NO_BIASES, NO_NORM_BIAS, .no_pre_norms = true, .post_norms = true,
-          .qk_norm = MUST_BE_THERE, .in_turns = true, .period = 4, .read = turn_windowed },
+          .qk_norm = MUST_BE_THERE, .in_turns = true, .period = 4, .read = ropes_with_windows },
         { "granite", ROPE_ADJACENT, NO_NORM_BIAS, NO_QK, .read = granite_read },
         { "smollm3", ROPE_ADJACENT, NO_NORM_BIAS, NO_QK, .read = smollm3_read },
         { "seed_oss", ROPE_HALVES, QKV_ONLY, NO_NORM_BIAS, NO_QK },
@@ -258,9 +258,9 @@ static const struct gguf_family families[] = {
           .post_norms = true, .qk_norm = MUST_BE_THERE, .in_turns = true, .period = 6,
           .read = gemma3_read },
         { "command-r", ROPE_ADJACENT, NO_BIASES, NO_NORM_BIAS, NO_QK, .norm = NORM_LAYER,
-          .block = BLOCK_SHARED, .read = cohere_read },
+          .residual = RESIDUAL_ONE_NORM, .read = cohere_read },
         { "cohere2", ROPE_ADJACENT, NO_BIASES, NO_NORM_BIAS, NO_QK, .norm = NORM_LAYER,
-          .block = BLOCK_SHARED, .in_turns = true, .period = 4, .read = cohere2_read },
+          .residual = RESIDUAL_ONE_NORM, .in_turns = true, .period = 4, .read = cohere2_read },
         { "nemotron", ROPE_HALVES, .norm = NORM_LAYER, .norm_bias = MUST_BE_THERE,
           .head_bias = NOT_THERE, NO_QK, .plain = true, .activation = ACT_RELU_SQUARE },
         { "stablelm", ROPE_HALVES, QKV_ONLY, .norm = NORM_LAYER, .norm_bias = MUST_BE_THERE,
@@ -272,16 +272,16 @@ static const struct gguf_family families[] = {
         { "starcoder", ROPE_HALVES, GPT, BIASES, .head_bias = NOT_THERE, .no_rope = true,
           .activation = ACT_GELU_TANH, .read = learned_read },
         { "gptneox", ROPE_HALVES, GPT, .ffn_bias = MUST_BE_THERE, .head_bias = NOT_THERE,
-          .block = BLOCK_PARALLEL, .activation = ACT_GELU, .read = neox_read },
-        { "falcon", ROPE_HALVES, GPT, .head_bias = NOT_THERE, .block = BLOCK_SHARED,
+          .residual = RESIDUAL_PARALLEL, .activation = ACT_GELU, .read = neox_read },
+        { "falcon", ROPE_HALVES, GPT, .head_bias = NOT_THERE, .residual = RESIDUAL_ONE_NORM,
           .activation = ACT_GELU, .read = falcon_read },
         { "starcoder2", ROPE_HALVES, GPT, .head_bias = NOT_THERE, .activation = ACT_GELU_TANH },
         { "mpt", ROPE_HALVES, .norm = NORM_LAYER, NO_NORM_BIAS, NO_QK, .plain = true, NO_BIASES,
           .no_rope = true, .activation = ACT_GELU, .read = mpt_read },
         { "bloom", ROPE_HALVES, GPT, BIASES, .head_bias = NOT_THERE, .no_rope = true,
           .embed_norm = true, .activation = ACT_GELU_TANH, .read = bloom_read },
-        { "phi2", ROPE_HALVES, GPT, BIASES, .head_bias = MUST_BE_THERE, .block = BLOCK_SHARED,
-          .activation = ACT_GELU_TANH },
+        { "phi2", ROPE_HALVES, GPT, BIASES, .head_bias = MUST_BE_THERE,
+          .residual = RESIDUAL_ONE_NORM, .activation = ACT_GELU_TANH },
 };
 
 const struct gguf_family *gguf_family_of(const char *name)

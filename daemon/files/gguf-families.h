@@ -16,7 +16,7 @@ struct gguf_family {
         bool no_rope;
         enum presence qkv_bias, output_bias, ffn_bias, head_bias;
 
-        enum block block;
+        enum residual residual;
         enum norm_kind norm; /* NORM_NONE: RMSNorm */
         enum presence norm_bias;
         bool no_norm_weights, no_pre_norms, post_norms, embed_norm;

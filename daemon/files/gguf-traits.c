@@ -248,7 +248,7 @@ static void read_vocabulary(struct trait_reader *rd, struct traits *t)
 
 static void set_form(const struct gguf_family *family, struct traits *t)
 {
-        t->block = family->block;
+        t->residual = family->residual;
         t->norm = family->norm == NORM_NONE ? NORM_RMS : family->norm;
         t->norm_weights = !family->no_norm_weights;
         t->norm_bias = family->norm_bias;

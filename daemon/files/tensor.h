@@ -35,9 +35,10 @@ struct tensor {
         uint32_t group, stride;
         /*
          * Not 0: the file has a row for each of our columns, and it has this many numbers.  Number
-         * `turned_first` of it belongs to our row 0; `offset` and `bytes` are those of all of it.
+         * `transposed_first` of it belongs to our row 0; `offset` and `bytes` are those of the
+         * whole.
          */
-        uint32_t turned, turned_first;
+        uint32_t transposed, transposed_first;
 };
 
 /* A part of a matrix; files/scales.h explains it.  columns: a multiple of SCALES_COLUMNS. */

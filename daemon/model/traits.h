@@ -8,9 +8,9 @@
  * A layer has two branches, attention and the feed-forward part, which add to the residual stream
  * x.  n is a norm that a branch reads through, m a norm of what it adds, s residual_scale:
  *
- *      BLOCK_SERIAL     x += s m1(attention(n1(x))); x += s m2(ffn(n2(x)))
- *      BLOCK_PARALLEL   x += s attention(n1(x)) + s ffn(n2(x))
- *      BLOCK_SHARED     the same, and n2 is n1
+ *      RESIDUAL_SERIAL     x += s m1(attention(n1(x))); x += s m2(ffn(n2(x)))
+ *      RESIDUAL_PARALLEL   x += s attention(n1(x)) + s ffn(n2(x))
+ *      RESIDUAL_ONE_NORM     the same, and n2 is n1
  *
  * n is there if `pre_norms`, m if `post_norms`.
  */
@@ -32,7 +32,7 @@
 /* Whether a model has a certain tensor. */
 enum presence { MAYBE_THERE, MUST_BE_THERE, NOT_THERE };
 
-enum block { BLOCK_SERIAL, BLOCK_PARALLEL, BLOCK_SHARED };
+enum residual { RESIDUAL_SERIAL, RESIDUAL_PARALLEL, RESIDUAL_ONE_NORM };
 
 /* How the rows of q, k and v follow each other in a file, if one tensor has all of them. */
 enum qkv_order {
@@ -59,7 +59,7 @@ struct traits {
         uint32_t ffn;
         bool tied; /* the embedding is also the head, unless the file has a separate head */
 
-        enum block block;
+        enum residual residual;
         enum norm_kind norm; /* of all norms of rows; those of q and k have a kind of their own */
         float eps;
         bool pre_norms, post_norms;
@@ -71,7 +71,7 @@ struct traits {
         enum presence qkv_bias, output_bias, ffn_bias, head_bias;
         enum qkv_order qkv_order;
         /* matrices of layers are stored with a row for each column of x */
-        bool turned;
+        bool transposed;
         float qkv_clip; /* 0: none */
         enum presence qk_norm, qk_norm_bias;
         enum norm_kind qk_norm_kind;

@@ -33,7 +33,8 @@ static void measure(struct inspection *inspection)
         struct model_setup *setup = inspection->setup;
         const struct traits *traits = &setup->served.traits;
         const struct config *config = setup->config;
-        const struct model_conf conf = { .rows_max = config->step_tokens,
+        const struct model_conf conf = { .context = config->ctx,
+                                         .rows_max = config->step_tokens,
                                          .wants_max = config->max_seqs,
                                          .blocks = 1,
                                          .kv = config->kv };

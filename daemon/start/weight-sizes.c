@@ -54,16 +54,24 @@ static uint64_t layer_bytes(const struct recipe *recipe, const struct traits *t,
 /* Norms, which stay floats. */
 static uint64_t vector_numbers(const struct traits *t)
 {
-        uint32_t each =
-                (t->pre_norms ? t->block == BLOCK_SHARED ? 1 : 2 : 0) + (t->post_norms ? 2 : 0);
+        uint32_t each = (t->pre_norms ? t->residual == RESIDUAL_ONE_NORM ? 1 : 2 : 0) +
+                        (t->post_norms ? 2 : 0);
 
         return t->norm_weights ? (each * (uint64_t)t->layers + 1) * t->width : 0;
+}
+
+/* A table of learned positions, which stays as it is. */
+static uint64_t position_numbers(const struct traits *t)
+{
+        return t->positions == POSITIONS_LEARNED
+                       ? ((uint64_t)t->context + t->first_position) * t->width
+                       : 0;
 }
 
 uint64_t weight_recipe_bytes(uint32_t recipe, const struct traits *t, bool own_head)
 {
         const struct recipe *r = &recipes[recipe];
-        uint64_t bytes = vector_numbers(t) * sizeof(float) +
+        uint64_t bytes = (vector_numbers(t) + position_numbers(t)) * sizeof(float) +
                          matrix_bytes(own_head ? r->most : r->head, t->vocab, t->width);
 
         assert(recipe < WEIGHT_RECIPES);
@@ -78,6 +86,7 @@ uint64_t weight_parameters(const struct traits *t, bool own_head)
 {
         static const struct recipe plain = { NULL, ROW_F16, ROW_F16, ROW_F16 };
 
-        return vector_numbers(t) + (own_head ? 2 : 1) * (uint64_t)t->vocab * t->width +
+        return vector_numbers(t) + position_numbers(t) +
+               (own_head ? 2 : 1) * (uint64_t)t->vocab * t->width +
                t->layers * layer_bytes(&plain, t, false) / 2;
 }

@@ -300,6 +300,8 @@ static const struct bad {
         { "Exaone4", "\"sliding_window_pattern\":\"\"",
           "'sliding_window_pattern' is '', not made" },
         { "Exaone4", "\"sliding_window_pattern\":\"LX\"", "is 'LX', not made of L and G" },
+        { "SmolLM3", "\"use_sliding_window\":true,\"sliding_window\":16",
+          "'use_sliding_window' is true, and there are no 'layer_types'" },
         { "SmolLM3", "\"no_rope_layer_interval\":0", "'no_rope_layer_interval' is 0, not 1" },
         { "SmolLM3", "\"no_rope_layers\":[1,2,1]", "has a value other than 0 and 1" },
         { "SmolLM3", "\"no_rope_layers\":[1]", "'no_rope_layers' are 1 for 3 layers" },
@@ -324,6 +326,7 @@ static const struct bad {
           "\"rope_scaling\":{\"type\":\"su\",\"short_factor\":[1,1,0,1],"
           "\"long_factor\":[1,1,1,1]}",
           "short_factor' has a number that is not above 0" },
+        { "GPTJ", "\"n_positions\":9", "rope rotates 64 numbers of a head, which has 8" },
         { "Falcon", "\"alibi\":true", "'alibi' is true, which is not supported yet for Falcon" },
         { "GPTNeoX", "\"num_key_value_heads\":2", "8 heads and 2 kv heads in one tensor" },
         { "Qwen2", KV ",\"layer_types\":[\"full_attention\",\"chunked_attention\",{}]",

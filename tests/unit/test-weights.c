@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "daemon/engine/weights-reader.h"
+#include "daemon/engine/weights-transposed.h"
 #include "daemon/engine/weights.h"
 #include "base/sys.h"
 #include "kernels/convert.h"
@@ -297,6 +298,84 @@ static void every_load_way_loads_each_row_once_with_any_number_of_threads(void *
                         rig_close(&rig);
                 }
         }
+}
+
+/* Rows of a part that does not follow itself: 80 rows of each 240 of the embedding. */
+static void rows_in_groups_are_picked_out_of_several_pieces(void **state)
+{
+        const uint32_t group = 80, stride = 240, first = 160, periods = 12;
+
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                const struct weights_conf conf = { ways[w], 5, NULL, NULL };
+                struct tensor part;
+                struct rig rig;
+                int r;
+
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                part = *checkpoint_tensor(rig.checkpoint, made[0].canonical);
+                part.offset += first * row_of(0);
+                part.rows = group * periods;
+                part.bytes = part.rows * row_of(0);
+                part.group = group;
+                part.stride = stride;
+                rig.loads[0] = (struct weights_load){ &part, &rig.kernels, &rig.matrices[0], 0 };
+                r = weights_read(rig.checkpoint, rig.loads, 1, &conf, &rig.way, why, sizeof(why));
+                if (r)
+                        fail_msg("%s: %d: %s", load_way_name(ways[w]), r, why);
+                for (uint32_t row = 0; row < part.rows; row++) {
+                        uint32_t from = first + row / group * stride + row % group;
+
+                        assert_int_equal(rig.matrices[0].times[row], 1);
+                        assert_memory_equal(rig.matrices[0].rows + row * row_of(0),
+                                            rows_of[0] + from * row_of(0), row_of(0));
+                }
+                rig_close(&rig);
+        }
+}
+
+/* Our rows are columns of the file; here, the last two of each three groups of 64. */
+static void transposed_rows_are_read_from_the_columns_of_the_file(void **state)
+{
+        const uint32_t group = 128, stride = 192, first = 64;
+        const struct weights_conf conf = { LOAD_AUTO, 1, NULL, NULL };
+        const struct tensor *whole;
+        struct tensor part;
+        uint32_t count = 1;
+        struct rig rig;
+
+        (void)state;
+        rig_open(&rig);
+        whole = checkpoint_tensor(rig.checkpoint, made[3].canonical);
+        part = *whole;
+        part.rows = 10 * group;
+        part.columns = whole->rows;
+        part.group = group;
+        part.stride = stride;
+        part.transposed = whole->columns;
+        part.transposed_first = first;
+        free(rig.matrices[3].rows);
+        rig.matrices[3].row_bytes = part.columns * sizeof(float);
+        rig.matrices[3].rows = malloc(part.rows * rig.matrices[3].row_bytes);
+        free(rig.matrices[3].times);
+        rig.matrices[3].times = calloc(part.rows, 1);
+        rig.loads[0] = (struct weights_load){ &part, &rig.kernels, &rig.matrices[3], 0 };
+        assert_int_equal(
+                weights_read_transposed(rig.checkpoint, rig.loads, &count, &conf, why, sizeof(why)),
+                0);
+        assert_int_equal(count, 0);
+        for (uint32_t row = 0; row < part.rows; row++) {
+                uint32_t from = first + row / group * stride + row % group;
+
+                assert_int_equal(rig.matrices[3].times[row], 1);
+                for (uint32_t i = 0; i < part.columns; i++)
+                        assert_memory_equal(
+                                rig.matrices[3].rows + row * rig.matrices[3].row_bytes + 4 * i,
+                                bytes_of[3] + 4 * ((size_t)i * whole->columns + from), 4);
+        }
+        rig_close(&rig);
 }
 
 static void drop_from_cache(void)
@@ -629,6 +708,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_load_way_loads_each_row_once_with_any_number_of_threads),
+                cmocka_unit_test(rows_in_groups_are_picked_out_of_several_pieces),
+                cmocka_unit_test(transposed_rows_are_read_from_the_columns_of_the_file),
                 cmocka_unit_test(chooses_the_load_way_by_whether_the_files_are_cached),
                 cmocka_unit_test(falls_back_to_plain_reads_if_io_uring_is_forbidden),
                 cmocka_unit_test(refuses_a_file_that_changed_during_the_load_by_name),
