@@ -12,15 +12,23 @@
  */
 #include "daemon/core/sched-state.h"
 
-/* Replaces a block of the slot by an equal one, and releases its own. */
-static void use_duplicate(struct sched *sched, struct slot *slot, uint32_t index, block_t block,
+/*
+ * Replaces a block of the slot by an equal one, and releases its own.  Returns false if the slot
+ * needs the window page of its own block.
+ */
+static bool use_duplicate(struct sched *sched, struct slot *slot, uint32_t index, block_t block,
                           struct plan *plan)
 {
+        bool held = sched->conf.prefix.window && index >= slot->window_begin;
+
+        if (!prefix_hand_window(&sched->prefix, slot->blocks[index], block, held))
+                return false;
         sched->pages_left--;
         prefix_ref(&sched->prefix, block);
         prefix_unref(&sched->prefix, slot->blocks[index]);
         slot->blocks[index] = block;
-        sched_list_page(plan, slot, index);
+        sched_list_page(sched, plan, slot, index);
+        return true;
 }
 
 /*
@@ -55,9 +63,9 @@ void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan)
 
                 if (same != slot->blocks[index]) {
                         if (!plan || !sched->pages_left ||
-                            !may_use_duplicate(sched, slot->blocks[index], same))
+                            !may_use_duplicate(sched, slot->blocks[index], same) ||
+                            !use_duplicate(sched, slot, index, same, plan))
                                 return;
-                        use_duplicate(sched, slot, index, same, plan);
                 }
                 if (count < BLOCK_POSITIONS)
                         return;
@@ -125,10 +133,11 @@ static bool may_publish(const struct sched *sched, const struct slot *slot, cons
 void sched_pin(struct sched *sched, struct slot *slot)
 {
         struct request *request = slot->request;
-        const struct prefix_reader reader = request_reader(request);
+        struct prefix_reader reader = request_reader(request);
         block_t *blocks = sched->probe.blocks, last;
         struct prefix_hit hit;
 
+        reader.needs_no_windows = true;
         if (request->publish)
                 slot->inserted = 0;
         sched_insert(sched, slot, NULL);
@@ -161,6 +170,7 @@ void sched_release(struct sched *sched, struct slot *slot)
                 sched_insert(sched, slot, NULL);
         else if (!slot->request->pinned)
                 remove_unpublished(sched, slot);
+        sched_unref_windows(sched, slot);
         if (slot->tail != BLOCK_NONE)
                 prefix_unref(&sched->prefix, slot->tail);
         while (slot->block_count)

@@ -16,7 +16,7 @@ int eviction_init(struct prefix *prefix, uint32_t blocks)
         if (!prefix->owners || !prefix->owner_buckets)
                 return -ENOMEM;
         for (int place = 0; place < PREFIX_PLACES; place++) {
-                uint32_t max = place == PREFIX_POOL ? blocks : prefix->conf.swap_blocks;
+                uint32_t max = place == PREFIX_SWAP ? prefix->conf.swap_blocks : blocks;
 
                 prefix->owner_heaps[place].owners = calloc((size_t)max + 1, sizeof(uint32_t));
                 if (!prefix->owner_heaps[place].owners)
@@ -38,46 +38,67 @@ void eviction_deinit(struct prefix *prefix)
 
 /* ---- the leaves of one owner ---- */
 
-static bool leaf_is_before(const struct prefix *prefix, block_t a, block_t b)
+/* The links of a block in the heap of this place, which must be where the block is. */
+static struct prefix_leaf *leaf_at(const struct prefix *prefix, enum prefix_place place,
+                                   block_t block)
+{
+        struct prefix_node *node = &prefix->nodes[block];
+
+        return place == PREFIX_WINDOWS ? &node->window_leaf : &node->leaf;
+}
+
+/* Leaves of the lowest value are evicted first. */
+static uint32_t value_of(const struct prefix_node *node, enum prefix_place place)
+{
+        if (place != PREFIX_WINDOWS)
+                return node->pin ? 1 : 0;
+        return node->window_pins ? 2 : node->window_is_useful;
+}
+
+static bool leaf_is_before(const struct prefix *prefix, enum prefix_place place, block_t a,
+                           block_t b)
 {
         const struct prefix_node *one = &prefix->nodes[a], *other = &prefix->nodes[b];
+        uint32_t value = value_of(one, place), other_value = value_of(other, place);
 
-        if (!one->pin != !other->pin)
-                return !one->pin;
+        if (value != other_value)
+                return value < other_value;
+        if (place == PREFIX_WINDOWS)
+                return one->window_unref_at < other->window_unref_at;
         return one->unref_at < other->unref_at;
 }
 
 /* The number of nodes on the path to the right, beginning with this one. */
-static uint32_t rank(const struct prefix *prefix, block_t block)
+static uint32_t rank(const struct prefix *prefix, enum prefix_place place, block_t block)
 {
-        return block == BLOCK_NONE ? 0 : prefix->nodes[block].leaf_rank;
+        return block == BLOCK_NONE ? 0 : leaf_at(prefix, place, block)->rank;
 }
 
 /* Puts the shorter path on the right.  Returns true if the rank of this node has changed. */
-static bool update_rank(struct prefix *prefix, block_t block)
+static bool update_rank(struct prefix *prefix, enum prefix_place place, block_t block)
 {
-        struct prefix_node *node = &prefix->nodes[block];
-        block_t left = node->leaf_left;
-        uint32_t before = node->leaf_rank;
+        struct prefix_leaf *leaf = leaf_at(prefix, place, block);
+        block_t left = leaf->left;
+        uint32_t before = leaf->rank;
 
-        if (rank(prefix, left) < rank(prefix, node->leaf_right)) {
-                node->leaf_left = node->leaf_right;
-                node->leaf_right = left;
+        if (rank(prefix, place, left) < rank(prefix, place, leaf->right)) {
+                leaf->left = leaf->right;
+                leaf->right = left;
         }
-        node->leaf_rank = rank(prefix, node->leaf_right) + 1;
-        return node->leaf_rank != before;
+        leaf->rank = rank(prefix, place, leaf->right) + 1;
+        return leaf->rank != before;
 }
 
 /*
  * Merges two heaps, which may be empty, and returns the root.  It goes down the right paths of
  * both, always takes the node that comes first, and then updates the ranks on the way up.
  */
-static block_t merge_heaps(struct prefix *prefix, block_t a, block_t b)
+static block_t merge_heaps(struct prefix *prefix, enum prefix_place place, block_t a, block_t b)
 {
         block_t root = BLOCK_NONE, last = BLOCK_NONE;
 
         while (a != BLOCK_NONE || b != BLOCK_NONE) {
-                if (a == BLOCK_NONE || (b != BLOCK_NONE && leaf_is_before(prefix, b, a))) {
+                if (a == BLOCK_NONE || (b != BLOCK_NONE && leaf_is_before(prefix, place, b, a))) {
                         block_t other = a;
 
                         a = b;
@@ -86,15 +107,15 @@ static block_t merge_heaps(struct prefix *prefix, block_t a, block_t b)
                 if (last == BLOCK_NONE)
                         root = a;
                 else
-                        prefix->nodes[last].leaf_right = a;
-                prefix->nodes[a].leaf_up = last;
+                        leaf_at(prefix, place, last)->right = a;
+                leaf_at(prefix, place, a)->up = last;
                 last = a;
                 if (b == BLOCK_NONE)
                         break;
-                a = prefix->nodes[a].leaf_right;
+                a = leaf_at(prefix, place, a)->right;
         }
-        for (; last != BLOCK_NONE; last = prefix->nodes[last].leaf_up)
-                update_rank(prefix, last);
+        for (; last != BLOCK_NONE; last = leaf_at(prefix, place, last)->up)
+                update_rank(prefix, place, last);
         return root;
 }
 
@@ -103,11 +124,11 @@ static block_t merge_heaps(struct prefix *prefix, block_t a, block_t b)
 static bool has_too_many(const struct prefix *prefix, enum prefix_place place,
                          const struct prefix_owner *owner)
 {
-        bool pool = place == PREFIX_POOL;
-        uint32_t max = pool ? prefix->conf.cached_max : prefix->conf.swap_max;
+        const uint32_t count[PREFIX_PLACES] = { owner->cached, owner->swapped, owner->windows };
+        const uint32_t max[PREFIX_PLACES] = { prefix->conf.cached_max, prefix->conf.swap_max,
+                                              prefix->conf.windows_max };
 
-        return max && (pool ? owner->cached : owner->swapped) > max &&
-               !prefix_is_public(owner->domain);
+        return max[place] && count[place] > max[place] && !prefix_is_public(owner->domain);
 }
 
 static bool owner_is_before(const struct prefix *prefix, enum prefix_place place, uint32_t a,
@@ -117,10 +138,10 @@ static bool owner_is_before(const struct prefix *prefix, enum prefix_place place
         block_t leaf = one->leaves[place].root, other_leaf = other->leaves[place].root;
         bool too_many = has_too_many(prefix, place, one);
 
-        if (!prefix->nodes[leaf].pin == !prefix->nodes[other_leaf].pin &&
+        if (value_of(&prefix->nodes[leaf], place) == value_of(&prefix->nodes[other_leaf], place) &&
             too_many != has_too_many(prefix, place, other))
                 return too_many;
-        return leaf_is_before(prefix, leaf, other_leaf);
+        return leaf_is_before(prefix, place, leaf, other_leaf);
 }
 
 static void set_heap_entry(struct prefix *prefix, enum prefix_place place, uint32_t at,
@@ -189,39 +210,60 @@ static void update_owner(struct prefix *prefix, enum prefix_place place, uint32_
 
 /* ---- leaves of all owners ---- */
 
+static void add_to_heap(struct prefix *prefix, enum prefix_place place, block_t block)
+{
+        uint32_t owner = prefix->nodes[block].owner;
+        struct prefix_leaves *leaves = &prefix->owners[owner].leaves[place];
+
+        assert(!leaf_at(prefix, place, block)->rank);
+        *leaf_at(prefix, place, block) =
+                (struct prefix_leaf){ BLOCK_NONE, BLOCK_NONE, BLOCK_NONE, 1 };
+        leaves->root = merge_heaps(prefix, place, leaves->root, block);
+        update_owner(prefix, place, owner);
+}
+
+static void remove_from_heap(struct prefix *prefix, enum prefix_place place, block_t block)
+{
+        struct prefix_leaf *leaf = leaf_at(prefix, place, block);
+        uint32_t owner = prefix->nodes[block].owner;
+        block_t up = leaf->up, rest;
+
+        assert(leaf->rank);
+        rest = merge_heaps(prefix, place, leaf->left, leaf->right);
+        if (rest != BLOCK_NONE)
+                leaf_at(prefix, place, rest)->up = up;
+        if (up == BLOCK_NONE)
+                prefix->owners[owner].leaves[place].root = rest;
+        else if (leaf_at(prefix, place, up)->left == block)
+                leaf_at(prefix, place, up)->left = rest;
+        else
+                leaf_at(prefix, place, up)->right = rest;
+        leaf->rank = 0;
+        while (up != BLOCK_NONE && update_rank(prefix, place, up))
+                up = leaf_at(prefix, place, up)->up;
+        update_owner(prefix, place, owner);
+}
+
 void eviction_add(struct prefix *prefix, block_t block)
 {
-        struct prefix_node *node = &prefix->nodes[block];
-        enum prefix_place place = prefix_place(prefix, block);
-        struct prefix_leaves *leaves = &prefix->owners[node->owner].leaves[place];
-
-        assert(!node->leaf_rank);
-        node->leaf_left = node->leaf_right = node->leaf_up = BLOCK_NONE;
-        node->leaf_rank = 1;
-        leaves->root = merge_heaps(prefix, leaves->root, block);
-        update_owner(prefix, place, node->owner);
+        add_to_heap(prefix, prefix_place(prefix, block), block);
 }
 
 void eviction_remove(struct prefix *prefix, block_t block)
 {
-        struct prefix_node *node = &prefix->nodes[block];
-        enum prefix_place place = prefix_place(prefix, block);
-        block_t up = node->leaf_up, rest;
+        remove_from_heap(prefix, prefix_place(prefix, block), block);
+}
 
-        assert(node->leaf_rank);
-        rest = merge_heaps(prefix, node->leaf_left, node->leaf_right);
-        if (rest != BLOCK_NONE)
-                prefix->nodes[rest].leaf_up = up;
-        if (up == BLOCK_NONE)
-                prefix->owners[node->owner].leaves[place].root = rest;
-        else if (prefix->nodes[up].leaf_left == block)
-                prefix->nodes[up].leaf_left = rest;
-        else
-                prefix->nodes[up].leaf_right = rest;
-        node->leaf_rank = 0;
-        while (up != BLOCK_NONE && update_rank(prefix, up))
-                up = prefix->nodes[up].leaf_up;
-        update_owner(prefix, place, node->owner);
+void eviction_add_window(struct prefix *prefix, block_t block)
+{
+        prefix->owners[prefix->nodes[block].owner].windows++;
+        add_to_heap(prefix, PREFIX_WINDOWS, block);
+}
+
+void eviction_remove_window(struct prefix *prefix, block_t block)
+{
+        prefix->owners[prefix->nodes[block].owner].windows--;
+        remove_from_heap(prefix, PREFIX_WINDOWS, block);
 }
 
 block_t eviction_next(const struct prefix *prefix, enum prefix_place place)
@@ -270,7 +312,9 @@ static uint32_t find_or_add_owner(struct prefix *prefix, uint64_t domain)
         number = take_unused_owner(prefix);
         prefix->owners[number] = (struct prefix_owner){
                 .domain = domain,
-                .leaves = { { BLOCK_NONE, NOT_IN_HEAP }, { BLOCK_NONE, NOT_IN_HEAP } },
+                .leaves = { { BLOCK_NONE, NOT_IN_HEAP },
+                            { BLOCK_NONE, NOT_IN_HEAP },
+                            { BLOCK_NONE, NOT_IN_HEAP } },
                 .next = *bucket,
         };
         *bucket = number;
@@ -369,6 +413,25 @@ const struct prefix_owner *eviction_owner(const struct prefix *prefix, uint64_t 
 
 /* ---- pins ---- */
 
+/*
+ * A text with a pin needs the window pages at its end, as a request does that goes on from there.
+ * The pin at `block` is new, or removed (`by` is -1).
+ */
+static void count_window_pins(struct prefix *prefix, block_t block, int by)
+{
+        uint32_t left = prefix->conf.window ? blocks_for(prefix->conf.window) + 1 : 0;
+
+        for (; left && block != BLOCK_NONE; left--, block = prefix->nodes[block].parent) {
+                bool is_leaf = eviction_has_window(prefix, block);
+
+                if (is_leaf)
+                        remove_from_heap(prefix, PREFIX_WINDOWS, block);
+                prefix->nodes[block].window_pins += (uint32_t)by;
+                if (is_leaf)
+                        add_to_heap(prefix, PREFIX_WINDOWS, block);
+        }
+}
+
 static void attach_pin(struct prefix *prefix, uint32_t number, block_t block)
 {
         struct prefix_pin *pin = &prefix->pins[number];
@@ -379,12 +442,14 @@ static void attach_pin(struct prefix *prefix, uint32_t number, block_t block)
         if (node->pin)
                 prefix->pins[node->pin].prev = number;
         node->pin = number;
+        count_window_pins(prefix, block, 1);
 }
 
 static void detach_pin(struct prefix *prefix, uint32_t number)
 {
         struct prefix_pin *pin = &prefix->pins[number];
 
+        count_window_pins(prefix, pin->block, -1);
         if (pin->prev)
                 prefix->pins[pin->prev].next = pin->next;
         else
@@ -456,28 +521,29 @@ void eviction_raise_pins(struct prefix *prefix, block_t block)
 /* ---- checks ---- */
 
 /* Checks a leaf against its two children in the heap. */
-static void check_leaf(const struct prefix *prefix, block_t block)
+static void check_leaf(const struct prefix *prefix, enum prefix_place place, block_t block)
 {
-        const struct prefix_node *node = &prefix->nodes[block];
-        const block_t below[] = { node->leaf_left, node->leaf_right };
+        const struct prefix_leaf *leaf = leaf_at(prefix, place, block);
+        const block_t below[] = { leaf->left, leaf->right };
 
         for (int i = 0; i < 2; i++) {
+                const struct prefix_leaf *child;
+
                 if (below[i] == BLOCK_NONE)
                         continue;
-                assert(prefix->nodes[below[i]].leaf_rank);
-                assert(prefix->nodes[below[i]].leaf_up == block);
-                assert(prefix->nodes[below[i]].owner == node->owner);
+                child = leaf_at(prefix, place, below[i]);
+                assert(child->rank && child->up == block);
+                assert(prefix->nodes[below[i]].owner == prefix->nodes[block].owner);
                 assert(prefix_place(prefix, below[i]) == prefix_place(prefix, block));
-                assert(!leaf_is_before(prefix, below[i], block));
+                assert(!leaf_is_before(prefix, place, below[i], block));
         }
-        assert(rank(prefix, below[0]) >= rank(prefix, below[1]));
-        assert(node->leaf_rank == rank(prefix, below[1]) + 1);
-        if (node->leaf_up == BLOCK_NONE)
-                assert(prefix->owners[node->owner].leaves[prefix_place(prefix, block)].root ==
-                       block);
+        assert(rank(prefix, place, below[0]) >= rank(prefix, place, below[1]));
+        assert(leaf->rank == rank(prefix, place, below[1]) + 1);
+        if (leaf->up == BLOCK_NONE)
+                assert(prefix->owners[prefix->nodes[block].owner].leaves[place].root == block);
         else
-                assert(prefix->nodes[node->leaf_up].leaf_left == block ||
-                       prefix->nodes[node->leaf_up].leaf_right == block);
+                assert(leaf_at(prefix, place, leaf->up)->left == block ||
+                       leaf_at(prefix, place, leaf->up)->right == block);
 }
 
 static void check_owner_heap(const struct prefix *prefix, enum prefix_place place)
@@ -496,17 +562,20 @@ static void check_owner_heap(const struct prefix *prefix, enum prefix_place plac
 static void check_heaps(const struct prefix *prefix)
 {
         assert(!prefix->pool.cached_count || prefix->owner_heaps[PREFIX_POOL].count);
-        for (block_t block = 0; block < prefix_block_count(prefix); block++)
+        for (block_t block = 0; block < prefix_block_count(prefix); block++) {
                 if (eviction_has(prefix, block))
-                        check_leaf(prefix, block);
-        check_owner_heap(prefix, PREFIX_POOL);
-        check_owner_heap(prefix, PREFIX_SWAP);
+                        check_leaf(prefix, prefix_place(prefix, block), block);
+                if (eviction_has_window(prefix, block))
+                        check_leaf(prefix, PREFIX_WINDOWS, block);
+        }
+        for (int place = 0; place < PREFIX_PLACES; place++)
+                check_owner_heap(prefix, place);
 }
 
 /* The counts of all owners together must be the counts of the pool and of the swap. */
 static void check_owners(const struct prefix *prefix)
 {
-        uint32_t in_use = 0, cached = 0, swapped = 0;
+        uint32_t in_use = 0, cached = 0, swapped = 0, windows = 0;
 
         for (uint32_t i = 0; i <= prefix->bucket_mask; i++) {
                 for (uint32_t at = prefix->owner_buckets[i]; at != NO_OWNER;
@@ -518,8 +587,12 @@ static void check_owners(const struct prefix *prefix)
                         in_use += owner->in_use;
                         cached += owner->cached;
                         swapped += owner->swapped;
+                        windows += owner->windows;
                 }
         }
+        for (block_t block = 0; block < prefix_block_count(prefix); block++)
+                windows -= eviction_has_window(prefix, block);
+        assert(!windows);
         assert(in_use == kvpool_in_use(&prefix->pool) && cached == prefix->pool.cached_count);
         assert(swapped == prefix->conf.swap_blocks - prefix->swap_free.count);
 }

@@ -18,6 +18,10 @@
  * least one block belongs to it, in the pool or in the swap, so there are never more owners than
  * blocks.
  *
+ * Window pages (prefix-windows.h) without references are a third place, with heaps of their own.
+ * Their blocks may be anywhere in the tree.  Those without use come first, then those at the end of
+ * a text that was asked for, at last those at the end of a text with a pin.
+ *
  * The lists of the pins at each block are here too, because a pin changes a leaf's place.
  */
 #ifndef DAEMON_CORE_EVICTION_H
@@ -32,11 +36,20 @@ void eviction_deinit(struct prefix *prefix);
 /* Is this block a leaf? */
 static inline bool eviction_has(const struct prefix *prefix, block_t block)
 {
-        return prefix->nodes[block].leaf_rank;
+        return prefix->nodes[block].leaf.rank;
+}
+
+/* Has this block a window page that may be evicted? */
+static inline bool eviction_has_window(const struct prefix *prefix, block_t block)
+{
+        return prefix->nodes[block].window_leaf.rank;
 }
 
 void eviction_add(struct prefix *prefix, block_t block);
 void eviction_remove(struct prefix *prefix, block_t block);
+/* The same for the window page of a block. */
+void eviction_add_window(struct prefix *prefix, block_t block);
+void eviction_remove_window(struct prefix *prefix, block_t block);
 /* The leaf of this place to evict next, or BLOCK_NONE if there is no leaf. */
 block_t eviction_next(const struct prefix *prefix, enum prefix_place place);
 

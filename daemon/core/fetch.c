@@ -24,7 +24,7 @@ static void add_block(struct sched *sched, struct plan *plan, struct slot *slot,
 
         sched_take_reserved(sched, slot);
         slot->blocks[slot->block_count] = block;
-        sched_list_page(plan, slot, slot->block_count);
+        sched_list_page(sched, plan, slot, slot->block_count);
         slot->inserted = ++slot->block_count;
         slot->cached = slot->block_count * BLOCK_POSITIONS;
         slot->planned = slot->cached < last ? slot->cached : last;

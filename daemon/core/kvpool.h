@@ -26,6 +26,9 @@ typedef uint32_t block_t;
 
 #define BLOCK_NONE UINT32_MAX
 
+/* No window page (prefix-windows.h). */
+#define WINDOW_NONE UINT32_MAX
+
 /*
  * The content of a block goes to another place: from the pool to the swap, or back.  Numbers below
  * the pool's total are blocks of the pool; those from there on are blocks of the swap (prefix.h).

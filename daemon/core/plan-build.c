@@ -2,7 +2,8 @@
  * Makes the plan of one step.
  *
  *      end requests past their deadline -> release the slots of preempted requests ->
- *      insert the blocks that earlier plans compute into the index -> rows for stalled requests ->
+ *      insert the blocks that earlier plans compute into the index ->
+ *      give back window pages that no row sees any more -> rows for stalled requests ->
  *      end requests that stalled too long -> send ENDs -> retire requests without rows in flight ->
  *      blocks for requests that grow (growth.c) -> slots for waiting requests (slots.c) ->
  *      rows for decodes, then prompts
@@ -153,13 +154,17 @@ static void deliver_ends(struct sched *sched, struct plan *plan)
         sched->ending_count = sched->sent_count = left;
 }
 
-void sched_list_page(struct plan *plan, const struct slot *slot, uint32_t index)
+void sched_list_page(const struct sched *sched, struct plan *plan, const struct slot *slot,
+                     uint32_t index)
 {
         assert(plan->page_count < plan->page_max);
         plan->pages[plan->page_count++] = (struct plan_page){
                 .slot = slot->request->sequence.slot,
                 .index = index,
                 .block = slot->blocks[index],
+                .window = index < slot->window_begin
+                                  ? WINDOW_NONE
+                                  : prefix_window(&sched->prefix, slot->blocks[index]),
         };
 }
 
@@ -178,7 +183,9 @@ static void allocate_page(struct sched *sched, struct plan *plan, struct slot *s
         sched_take_reserved(sched, slot);
         slot->blocks[slot->block_count++] =
                 prefix_allocate(&sched->prefix, request_domain(slot->request));
-        sched_list_page(plan, slot, slot->block_count - 1);
+        if (sched->conf.prefix.window)
+                prefix_take_window(&sched->prefix, slot->blocks[slot->block_count - 1]);
+        sched_list_page(sched, plan, slot, slot->block_count - 1);
 }
 
 /*
@@ -191,13 +198,18 @@ static void map_slot(struct sched *sched, struct plan *plan, struct slot *slot)
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
 
         for (uint32_t i = 0; i < slot->block_count; i++)
-                sched_list_page(plan, slot, i);
+                sched_list_page(sched, plan, slot, i);
         if (slot->tail != BLOCK_NONE) {
+                block_t to;
+
                 assert(plan->copy_count < plan->copy_max);
                 allocate_page(sched, plan, slot);
+                to = slot->blocks[slot->block_count - 1];
                 plan->copies[plan->copy_count++] = (struct plan_copy){
                         .from = slot->tail,
-                        .to = slot->blocks[slot->block_count - 1],
+                        .to = to,
+                        .window_from = prefix_window(&sched->prefix, slot->tail),
+                        .window_to = prefix_window(&sched->prefix, to),
                 };
                 flight->sources[flight->source_count++] = slot->tail;
                 sched->copies++;
@@ -611,6 +623,14 @@ static void insert_all(struct sched *sched)
                 sched_insert(sched, sched_slot(sched, sched->running.at[i]), NULL);
 }
 
+/* Nothing reads further back than the next row of a slot: rows in flight run before new ones. */
+static void pass_all_windows(struct sched *sched)
+{
+        for (uint32_t i = 0; i < sched->conf.slots && sched->conf.prefix.window; i++)
+                if (sched->slots[i].request)
+                        sched_pass_windows(sched, &sched->slots[i], sched->slots[i].planned);
+}
+
 /* A preempted request may get a slot again when there is space for its next record. */
 static bool try_stalled(struct sched *sched, struct plan *plan, struct request *request)
 {
@@ -685,6 +705,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         if (may_run) {
                 sched_finish_preempting(sched);
                 insert_all(sched);
+                pass_all_windows(sched);
                 add_stalled(sched, plan);
         }
         end_stalled(sched, now_ns);

@@ -42,13 +42,19 @@ struct plan_row {
         bool write; /* false: its KV is in the block already, so the row must not write it */
 };
 
-struct plan_page { /* from now on, entry `index` of the slot's page table is `block` */
+/*
+ * From now on, entry `index` of the slot's page table is `block`.  `window` is the window page of
+ * that block, or WINDOW_NONE: no row of the slot reads it.
+ */
+struct plan_page {
         uint32_t slot, index;
         block_t block;
+        uint32_t window;
 };
 
 struct plan_copy { /* copy-on-write, before the rows run */
         block_t from, to;
+        uint32_t window_from, window_to; /* window pages, or WINDOW_NONE */
 };
 
 struct plan_end { /* the engine sends the END of this request now */

@@ -88,6 +88,7 @@ void prefix_check(const struct prefix *prefix)
 
         kvpool_check(&prefix->pool);
         eviction_check(prefix);
+        prefix_windows_check(prefix);
         for (block_t block = 0; block < prefix_block_count(prefix); block++) {
                 check_published(prefix, block);
                 if (!prefix->nodes[block].filled)

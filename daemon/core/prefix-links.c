@@ -1,4 +1,5 @@
 #include "daemon/core/prefix-links.h"
+#include "daemon/core/prefix-windows.h"
 #include "daemon/core/eviction.h"
 #include "base/siphash.h"
 
@@ -228,6 +229,7 @@ void prefix_remove_node(struct prefix *prefix, block_t block)
         if (node->filled == BLOCK_POSITIONS)
                 relink_hash(prefix, block, BLOCK_NONE);
         clear_node(prefix, block);
+        prefix_drop_window(prefix, block);
         if (parent != BLOCK_NONE)
                 prefix_consider_leaf(prefix, parent);
 }

@@ -11,6 +11,8 @@
 /* Makes a block free that is not in the index and has no references. */
 static void free_block(struct prefix *prefix, block_t block)
 {
+        prefix_drop_window(prefix, block);
+        assert(prefix_window(prefix, block) == WINDOW_NONE);
         if (prefix_place(prefix, block) == PREFIX_SWAP) {
                 eviction_note_left_swap(prefix, block);
                 free_numbers_give_back(&prefix->swap_free, block);

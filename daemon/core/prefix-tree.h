@@ -2,8 +2,8 @@
  * The data of the prefix index (prefix.h has its contract): one node for each block of the pool and
  * of the swap.
  *
- * Private to prefix.c, prefix-pins.c and eviction.c; the other parts of the scheduler read
- * single members, such as a block's domain.
+ * Private to prefix*.c and eviction.c; the other parts of the scheduler read single members, such as
+ * a block's domain.
  */
 #ifndef DAEMON_CORE_PREFIX_TREE_H
 #define DAEMON_CORE_PREFIX_TREE_H
@@ -33,9 +33,22 @@ struct prefix_conf {
         uint32_t cached_max;
         uint32_t swap_blocks; /* blocks of the swap; 0: there is none */
         uint32_t swap_max;    /* as cached_max, for the blocks of one user in the swap */
+        /*
+         * Positions that a row sees in layers with a window, its own included; 0: these layers have
+         * their keys and values in the blocks, as all others.  There is no swap then.
+         */
+        uint32_t window;
+        uint32_t window_pages;
+        uint32_t windows_max; /* as cached_max, for the window pages of one user */
 };
 
-enum prefix_place { PREFIX_POOL, PREFIX_SWAP, PREFIX_PLACES };
+enum prefix_place { PREFIX_POOL, PREFIX_SWAP, PREFIX_WINDOWS, PREFIX_PLACES };
+
+/* The links of a block in a heap of its owner. */
+struct prefix_leaf {
+        block_t up, left, right;
+        uint32_t rank; /* 0: it is not in the heap */
+};
 
 /* A block.  It is in the index if `filled` is not 0; one of the swap is used only then. */
 struct prefix_node {
@@ -50,12 +63,18 @@ struct prefix_node {
         block_t child;  /* the newest of the blocks that follow it; the others by sibling_next */
         uint32_t pool_children; /* how many of these are in the pool */
         block_t sibling_next, sibling_prev;
-        block_t start_next, start_prev;         /* in its bucket of `start_buckets` */
-        block_t hash_next;                      /* in its bucket of `hash_buckets` */
-        block_t leaf_up, leaf_left, leaf_right; /* in a heap of its owner, if it is a leaf */
-        uint32_t leaf_rank;                     /* 0: it is not a leaf */
-        uint32_t pin;                           /* the first of the pins here, or 0 */
+        block_t start_next, start_prev; /* in its bucket of `start_buckets` */
+        block_t hash_next;              /* in its bucket of `hash_buckets` */
+        struct prefix_leaf leaf;        /* in the heap of leaves */
+        uint32_t pin;                   /* the first of the pins here, or 0 */
         uint32_t published; /* number of pins that publish it: here, or at blocks below it */
+
+        uint32_t window;      /* its window page, or WINDOW_NONE */
+        uint32_t window_refs; /* sequences that need this page */
+        uint64_t window_unref_at;
+        uint32_t window_pins;  /* number of pins of texts that end in a window behind this block */
+        bool window_is_useful; /* a request may go on from a position right after it */
+        struct prefix_leaf window_leaf; /* in the heap of window pages, if that has no references */
 };
 
 struct prefix_pin {
@@ -67,7 +86,8 @@ struct prefix_pin {
 struct prefix_owner {
         uint64_t domain;
         uint32_t in_use, cached, swapped; /* numbers of its own blocks */
-        uint32_t next;                    /* in its bucket, or in the list of unused entries */
+        uint32_t windows; /* ... of those with a window page that has no references */
+        uint32_t next;    /* in its bucket, or in the list of unused entries */
         struct prefix_leaves {
                 block_t root;        /* of the heap of its leaves, or BLOCK_NONE */
                 uint32_t heap_index; /* its index in the heap of owners; or NOT_IN_HEAP */
@@ -100,6 +120,9 @@ struct prefix {
         uint32_t move_count, move_max;
         bool may_swap;
         uint64_t swapped_out, swapped_in;
+        struct free_numbers window_free; /* window pages that no block has */
+        uint64_t window_unref_serial;
+        uint64_t window_evictions;
 };
 
 static inline enum prefix_place prefix_place(const struct prefix *prefix, block_t block)

@@ -33,7 +33,8 @@ int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t 
         prefix->hash_buckets = malloc(buckets * sizeof(*prefix->hash_buckets));
         prefix->pins = calloc((size_t)conf->pins + 1, sizeof(*prefix->pins));
         if (!swap_free || !prefix->nodes || !prefix->start_buckets || !prefix->hash_buckets ||
-            !prefix->pins || eviction_init(prefix, all) || kvpool_init(&prefix->pool, blocks)) {
+            !prefix->pins || eviction_init(prefix, all) || kvpool_init(&prefix->pool, blocks) ||
+            prefix_windows_init(prefix)) {
                 prefix_deinit(prefix);
                 return -ENOMEM;
         }
@@ -51,6 +52,7 @@ void prefix_deinit(struct prefix *prefix)
                 return;
         kvpool_deinit(&prefix->pool);
         eviction_deinit(prefix);
+        prefix_windows_deinit(prefix);
         free(prefix->swap_free.numbers);
         free(prefix->nodes);
         free(prefix->start_buckets);
@@ -68,8 +70,28 @@ static bool is_visible(const struct prefix_node *node, uint64_t own)
         return node->domain == own || node->published;
 }
 
-static void find_tail(const struct prefix *prefix, uint64_t own, uint64_t domain, block_t parent,
-                      const uint32_t *tokens, uint32_t count, struct prefix_hit *hit)
+/*
+ * Are the window pages there that a row after the first `count` blocks of a path needs?  The last
+ * `windows` of these blocks have theirs.
+ */
+static bool may_go_on(const struct prefix *prefix, const struct prefix_reader *reader,
+                      uint32_t count, uint32_t windows)
+{
+        return reader->needs_no_windows || !prefix->conf.window ||
+               count - windows <= prefix_window_begin(prefix, count * BLOCK_POSITIONS);
+}
+
+/* May the reader copy this block?  Blocks of the swap have no references, which a copy needs. */
+static bool may_copy(const struct prefix *prefix, const struct prefix_reader *reader, block_t block)
+{
+        return prefix_place(prefix, block) == PREFIX_POOL &&
+               (reader->needs_no_windows || !prefix->conf.window ||
+                prefix_window(prefix, block) != WINDOW_NONE);
+}
+
+static void find_tail(const struct prefix *prefix, const struct prefix_reader *reader,
+                      uint64_t domain, block_t parent, const uint32_t *tokens, uint32_t count,
+                      struct prefix_hit *hit)
 {
         block_t at = *prefix_start_bucket(prefix, domain, parent, tokens[0]);
 
@@ -77,8 +99,8 @@ static void find_tail(const struct prefix *prefix, uint64_t own, uint64_t domain
                 const struct prefix_node *node = &prefix->nodes[at];
                 uint32_t most = count < node->filled ? count : node->filled, same = 0;
 
-                if (prefix_place(prefix, at) == PREFIX_POOL &&
-                    prefix_follows(prefix, node, domain, parent) && is_visible(node, own))
+                if (may_copy(prefix, reader, at) && prefix_follows(prefix, node, domain, parent) &&
+                    is_visible(node, reader->domains[0]))
                         while (same < most && node->tokens[same] == tokens[same])
                                 same++;
                 if (same > hit->tail_count) {
@@ -123,10 +145,12 @@ static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t 
 }
 
 /* Looks up the path that begins in this domain; `blocks` may be NULL. */
-static void find_path(const struct prefix *prefix, uint64_t own, uint64_t domain,
-                      const uint32_t *tokens, uint32_t count, block_t *blocks,
+static void find_path(const struct prefix *prefix, const struct prefix_reader *reader,
+                      uint64_t domain, const uint32_t *tokens, uint32_t count, block_t *blocks,
                       struct prefix_hit *hit)
 {
+        uint64_t own = reader->domains[0];
+        uint32_t windows = 0, may_end = 0;
         block_t parent = BLOCK_NONE, block;
         uint64_t hash[2];
 
@@ -148,14 +172,19 @@ static void find_path(const struct prefix *prefix, uint64_t own, uint64_t domain
                 else
                         hit->swap_count++;
                 parent = block;
+                windows = prefix_window(prefix, block) == WINDOW_NONE ? 0 : windows + 1;
+                hit->known_count = hit->whole_count + hit->swap_count;
+                if (may_go_on(prefix, reader, hit->known_count, windows))
+                        may_end = hit->known_count;
         }
-        if (!count)
+        if (may_end < hit->known_count)
+                hit->whole_count = may_end; /* with windows there is no swap */
+        if (!count || may_end < hit->known_count)
                 return;
-        /* A copy of a tail needs a reference to it, and blocks of the swap have none. */
         if (!hit->swap_count) {
-                find_tail(prefix, own, domain, parent, tokens, count, hit);
+                find_tail(prefix, reader, domain, parent, tokens, count, hit);
                 if (domain != own && parent != BLOCK_NONE)
-                        find_tail(prefix, own, own, parent, tokens, count, hit);
+                        find_tail(prefix, reader, own, parent, tokens, count, hit);
         }
         find_divergence(prefix, own, domain, parent, tokens, count, hit);
         if (domain != own && parent != BLOCK_NONE && !hit->diverged_at)
@@ -169,16 +198,16 @@ void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader
         uint64_t own = reader->domains[0], best = own;
         struct prefix_hit hit;
 
-        find_path(prefix, own, own, tokens, count, blocks, ret_hit);
+        find_path(prefix, reader, own, tokens, count, blocks, ret_hit);
         for (uint32_t i = 1; i < reader->count; i++) {
-                find_path(prefix, own, reader->domains[i], tokens, count, NULL, &hit);
+                find_path(prefix, reader, reader->domains[i], tokens, count, NULL, &hit);
                 if (prefix_hit_positions(&hit) <= prefix_hit_positions(ret_hit))
                         continue;
                 *ret_hit = hit;
                 best = reader->domains[i];
         }
         if (best != own)
-                find_path(prefix, own, best, tokens, count, blocks, ret_hit);
+                find_path(prefix, reader, best, tokens, count, blocks, ret_hit);
 }
 
 bool prefix_is_swapped(const struct prefix *prefix, uint64_t own, block_t block, block_t parent,

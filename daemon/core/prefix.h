@@ -67,6 +67,7 @@
 
 #include "daemon/core/kvpool.h"
 #include "daemon/core/prefix-tree.h"
+#include "daemon/core/prefix-windows.h"
 
 /* The domains in which a request may look: its own first, then the public ones. */
 #define PREFIX_DOMAINS_MAX 18u
@@ -74,6 +75,7 @@
 struct prefix_reader {
         uint64_t domains[PREFIX_DOMAINS_MAX];
         uint32_t count;
+        bool needs_no_windows; /* it wants to know what is there, and will not go on from there */
 };
 
 /* The result of looking a text up. */
@@ -82,6 +84,8 @@ struct prefix_hit {
         uint32_t swap_count;  /* whole blocks found after these, in the swap; written after them */
         block_t tail;         /* block that begins like the rest of the text, or BLOCK_NONE */
         uint32_t tail_count;  /* number of its positions that are equal: 1 to 15 */
+        /* Whole blocks of the longest known text, with those whose window pages are missing. */
+        uint32_t known_count;
         uint32_t diverged_at; /* first position not found, if a known text differs there; or 0 */
         uint32_t diverged_cached_token; /* the token of that known text at diverged_at */
 };
@@ -145,14 +149,15 @@ uint32_t prefix_cached_by(const struct prefix *prefix, uint64_t domain);
  * `blocks` has space for count / BLOCK_POSITIONS.  After blocks of the swap no tail is found.
  *
  * The search follows one path for each of the reader's domains: as far as the blocks of that
- * domain go, and from a public domain on in the reader's own.  The longest path is used; of
- * equal ones the first.
+ * domain go, and from a public domain on in the reader's own.  A path ends at the last whole block
+ * after which a row finds all window pages that it needs (prefix-windows.h), or at a tail behind
+ * that block with a window page of its own.  The longest path is used; of equal ones the first.
  *
  * `diverged_at` tells why the path is no longer.  It is the first position that was not found, if
  * a block of this path has another token there than the text.  If there are several such blocks,
  * a public one is used, or else the one inserted last; of more than 64 only the newest are looked
  * at.  diverged_at is 0 in these cases:
- *      - the whole text was found;
+ *      - the whole text was found, or the path ends because window pages are missing;
  *      - nothing was ever inserted after the part that was found, or all of it was evicted;
  *      - the difference is at position 0: different first tokens tell the client nothing;
  *      - the position comes right after a whole public block, as many users' blocks follow it.

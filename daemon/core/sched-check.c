@@ -145,6 +145,33 @@ static void check_ref_counts(const struct sched *sched)
                 assert(sched->prefix.pool.ref_counts[block] == ref_counts[block]);
 }
 
+/* The same for window pages. */
+static void check_window_refs(const struct sched *sched)
+{
+        uint32_t *refs = sched->check_counts.window_refs;
+
+        if (!sched->conf.prefix.window)
+                return;
+        memset(refs, 0, sched->conf.blocks * sizeof(*refs));
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                const struct slot *slot = &sched->slots[i];
+
+                for (uint32_t j = slot->window_begin; j < slot->block_count; j++)
+                        refs[slot->blocks[j]]++;
+                if (slot->request && slot->tail != BLOCK_NONE)
+                        refs[slot->tail]++;
+                /* Rows at `planned`, or the one before that, may follow. */
+                assert(!slot->request ||
+                       slot->window_begin <=
+                               prefix_window_begin(&sched->prefix, slot->planned + 1));
+        }
+        for (uint32_t i = 0; i < sched->conf.depth; i++)
+                for (uint32_t j = 0; j < sched->flights[i].source_count; j++)
+                        refs[sched->flights[i].sources[j]]++;
+        for (block_t block = 0; block < sched->conf.blocks; block++)
+                assert(sched->prefix.nodes[block].window_refs == refs[block]);
+}
+
 /* The requests of reserving classes do not get more than their part. */
 static void check_reserving(const struct sched *sched)
 {
@@ -174,6 +201,7 @@ void sched_check(const struct sched *sched)
                 reserved += slot->reserved;
         }
         check_ref_counts(sched);
+        check_window_refs(sched);
         check_reserving(sched);
         assert(reserved == sched->reserved && reserved <= prefix_available(&sched->prefix));
         fair_share_check(&sched->fair_share, sched->waiting.count,

@@ -50,6 +50,19 @@ static inline uint32_t sched_table_max(const struct sched_conf *conf)
 }
 
 /*
+ * The window pages that are in use at most.  When a plan is made, each slot has those of its window
+ * and of a block that it has begun, and it may have a tail.  The rows of the plan begin blocks, and
+ * the copies of plans in flight have sources.  No more than there are blocks are ever in use.
+ */
+static inline uint32_t sched_window_pages_least(const struct sched_conf *conf)
+{
+        uint64_t each = blocks_for(conf->prefix.window) + UINT64_C(3) + conf->depth;
+        uint64_t all = conf->slots * each + blocks_for(conf->rows);
+
+        return all < conf->blocks ? (uint32_t)all : conf->blocks;
+}
+
+/*
  * Maximum of moves of a plan.  Each page that is new in a plan may evict a block to the swap, and
  * those of one sequence may all come from there.
  */

@@ -70,6 +70,7 @@ static bool allocate(struct sched *sched)
         sched->sources = calloc(slots * conf->depth, sizeof(*sched->sources));
         sched->channels = calloc(conf->channels, sizeof(*sched->channels));
         counts->ref_counts = calloc(conf->blocks, sizeof(*counts->ref_counts));
+        counts->window_refs = calloc(conf->blocks, sizeof(*counts->window_refs));
         counts->pending_bytes = calloc(conf->channels, sizeof(*counts->pending_bytes));
         counts->plans = calloc(slots, sizeof(*counts->plans));
         counts->wanted = calloc(slots, sizeof(*counts->wanted));
@@ -81,7 +82,8 @@ static bool allocate(struct sched *sched)
                sched->tables && sched->probe.blocks && sched->free_slots.numbers &&
                sched->victims && sched->victim_refs && sched->endings && sched->flights &&
                sched->parts && sched->sources && sched->channels && counts->ref_counts &&
-               counts->pending_bytes && counts->plans && counts->wanted && counts->scores &&
+               counts->window_refs && counts->pending_bytes && counts->plans && counts->wanted &&
+               counts->scores &&
                !forecast_init(&sched->forecast, conf->slots + 1,
                               conf->preempt_target * (FORECAST_ONE / 1000)) &&
                !fair_share_init(&sched->fair_share, conf->requests_max, conf->slots, conf->blocks,
@@ -98,6 +100,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         assert(conf->context > 0 && conf->context <= UINT32_MAX - BLOCK_POSITIONS);
         assert(conf->blocks > 0 && conf->requests_max > 0 && conf->channels > 0);
         assert(conf->lead_ns > 0);
+        assert(!conf->prefix.window || conf->prefix.window_pages >= sched_window_pages_least(conf));
 
         sched = calloc(1, sizeof(*sched));
         if (!sched)
@@ -144,6 +147,7 @@ struct sched *sched_free(struct sched *sched)
         free(sched->sources);
         free(sched->channels);
         free(sched->check_counts.ref_counts);
+        free(sched->check_counts.window_refs);
         free(sched->check_counts.pending_bytes);
         free(sched->check_counts.plans);
         free(sched->check_counts.wanted);
@@ -360,7 +364,7 @@ static void on_done(struct sched *sched, uint64_t number)
                 free_scores(sched, part);
         }
         while (flight->source_count)
-                prefix_unref(&sched->prefix, flight->sources[--flight->source_count]);
+                sched_unref_source(sched, flight->sources[--flight->source_count]);
         flight->part_count = flight->next_part = 0;
         sched->plans_done = number;
 }
@@ -441,6 +445,10 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .blocks_lost = sched->blocks_lost,
                 .recomputed = sched->recomputed,
                 .restored = sched->restored,
+                .windows_total = sched->prefix.window_free.max,
+                .windows_free = sched->prefix.window_free.count,
+                .windows_cached = prefix_windows_cached(&sched->prefix),
+                .window_evictions = sched->prefix.window_evictions,
                 .swap_total = sched->conf.prefix.swap_blocks,
                 .swap_used = sched->conf.prefix.swap_blocks - sched->prefix.swap_free.count,
                 .swapped_out = sched->prefix.swapped_out,

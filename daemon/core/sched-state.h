@@ -19,6 +19,9 @@
  * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
  * token has had no row yet, and each result that is due will add one token.
  *
+ * A slot has references to the window pages of its blocks from `window_begin` on, and to that of its
+ * tail (prefix-windows.h).
+ *
  * The blocks that were found are referenced from the moment the request gets its slot.  The device
  * learns of them with the first row (`mapped`).  At that time a tail is copied into a block of
  * the slot's own.  The first `inserted` blocks are in the index.  The others follow as soon as
@@ -53,6 +56,8 @@ struct slot {
         uint32_t fetched;         /* blocks that came, or that were found later */
         uint32_t fetches_charged; /* ... of these, those that its parts are charged for */
         block_t tail;             /* block with the last of those, to be copied; or BLOCK_NONE */
+        uint32_t known;           /* whole blocks of its text that the index had */
+        uint32_t window_begin;    /* it needs the window pages of its blocks from this one on */
         uint32_t inserted;        /* blocks from the front that are in the index */
         bool mapped;              /* the device knows its page table */
         bool invalid;             /* its content is not valid and must not be inserted */
@@ -146,6 +151,7 @@ struct sched {
         /* Memory in which sched_check() counts again. */
         struct check_counts {
                 uint32_t *ref_counts;              /* per block */
+                uint32_t *window_refs;             /* per block */
                 uint64_t *pending_bytes;           /* per channel */
                 uint32_t *plans, *wanted, *scores; /* per slot */
         } check_counts;
@@ -283,10 +289,22 @@ void sched_finish_preempting(struct sched *sched);
 /* Frees the slot of a request and everything that the slot has. */
 void sched_free_slot(struct sched *sched, struct request *request);
 
+/* windows.c: the window pages of slots (prefix-windows.h). */
+
+/* Takes references to the window pages of the blocks that the slot has found. */
+void sched_ref_windows(struct sched *sched, struct slot *slot);
+/* Gives back window pages that no row from `position` on sees. */
+void sched_pass_windows(struct sched *sched, struct slot *slot, uint32_t position);
+/* Gives back all of them; a request may go on from where this one is. */
+void sched_unref_windows(struct sched *sched, struct slot *slot);
+/* Removes a reference to a block that is copied from, and to its window page. */
+void sched_unref_source(struct sched *sched, block_t block);
+
 /* plan-build.c: pages of a plan. */
 
 /* Entry `index` of the slot's page table is new, or new to the device. */
-void sched_list_page(struct plan *plan, const struct slot *slot, uint32_t index);
+void sched_list_page(const struct sched *sched, struct plan *plan, const struct slot *slot,
+                     uint32_t index);
 /* One of the blocks that are reserved for the slot gets into its page table. */
 void sched_take_reserved(struct sched *sched, struct slot *slot);
 

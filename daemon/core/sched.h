@@ -76,6 +76,16 @@
  * While two copies of a block take longer than 16 rows at the beginning of a prompt, no block moves
  * to the swap, and none comes back.  Until the time of a row is known, moving counts as quicker.
  *
+ * Windows.  With conf.prefix.window, layers with a sliding window have their keys and values in
+ * window pages (prefix-windows.h).  A row at position p reads all positions up to p in the blocks,
+ * and those from p - window + 1 on in window pages, too.  When a plan is made, each sequence gives
+ * back the window pages that its next row does not see; so the memory of these layers does not grow
+ * with the sequence.  They are cached with their blocks, and may be evicted alone.  A request goes
+ * on from the last known position at which all window pages are there that its rows will see; what
+ * follows is computed again.  Rows compute both parts of a block, so a block that the index knows
+ * without its window page gets one when it is computed again.  There are always enough window pages
+ * for all sequences that can run at once (sched_window_pages_least()), so nothing waits for them.
+ *
  * Scores.  A request with prompt_logprobs wants the log probability of each token of its prompt, so
  * each row of the prompt but the last wants its logits.  A plan has logits for as many rows as
  * there are slots: one for each request with a slot, and those of free slots for prompts that are
@@ -176,6 +186,9 @@ struct sched_counts {
         uint64_t prompt_row_ns; /* time of a prompt row; 0: not known yet */
         uint64_t prompt_far_ns; /* time added for each PREFILL_FAR positions before that row */
         uint64_t evictions;     /* blocks evicted so far, to the swap or for good */
+        /* Window pages; those that are neither free nor cached are in use. */
+        uint32_t windows_total, windows_free, windows_cached;
+        uint64_t window_evictions;        /* window pages evicted so far */
         uint32_t swap_total, swap_used;   /* blocks of the swap */
         uint64_t swapped_out, swapped_in; /* blocks moved so far: to the swap, and to the pool */
         uint64_t copies; /* blocks copied so far because a part of them was found */

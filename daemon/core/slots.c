@@ -80,6 +80,7 @@ static void find_cached(const struct sched *sched, struct slot *slot, struct pre
                 .tail = same->tail,
                 .tail_count = same->cached - same->block_count * BLOCK_POSITIONS,
                 .swap_count = same->swapped,
+                .known_count = same->known,
                 .diverged_at = same->request->sequence.diverged_at,
                 .diverged_cached_token = same->request->sequence.diverged_cached_token,
         };
@@ -105,12 +106,15 @@ static void ref_cached(struct sched *sched, struct slot *slot)
         slot->tail = hit.tail;
         if (hit.tail != BLOCK_NONE)
                 prefix_ref(&sched->prefix, hit.tail);
+        slot->known = hit.known_count;
         slot->cached = hit.whole_count * BLOCK_POSITIONS + hit.tail_count;
         slot->swapped = sched_may_swap(sched) ? hit.swap_count : 0;
+        sched_ref_windows(sched, slot);
 }
 
 static void unref_cached(struct sched *sched, struct slot *slot)
 {
+        sched_unref_windows(sched, slot);
         if (slot->tail != BLOCK_NONE)
                 prefix_unref(&sched->prefix, slot->tail);
         slot->tail = BLOCK_NONE;
@@ -164,7 +168,7 @@ static uint32_t prepare(struct sched *sched, struct slot *slot, struct request *
         if (slot->tail != BLOCK_NONE &&
             (missing(sched, slot->reserved) || exceeds_share(sched, slot) ||
              is_too_much(sched, slot, 0, 0))) {
-                prefix_unref(&sched->prefix, slot->tail);
+                sched_unref_source(sched, slot->tail);
                 slot->tail = BLOCK_NONE;
                 slot->cached = slot->block_count * BLOCK_POSITIONS;
         }
