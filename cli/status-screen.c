@@ -226,6 +226,7 @@ static void add_waits(struct making *m)
                 { "blocks", "need blocks" },
                 { "forecast", "would outgrow the pool" },
                 { "slot", "need a slot" },
+                { "windows", "need window pages" },
                 { "share", "of a user with its share" },
                 { "turn", "behind others" },
                 { "prefix", "for a common beginning" },

@@ -82,6 +82,15 @@ static void add_blocks(const struct json_document *work, uint32_t row, char *to,
                          others + own, others ? "others" : "its user");
 }
 
+/* "needs 36 window pages, 9 left" */
+static void add_windows(const struct json_document *work, uint32_t row, char *to, size_t size)
+{
+        uint64_t needs = number_of(work, row, "needs");
+
+        snprintf(to, size, " needs %" PRIu64 " window page%s, %" PRIu64 " left", needs,
+                 plural(needs), number_of(work, row, "free"));
+}
+
 static void add_forecast(const struct json_document *work, uint32_t row, char *to, size_t size)
 {
         if (says(work, row, "expected"))
@@ -121,6 +130,8 @@ static void add_wait(const struct json_document *work, uint32_t row, char *to, s
 
         if (!strcmp(word, "blocks"))
                 add_blocks(work, row, to, size);
+        else if (!strcmp(word, "windows"))
+                add_windows(work, row, to, size);
         else if (!strcmp(word, "forecast"))
                 add_forecast(work, row, to, size);
         else if (!strcmp(word, "share"))

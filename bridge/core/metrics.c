@@ -274,9 +274,9 @@ static const struct {
 static const struct {
         const char *reason, *path;
 } waits[] = {
-        { "turn", "waits.turn" }, { "slot", "waits.slot" }, { "blocks", "waits.blocks" },
-        { "forecast", "waits.forecast" }, { "share", "waits.share" }, { "prefix", "waits.prefix" },
-        { "reader", "waits.reader" },
+        { "turn", "waits.turn" }, { "slot", "waits.slot" }, { "windows", "waits.windows" },
+        { "blocks", "waits.blocks" }, { "forecast", "waits.forecast" }, { "share", "waits.share" },
+        { "prefix", "waits.prefix" }, { "reader", "waits.reader" },
 };
 static const struct {
         const char *name, *help;

@@ -48,6 +48,7 @@ enum request_wait {
         REQUEST_WAITS_FOR_NOTHING, /* it has a slot, or is over */
         REQUEST_WAITS_FOR_TURN,    /* others come before it, and wait themselves */
         REQUEST_WAITS_FOR_SLOT,
+        REQUEST_WAITS_FOR_WINDOWS,  /* too few window pages that nobody was promised */
         REQUEST_WAITS_FOR_BLOCKS,   /* the pool has too few that nobody was promised */
         REQUEST_WAITS_FOR_FORECAST, /* the pool will have too few before it is over */
         REQUEST_WAITS_FOR_SHARE,    /* its user has its share, and others wait */
@@ -62,9 +63,10 @@ enum request_wait {
  * with this request, and the most that it may have now.  One pair is 0: the other is exceeded.
  */
 enum request_fact {
-        /* BLOCKS: blocks that are still to be promised to it; more than are free */
+        /* BLOCKS: blocks that are still to be promised to it; WINDOWS: window pages; more than free */
         REQUEST_NEEDS,
-        REQUEST_FREE,     /* BLOCKS: blocks that are neither in use nor promised */
+        /* BLOCKS: those that are neither in use nor promised; WINDOWS: not promised */
+        REQUEST_FREE,
         REQUEST_CACHED,   /* BLOCKS: of these, those with cached text; others are promised first */
         REQUEST_OWN,      /* BLOCKS: of the latter, those of its user; others' are promised first */
         REQUEST_EXPECTED, /* FORECAST: the most blocks that will be needed at once, with it */

@@ -172,6 +172,23 @@ static void check_window_refs(const struct sched *sched)
                 assert(sched->prefix.nodes[block].window_refs == refs[block]);
 }
 
+/* No more window pages are promised than there are; a cleared slot has none. */
+static void check_windows(const struct sched *sched)
+{
+        uint32_t promised = 0;
+
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                const struct slot *slot = &sched->slots[i];
+
+                assert(slot->request || !slot->windows);
+                assert(!slot->request ||
+                       slot->windows ==
+                               sched_windows_of(&sched->conf, request_worst(slot->request)));
+                promised += slot->windows;
+        }
+        assert(promised == sched->windows && promised <= sched_windows_max(&sched->conf));
+}
+
 /* The requests of reserving classes do not get more than their part. */
 static void check_reserving(const struct sched *sched)
 {
@@ -202,6 +219,7 @@ void sched_check(const struct sched *sched)
         }
         check_ref_counts(sched);
         check_window_refs(sched);
+        check_windows(sched);
         check_reserving(sched);
         assert(reserved == sched->reserved && reserved <= prefix_available(&sched->prefix));
         fair_share_check(&sched->fair_share, sched->waiting.count,

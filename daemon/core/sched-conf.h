@@ -50,16 +50,37 @@ static inline uint32_t sched_table_max(const struct sched_conf *conf)
 }
 
 /*
- * The window pages that are in use at most.  When a plan is made, each slot has those of its window
- * and of a block that it has begun, and it may have a tail.  The rows of the plan begin blocks, and
- * the copies of plans in flight have sources.  No more than there are blocks are ever in use.
+ * The window pages that a sequence of `worst` blocks has at once, besides those of the blocks that
+ * one plan fills: those of its window, of the block before and of the one that it has begun, and a
+ * block that it copies from.
  */
-static inline uint32_t sched_window_pages_least(const struct sched_conf *conf)
+static inline uint32_t sched_windows_of(const struct sched_conf *conf, uint32_t worst)
 {
-        uint64_t each = blocks_for(conf->prefix.window) + UINT64_C(3) + conf->depth;
-        uint64_t all = conf->slots * each + blocks_for(conf->rows);
+        uint32_t most = blocks_for(conf->prefix.window) + 3;
 
-        return all < conf->blocks ? (uint32_t)all : conf->blocks;
+        if (!conf->prefix.window)
+                return 0;
+        return worst < most ? worst + 1 : most;
+}
+
+/*
+ * How many of the window pages can be promised to sequences.  The others are for the rows of a
+ * plan.  If each block can have one, nobody needs a promise.
+ */
+static inline uint32_t sched_windows_max(const struct sched_conf *conf)
+{
+        uint32_t rows = blocks_for(conf->rows), pages = conf->prefix.window_pages;
+
+        if (pages >= conf->blocks)
+                return UINT32_MAX;
+        return pages > rows ? pages - rows : 0;
+}
+
+/* The window pages that so many sequences need at most, at full length. */
+static inline uint64_t sched_window_pages_for(const struct sched_conf *conf, uint32_t sequences)
+{
+        return sequences * (uint64_t)sched_windows_of(conf, blocks_for(conf->context)) +
+               blocks_for(conf->rows);
 }
 
 /*

@@ -100,7 +100,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         assert(conf->context > 0 && conf->context <= UINT32_MAX - BLOCK_POSITIONS);
         assert(conf->blocks > 0 && conf->requests_max > 0 && conf->channels > 0);
         assert(conf->lead_ns > 0);
-        assert(!conf->prefix.window || conf->prefix.window_pages >= sched_window_pages_least(conf));
+        assert(sched_windows_max(conf) >= sched_windows_of(conf, sched_table_max(conf)));
 
         sched = calloc(1, sizeof(*sched));
         if (!sched)

@@ -58,6 +58,7 @@ struct slot {
         block_t tail;             /* block with the last of those, to be copied; or BLOCK_NONE */
         uint32_t known;           /* whole blocks of its text that the index had */
         uint32_t window_begin;    /* it needs the window pages of its blocks from this one on */
+        uint32_t windows;         /* window pages that it was promised */
         uint32_t inserted;        /* blocks from the front that are in the index */
         bool mapped;              /* the device knows its page table */
         bool invalid;             /* its content is not valid and must not be inserted */
@@ -111,6 +112,7 @@ struct sched {
         struct prefix prefix;
         uint32_t reserved;  /* blocks reserved for all slots; per user: fair-share.h */
         uint32_t reserving; /* worst cases of the requests that count towards conf.reserve_max */
+        uint32_t windows;   /* window pages promised to all slots */
         uint64_t now_ns;    /* time of the latest call */
         uint64_t done_ns;   /* time of the latest DONE */
         uint64_t arrivals;

@@ -83,8 +83,10 @@
  * with the sequence.  They are cached with their blocks, and may be evicted alone.  A request goes
  * on from the last known position at which all window pages are there that its rows will see; what
  * follows is computed again.  Rows compute both parts of a block, so a block that the index knows
- * without its window page gets one when it is computed again.  There are always enough window pages
- * for all sequences that can run at once (sched_window_pages_least()), so nothing waits for them.
+ * without its window page gets one when it is computed again.  A request gets its slot when the
+ * window pages that it may need at once can be promised to it (sched_windows_of()); all that are
+ * promised are at most sched_windows_max().  If they cannot, it is as if there were no free slot:
+ * it waits, or others are preempted for it.
  *
  * Scores.  A request with prompt_logprobs wants the log probability of each token of its prompt, so
  * each row of the prompt but the last wants its logits.  A plan has logits for as many rows as

@@ -131,6 +131,15 @@ static uint32_t missing(const struct sched *sched, uint32_t blocks)
         return wanted > left ? (uint32_t)(wanted - left) : 0;
 }
 
+/* Are there too few window pages for it, after `given_back` that others were promised? */
+static bool lacks_windows(const struct sched *sched, const struct request *request,
+                          uint32_t given_back)
+{
+        uint64_t wanted = sched_windows_of(&sched->conf, request_worst(request));
+
+        return sched->windows - given_back + wanted > sched_windows_max(&sched->conf);
+}
+
 static void clear(struct slot *slot, struct request *request)
 {
         assert(!slot->block_count && !slot->plans && !slot->wanted && !slot->scores);
@@ -196,7 +205,8 @@ static bool admit(struct sched *sched, struct request *request)
         uint32_t last = request->sequence.token_count - 1, number;
         struct slot *slot;
 
-        if (!sched->free_slots.count || missing(sched, least_blocks(sched, request)))
+        if (!sched->free_slots.count || lacks_windows(sched, request, 0) ||
+            missing(sched, least_blocks(sched, request)))
                 return false; /* even if all of its tokens are found */
         number = free_numbers_next(&sched->free_slots);
         slot = &sched->slots[number];
@@ -210,6 +220,8 @@ static bool admit(struct sched *sched, struct request *request)
                 !sched_must_reserve(sched, request) && sched_may_reserve(sched, request);
         sched->reserving += request->reserves ? request_worst(request) : 0;
         sched->reserved += slot->reserved;
+        slot->windows = sched_windows_of(&sched->conf, request_worst(request));
+        sched->windows += slot->windows;
         request->promised = slot->block_count + slot->reserved;
         fair_share_reserve(&sched->fair_share, request->uid, slot->reserved);
         slot->inserted = slot->block_count;
@@ -234,6 +246,7 @@ void sched_free_slot(struct sched *sched, struct request *request)
         struct slot *slot = sched_slot(sched, request);
 
         sched_release(sched, slot);
+        sched->windows -= slot->windows;
         sched->reserving -= request->reserves ? request_worst(request) : 0;
         request->reserves = false;
         fair_share_return_slot(&sched->fair_share, request->uid);
@@ -386,15 +399,29 @@ static uint32_t choose_victims(struct sched *sched, const struct slot *slot, boo
                                uint32_t blocks)
 {
         uint32_t listed = list_victims(sched, slot->request, within), count = 0, got = 0;
+        uint32_t windows = 0;
 
         memset(sched->victim_refs, 0, sched->conf.blocks * sizeof(*sched->victim_refs));
         while ((!sched->free_slots.count && !count) || got < blocks ||
+               lacks_windows(sched, slot->request, windows) ||
                is_too_much(sched, slot, count, got)) {
+                const struct slot *victim;
+
                 if (count == listed)
                         return 0;
-                got += freed_blocks(sched, sched_slot(sched, sched->victims[count++].request));
+                victim = sched_slot(sched, sched->victims[count++].request);
+                windows += victim->windows;
+                got += freed_blocks(sched, victim);
         }
         return count;
+}
+
+static void tell_windows(const struct sched *sched, struct request *request)
+{
+        request_tell_fact(request, REQUEST_NEEDS,
+                          sched_windows_of(&sched->conf, request_worst(request)));
+        request_tell_fact(request, REQUEST_FREE, sched_windows_max(&sched->conf) - sched->windows);
+        request_tell_wait(request, REQUEST_WAITS_FOR_WINDOWS);
 }
 
 /* It waits because its user would be charged with `parts`. */
@@ -446,6 +473,8 @@ static void tell_wait(struct sched *sched, const struct slot *probe, bool over, 
                 tell_share(sched, probe->request, sched_usage_with(sched, probe));
         else if (!sched->free_slots.count)
                 request_tell_wait(probe->request, REQUEST_WAITS_FOR_SLOT);
+        else if (lacks_windows(sched, probe->request, 0))
+                tell_windows(sched, probe->request);
         else if (blocks)
                 tell_blocks(sched, probe, blocks);
         else

@@ -163,6 +163,7 @@ static const struct fact {
         enum request_fact fact;
         const char *name;
 } facts[] = {
+        { REQUEST_WAITS_FOR_WINDOWS, REQUEST_FREE, "free" },
         { REQUEST_WAITS_FOR_BLOCKS, REQUEST_FREE, "free" },
         { REQUEST_WAITS_FOR_BLOCKS, REQUEST_CACHED, "free_cached" },
         { REQUEST_WAITS_FOR_BLOCKS, REQUEST_OWN, "free_cached_own" },
@@ -197,12 +198,14 @@ static void put_wait(struct walk *walk, const struct stream *stream, enum reques
                 [REQUEST_WAITS_FOR_SLOT] = "slot",         [REQUEST_WAITS_FOR_BLOCKS] = "blocks",
                 [REQUEST_WAITS_FOR_FORECAST] = "forecast", [REQUEST_WAITS_FOR_SHARE] = "share",
                 [REQUEST_WAITS_FOR_PREFIX] = "prefix",     [REQUEST_WAITS_FOR_READER] = "reader",
+                [REQUEST_WAITS_FOR_WINDOWS] = "windows",
         };
 
         put_word(walk->writer, "waits_for", words[wait]);
         put_number(walk->writer, "needs",
-                   wait == REQUEST_WAITS_FOR_BLOCKS ? request_fact(&stream->request, REQUEST_NEEDS)
-                                                    : 0);
+                   wait == REQUEST_WAITS_FOR_BLOCKS || wait == REQUEST_WAITS_FOR_WINDOWS
+                           ? request_fact(&stream->request, REQUEST_NEEDS)
+                           : 0);
         for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
                 if (facts[i].of == wait)
                         put_number(walk->writer, facts[i].name,

@@ -159,6 +159,10 @@ static const struct key blocks_keys[] = {
         { "reserved", STATS(blocks_reserved), "blocks that running requests may still take" },
         { "evicted",  STATS(blocks_evicted),  "cached blocks that were evicted since the start, to the swap or for good" },
         { "copied",   STATS(blocks_copied),   "blocks that were copied since the start, because only a part matched" },
+        { "windows_total",    STATS(windows_total),    "window pages: the keys and values of a block in layers with a sliding window; 0: the blocks have them" },
+        { "windows_free",     STATS(windows_free),     "window pages that no block has" },
+        { "windows_cached",   STATS(windows_cached),   "window pages that no request sees; another block may take them" },
+        { "window_evictions", STATS(window_evictions), "window pages that another block took since the start" },
         { "swap_total",  STATS(swap_total),   "blocks of the swap, in the host's memory; 0: there is none (`swap_bytes`)" },
         { "swap_used",   STATS(swap_used),    "of these, blocks that hold a prefix" },
         { "swapped_out", STATS(swapped_out),  "blocks that moved from the pool to the swap since the start" },
@@ -186,6 +190,7 @@ static const struct key requests_keys[] = {
 static const struct key waits_keys[] = {
         { "turn",     STATS(waits_turn),     "others come before them, and wait themselves" },
         { "slot",     STATS(waits_slot),     "all slots are taken (`max_seqs`)" },
+        { "windows",  STATS(waits_windows),  "too few window pages are left that nobody was promised" },
         { "blocks",   STATS(waits_blocks),   "the pool has too few blocks that nobody was promised" },
         { "forecast", STATS(waits_forecast), "the pool has blocks for them, and would have too few before they are over" },
         { "share",    STATS(waits_share),    "their user has its share" },

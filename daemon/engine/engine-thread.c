@@ -130,6 +130,7 @@ static void update_waits(struct stats *stats, const uint32_t waits[REQUEST_WAIT_
 {
         counter_set(&stats->waits_turn, waits[REQUEST_WAITS_FOR_TURN]);
         counter_set(&stats->waits_slot, waits[REQUEST_WAITS_FOR_SLOT]);
+        counter_set(&stats->waits_windows, waits[REQUEST_WAITS_FOR_WINDOWS]);
         counter_set(&stats->waits_blocks, waits[REQUEST_WAITS_FOR_BLOCKS]);
         counter_set(&stats->waits_forecast, waits[REQUEST_WAITS_FOR_FORECAST]);
         counter_set(&stats->waits_share, waits[REQUEST_WAITS_FOR_SHARE]);
@@ -150,6 +151,10 @@ static void update_stats(struct engine *engine)
         counter_set(&stats->blocks_reserved, counts.blocks_reserved);
         counter_set(&stats->blocks_evicted, counts.evictions);
         counter_set(&stats->blocks_copied, counts.copies);
+        counter_set(&stats->windows_total, counts.windows_total);
+        counter_set(&stats->windows_free, counts.windows_free);
+        counter_set(&stats->windows_cached, counts.windows_cached);
+        counter_set(&stats->window_evictions, counts.window_evictions);
         counter_set(&stats->swap_total, counts.swap_total);
         counter_set(&stats->swap_used, counts.swap_used);
         counter_set(&stats->swapped_out, counts.swapped_out);

@@ -38,10 +38,11 @@ struct stats {
         counter blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
         counter blocks_evicted, blocks_copied;                            /* since the start */
         counter swap_total, swap_used, swapped_out, swapped_in, restored; /* as in sched_counts */
+        counter windows_total, windows_free, windows_cached, window_evictions;
         counter waiting, running, stalled, ending, ends_unsent, passed_over, preemptions,
                 blocks_lost, recomputed, trust;
-        counter waits_turn, waits_slot, waits_blocks, waits_forecast, waits_share, waits_prefix,
-                waits_reader;
+        counter waits_turn, waits_slot, waits_windows, waits_blocks, waits_forecast, waits_share,
+                waits_prefix, waits_reader;
         counter submitted; /* requests since the start */
         counter channels_open;
         /* running average of the time that a request has its slot */
