@@ -13,6 +13,7 @@ struct model_conf {
         uint32_t rows_max;    /* rows of a step, at most */
         uint32_t wants_max;   /* wanted rows (rows with logits) of a step, at most */
         uint32_t blocks;      /* of the KV pool */
+        uint32_t windows;     /* window pages; 0: blocks have the KV of all layers */
         uint32_t swap_blocks; /* of the swap, in the host's memory */
         enum kv_type kv;
         uint32_t host_layers; /* number of first layers on the host; fewer than all; 0: none */

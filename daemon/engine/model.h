@@ -34,7 +34,8 @@ struct model;
  * padded.  A sum beyond 2^64 is shown as UINT64_MAX.
  */
 struct model_bytes {
-        uint64_t weights, activations, kv, block;
+        uint64_t weights, activations;
+        uint64_t block, window, kv; /* of a block, of a window page, of all of them */
         uint64_t loading; /* host memory needed besides these until the model is loaded, at most */
         uint64_t scratch; /* the backend's own memory for operators */
         uint64_t swap;    /* of all layers; always in the host's memory */

@@ -35,6 +35,17 @@ uint64_t kv_size_reserve(uint64_t left)
         return least(left / SPARE_PART, SPARE_MAX);
 }
 
+/* Bytes of a block with its window page. */
+static uint64_t whole(const struct kv_size_memory *memory)
+{
+        return memory->block + memory->window;
+}
+
+static uint64_t whole_of(const struct kv_size_conf *conf)
+{
+        return whole(&conf->host) + whole(&conf->own);
+}
+
 /* Blocks of that many sequences at full length; at least of one sequence. */
 static uint64_t full(const struct kv_size_conf *conf, uint32_t sequences)
 {
@@ -43,17 +54,17 @@ static uint64_t full(const struct kv_size_conf *conf, uint32_t sequences)
 
 static uint64_t requested_blocks(const struct kv_size_conf *conf)
 {
-        return conf->requested / (conf->host.block + conf->own.block);
+        return conf->requested / whole_of(conf);
 }
 
 static uint64_t swap_blocks(const struct kv_size_conf *conf)
 {
-        return conf->swap / (conf->host.block + conf->own.block);
+        return conf->swap / whole_of(conf);
 }
 
 static uint64_t swap_bytes(const struct kv_size_conf *conf)
 {
-        return conf->swap ? swap_blocks(conf) * (conf->host.block + conf->own.block) : 0;
+        return conf->swap ? swap_blocks(conf) * whole_of(conf) : 0;
 }
 
 /* Bytes that are taken from this memory for anything but the pool. */
@@ -70,7 +81,7 @@ static uint64_t taken_of(const struct kv_size_conf *conf, const struct kv_size_m
 static int refuse(const struct kv_size_conf *conf, const struct kv_size_memory *memory,
                   const char *what, uint64_t blocks, char *why, size_t why_bytes)
 {
-        uint64_t needed = add_or_max(taken_of(conf, memory), mul_or_max(blocks, memory->block));
+        uint64_t needed = add_or_max(taken_of(conf, memory), mul_or_max(blocks, whole(memory)));
         double missing = (double)(needed - memory->available) / MIB;
         char swap[48] = "";
 
@@ -98,16 +109,16 @@ static int check_space(const struct kv_size_conf *conf, const struct kv_size_mem
 {
         uint64_t taken = taken_of(conf, memory);
         uint64_t space = taken < memory->available ? memory->available - taken : 0;
-        bool shared = conf->host.block && conf->own.block;
+        bool shared = whole(&conf->host) && whole(&conf->own);
         char what[96];
 
-        if (space / memory->block < blocks) {
+        if (space / whole(memory) < blocks) {
                 snprintf(what, sizeof(what), "%s and %s of KV do",
                          shared ? "the layers planned for it" : "the model",
                          blocks > 1 ? "a sequence's blocks" : "a block");
                 return refuse(conf, memory, what, blocks, why, why_bytes);
         }
-        if (space / memory->block < requested_blocks(conf)) {
+        if (space / whole(memory) < requested_blocks(conf)) {
                 snprintf(what, sizeof(what), "kv_bytes: %.1f MiB do",
                          (double)conf->requested / MIB);
                 return refuse(conf, memory, what, requested_blocks(conf), why, why_bytes);
@@ -117,7 +128,7 @@ static int check_space(const struct kv_size_conf *conf, const struct kv_size_mem
 
 int kv_size_swap(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
 {
-        uint64_t block = conf->host.block + conf->own.block;
+        uint64_t block = whole_of(conf);
         char what[96];
 
         if (conf->swap && conf->swap < block)
@@ -144,42 +155,107 @@ int kv_size_fits_backend(const struct kv_size_conf *conf, char *why, size_t why_
 /* As many blocks as fit, but no more than all sequences need. */
 static uint64_t fill_own(const struct kv_size_conf *conf)
 {
-        return least((conf->own.available - taken_of(conf, &conf->own)) / conf->own.block,
+        return least((conf->own.available - taken_of(conf, &conf->own)) / whole(&conf->own),
                      full(conf, conf->sequences));
 }
 
 /* Takes at most a quarter: other programs on the machine need memory too. */
 static uint64_t fill_host(const struct kv_size_conf *conf)
 {
-        uint64_t quarter = conf->host.available / 4 / conf->host.block;
-        uint64_t space = (conf->host.available - taken_of(conf, &conf->host)) / conf->host.block;
-        uint64_t wanted = conf->own.block ? UINT64_MAX : full(conf, conf->sequences / 4);
+        uint64_t quarter = conf->host.available / 4 / whole(&conf->host);
+        uint64_t space = (conf->host.available - taken_of(conf, &conf->host)) / whole(&conf->host);
+        uint64_t wanted = whole(&conf->own) ? UINT64_MAX : full(conf, conf->sequences / 4);
 
         return least(wanted, least(quarter, space));
 }
 
-int kv_size_plan(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
+/* Blocks that fit into the memory of `wholes` blocks with window pages, beside `windows`. */
+static uint64_t blocks_beside(const struct kv_size_conf *conf, uint64_t wholes, uint64_t windows)
+{
+        const struct kv_size_memory *memories[] = { &conf->host, &conf->own };
+        uint64_t blocks = full(conf, conf->sequences);
+
+        if (conf->requested && conf->host.block + conf->own.block)
+                blocks = BLOCKS_MAX;
+        for (int i = 0; i < 2; i++) {
+                uint64_t bytes = mul_or_max(wholes, whole(memories[i]));
+                uint64_t taken = mul_or_max(windows, memories[i]->window);
+
+                if (memories[i]->block)
+                        blocks = least(blocks,
+                                       bytes > taken ? (bytes - taken) / memories[i]->block : 0);
+        }
+        return blocks;
+}
+
+/* The same the other way round; never more than there are blocks. */
+static uint64_t windows_beside(const struct kv_size_conf *conf, uint64_t wholes, uint64_t blocks)
+{
+        const struct kv_size_memory *memories[] = { &conf->host, &conf->own };
+        uint64_t windows = blocks;
+
+        for (int i = 0; i < 2; i++) {
+                uint64_t bytes = mul_or_max(wholes, whole(memories[i]));
+                uint64_t taken = mul_or_max(blocks, memories[i]->block);
+
+                if (memories[i]->window)
+                        windows = least(windows,
+                                        bytes > taken ? (bytes - taken) / memories[i]->window : 0);
+        }
+        return windows;
+}
+
+/* The most blocks that leave a window page for four of them. */
+static uint64_t blocks_of_four(const struct kv_size_conf *conf, uint64_t wholes)
+{
+        uint64_t low = wholes, high = blocks_beside(conf, wholes, 0);
+
+        while (low < high) {
+                uint64_t blocks = low + (high - low + 1) / 2;
+
+                if (windows_beside(conf, wholes, blocks) >= blocks / 4)
+                        low = blocks;
+                else
+                        high = blocks - 1;
+        }
+        return low;
+}
+
+/* Divides the memory of `wholes` blocks with window pages. */
+static void divide(const struct kv_size_conf *conf, uint64_t wholes, struct kv_size *ret_size)
+{
+        uint64_t blocks = least(blocks_of_four(conf, wholes),
+                                blocks_beside(conf, wholes, conf->windows_least));
+        uint64_t windows = windows_beside(conf, wholes, blocks);
+        bool divided = blocks > wholes && windows >= conf->windows_least;
+
+        ret_size->blocks = (uint32_t)least(divided ? blocks : wholes, BLOCKS_MAX);
+        ret_size->windows = divided ? (uint32_t)least(windows, BLOCKS_MAX) : 0;
+}
+
+int kv_size_plan(const struct kv_size_conf *conf, struct kv_size *ret_size, char *why,
+                 size_t why_bytes)
 {
         uint64_t blocks = UINT64_MAX;
         int r = 0;
 
-        if (conf->own.block)
+        if (whole(&conf->own))
                 r = check_space(conf, &conf->own, 1, why, why_bytes);
-        if (!r && conf->host.block)
+        if (!r && whole(&conf->host))
                 r = check_space(conf, &conf->host, 1, why, why_bytes);
         if (r)
                 return error_pass(r);
         if (conf->requested)
                 blocks = requested_blocks(conf);
-        if (!conf->requested && conf->own.block)
+        if (!conf->requested && whole(&conf->own))
                 blocks = fill_own(conf);
-        if (!conf->requested && conf->host.block)
+        if (!conf->requested && whole(&conf->host))
                 blocks = least(blocks, fill_host(conf));
         if (!blocks)
                 return error_raise(
                         errtext_set(why, why_bytes, -EINVAL,
                                     "kv_bytes: one block of 16 positions takes %llu bytes",
-                                    (unsigned long long)(conf->host.block + conf->own.block)));
-        *ret_blocks = (uint32_t)least(blocks, BLOCKS_MAX);
+                                    (unsigned long long)whole_of(conf)));
+        divide(conf, blocks, ret_size);
         return 0;
 }

@@ -9,6 +9,12 @@
  * such as the driver's later allocations.  The pool never takes more than all sequences need at
  * full length.
  *
+ * Window pages (../core/prefix-windows.h) share this memory with blocks.  A sequence of any length
+ * needs the window pages of one window, so the memory is divided as follows.  There are at least as
+ * many window pages as four sequences need, and one for four blocks; both parts take what the other
+ * leaves.  If that gives no more blocks than there would be without window pages, there are none:
+ * then blocks have the keys and values of all layers.
+ *
  * The swap is in the host's memory, with all layers of its blocks, wherever the layers are.  It
  * takes its memory before the pool does.
  *
@@ -25,10 +31,12 @@
 /* Sizes in bytes for one memory. */
 struct kv_size_memory {
         /*
-         * bytes of one block there; 0: this memory has no part in the pool, and other fields do not
-         * matter
+         * bytes of one block there; 0, as `window`: this memory has no part in the pool, and other
+         * fields do not matter
          */
         uint64_t block;
+        /* bytes of one window page there, for layers with a window, whose part `block` has not */
+        uint64_t window;
         /* available to us: in the machine, or free in the backend's own memory */
         uint64_t available;
         uint64_t weights, activations, scratch; /* bytes that will be allocated */
@@ -39,6 +47,7 @@ struct kv_size_conf {
         uint64_t swap;                /* bytes of the swap, as set by the user; 0: no swap */
         uint32_t blocks_per_sequence; /* blocks of one sequence at full length */
         uint32_t sequences;           /* sequences that run at once */
+        uint32_t windows_least;       /* window pages that there must be, if there are any */
         struct kv_size_memory host;
         const char *backend; /* name of the backend that has the memory `own` */
         struct kv_size_memory own;
@@ -53,8 +62,13 @@ uint64_t kv_size_reserve(uint64_t left);
 int kv_size_swap(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why,
                  size_t why_bytes);
 
+struct kv_size {
+        uint32_t blocks;
+        uint32_t windows; /* window pages; 0: none, blocks have all layers */
+};
+
 /* -EINVAL and *why: one block does not fit, or not as many as were asked for. */
-int kv_size_plan(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why,
+int kv_size_plan(const struct kv_size_conf *conf, struct kv_size *ret_size, char *why,
                  size_t why_bytes);
 
 /*

@@ -101,4 +101,18 @@ struct traits {
         uint32_t eos[TRAITS_EOS_MAX]; /* each of them ends a stream */
 };
 
+/*
+ * The positions that the layers with a window see; 0 if no layer has one, or if the largest hides
+ * nothing of `context` positions.
+ */
+static inline uint32_t traits_window(const struct traits *traits, uint32_t context)
+{
+        uint32_t window = 0;
+
+        for (uint32_t i = 0; i < traits->layers; i++)
+                if (traits->layer[i].window > window)
+                        window = traits->layer[i].window;
+        return window < context ? window : 0;
+}
+
 #endif

@@ -27,6 +27,15 @@ static int check_tensors(struct model_setup *setup)
         return 0;
 }
 
+/* Of one sequence of so many blocks; layers with a window may see all of it. */
+static uint64_t sequence_bytes(const struct sched_conf *conf, uint32_t blocks,
+                               const struct model_bytes *bytes)
+{
+        uint32_t windows = conf->prefix.window ? sched_windows_of(conf, blocks) : blocks;
+
+        return blocks * bytes->block + windows * bytes->window;
+}
+
 /* Sizes that people want to know of a model that cannot be served, too: which one could be? */
 static void measure(struct inspection *inspection)
 {
@@ -37,7 +46,9 @@ static void measure(struct inspection *inspection)
                                          .rows_max = config->step_tokens,
                                          .wants_max = config->max_seqs,
                                          .blocks = 1,
+                                         .windows = 1,
                                          .kv = config->kv };
+        struct sched_conf sched = { 0 };
         bool own_head = !traits->tied || checkpoint_tensor(setup->checkpoint, "output.weight");
         struct model_bytes bytes;
 
@@ -47,7 +58,8 @@ static void measure(struct inspection *inspection)
         inspection->activations = bytes.activations;
         inspection->context =
                 config->ctx && config->ctx < traits->context ? config->ctx : traits->context;
-        inspection->sequence = blocks_for(inspection->context) * bytes.block;
+        sched.prefix.window = traits_window(traits, inspection->context);
+        inspection->sequence = sequence_bytes(&sched, blocks_for(inspection->context), &bytes);
         for (uint32_t i = 0; i < WEIGHT_RECIPES; i++)
                 inspection->recipes[i] = weight_recipe_bytes(i, traits, own_head);
 }
@@ -228,8 +240,7 @@ static void print_memory(const struct inspection *inspection, FILE *to)
         fprintf(to, "; and rings, at most ");
         print_bytes(to, rings);
         fprintf(to, "\nsequences   %.1f of %" PRIu32 " positions in that KV; the ",
-                (double)setup->sched.blocks * (double)bytes->block / (double)inspection->sequence,
-                setup->served.context);
+                (double)bytes->kv / (double)inspection->sequence, setup->served.context);
         print_bytes(to, inspection->memory);
         if (fixed > inspection->memory)
                 fprintf(to, " we may have cannot hold the weights\n");

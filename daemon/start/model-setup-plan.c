@@ -20,6 +20,8 @@
  */
 #define LEAD_MS 500u
 
+#define FEW_SEQUENCES 4u
+
 static uint32_t batch_size(const struct config *config)
 {
         if (config->batching == BATCHING_CONTINUOUS)
@@ -81,10 +83,32 @@ static int measure(struct model_setup *setup, struct kernels *kernels)
 static struct kv_size_memory memory_of(const struct model_bytes *bytes, uint64_t available)
 {
         return (struct kv_size_memory){ .block = bytes->block,
+                                        .window = bytes->window,
                                         .available = available,
                                         .weights = bytes->weights,
                                         .activations = bytes->activations,
                                         .scratch = bytes->scratch };
+}
+
+/* Without the swap, and if it is shorter than the context: then its layers have window pages. */
+static uint32_t window_of(const struct model_setup *setup)
+{
+        return setup->config->swap_bytes
+                       ? 0
+                       : traits_window(&setup->served.traits, setup->served.context);
+}
+
+/* The window pages of a few sequences: with fewer, streams would wait for each other too often. */
+static uint32_t windows_least(const struct model_setup *setup)
+{
+        const struct config *config = setup->config;
+        const struct sched_conf conf = { .context = setup->served.context,
+                                         .rows = config->step_tokens,
+                                         .prefix.window = window_of(setup) };
+        uint32_t few = config->max_seqs < FEW_SEQUENCES ? config->max_seqs : FEW_SEQUENCES;
+        uint64_t least = sched_window_pages_for(&conf, few);
+
+        return least < UINT32_MAX ? (uint32_t)least : UINT32_MAX;
 }
 
 static struct kv_size_conf pool_of(const struct model_setup *setup, const struct kernels *kernels)
@@ -95,6 +119,7 @@ static struct kv_size_conf pool_of(const struct model_setup *setup, const struct
                 .swap = setup->config->swap_bytes,
                 .blocks_per_sequence = blocks_for(setup->served.context),
                 .sequences = setup->config->max_seqs,
+                .windows_least = windows_least(setup),
         };
 
         if (!kernels) {
@@ -178,10 +203,29 @@ static int plan_swap(struct model_setup *setup, const struct kernels *kernels)
         return 0;
 }
 
+/* Sets the numbers of blocks and window pages.  Without the latter, blocks have all layers. */
+static int set_pool(struct model_setup *setup, struct kernels *kernels, const struct kv_size *size)
+{
+        struct model_conf *conf = &setup->model_conf;
+        bool undivided = conf->windows && !size->windows;
+        int r = 0;
+
+        conf->blocks = size->blocks;
+        conf->windows = size->windows;
+        if (undivided)
+                r = measure(setup, kernels);
+        if (r)
+                return error_pass(r);
+        setup->bytes.kv = conf->blocks * setup->bytes.block + conf->windows * setup->bytes.window;
+        setup->host.kv = conf->blocks * setup->host.block + conf->windows * setup->host.window;
+        return 0;
+}
+
 static int plan_pool(struct model_setup *setup, struct kernels *kernels)
 {
         const struct config *config = setup->config;
         struct kv_size_conf conf;
+        struct kv_size size;
         int r = 0;
 
         setup->host = (struct model_bytes){ 0 };
@@ -189,6 +233,7 @@ static int plan_pool(struct model_setup *setup, struct kernels *kernels)
                                                  .rows_max = config->step_tokens,
                                                  .wants_max = config->max_seqs,
                                                  .blocks = 1,
+                                                 .windows = window_of(setup) > 0,
                                                  .kv = config->kv };
         if (kernels)
                 r = choose_layers(setup, kernels);
@@ -199,19 +244,17 @@ static int plan_pool(struct model_setup *setup, struct kernels *kernels)
         if (r)
                 return r < 0 ? error_pass(r) : r;
         conf = pool_of(setup, kernels);
-        r = kv_size_plan(&conf, &setup->model_conf.blocks, setup->why, sizeof(setup->why));
-        if (r)
-                return error_pass(r);
-        setup->bytes.kv = setup->model_conf.blocks * setup->bytes.block;
-        setup->host.kv = setup->model_conf.blocks * setup->host.block;
-        return 0;
+        r = kv_size_plan(&conf, &size, setup->why, sizeof(setup->why));
+        if (!r)
+                r = set_pool(setup, kernels, &size);
+        return error_pass(r);
 }
 
 /* Computes every size from the config and the model.  Nothing is allocated yet. */
 int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
 {
         const struct config *config = setup->config;
-        uint32_t blocks, swap_blocks;
+        uint32_t blocks, swap_blocks, windows;
         int r;
 
         r = choose_context(setup);
@@ -221,6 +264,7 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                 return r < 0 ? error_pass(r) : r;
         blocks = setup->model_conf.blocks;
         swap_blocks = setup->model_conf.swap_blocks;
+        windows = setup->model_conf.windows;
         setup->sched = (struct sched_conf){
                 .blocks = blocks,
                 .user_blocks = share_of(blocks, config->uid_blocks_percent),
@@ -244,7 +288,10 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                             .cached_max = share_of(blocks, config->uid_cached_percent),
                             .pins = config->requests,
                             .swap_blocks = swap_blocks,
-                            .swap_max = share_of(swap_blocks, config->uid_cached_percent) }
+                            .swap_max = share_of(swap_blocks, config->uid_cached_percent),
+                            .window = windows ? window_of(setup) : 0,
+                            .window_pages = windows,
+                            .windows_max = share_of(windows, config->uid_cached_percent) }
         };
         for (int i = 0; i < REQUEST_PRIORITY_N; i++)
                 setup->sched.learned[i] = config->admission[i] == CONFIG_ADMISSION_LEARNED;

@@ -281,6 +281,17 @@ int model_setup_traits(struct model_setup *setup)
  * Prints that the shipped model is served, if no model was asked for.  Then prints one line with
  * the sums of memory, before it is allocated.
  */
+/* How many sequences of the whole context the pool can hold at once. */
+static double full_sequences(const struct model_setup *setup)
+{
+        const struct sched_conf *conf = &setup->sched;
+        uint32_t each = blocks_for(conf->context);
+        double blocks = (double)conf->blocks / each;
+        double windows = (double)sched_windows_max(conf) / sched_windows_of(conf, each);
+
+        return conf->prefix.window && windows < blocks ? windows : blocks;
+}
+
 void model_setup_print(const struct model_setup *setup, FILE *to)
 {
         const struct model_bytes *bytes = &setup->bytes, *host = &setup->host;
@@ -288,7 +299,7 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         uint64_t rings = setup->config->ring_bytes * setup->config->connections;
         const char *file = setup->config->file;
         double mib = 1 << 20;
-        char memory[128] = "", beside[128] = "", swap[96] = "";
+        char memory[128] = "", beside[128] = "", swap[96] = "", windows[96] = "";
 
         if (bytes->left != MODEL_BYTES_HOST)
                 snprintf(memory, sizeof(memory),
@@ -300,6 +311,9 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
                          "%.1f MiB; ",
                          setup->model_conf.host_layers, (double)host->weights / mib,
                          (double)host->activations / mib, (double)host->kv / mib);
+        if (setup->model_conf.windows)
+                snprintf(windows, sizeof(windows), ", %u window pages of %llu bytes",
+                         setup->model_conf.windows, (unsigned long long)bytes->window);
         if (host->swap)
                 snprintf(swap, sizeof(swap), "swap on the host %.1f MiB (%u blocks); ",
                          (double)host->swap / mib, setup->model_conf.swap_blocks);
@@ -312,13 +326,13 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         fprintf(to,
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "
-                "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes, %.1f full sequences), "
+                "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes%s, %.1f full sequences), "
                 "%s%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
                 (double)bytes->weights / mib, (double)bytes->loading / mib,
                 (double)bytes->activations / mib, (double)bytes->kv / mib, setup->sched.blocks,
-                (unsigned long long)bytes->block,
-                (double)setup->sched.blocks / blocks_for(served->context), memory, beside, swap,
+                (unsigned long long)bytes->block, windows, full_sequences(setup), memory, beside,
+                swap,
                 (double)rings / mib, setup->sched.slots, setup->sched.rows,
                 setup->sched.requests_max);
 }

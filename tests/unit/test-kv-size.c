@@ -56,22 +56,23 @@ static struct kv_size_conf both(void)
 
 static uint32_t plan(const struct kv_size_conf *conf)
 {
-        uint32_t blocks;
+        struct kv_size size;
         int r;
 
         why[0] = '\0';
-        r = kv_size_plan(conf, &blocks, why, sizeof(why));
+        r = kv_size_plan(conf, &size, why, sizeof(why));
         if (r)
                 fail_msg("%d: %s", r, why);
-        return blocks;
+        assert_int_equal(size.windows, 0);
+        return size.blocks;
 }
 
 static void refuses(const struct kv_size_conf *conf, const char *words)
 {
-        uint32_t blocks;
+        struct kv_size size;
 
         why[0] = '\0';
-        assert_int_equal(kv_size_plan(conf, &blocks, why, sizeof(why)), -EINVAL);
+        assert_int_equal(kv_size_plan(conf, &size, why, sizeof(why)), -EINVAL);
         if (!strstr(why, words) || strchr(why, '\n'))
                 fail_msg("%s", why);
 }
@@ -370,6 +371,128 @@ static void layers_fit_a_gpu_only_with_room_for_a_usable_pool(void **state)
         assert_int_equal(kv_size_fits_backend(&conf, why, sizeof(why)), -EINVAL);
 }
 
+/* ---- window pages ---- */
+
+static struct kv_size divided(const struct kv_size_conf *conf)
+{
+        struct kv_size size;
+
+        why[0] = '\0';
+        if (kv_size_plan(conf, &size, why, sizeof(why)))
+                fail_msg("%s", why);
+        return size;
+}
+
+/* One layer of six has no window. */
+static struct kv_size_conf windowed(void)
+{
+        struct kv_size_conf conf = host;
+
+        conf.host.block = 2 * KIB;
+        conf.host.window = 10 * KIB;
+        conf.sequences = 4;
+        conf.blocks_per_sequence = 2048;
+        conf.windows_least = 4 * 35;
+        return conf;
+}
+
+static void four_blocks_have_a_window_page(void **state)
+{
+        struct kv_size_conf conf = windowed();
+        struct kv_size size;
+
+        (void)state;
+        conf.requested = 1000 * 12 * KIB;
+        size = divided(&conf);
+        /* 2666 * 2 + 666 * 10 = 11992 KiB of 12000 */
+        assert_int_equal(size.blocks, 2666);
+        assert_int_equal(size.windows, 666);
+}
+
+static void there_are_as_many_window_pages_as_some_sequences_need(void **state)
+{
+        struct kv_size_conf conf = windowed();
+        struct kv_size size;
+
+        (void)state;
+        conf.requested = 1000 * 12 * KIB;
+        conf.windows_least = 900;
+        size = divided(&conf);
+        assert_int_equal(size.blocks, 1500);
+        assert_int_equal(size.windows, 900);
+        conf.windows_least = 1000; /* nothing would be gained */
+        size = divided(&conf);
+        assert_int_equal(size.blocks, 1000);
+        assert_int_equal(size.windows, 0);
+}
+
+static void window_pages_take_what_all_sequences_leave(void **state)
+{
+        struct kv_size_conf conf = windowed();
+        struct kv_size size;
+
+        (void)state;
+        conf.host.available = 4 * 6000 * (12 * KIB);
+        conf.sequences = 4; /* a quarter of them has 2048 blocks */
+        size = divided(&conf);
+        /* The memory of 2048 blocks with window pages: 24576 KiB. */
+        assert_int_equal(size.blocks, 5461);
+        assert_int_equal(size.windows, 1365);
+        conf.sequences = 16; /* 6000 * 12 = 72000 KiB; of 32768 blocks 16000 fit */
+        size = divided(&conf);
+        assert_int_equal(size.blocks, 16000);
+        assert_int_equal(size.windows, 4000);
+}
+
+static void a_model_of_windows_only_has_blocks_without_bytes(void **state)
+{
+        struct kv_size_conf conf = windowed();
+        struct kv_size size;
+
+        (void)state;
+        conf.host.block = 0;
+        conf.requested = 1000 * 10 * KIB;
+        size = divided(&conf);
+        assert_int_equal(size.windows, 1000);
+        assert_int_equal(size.blocks, 4003); /* 4003 / 4 = 1000 */
+        conf.requested = 8000 * 10 * KIB;    /* as many as all sequences need */
+        size = divided(&conf);
+        assert_int_equal(size.blocks, 8000);
+        assert_int_equal(size.windows, 0);
+        conf.sequences = 8;
+        size = divided(&conf);
+        assert_int_equal(size.blocks, 16384);
+        assert_int_equal(size.windows, 8000);
+}
+
+static void both_memories_have_space_for_their_part_of_blocks_and_windows(void **state)
+{
+        struct kv_size_conf conf = both();
+        struct kv_size size;
+
+        (void)state;
+        conf.own.block = MIB;
+        conf.own.window = 3 * MIB; /* 500 MiB */
+        conf.host.block = 0;
+        conf.host.window = 2 * MIB; /* 250 MiB of these 125 wholes */
+        conf.windows_least = 20;
+        size = divided(&conf);
+        assert_true(size.blocks * 1 + size.windows * 3 <= 500 && size.windows <= 125);
+        assert_int_equal(size.blocks, 287);
+        assert_int_equal(size.windows, 71);
+}
+
+static void windows_do_not_change_a_pool_without_them(void **state)
+{
+        struct kv_size_conf conf = host;
+
+        (void)state;
+        conf.windows_least = 140;
+        assert_int_equal(plan(&conf), 1600);
+        conf.host.available = 4 * 50 * BLOCK + 5;
+        assert_int_equal(plan(&conf), 50);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -389,6 +512,12 @@ int main(void)
                 cmocka_unit_test(refuses_kv_bytes_that_do_not_fit_gpu_or_host_memory),
                 cmocka_unit_test(names_the_memory_that_is_too_small),
                 cmocka_unit_test(layers_fit_a_gpu_only_with_room_for_a_usable_pool),
+                cmocka_unit_test(four_blocks_have_a_window_page),
+                cmocka_unit_test(there_are_as_many_window_pages_as_some_sequences_need),
+                cmocka_unit_test(window_pages_take_what_all_sequences_leave),
+                cmocka_unit_test(a_model_of_windows_only_has_blocks_without_bytes),
+                cmocka_unit_test(both_memories_have_space_for_their_part_of_blocks_and_windows),
+                cmocka_unit_test(windows_do_not_change_a_pool_without_them),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
