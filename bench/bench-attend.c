@@ -111,7 +111,7 @@ static void slots_fill(void)
         for (uint32_t i = 0; i < PAGES * STREAMS; i++)
                 pages[i] = (struct step_page){ i / PAGES, i % PAGES,
                                                (i % PAGES * 389 + i / PAGES * 67) % PAGES };
-        must(b.kernels->step_begin(b.kernels, b.kv, &step) >= 0, "step_begin() failed");
+        must(b.kernels->step_begin(b.kernels, KV_ALONE(b.kv), &step) >= 0, "step_begin() failed");
         b.kernels->step_end(b.kernels);
 }
 
@@ -141,7 +141,7 @@ static double step_time(uint32_t streams, uint32_t count, uint32_t depth)
                                                                  .position = depth - count + r,
                                                                  .from_row = STEP_TOKEN };
         }
-        must(b.kernels->step_begin(b.kernels, b.kv, &step) >= 0, "step_begin() failed");
+        must(b.kernels->step_begin(b.kernels, KV_ALONE(b.kv), &step) >= 0, "step_begin() failed");
         began = sys_clock_ns();
         for (op.layer = 0; op.layer < s->layers; op.layer++)
                 must(!b.kernels->attend(b.kernels, &op, b.out, b.q), "attend() failed");

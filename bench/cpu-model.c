@@ -173,7 +173,7 @@ double cpu_model_pick(struct cpu_model *m, const struct pick *pick, uint32_t cou
                         picks[i].seed = i;
                         picks[i].position = n;
                 }
-                must(k->step_begin(k, m->no_kv, &step), "a step of picks");
+                must(k->step_begin(k, KV_ALONE(m->no_kv), &step), "a step of picks");
                 must(k->head(k, &head, m->logits, m->x), "a head");
                 began = sys_clock_ns();
                 must(k->pick(k, m->logits, m->traits.vocab), "picks");

@@ -89,11 +89,11 @@ struct matrix_shape {
         enum row_type type[MATRIX_PARTS_MAX];
 };
 struct matrix;
-struct kv; /* a pool of pages */
+struct kv; /* a pool of pages, for the layers of a group */
 
 /* One row of a step. */
 struct step_row {
-        /* The slot whose page table the row uses. */
+        /* The slot whose page tables the row uses. */
         uint32_t slot;
         uint32_t position;
         /*
@@ -117,16 +117,20 @@ struct step_run {
         uint32_t row, count;
 };
 
-struct step_page { /* entry `index` of the slot's table becomes `page` */
-        uint32_t slot, index, page;
+/*
+ * Entry `index` of the slot's table for `group` becomes `page`. Entries of pages that lie wholly
+ * behind the windows of all layers of a group are not read: they may name any page, or none.
+ */
+struct step_page {
+        uint32_t slot, index, page, group;
 };
 
 /*
- * Whole pages, copied one after the other before any operator of the step runs. One page of the two
- * at most is a swap page.
+ * Whole pages of a group, copied one after the other before any operator of the step runs. One page
+ * of the two at most is a swap page.
  */
 struct step_copy {
-        uint32_t from, to;
+        uint32_t from, to, group;
 };
 
 /* How one row's token is drawn (kernels/draw.h). */
@@ -243,6 +247,7 @@ struct qkv {
         float query_beta;
         uint32_t query_length; /* at least 1 if query_beta is not 0 */
         struct kv *kv;
+        /* `layer`: its number in the pool */
         uint32_t layer, heads, kv_heads, head_dim;
 };
 
@@ -311,8 +316,9 @@ struct kernels_conf {
          * "c".
          */
         const char *isa;
-        uint32_t rows_max;  /* most rows in a step */
-        uint32_t slots_max; /* page tables */
+        uint32_t rows_max; /* most rows in a step */
+        uint32_t groups;   /* page tables of each slot; 1 to KV_GROUPS_MAX, 0 counts as 1 */
+        uint32_t slots_max;
         uint32_t pages_max; /* entries of each page table */
         uint32_t vocab_max; /* most logits of a row */
         uint32_t wants_max; /* most wanted rows in a step */
@@ -399,9 +405,10 @@ struct kernels {
         /*
          * Copies what it needs of `step`; applies the page table changes, then copies pages. If
          * it returns STEP_REPLAYED, the operators run by themselves (see warm_up()) and the
-         * next call is step_end().
+         * next call is step_end(). pools[i] is that of group i, for each of conf.groups; or NULL:
+         * no layer here is in this group, and copies in it are left out.
          */
-        int (*step_begin)(struct kernels *k, struct kv *kv, const struct step *step);
+        int (*step_begin)(struct kernels *k, struct kv *const *pools, const struct step *step);
 
         int (*embed)(struct kernels *k, const struct embed *op, float *x); /* x: (rows, columns) */
         int (*qkv)(struct kernels *k, const struct qkv *op, float *q, const float *x);
@@ -458,6 +465,9 @@ struct kernels {
         /* A sentence about a missing library, its cost, and the remedy; or NULL. */
         const char *missing;
 };
+
+/* For step_begin(): the pool of a model with one group. */
+#define KV_ALONE(pool) ((struct kv *const[KV_GROUPS_MAX]){ (pool) })
 
 /*
  * `name` is "ref", "cpu" or "cuda". -ENOENT: no such backend; -ENOTSUP: not possible in this way

@@ -40,29 +40,32 @@ struct kv *kv_pool_free(struct kv *kv)
         return NULL;
 }
 
-void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count)
+static void page_copy(struct kv *kv, uint32_t from, uint32_t to)
+{
+        assert(from < kv_all_pages(&kv->shape) && to < kv_all_pages(&kv->shape));
+        assert(from != to && (from < kv->shape.pages || to < kv->shape.pages));
+        memcpy(kv->pages + to * kv->page_bytes, kv->pages + from * kv->page_bytes, kv->page_bytes);
+}
+
+void kv_copy(struct kv *const *pools, const struct step_copy *copies, uint32_t count)
 {
         for (uint32_t i = 0; i < count; i++) {
-                uint32_t from = copies[i].from, to = copies[i].to;
-
-                assert(from < kv_all_pages(&kv->shape) && to < kv_all_pages(&kv->shape));
-                assert(from != to && (from < kv->shape.pages || to < kv->shape.pages));
-                memcpy(kv->pages + to * kv->page_bytes, kv->pages + from * kv->page_bytes,
-                       kv->page_bytes);
+                assert(copies[i].group < KV_GROUPS_MAX);
+                if (pools[copies[i].group])
+                        page_copy(pools[copies[i].group], copies[i].from, copies[i].to);
         }
 }
 
 uint64_t kv_copy_time(struct kv *kv)
 {
-        const struct step_copy there_and_back[] = { { 0, kv->shape.pages },
-                                                    { kv->shape.pages, 0 } };
         uint64_t rounds[COPY_TIME_ROUNDS];
 
         assert(kv->shape.swap_pages);
         for (uint32_t i = 0; i < COPY_TIME_ROUNDS; i++) {
                 uint64_t begin = copy_time_now();
 
-                kv_copy(kv, there_and_back, 2);
+                page_copy(kv, 0, kv->shape.pages);
+                page_copy(kv, kv->shape.pages, 0);
                 rounds[i] = copy_time_now() - begin;
         }
         return copy_time_median(rounds, 2);

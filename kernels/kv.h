@@ -25,8 +25,11 @@ struct kv {
 int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv);
 struct kv *kv_pool_free(struct kv *kv);
 
-/* Copies whole pages, in order: a later copy sees the result of an earlier one. */
-void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count);
+/*
+ * Copies whole pages, in order: a later copy sees the result of an earlier one.  pools[i] is that
+ * of group i, or NULL: copies in this group are left out.
+ */
+void kv_copy(struct kv *const *pools, const struct step_copy *copies, uint32_t count);
 /* kv_copy_ns() of the backends (kernels.h). */
 uint64_t kv_copy_time(struct kv *kv);
 

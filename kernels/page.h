@@ -1,5 +1,10 @@
 /*
- * The page: the bytes of one KV block.
+ * The page: the bytes of one KV block, in the layers of a group.
+ *
+ * The layers of a model are in one group or in two.  A group has a pool of pages, and each slot has
+ * a page table for each group.  So layers that see a window only can have their pages for the last
+ * positions, while other layers have pages for all.  Pages of different groups may have different
+ * sizes.
  *
  *      page     [layer][kv head] K tile | V tile
  *      tile     16 positions x head_dim numbers; KV_INT8, KV_FP8: followed by 16 scales, floats
@@ -51,12 +56,15 @@ enum kv_type { KV_F16 = 0, KV_BF16 = 1, KV_INT8 = 2, KV_F32 = 3, KV_FP8 = 4 };
 /* Types whose numbers are bytes that mean nothing without the scale of their position. */
 #define KV_HAS_SCALES(type) ((type) == KV_INT8 || (type) == KV_FP8)
 
+#define KV_GROUPS_MAX 2u
+
 enum kv_layout {
         KV_LAYOUT_NATURAL = 1, /* K and V: [position][head_dim] */
         KV_LAYOUT_LANES = 2,   /* K: [head_dim][position], V: [position][head_dim] */
 };
 
 struct kv_shape {
+        uint32_t group; /* which of the page tables of a slot its pages are in */
         uint32_t layers;
         uint32_t kv_heads;
         uint32_t head_dim;
@@ -72,8 +80,8 @@ struct kv_shape {
 /* No size is zero, except that of the swap, and every page has a number. */
 static inline bool kv_shape_is_valid(const struct kv_shape *shape)
 {
-        return shape->layers && shape->kv_heads && shape->head_dim && shape->pages &&
-               shape->swap_pages <= UINT32_MAX - shape->pages;
+        return shape->group < KV_GROUPS_MAX && shape->layers && shape->kv_heads &&
+               shape->head_dim && shape->pages && shape->swap_pages <= UINT32_MAX - shape->pages;
 }
 
 /* Pages of the pool and swap pages; their numbers are below this. */

@@ -7,15 +7,19 @@
 
 int steps_init(struct steps *s, const struct kernels_conf *conf)
 {
+        const size_t groups = conf->groups ? conf->groups : 1;
+        const size_t entries = groups * conf->slots_max * conf->pages_max;
         bool whole = true;
 
+        assert(groups <= KV_GROUPS_MAX);
         *s = (struct steps){
+                .groups = (uint32_t)groups,
                 .rows_max = conf->rows_max,
                 .slots_max = conf->slots_max,
                 .pages_max = conf->pages_max,
                 .wants_max = conf->wants_max,
                 .tokens = memory_new(conf->rows_max, sizeof(*s->tokens)),
-                .tables = memory_new((size_t)conf->slots_max * conf->pages_max, sizeof(*s->tables)),
+                .tables = memory_new(entries, sizeof(*s->tables)),
                 .rows = memory_new(conf->rows_max, sizeof(*s->rows)),
                 .runs = memory_new(conf->rows_max, sizeof(*s->runs)),
                 .picks = memory_new(conf->wants_max, sizeof(*s->picks)),
@@ -33,7 +37,7 @@ int steps_init(struct steps *s, const struct kernels_conf *conf)
                 steps_deinit(s);
                 return -ENOMEM;
         }
-        for (size_t i = 0; i < (size_t)s->slots_max * s->pages_max; i++)
+        for (size_t i = 0; i < entries; i++)
                 s->tables[i] = STEPS_NO_PAGE;
         return 0;
 }
@@ -167,7 +171,8 @@ void steps_begin_on_device(struct steps *s, const struct step *step)
                 const struct step_page *page = &step->pages[i];
 
                 assert(page->slot < s->slots_max && page->index < s->pages_max);
-                s->tables[(size_t)page->slot * s->pages_max + page->index] = page->page;
+                s->tables[steps_tables_of(s, page->group) + (size_t)page->slot * s->pages_max +
+                          page->index] = page->page;
         }
         s->running = true;
 }

@@ -37,11 +37,11 @@ struct step_result {
 };
 
 struct steps {
-        uint32_t rows_max, slots_max, pages_max, wants_max;
+        uint32_t rows_max, slots_max, pages_max, wants_max, groups;
         bool running;     /* between begin and end */
         struct step step; /* rows, runs, want and picks are copies; no pages, no copies */
         uint32_t *tokens; /* (rows_max): the token of each row, wherever it came from */
-        uint32_t *tables; /* (slots_max, pages_max) of page numbers */
+        uint32_t *tables; /* (groups, slots_max, pages_max) of page numbers */
         struct step_row *rows;
         struct step_run *runs;
         struct pick *picks;
@@ -76,11 +76,20 @@ void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens)
 void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs);
 
-/* The page that holds `position` of `slot`. */
-static inline uint32_t steps_page(const struct steps *s, uint32_t slot, uint32_t position)
+/* Where the page tables of a group begin in `tables`. */
+static inline size_t steps_tables_of(const struct steps *s, uint32_t group)
+{
+        assert(group < s->groups);
+        return (size_t)group * s->slots_max * s->pages_max;
+}
+
+/* The page that holds `position` of `slot` in a group. */
+static inline uint32_t steps_page(const struct steps *s, uint32_t group, uint32_t slot,
+                                  uint32_t position)
 {
         assert(slot < s->slots_max && position / PAGE_POSITIONS < s->pages_max);
-        return s->tables[(size_t)slot * s->pages_max + position / PAGE_POSITIONS];
+        return s->tables[steps_tables_of(s, group) + (size_t)slot * s->pages_max +
+                         position / PAGE_POSITIONS];
 }
 
 #ifdef __cplusplus

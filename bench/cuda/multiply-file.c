@@ -230,7 +230,7 @@ static void begin(const struct product *p, uint32_t count, uint64_t number)
                 rows[i] = (struct step_row){ .position = i, .from_row = STEP_TOKEN };
                 want[i] = i;
         }
-        must(p, p->k->step_begin(p->k, NULL, &step), "a step");
+        must(p, p->k->step_begin(p->k, KV_ALONE(NULL), &step), "a step");
         free(rows);
         free(picks);
         free(want);

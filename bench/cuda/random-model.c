@@ -362,7 +362,7 @@ int random_warm_up(struct random_model *m)
 int random_forward(struct random_model *m, const struct step *step)
 {
         struct kernels *k = m->k;
-        int r = k->step_begin(k, m->kv, step);
+        int r = k->step_begin(k, KV_ALONE(m->kv), step);
 
         if (r < 0 || (r != STEP_REPLAYED && (r = forward(m))))
                 return r;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/engine/batch.h"
+#include "daemon/engine/model-conf.h"
 #include "daemon/engine/sampler.h"
 #include "base/error.h"
 
@@ -16,8 +17,9 @@ int batch_init(struct batch *batch, const struct sched_conf *conf)
         *batch = (struct batch){
                 .rows = calloc(rows, sizeof(*batch->rows)),
                 .runs = calloc(rows, sizeof(*batch->runs)),
-                .pages = calloc(sched_page_max(conf), sizeof(*batch->pages)),
-                .copies = calloc(sched_move_max(conf) + conf->slots, sizeof(*batch->copies)),
+                .pages = calloc((size_t)2 * sched_page_max(conf), sizeof(*batch->pages)),
+                .copies = calloc(sched_move_max(conf) + (size_t)2 * conf->slots,
+                                 sizeof(*batch->copies)),
                 .want = calloc(rows, sizeof(*batch->want)),
                 .picks = calloc(rows, sizeof(*batch->picks)),
                 .want_sequences = calloc(rows, sizeof(*batch->want_sequences)),
@@ -88,27 +90,50 @@ static void add_row(struct batch *batch, const struct plan_row *row)
         }
 }
 
+static void add_page(struct batch *batch, const struct plan_page *page)
+{
+        struct step_page *to = &batch->pages[batch->step.page_count];
+
+        to[0] = (struct step_page){ .slot = page->slot, .index = page->index, .page = page->block };
+        batch->step.page_count++;
+        if (page->window == WINDOW_NONE)
+                return;
+        to[1] = (struct step_page){ .slot = page->slot,
+                                    .index = page->index,
+                                    .page = page->window,
+                                    .group = GROUP_WINDOWS };
+        batch->step.page_count++;
+}
+
+static void add_copy(struct batch *batch, const struct plan_copy *copy)
+{
+        struct step_copy *to = &batch->copies[batch->step.copy_count];
+
+        to[0] = (struct step_copy){ .from = copy->from, .to = copy->to };
+        batch->step.copy_count++;
+        if (copy->window_from == WINDOW_NONE)
+                return;
+        to[1] = (struct step_copy){ .from = copy->window_from,
+                                    .to = copy->window_to,
+                                    .group = GROUP_WINDOWS };
+        batch->step.copy_count++;
+}
+
 void batch_build(struct batch *batch, const struct plan *plan)
 {
         struct step *step = &batch->step;
 
         step->number = plan->number;
         step->row_count = step->run_count = step->want_count = 0;
+        step->page_count = step->copy_count = 0;
         for (uint32_t i = 0; i < plan->row_count; i++)
                 add_row(batch, &plan->rows[i]);
 
         for (uint32_t i = 0; i < plan->page_count; i++)
-                batch->pages[i] = (struct step_page){ .slot = plan->pages[i].slot,
-                                                      .index = plan->pages[i].index,
-                                                      .page = plan->pages[i].block };
-        step->page_count = plan->page_count;
-
-        step->copy_count = 0;
+                add_page(batch, &plan->pages[i]);
         for (uint32_t i = 0; i < plan->move_count; i++)
                 batch->copies[step->copy_count++] =
                         (struct step_copy){ .from = plan->moves[i].from, .to = plan->moves[i].to };
         for (uint32_t i = 0; i < plan->copy_count; i++)
-                batch->copies[step->copy_count++] =
-                        (struct step_copy){ .from = plan->copies[i].from,
-                                            .to = plan->copies[i].to };
+                add_copy(batch, &plan->copies[i]);
 }

@@ -8,6 +8,12 @@
 
 #include "kernels/kernels.h"
 
+/* The groups of layers, of which each has a pool of pages (kernels/page.h). */
+enum kv_group {
+        GROUP_BLOCKS,  /* layers without a window; all layers, if there are no window pages */
+        GROUP_WINDOWS, /* layers with a window */
+};
+
 struct model_conf {
         uint32_t context;     /* positions of a sequence, at most */
         uint32_t rows_max;    /* rows of a step, at most */

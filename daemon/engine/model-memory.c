@@ -27,15 +27,24 @@ static uint64_t row_floats(const struct traits *t)
         return t->width + 2 * (uint64_t)q_columns(t) + t->ffn;
 }
 
+/* The pages of all groups in a stage. */
+static void set_pool(struct model_bytes *bytes, const struct traits *traits,
+                     const struct model_conf *conf, const struct stage_shape *stage)
+{
+        bytes->block = page_bytes(traits, conf, stage, GROUP_BLOCKS);
+        bytes->window = page_bytes(traits, conf, stage, GROUP_WINDOWS);
+        if (__builtin_add_overflow(mul_or_max(bytes->block, conf->blocks),
+                                   mul_or_max(bytes->window, conf->windows), &bytes->kv))
+                bytes->kv = UINT64_MAX;
+}
+
 void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
         const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
-        struct kv_shape shape = kv_shape(traits, conf, &all);
         struct model_bytes bytes = { .weights = tensor_table_taken_bytes(table) +
                                                 sinusoidal_bytes(traits, conf),
-                                     .block = kv_page_bytes(&shape),
                                      .left = MODEL_BYTES_HOST };
 
         for (uint32_t i = 0; i < table->count; i++) {
@@ -48,7 +57,7 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         bytes.activations =
                 (conf->rows_max * row_floats(traits) + (uint64_t)conf->wants_max * traits->vocab) *
                 sizeof(float);
-        bytes.kv = mul_or_max(bytes.block, conf->blocks);
+        set_pool(&bytes, traits, conf, &all);
         bytes.swap = mul_or_max(bytes.block, conf->swap_blocks);
         *ret_bytes = bytes;
 }
@@ -60,7 +69,6 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
                          const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
         const struct stage_shape stage = stage_on_host(conf);
-        struct kv_shape shape = kv_shape(traits, conf, &stage);
         uint64_t row = row_floats(traits) + traits->width;
 
         *ret_bytes = (struct model_bytes){ .left = MODEL_BYTES_HOST };
@@ -75,8 +83,7 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
                         if (tensors->layers[i].at[t])
                                 ret_bytes->weights += tensor_taken_bytes(tensors->layers[i].at[t]);
         ret_bytes->activations = conf->rows_max * row * sizeof(float);
-        ret_bytes->block = kv_page_bytes(&shape);
-        ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);
+        set_pool(ret_bytes, traits, conf, &stage);
 }
 
 /*
@@ -160,7 +167,6 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
                      size_t why_bytes)
 {
         const struct stage_shape stage = stage_of_rest(traits, conf);
-        struct kv_shape shape = kv_shape(traits, conf, &stage);
         struct kernels_memory memory;
         struct tensors tensors;
         int r;
@@ -183,8 +189,7 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
                                                kernels->name, strerror(-r)));
         ret_bytes->weights = memory.weights;
         ret_bytes->activations = memory.floats;
-        ret_bytes->block = kv_page_bytes(&shape);
-        ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);
+        set_pool(ret_bytes, traits, conf, &stage);
         ret_bytes->scratch = memory.scratch;
         ret_bytes->left = memory.left;
         ret_bytes->swap = 0;

@@ -174,17 +174,46 @@ static inline enum layer_tensor gate_first(const struct traits *t)
         return t->gated ? FFN_GATE : FFN_UP;
 }
 
+static inline enum kv_group layer_group(const struct traits *t, const struct model_conf *conf,
+                                        uint32_t layer)
+{
+        return conf->windows && t->layer[layer].window ? GROUP_WINDOWS : GROUP_BLOCKS;
+}
+
+/* How many layers of the stage before `layer` are in a group. */
+static inline uint32_t layers_in_group(const struct traits *t, const struct model_conf *conf,
+                                       const struct stage_shape *shape, enum kv_group group,
+                                       uint32_t layer)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = shape->first; i < layer; i++)
+                count += layer_group(t, conf, i) == group;
+        return count;
+}
+
+/* The pool of a group in a stage.  It may have no layers; then there is no such pool. */
 static inline struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf,
-                                       const struct stage_shape *shape)
+                                       const struct stage_shape *shape, enum kv_group group)
 {
         return (struct kv_shape){
-                .layers = shape->layers,
+                .group = group,
+                .layers = layers_in_group(t, conf, shape, group, shape->first + shape->layers),
                 .kv_heads = t->kv_heads,
                 .head_dim = t->head_dim,
-                .pages = conf->blocks,
+                .pages = group == GROUP_WINDOWS ? conf->windows : conf->blocks,
                 .type = conf->kv,
-                .swap_pages = conf->swap_blocks,
+                .swap_pages = group == GROUP_WINDOWS ? 0 : conf->swap_blocks,
         };
+}
+
+/* Bytes of a page of a group in a stage; 0 if it has no layers there. */
+static inline uint64_t page_bytes(const struct traits *t, const struct model_conf *conf,
+                                  const struct stage_shape *shape, enum kv_group group)
+{
+        const struct kv_shape pool = kv_shape(t, conf, shape, group);
+
+        return kv_page_bytes(&pool);
 }
 
 #endif

@@ -38,12 +38,14 @@ static int matrix_open(struct building *b, const struct tensor *const *parts, ui
                            b->conf->why_bytes);
 }
 
-/* A stage counts its KV layers from its own first layer; `layer` counts from the model's first. */
+/* A pool counts the layers of its group in this stage; `layer` counts from the model's first. */
 static void attention_set(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct traits *traits = b->conf->traits;
         const struct layer_traits *own = &traits->layer[layer];
         struct stage *s = b->stage;
+        enum kv_group group = layer_group(traits, b->conf->model, layer);
+        uint32_t number = layers_in_group(traits, b->conf->model, &s->shape, group, layer);
 
         l->qkv.w = l->qkv_matrix;
         l->qkv.clip = traits->qkv_clip;
@@ -52,14 +54,14 @@ static void attention_set(struct building *b, struct layer *l, uint32_t layer)
                 l->qkv.rope = s->ropes[own->rope];
         l->qkv.query_beta = traits->query_beta;
         l->qkv.query_length = traits->query_length;
-        l->qkv.kv = s->kv;
-        l->qkv.layer = layer - s->shape.first;
+        l->qkv.kv = s->pools[group];
+        l->qkv.layer = number;
         l->qkv.heads = traits->heads;
         l->qkv.kv_heads = traits->kv_heads;
         l->qkv.head_dim = traits->head_dim;
         l->attend = (struct attend){
-                .kv = s->kv,
-                .layer = layer - s->shape.first,
+                .kv = s->pools[group],
+                .layer = number,
                 .heads = traits->heads,
                 .kv_heads = traits->kv_heads,
                 .head_dim = traits->head_dim,
@@ -218,11 +220,24 @@ static int ends_open(struct building *b)
         return error_pass(r);
 }
 
+static int pools_open(struct stage *s, const struct stage_conf *conf)
+{
+        int r = 0;
+
+        assert(!conf->model->windows || !conf->model->swap_blocks);
+        for (uint32_t group = 0; !r && group < KV_GROUPS_MAX; group++) {
+                struct kv_shape shape = kv_shape(conf->traits, conf->model, &s->shape, group);
+
+                if (shape.layers)
+                        r = s->kernels->kv_new(s->kernels, &shape, &s->pools[group]);
+        }
+        return r;
+}
+
 static int buffers_open(struct building *b)
 {
         const struct stage_conf *conf = b->conf;
         struct stage *s = b->stage;
-        struct kv_shape kv = kv_shape(conf->traits, conf->model, &s->shape);
         float **const buffers[FLOATS_N] = {
                 [FLOATS_VECTORS] = &s->vectors,
                 [FLOATS_X] = &s->x,
@@ -243,12 +258,12 @@ static int buffers_open(struct building *b)
         for (uint32_t i = 0; !r && i < count; i++)
                 r = s->kernels->floats_new(s->kernels, floats[i], buffers[i]);
         if (!r)
-                r = s->kernels->kv_new(s->kernels, &kv, &s->kv);
+                r = pools_open(s, conf);
         if (r)
-                return error_raise(
-                        errtext_set(conf->why, conf->why_bytes, r,
-                                    "no memory for its activations and KV pool (kv_bytes)%s",
-                                    kv.swap_pages ? ", or for the swap (swap_bytes)" : ""));
+                return error_raise(errtext_set(
+                        conf->why, conf->why_bytes, r,
+                        "no memory for its activations and KV pool (kv_bytes)%s",
+                        conf->model->swap_blocks ? ", or for the swap (swap_bytes)" : ""));
         return 0;
 }
 
@@ -314,8 +329,9 @@ void stage_close(struct stage *s)
         floats_drop(k, s->y);
         floats_drop(k, s->h);
         floats_drop(k, s->logits);
-        if (s->kv)
-                k->kv_free(k, s->kv);
+        for (uint32_t group = 0; group < KV_GROUPS_MAX; group++)
+                if (s->pools[group])
+                        k->kv_free(k, s->pools[group]);
         free(s->layers);
         *s = (struct stage){ 0 };
 }
@@ -356,14 +372,15 @@ static int forward(void *arg)
         return 0;
 }
 
-bool stage_back_pool(struct stage *s, size_t *at)
+bool stage_back_pool(struct stage *s, uint32_t group, size_t *at)
 {
-        return s->kernels->kv_back && s->kernels->kv_back(s->kernels, s->kv, at);
+        return s->kernels->kv_back && s->pools[group] &&
+               s->kernels->kv_back(s->kernels, s->pools[group], at);
 }
 
 uint64_t stage_swap_copy_ns(struct stage *s)
 {
-        return s->kernels->kv_copy_ns(s->kernels, s->kv);
+        return s->kernels->kv_copy_ns(s->kernels, s->pools[GROUP_BLOCKS]);
 }
 
 int stage_rehearse(struct stage *s)
@@ -377,7 +394,7 @@ int stage_rehearse(struct stage *s)
 int stage_run(struct stage *s, const struct step *step)
 {
         struct kernels *k = s->kernels;
-        int r = k->step_begin(k, s->kv, step);
+        int r = k->step_begin(k, s->pools, step);
 
         if (r < 0)
                 return error_raise(r);

@@ -36,8 +36,8 @@ void stage_close(struct stage *stage); /* a zeroed stage is fine */
 int stage_give_head(struct stage *stage, const struct tensor *tensor, struct load_list *list,
                     char *why, size_t why_bytes);
 
-/* Backs the next part of its KV pool's memory; returns whether there is more. */
-bool stage_back_pool(struct stage *stage, size_t *at);
+/* Backs the next part of the memory of a group's pool; returns whether there is more. */
+bool stage_back_pool(struct stage *stage, uint32_t group, size_t *at);
 /* The time to copy its part of a block between the pool and the swap (kernels.h, kv_copy_ns). */
 uint64_t stage_swap_copy_ns(struct stage *stage);
 /* Prepares the steps; call it after the weights are loaded and before the first step. */

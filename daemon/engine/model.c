@@ -29,7 +29,7 @@ struct model {
         struct traits traits;
         struct stage stages[STAGES_MAX];
         uint32_t stage_count;
-        /* The memory of the pools: the stage whose pool is being backed, and how far that is. */
+        /* The pool that is being backed, counted over the groups of all stages, and how far. */
         uint32_t backing;
         size_t backed;
         uint32_t rows_max, wants_max;
@@ -213,8 +213,10 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
 
 bool model_back_pool(struct model *m)
 {
-        while (m->backing < m->stage_count) {
-                if (stage_back_pool(&m->stages[m->backing], &m->backed))
+        while (m->backing < m->stage_count * KV_GROUPS_MAX) {
+                struct stage *stage = &m->stages[m->backing / KV_GROUPS_MAX];
+
+                if (stage_back_pool(stage, m->backing % KV_GROUPS_MAX, &m->backed))
                         return true;
                 m->backing++;
                 m->backed = 0;

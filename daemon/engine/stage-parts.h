@@ -33,7 +33,7 @@ struct stage {
         struct head head;
         struct rope ropes[TRAITS_ROPES_MAX];
         const float *slopes;
-        struct kv *kv;
+        struct kv *pools[KV_GROUPS_MAX]; /* by enum kv_group; NULL: it has no layers */
         /* norms, biases, frequencies, slopes; each starts on its own line of LINE floats */
         float *vectors;
         float *x, *q, *y, *h, *logits;

@@ -326,14 +326,14 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         fprintf(to,
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "
-                "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes%s, %.1f full sequences), "
+                "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes%s, %.1f full "
+                "sequences), "
                 "%s%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
                 (double)bytes->weights / mib, (double)bytes->loading / mib,
                 (double)bytes->activations / mib, (double)bytes->kv / mib, setup->sched.blocks,
                 (unsigned long long)bytes->block, windows, full_sequences(setup), memory, beside,
-                swap,
-                (double)rings / mib, setup->sched.slots, setup->sched.rows,
+                swap, (double)rings / mib, setup->sched.slots, setup->sched.rows,
                 setup->sched.requests_max);
 }
 

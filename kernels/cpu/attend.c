@@ -147,9 +147,10 @@ static struct past past_make(const struct attention *a, struct attend_scratch *s
         const struct attend *op = a->op;
 
         for (uint32_t page = from / PAGE_POSITIONS; page <= to / PAGE_POSITIONS; page++)
-                scratch->pages[page] =
-                        kv_tile(op->kv, steps_page(&a->cpu->steps, slot, page * PAGE_POSITIONS),
-                                op->layer, kv_head);
+                scratch->pages[page] = kv_tile(op->kv,
+                                               steps_page(&a->cpu->steps, op->kv->shape.group, slot,
+                                                          page * PAGE_POSITIONS),
+                                               op->layer, kv_head);
         return (struct past){
                 .pages = scratch->pages,
                 .page_count = to / PAGE_POSITIONS + 1,

@@ -133,13 +133,13 @@ static void cpu_kv_free(struct kernels *k, struct kv *kv)
         kv_pool_free(kv);
 }
 
-static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *step)
+static int cpu_step_begin(struct kernels *k, struct kv *const *pools, const struct step *step)
 {
         struct cpu *cpu = cpu_of(k);
 
         thread_pool_adopt_caller(cpu->thread_pool);
         steps_begin(&cpu->steps, step);
-        kv_copy(kv, step->copies, step->copy_count);
+        kv_copy(pools, step->copies, step->copy_count);
         logit_summary_invalidate(&cpu->logit_summary);
         /* Positions change, and put() may have changed the frequencies. */
         cpu->rope_count = 0;

@@ -230,7 +230,7 @@ static void row_put(const struct finish *f, const struct step_row *row, const fl
                     const float *v)
 {
         const struct qkv *op = f->op;
-        uint32_t page = steps_page(&f->cpu->steps, row->slot, row->position);
+        uint32_t page = steps_page(&f->cpu->steps, op->kv->shape.group, row->slot, row->position);
         size_t line = row->position % PAGE_POSITIONS;
 
         for (uint32_t h = 0; h < op->kv_heads; h++) {

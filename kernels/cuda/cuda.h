@@ -147,12 +147,12 @@ struct cuda {
         /* Each marks that its upload has been read. */
         event *read[STEPS_RESULTS];
         step_download downloads[STEPS_RESULTS];
-        uint32_t *tables; /* (slots_max, pages_max) */
+        uint32_t *tables; /* (groups, slots_max, pages_max) */
         step_counts *counts;
         view_row *rows;
         /* (STEPS_RESULTS, wants_max): tokens picked. */
         uint32_t *picked;
-        /* Of the current step. */
+        /* Of the current step; with the page tables of group 0. */
         step_view view;
         /* 0: no row's logits are wanted. */
         uint32_t wants_bucket;
@@ -188,6 +188,15 @@ struct cuda {
         struct staging *staging;
         buffer *buffers;
 };
+
+/* The current step, with the page tables of this pool's group. */
+static inline step_view cuda_view_of(const struct cuda *cuda, const kv *kv)
+{
+        step_view view = cuda->view;
+
+        view.tables += steps_tables_of(&cuda->steps, kv->shape.group);
+        return view;
+}
 
 static inline struct cuda *cuda_of(struct kernels *k)
 {
@@ -288,7 +297,7 @@ int cuda_memory(struct kernels *k, const kernels_objects *objects, kernels_memor
 /* steps.cc */
 int cuda_steps_init(struct cuda *cuda);
 void cuda_steps_deinit(struct cuda *cuda);
-int cuda_step_begin(struct kernels *k, kv *kv, const step *step);
+int cuda_step_begin(struct kernels *k, kv *const *pools, const step *step);
 int cuda_step_end(struct kernels *k);
 int cuda_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
 void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *ret_logprobs);

@@ -92,7 +92,8 @@ int cuda_kv_copy(struct cuda *cuda, const kv *kv, const step_copy *copy)
 
 static int copy_there_and_back(struct cuda *cuda, const kv *kv)
 {
-        const step_copy there = { 0, kv->shape.pages }, back = { kv->shape.pages, 0 };
+        const step_copy there = { 0, kv->shape.pages, kv->shape.group };
+        const step_copy back = { kv->shape.pages, 0, kv->shape.group };
         int r = 0;
 
         for (uint32_t i = 0; i < MEASURED_PAIRS && !r; i++) {

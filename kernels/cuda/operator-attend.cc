@@ -131,7 +131,7 @@ int cuda_attend(struct kernels *k, const struct attend *op, float *out, const fl
         if ((r = plan_of(cuda, op, &plan)) ||
             (r = cuda_set_content(cuda, out, CONTENT_BFLOATS, columns, padded(columns))))
                 return cuda_check(cuda, r);
-        args.view = cuda->view;
+        args.view = cuda_view_of(cuda, kv);
         args.scratch = plan->scratch;
         args.scratch.parts = cuda->parts;
         args.scratch.arrived = cuda->attend_arrived;

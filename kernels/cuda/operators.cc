@@ -199,7 +199,7 @@ static int finish_heads(struct cuda *cuda, const qkv *op, float *q)
         const kv *kv = op->kv;
         qkv_finish_args args = {};
 
-        args.view = cuda->view;
+        args.view = cuda_view_of(cuda, kv);
         args.y = cuda->stacked;
         args.q = (uint16_t *)q;
         args.heads = op->heads;

@@ -29,7 +29,7 @@ struct step_view {
         const step_counts *counts;
         const view_row *rows;
         const view_run *runs;   /* in order; together they cover all rows */
-        const uint32_t *tables; /* (slots, pages_max): the pages of each slot */
+        const uint32_t *tables; /* (slots, pages_max): the pages of each slot in a group */
         const uint32_t *want;   /* rows whose logits are wanted, ascending */
         const pick *picks;      /* for each wanted row, how to pick its token */
         uint32_t pages_max;

@@ -22,7 +22,7 @@ static void lay_out(struct cuda *cuda)
         const kernels_conf *conf = &cuda->conf;
         step_upload_offsets *o = &cuda->offsets;
 
-        cuda->upload_pages_max = conf->rows_max + 2 * conf->pages_max + 256;
+        cuda->upload_pages_max = cuda->steps.groups * (conf->rows_max + 2 * conf->pages_max + 256);
         o->rows = align256(sizeof(step_upload));
         o->runs = o->rows + align256(conf->rows_max * sizeof(upload_row));
         o->want = o->runs + align256(conf->rows_max * sizeof(view_run));
@@ -57,11 +57,14 @@ int cuda_steps_init(struct cuda *cuda)
 {
         const kernels_conf *conf = &cuda->conf;
         struct device *device = cuda->device;
-        size_t entries = (size_t)conf->slots_max * conf->pages_max;
-        int r;
+        size_t entries;
+        int r = steps_init(&cuda->steps, conf);
 
+        if (r)
+                return r;
+        entries = (size_t)cuda->steps.groups * conf->slots_max * conf->pages_max;
         lay_out(cuda);
-        if ((r = steps_init(&cuda->steps, conf)) || (r = transfers_init(cuda)) ||
+        if ((r = transfers_init(cuda)) ||
             (r = device_new(device, cuda->offsets.end, (void **)&cuda->sent)) ||
             (r = device_new(device, entries * sizeof(uint32_t), (void **)&cuda->tables)) ||
             (r = device_new(device, sizeof(step_counts), (void **)&cuda->counts)) ||
@@ -133,7 +136,9 @@ static void write_pages(struct cuda *cuda, uint32_t at, const step_page *pages, 
 
         for (uint32_t i = 0; i < count; i++)
                 to[i] = { pages[i].slot, pages[i].index,
-                          last[(size_t)pages[i].slot * cuda->conf.pages_max + pages[i].index] };
+                          last[steps_tables_of(&cuda->steps, pages[i].group) +
+                               (size_t)pages[i].slot * cuda->conf.pages_max + pages[i].index],
+                          pages[i].group };
 }
 
 static int send_upload(struct cuda *cuda, uint32_t at, uint32_t page_count)
@@ -146,6 +151,7 @@ static int send_upload(struct cuda *cuda, uint32_t at, uint32_t page_count)
                                                      offsetof(step_upload, page_count)),
                                   cuda->picked,
                                   cuda->tables,
+                                  cuda->conf.slots_max,
                                   cuda->conf.pages_max,
                                   cuda->counts,
                                   cuda->rows };
@@ -180,7 +186,17 @@ static int send_excess_pages(struct cuda *cuda, uint32_t at, const step *step, u
         return r;
 }
 
-static int send_step(struct cuda *cuda, const kv *kv, const step *step)
+static int copy_pages(struct cuda *cuda, kv *const *pools, const step *step)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; i < step->copy_count && !r; i++)
+                if (pools[step->copies[i].group])
+                        r = cuda_kv_copy(cuda, pools[step->copies[i].group], &step->copies[i]);
+        return r;
+}
+
+static int send_step(struct cuda *cuda, kv *const *pools, const step *step)
 {
         uint32_t at = (uint32_t)(step->number % STEPS_RESULTS), done, left;
         step_upload *step_upload = (struct step_upload *)cuda->uploads[at];
@@ -196,12 +212,10 @@ static int send_step(struct cuda *cuda, const kv *kv, const step *step)
         cuda->wants_bucket =
                 step->want_count ? cuda_bucket(step->want_count, cuda->conf.wants_max) : 0;
         r = send_upload(cuda, at, left);
-        for (uint32_t i = 0; i < step->copy_count && !r; i++)
-                r = cuda_kv_copy(cuda, kv, &step->copies[i]);
-        return r;
+        return r ? r : copy_pages(cuda, pools, step);
 }
 
-int cuda_step_begin(struct kernels *k, kv *kv, const step *step)
+int cuda_step_begin(struct kernels *k, kv *const *pools, const step *step)
 {
         struct cuda *cuda = cuda_of(k);
         graph *graph;
@@ -210,7 +224,7 @@ int cuda_step_begin(struct kernels *k, kv *kv, const step *step)
         if (r)
                 return r;
         steps_begin_on_device(&cuda->steps, step);
-        r = send_step(cuda, kv, step);
+        r = send_step(cuda, pools, step);
         if (r)
                 return cuda_check(cuda, r);
         graph = cuda_graph(cuda);

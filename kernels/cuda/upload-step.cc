@@ -10,7 +10,8 @@ KERNEL(THREADS) scatter_step(upload_step_args a)
         for (uint32_t i = threadIdx.x; i < *a.upload_page_count; i += THREADS) {
                 const step_page page = a.upload_pages[i];
 
-                a.tables[(size_t)page.slot * a.pages_max + page.index] = page.page;
+                a.tables[((size_t)page.group * a.slots_max + page.slot) * a.pages_max +
+                         page.index] = page.page;
         }
         for (uint32_t i = threadIdx.x; i < a.upload_counts->rows; i += THREADS) {
                 const upload_row row = a.upload_rows[i];

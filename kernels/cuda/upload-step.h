@@ -1,7 +1,7 @@
 /*
  * Begins a step: copies the data that the host has uploaded to where kernels read it (step-view.h).
  *
- *      tables[page.slot][page.index] = page.page
+ *      tables[page.group][page.slot][page.index] = page.page
  *      a row's token is its own, or a token that was picked in an earlier step and never left the
  *      device: picked[from].  If that pick was not finite, the token is 0
  *
@@ -28,7 +28,7 @@ struct upload_step_args {
         const uint32_t *upload_page_count;
         const uint32_t *picked; /* tokens picked before */
         uint32_t *tables;
-        uint32_t pages_max;
+        uint32_t slots_max, pages_max;
         step_counts *counts;
         view_row *rows;
 };

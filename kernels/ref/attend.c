@@ -40,8 +40,8 @@ static double score(const struct attend *op, const float *q, const uint8_t *tile
 static const uint8_t *k_tile(const struct ref *ref, const struct attend *op,
                              const struct step_row *row, uint32_t position, uint32_t head)
 {
-        return kv_tile(op->kv, steps_page(&ref->steps, row->slot, position), op->layer,
-                       head / (op->heads / op->kv_heads));
+        return kv_tile(op->kv, steps_page(&ref->steps, op->kv->shape.group, row->slot, position),
+                       op->layer, head / (op->heads / op->kv_heads));
 }
 
 static void attend_head(const struct ref *ref, const struct attend *op, const struct step_row *row,

@@ -117,7 +117,7 @@ static void tile_put(const struct kv *kv, uint8_t *tile, uint32_t line, const do
 static void row_put(const struct ref *ref, const struct qkv *op, const struct step_row *row,
                     const double *k, const double *v)
 {
-        uint32_t page = steps_page(&ref->steps, row->slot, row->position);
+        uint32_t page = steps_page(&ref->steps, op->kv->shape.group, row->slot, row->position);
         uint32_t line = row->position % PAGE_POSITIONS;
 
         for (uint32_t h = 0; h < op->kv_heads; h++) {

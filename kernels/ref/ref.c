@@ -131,10 +131,10 @@ static uint64_t ref_kv_copy_ns(struct kernels *k, struct kv *kv)
         return kv_copy_time(kv);
 }
 
-static int ref_step_begin(struct kernels *k, struct kv *kv, const struct step *step)
+static int ref_step_begin(struct kernels *k, struct kv *const *pools, const struct step *step)
 {
         steps_begin(&ref_of(k)->steps, step);
-        kv_copy(kv, step->copies, step->copy_count);
+        kv_copy(pools, step->copies, step->copy_count);
         return 0;
 }
 

@@ -111,7 +111,7 @@ static int operators(void *arg)
 
 int known_model_forward(struct known_model *known_model, const struct step *step)
 {
-        int r = known_model->k->step_begin(known_model->k, known_model->kv, step);
+        int r = known_model->k->step_begin(known_model->k, KV_ALONE(known_model->kv), step);
 
         if (r < 0)
                 return r;

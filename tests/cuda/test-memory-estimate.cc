@@ -112,6 +112,7 @@ static void run_step(struct kernels *k, uint64_t number, kv *kv, const struct at
         const step_row row = { 0, 0, 1, STEP_TOKEN, 0, 0 };
         const step_run run = { 0, 1 };
         const step_page page = { 0, 0, 0 };
+        struct kv *const pools[KV_GROUPS_MAX] = { kv };
         step step = {};
         buffer *queries = cuda_buffer(cuda_of(k), q);
 
@@ -120,7 +121,7 @@ static void run_step(struct kernels *k, uint64_t number, kv *kv, const struct at
         step.rows = &row;
         step.runs = &run;
         step.pages = &page;
-        assert_int_equal(k->step_begin(k, kv, &step), 0);
+        assert_int_equal(k->step_begin(k, pools, &step), 0);
         queries->content = CONTENT_HALVES;
         for (uint32_t i = 0; i < 2; i++) {
                 struct attend op = attends[i];
@@ -187,6 +188,7 @@ static void the_estimate_of_a_plain_layer_is_exact(void **)
         const kernels_memory memory = ask(k, &objects);
         matrix *matrices[3];
         float *floats[3];
+        struct kv *pools[KV_GROUPS_MAX] = {};
         step step = {};
         kv *kv;
 
@@ -198,7 +200,8 @@ static void the_estimate_of_a_plain_layer_is_exact(void **)
         step.number = step.row_count = step.run_count = 1;
         step.rows = &row;
         step.runs = &run;
-        assert_int_equal(k->step_begin(k, kv, &step), 0);
+        pools[0] = kv;
+        assert_int_equal(k->step_begin(k, pools, &step), 0);
         {
                 const gate up = { matrices[1], {}, nullptr, ACT_GELU };
                 const struct linear down = {

@@ -123,7 +123,7 @@ static void chat_close(struct chat *c)
 static float *answer(struct chat *c)
 {
         float *a = malloc(MY_ROWS * OUT * sizeof(*a));
-        int r = c->k->step_begin(c->k, c->kv, &my.step);
+        int r = c->k->step_begin(c->k, KV_ALONE(c->kv), &my.step);
 
         assert_non_null(a);
         if (r != STEP_REPLAYED) {

@@ -36,6 +36,7 @@ int device_launch_raw(device *, stream stream, const launch *launch, const void 
 struct bench {
         struct kernels *k;
         struct kv *kv;
+        struct kv *pools[KV_GROUPS_MAX];
         float *logits;
         uint64_t number;
 };
@@ -63,7 +64,8 @@ static int bench_open(void **)
         first.number = ref.number = 1;
         first.page_count = 1;
         first.pages = &page;
-        ref.k->step_begin(ref.k, ref.kv, &first);
+        ref.pools[0] = ref.kv;
+        ref.k->step_begin(ref.k, ref.pools, &first);
         ref.k->step_end(ref.k);
         return 0;
 }
@@ -107,7 +109,7 @@ static void ref_pick(rows *r)
         step.runs = &run;
         step.want = want;
         step.picks = r->picks;
-        assert_int_equal(ref.k->step_begin(ref.k, ref.kv, &step), 0);
+        assert_int_equal(ref.k->step_begin(ref.k, ref.pools, &step), 0);
         assert_int_equal(ref.k->pick(ref.k, ref.logits, r->vocab), 0);
         assert_int_equal(ref.k->step_end(ref.k), 0);
         assert_int_equal(ref.k->collect(ref.k, step.number, r->tokens), 0);

@@ -94,7 +94,7 @@ static float *floats_load(struct test_backend *s, const float *host, size_t coun
 static void step(struct test_backend *s, struct step step)
 {
         step.number = ++s->number;
-        assert_int_equal(s->k->step_begin(s->k, s->kv, &step), 0);
+        assert_int_equal(s->k->step_begin(s->k, KV_ALONE(s->kv), &step), 0);
 }
 
 uint32_t test_backend_page(const struct test_backend *s, uint32_t slot, uint32_t index)

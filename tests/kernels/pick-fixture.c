@@ -52,7 +52,7 @@ void fixture_open(struct fixture *b, uint32_t vocab, uint32_t wants)
         ref_sampler_new(&b->ref_sampler, vocab);
         for (uint32_t i = 0; i < conf.pages_max; i++)
                 pages[i] = (struct step_page){ 0, i, i };
-        assert_int_equal(b->k->step_begin(b->k, b->kv, &first), 0);
+        assert_int_equal(b->k->step_begin(b->k, KV_ALONE(b->kv), &first), 0);
         assert_int_equal(b->k->step_end(b->k), 0);
 }
 
@@ -83,7 +83,7 @@ void fixture_begin(struct fixture *b, const uint32_t *want, const struct pick *p
                 rows[i].position = i;
                 rows[i].from_row = STEP_TOKEN;
         }
-        assert_int_equal(b->k->step_begin(b->k, b->kv, &step), 0);
+        assert_int_equal(b->k->step_begin(b->k, KV_ALONE(b->kv), &step), 0);
 }
 
 void fixture_end(struct fixture *b, uint32_t *ret_tokens)

@@ -60,7 +60,7 @@ static inline void fixture_open_kv(struct fixture *b, enum kv_type type)
         memset(b->kv->pages, 0xff, PAGES * b->kv->page_bytes); /* NaN everywhere */
         for (uint32_t i = 0; i < SLOTS * TABLE; i++)
                 pages[i] = (struct step_page){ i / TABLE, i % TABLE, tables[i / TABLE][i % TABLE] };
-        assert_int_equal(b->k->step_begin(b->k, b->kv, &step), 0);
+        assert_int_equal(b->k->step_begin(b->k, KV_ALONE(b->kv), &step), 0);
         assert_int_equal(b->k->step_end(b->k), 0);
 }
 
@@ -142,7 +142,7 @@ static inline void begin(struct fixture *b, const struct span *spans, uint32_t s
                                                          .from_row = STEP_TOKEN,
                                                          .write = write };
         }
-        assert_int_equal(b->k->step_begin(b->k, b->kv,
+        assert_int_equal(b->k->step_begin(b->k, KV_ALONE(b->kv),
                                           &(struct step){ .number = ++b->number,
                                                           .row_count = row,
                                                           .run_count = span_count,

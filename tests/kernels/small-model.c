@@ -626,7 +626,7 @@ int model_begin(struct model *m, const struct chunk *chunks, uint32_t chunk_coun
         step.want = want;
         step.picks = greedy;
         m->step = step.number;
-        r = m->k->step_begin(m->k, m->kv, &step);
+        r = m->k->step_begin(m->k, KV_ALONE(m->kv), &step);
         assert_true(r >= 0);
         return r;
 }

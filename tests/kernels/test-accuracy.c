@@ -38,7 +38,7 @@ static void begin(struct kernels *k, struct kv *kv, uint32_t rows)
                 row[i] = (struct step_row){ .position = i, .from_row = STEP_TOKEN, .write = true };
                 want[i] = i;
         }
-        assert_int_equal(k->step_begin(k, kv, &step), 0);
+        assert_int_equal(k->step_begin(k, KV_ALONE(kv), &step), 0);
 }
 
 static struct kv *kv_small(struct kernels *k)

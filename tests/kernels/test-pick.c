@@ -460,7 +460,7 @@ static void the_next_step_runs_on_picks_of_the_two_steps_before(void **state)
         rows[0].from_step = b->number - 1;
         rows[1].from_step = b->number;
         step.number = ++b->number;
-        assert_int_equal(b->k->step_begin(b->k, b->kv, &step), 0);
+        assert_int_equal(b->k->step_begin(b->k, KV_ALONE(b->kv), &step), 0);
         assert_int_equal(b->k->embed(b->k, &(struct embed){ table, 1 }, x), 0);
         assert_int_equal(b->k->step_end(b->k), 0);
         b->k->get(b->k, host, x, 6);

@@ -175,7 +175,7 @@ static void does_not_read_pages_behind_the_window(void **state)
                 for (uint32_t i = 0; i < 2 * KV_HEADS * DIM; i++)
                         ((float *)b.kv->pages)[number_at(1, p, 1, i / DIM % KV_HEADS,
                                                          i / DIM / KV_HEADS, i % DIM)] = NAN;
-        b.k->step_begin(b.k, b.kv,
+        b.k->step_begin(b.k, KV_ALONE(b.kv),
                         &(struct step){ .number = ++b.number, .page_count = 1, .pages = &gone });
         b.k->step_end(b.k);
         attend_check(&b, &op, &past, 25, 5);
@@ -288,7 +288,7 @@ static void a_copied_page_serves_another_slot(void **state)
         (void)state;
         fixture_open(&b);
         past_fill(&b, &past, 0, 10);
-        b.k->step_begin(b.k, b.kv,
+        b.k->step_begin(b.k, KV_ALONE(b.kv),
                         &(struct step){ .number = ++b.number, .copy_count = 1, .copies = &copy });
         b.k->step_end(b.k);
         op = attend_make(&b);

@@ -344,7 +344,7 @@ static void rope_computes_its_angle_in_double(void **state)
         op.kv = b.kv;
         bq = floats_new(&b, 2);
         b.k->step_begin(
-                b.k, b.kv,
+                b.k, KV_ALONE(b.kv),
                 &(struct step){ .row_count = 1, .run_count = 1, .rows = &row, .runs = &run });
         assert_int_equal(b.k->qkv(b.k, &op, bq, given(&b, x, 2)), 0);
         b.k->get(b.k, q, bq, 2);

@@ -220,7 +220,7 @@ static void pool_tiles_do_not_overlap_and_pages_copy_whole(void **state)
         for (size_t at = 0; at < 4 * kv->page_bytes; at++)
                 assert_int_equal(kv->pages[at], at / (2 * kv->tile_bytes) + 1);
 
-        kv_copy(kv, (struct step_copy[]){ { 0, 2 }, { 2, 3 } }, 2);
+        kv_copy(KV_ALONE(kv), (struct step_copy[]){ { 0, 2 }, { 2, 3 } }, 2);
         assert_memory_equal(kv->pages + 3 * kv->page_bytes, kv->pages, kv->page_bytes);
         assert_int_equal(kv->pages[kv->page_bytes], 7);
         kv_pool_free(kv);
@@ -237,7 +237,7 @@ static void copies_between_pool_and_swap_are_made_in_order(void **state)
         assert_int_equal(kv_pool_new(&shape, &kv), 0);
         for (uint32_t page = 0; page < 5; page++)
                 memset(kv->pages + page * kv->page_bytes, (int)page, kv->page_bytes);
-        kv_copy(kv, chain, 5);
+        kv_copy(KV_ALONE(kv), chain, 5);
         for (size_t i = 0; i < 5 * kv->page_bytes; i++)
                 assert_int_equal(kv->pages[i], should[i / kv->page_bytes]);
         assert_true(kv_copy_time(kv) >= 1);
@@ -313,23 +313,23 @@ static void steps_apply_page_table_changes_and_copy_their_rows(void **state)
         (void)state;
         rows[0].token = 6;
         assert_int_equal(steps_init(&s, &conf), 0);
-        assert_int_equal(steps_page(&s, 1, 0), STEPS_NO_PAGE);
+        assert_int_equal(steps_page(&s, 0, 1, 0), STEPS_NO_PAGE);
         steps_begin(&s, &step);
         rows[0] = (struct step_row){ 0 };
         runs[0] = (struct step_run){ 0 };
         assert_int_equal(s.tokens[0], 6);
         assert_int_equal(s.step.rows[0].position, 17);
         assert_int_equal(s.step.runs[0].count, 1);
-        assert_int_equal(steps_page(&s, 1, 15), 7);
-        assert_int_equal(steps_page(&s, 1, 16), 9);
-        assert_int_equal(steps_page(&s, 0, 0), STEPS_NO_PAGE);
+        assert_int_equal(steps_page(&s, 0, 1, 15), 7);
+        assert_int_equal(steps_page(&s, 0, 1, 16), 9);
+        assert_int_equal(steps_page(&s, 0, 0, 0), STEPS_NO_PAGE);
         steps_end(&s);
 
         pages[0].page = 3;
         step = (struct step){ .number = 6, .page_count = 1, .pages = pages };
         steps_begin(&s, &step);
-        assert_int_equal(steps_page(&s, 1, 0), 3);
-        assert_int_equal(steps_page(&s, 1, 16), 9);
+        assert_int_equal(steps_page(&s, 0, 1, 0), 3);
+        assert_int_equal(steps_page(&s, 0, 1, 16), 9);
         steps_end(&s);
         steps_deinit(&s);
 }
