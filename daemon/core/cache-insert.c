@@ -21,10 +21,12 @@ static bool use_duplicate(struct sched *sched, struct slot *slot, uint32_t index
 {
         bool held = sched->conf.prefix.window && index >= slot->window_begin;
 
-        if (!prefix_hand_window(&sched->prefix, slot->blocks[index], block, held))
-                return false;
-        sched->pages_left--;
         prefix_ref(&sched->prefix, block);
+        if (!prefix_hand_window(&sched->prefix, slot->blocks[index], block, held)) {
+                prefix_unref(&sched->prefix, block);
+                return false;
+        }
+        sched->pages_left--;
         prefix_unref(&sched->prefix, slot->blocks[index]);
         slot->blocks[index] = block;
         sched_list_page(sched, plan, slot, index);

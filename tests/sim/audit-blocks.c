@@ -71,6 +71,7 @@ void audit_invalidate(struct sim *sim, const struct sim_request *request)
         uint32_t i = 0;
 
         audit_swap_invalidate(sim, request);
+        audit_windows_invalidate(sim, request);
         /* Published blocks hold valid numbers, whichever request found them. */
         while (i < request->block_count && audit_is_published(sim, request, request->blocks[i], i))
                 i++;
@@ -86,6 +87,7 @@ void audit_invalidate(struct sim *sim, const struct sim_request *request)
  */
 void audit_sound(struct sim *sim, const struct sim_request *request)
 {
+        audit_windows_sound(sim, request);
         for (uint32_t i = 0; i < request->block_count; i++) {
                 block_t block = request->blocks[i];
 

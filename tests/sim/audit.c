@@ -13,6 +13,7 @@
  *      audit-slots     which requests are admitted; audit-queue: which is next;
  *                      audit-preemptions: which give way
  *      audit-swap      the moves between pool and swap, and their blocks' contents
+ *      audit-windows   the pages of layers with a window
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
  *      audit-rows      the rows; audit-order: which come first;
  *                      audit-left-out: requests without rows
@@ -373,6 +374,7 @@ static void audit_counts(struct sim *sim)
         sched_count(sim->sched, &counts);
         audit_blocks(sim, &counts);
         audit_swap(sim, &counts);
+        audit_windows(sim, &counts);
         audit_users(sim, &counts);
         audit_waits(sim, &counts);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);

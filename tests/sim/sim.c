@@ -41,6 +41,7 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
                 sim->requests[i].truth = sim_need(conf->context, sizeof(uint32_t));
                 sim->requests[i].chain = sim_need(conf->context, sizeof(uint64_t));
                 sim->requests[i].blocks = sim_need(sim->table_blocks, sizeof(block_t));
+                sim->requests[i].windows = sim_need(sim->table_blocks, sizeof(uint32_t));
         }
         for (uint32_t i = 0; i < SIM_DEPTH; i++) {
                 sim->flights[i].rows = sim_need(conf->rows, sizeof(struct sim_row));
@@ -50,6 +51,12 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
                 sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
         sim->tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
         sim->cells = sim_need((size_t)places * BLOCK_POSITIONS, sizeof(uint64_t));
+        sim->window_tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(uint32_t));
+        sim->window_cells =
+                sim_need((size_t)conf->prefix.window_pages * BLOCK_POSITIONS, sizeof(uint64_t));
+        sim->block_window = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->windows = sim_need(conf->prefix.window_pages, sizeof(struct sim_window));
+        sim->windows_free = conf->prefix.window_pages;
         sim->block_table_count = sim_need(places, sizeof(uint32_t));
         sim->block_invalid = sim_need(places, sizeof(uint64_t));
         sim->block_copied = sim_need(places, sizeof(uint64_t));
@@ -105,6 +112,9 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .prefix.cached_max = conf->prefix.cached_max,
                 .prefix.swap_blocks = conf->prefix.swap_blocks,
                 .prefix.swap_max = conf->prefix.swap_max,
+                .prefix.window = conf->prefix.window,
+                .prefix.window_pages = conf->prefix.window_pages,
+                .prefix.windows_max = conf->prefix.windows_max,
                 .swap_copy_ns = conf->swap_copy_ns,
         };
 
@@ -119,6 +129,7 @@ void sim_close(struct sim *sim)
         sched_count(sim->sched, &counts);
         sim_must(sim,
                  counts.blocks_free + counts.blocks_cached == sim->conf.blocks &&
+                         counts.windows_free + counts.windows_cached == counts.windows_total &&
                          !counts.blocks_in_use && !counts.blocks_reserved && !counts.waiting &&
                          !counts.running && !counts.stalled && !counts.ending &&
                          !counts.passed_over && !counts.plans_in_flight,
@@ -135,6 +146,7 @@ void sim_free(struct sim *sim)
                 free(sim->requests[i].truth);
                 free(sim->requests[i].chain);
                 free(sim->requests[i].blocks);
+                free(sim->requests[i].windows);
                 if (sim->requests[i].alive)
                         free(sim->requests[i].core.sequence.tokens);
         }
@@ -145,6 +157,10 @@ void sim_free(struct sim *sim)
         free(sim->requests);
         free(sim->tables);
         free(sim->cells);
+        free(sim->window_tables);
+        free(sim->window_cells);
+        free(sim->windows);
+        free(sim->block_window);
         free(sim->block_table_count);
         free(sim->block_invalid);
         free(sim->block_copied);
@@ -246,6 +262,31 @@ static uint32_t token_of(struct sim *sim, const struct plan_row *row)
         sim_fault(sim, __FILE__, __LINE__, "from_plan", "names a plan that is not in flight");
 }
 
+static uint64_t *window_cell(struct sim *sim, uint32_t slot, uint32_t position)
+{
+        uint32_t page =
+                sim->window_tables[(size_t)slot * sim->table_blocks + position / BLOCK_POSITIONS];
+
+        sim_must(sim, page < sim->conf.prefix.window_pages,
+                 "the row of slot %u sees %u in its window, and there is no page", slot, position);
+        return &sim->window_cells[page * BLOCK_POSITIONS + position % BLOCK_POSITIONS];
+}
+
+/* It sees itself and the positions before it in its window, and none that are before these. */
+static void run_windows(struct sim *sim, const struct plan_row *row, uint64_t own)
+{
+        const struct sim_request *owner = sim_of(sim, row->sequence->request);
+        uint32_t window = sim->conf.prefix.window;
+        uint32_t at = row->position >= window ? row->position + 1 - window : 0;
+
+        if (row->write)
+                *window_cell(sim, row->slot, row->position) = own;
+        for (; at <= row->position; at++)
+                sim_must(sim, *window_cell(sim, row->slot, at) == owner->chain[at],
+                         "the row of %s at %u reads in its window at %u what is not its own",
+                         owner->name, row->position, at);
+}
+
 /* Every row reads all positions before its own, as attention does. */
 static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row *ret_row)
 {
@@ -267,6 +308,8 @@ static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row 
                 *cell = sim_cell_of(before, token_of(sim, row), row->position);
         sim_must(sim, *cell == owner->chain[row->position],
                  "%s at %u is not what it would be alone", owner->name, row->position);
+        if (sim->conf.prefix.window)
+                run_windows(sim, row, *cell);
         *ret_row = (struct sim_row){ .owner = owner,
                                      .position = row->position,
                                      .decode = row->position >= owner->known,
@@ -293,8 +336,8 @@ static uint64_t step_takes(const struct sim *sim)
 }
 
 /*
- * A block that is written from its beginning is empty before; a copy fills it.  The moves of the
- * plan were carried out when they were audited.
+ * A block that is written from its beginning is empty before, with its window page; a copy fills
+ * them.  The moves of the plan were carried out when they were audited.
  */
 static void change_pages(struct sim *sim)
 {
@@ -304,9 +347,32 @@ static void change_pages(struct sim *sim)
                 const struct plan_page *page = &plan->pages[i];
 
                 sim->tables[page->slot * sim->table_blocks + page->index] = page->block;
-                if (!audit_page_is_found(sim, page))
-                        memset(&sim->cells[page->block * BLOCK_POSITIONS], 0,
-                               BLOCK_POSITIONS * sizeof(*sim->cells));
+                sim->window_tables[page->slot * sim->table_blocks + page->index] = page->window;
+                if (audit_page_is_found(sim, page))
+                        continue;
+                memset(&sim->cells[page->block * BLOCK_POSITIONS], 0,
+                       BLOCK_POSITIONS * sizeof(*sim->cells));
+                if (sim->conf.prefix.window)
+                        memset(&sim->window_cells[page->window * BLOCK_POSITIONS], 0,
+                               BLOCK_POSITIONS * sizeof(*sim->window_cells));
+        }
+}
+
+static void copy_blocks(struct sim *sim, struct sim_flight *flight)
+{
+        const struct plan *plan = &sim->plan;
+
+        for (uint32_t i = 0; i < plan->copy_count; i++) {
+                const struct plan_copy *copy = &plan->copies[i];
+
+                memcpy(&sim->cells[copy->to * BLOCK_POSITIONS],
+                       &sim->cells[copy->from * BLOCK_POSITIONS],
+                       BLOCK_POSITIONS * sizeof(*sim->cells));
+                flight->sources[i] = copy->from;
+                if (sim->conf.prefix.window)
+                        memcpy(&sim->window_cells[copy->window_to * BLOCK_POSITIONS],
+                               &sim->window_cells[copy->window_from * BLOCK_POSITIONS],
+                               BLOCK_POSITIONS * sizeof(*sim->window_cells));
         }
 }
 
@@ -317,12 +383,7 @@ static void launch(struct sim *sim)
         uint64_t begin = sim->now_ns;
 
         change_pages(sim);
-        for (uint32_t i = 0; i < plan->copy_count; i++) {
-                memcpy(&sim->cells[plan->copies[i].to * BLOCK_POSITIONS],
-                       &sim->cells[plan->copies[i].from * BLOCK_POSITIONS],
-                       BLOCK_POSITIONS * sizeof(*sim->cells));
-                flight->sources[i] = plan->copies[i].from;
-        }
+        copy_blocks(sim, flight);
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 run_row(sim, &plan->rows[i], &flight->rows[i]);
                 flight->rows[i].owner->in_flight++;

@@ -5,7 +5,8 @@
  * tells the scheduler the free bytes of rings, asks for a plan, runs it and brings results
  * back, up to `depth` plans late.  It computes like a model: the KV of a position is a hash
  * over the row's token and the KV of the position before it.  It is kept per (block, offset)
- * and read through the page tables that the plans wrote.
+ * and read through the page tables that the plans wrote.  If layers have a window, the positions
+ * that a row sees in it are kept a second time, per (window page, offset).
  *
  * The tokens that a request makes alone are known beforehand.  A block that is given out twice,
  * a missing page, a forgotten copy or a row that is off by one changes a token, so the test
@@ -104,7 +105,10 @@ struct sim_request {
         bool moved;
         uint64_t moved_step; /* ... in this plan first */
         block_t *blocks;
+        uint32_t *windows; /* their window pages, as told; or WINDOW_NONE */
         uint32_t block_count;
+        /* the first of its blocks whose window page it may have: it has given back those before */
+        uint32_t window_begin;
         uint32_t fetched;    /* blocks that came from the swap, and were not charged yet */
         uint32_t came;       /* ... and all that came since it was admitted */
         uint64_t came_since; /* blocks that came for all requests before it was admitted */
@@ -184,6 +188,14 @@ struct sim_content {
         uint32_t index; /* of the block in its text */
 };
 
+/* The books of a window page. */
+struct sim_window {
+        block_t block;    /* that a request needs it for, or BLOCK_NONE */
+        uint64_t writer;  /* the arrival of the request that writes it, or wrote it last */
+        uint64_t copied;  /* the last plan that copied it */
+        uint64_t invalid; /* useless to requests that are admitted at this turn or later */
+};
+
 struct sim_flight {
         uint64_t number, made_ns, done_ns;
         uint32_t row_count, copy_count;
@@ -224,7 +236,9 @@ struct sim {
         /* The device. */
         block_t *tables; /* [slots][table_blocks] */
         uint32_t table_blocks;
-        uint64_t *cells; /* [places][BLOCK_POSITIONS]: of the pool, then of the swap */
+        uint64_t *cells;         /* [places][BLOCK_POSITIONS]: of the pool, then of the swap */
+        uint32_t *window_tables; /* [slots][table_blocks] */
+        uint64_t *window_cells;  /* [window pages][BLOCK_POSITIONS] */
 
         /* The auditor's books. */
         struct forecast forecast;
@@ -242,6 +256,12 @@ struct sim {
         /* useless to requests that are admitted at this turn or later */
         uint64_t *block_invalid;
         struct sim_content *contents;
+        struct sim_window *windows; /* by number */
+        uint32_t *block_window;     /* of each block, the page that a request needs */
+        uint32_t windows_free; /* free window pages, and evictions of others, after the last plan */
+        uint64_t window_evictions;
+        uint64_t windows_passed; /* window pages that requests gave back while they ran */
+        uint64_t windows_unseen; /* blocks that were found, and not their window pages */
         uint64_t *lines; /* [places][table_blocks]: the KV at the end of each block of its text */
         uint64_t *block_copied; /* the last plan that copied this block */
         /* the step since which it is shown, after a request has read it */
@@ -384,6 +404,12 @@ void audit_swap_forget(struct sim *sim, const uint64_t *chain, uint32_t count);
 /* ... because rows of this request were not valid. */
 void audit_swap_invalidate(struct sim *sim, const struct sim_request *request);
 
+/* audit-windows.c: the pages of layers with a window. */
+void audit_windows(struct sim *sim, const struct sched_counts *counts);
+/* The request has window pages that it did not compute correctly; or all of its pages are sound. */
+void audit_windows_invalidate(struct sim *sim, const struct sim_request *request);
+void audit_windows_sound(struct sim *sim, const struct sim_request *request);
+
 /* audit-usage.c: what the scheduler reports about users. */
 void audit_users(struct sim *sim, const struct sched_counts *counts);
 
@@ -465,6 +491,14 @@ bool audit_seemed_short(const struct sim *sim, const struct sim_request *request
         for (struct sim_request *r = (sim)->requests;                                              \
              r < (sim)->requests + (sim)->conf.requests_max; r++)                                  \
                 if (r->alive)
+
+/* The first block that the row at this position sees in its window; 0 without windows. */
+static inline uint32_t sim_window_begin(const struct sim *sim, uint32_t position)
+{
+        uint32_t window = sim->conf.prefix.window;
+
+        return window && position >= window ? (position + 1 - window) / BLOCK_POSITIONS : 0;
+}
 
 /* The domain in which its blocks are named. */
 static inline uint64_t sim_domain(const struct sim_request *request)

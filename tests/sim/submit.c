@@ -134,6 +134,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .truth = request->truth,
                 .chain = request->chain,
                 .blocks = request->blocks,
+                .windows = request->windows,
                 .uid = ask->uid,
                 .channel = ask->channel,
                 .priority = ask->priority,

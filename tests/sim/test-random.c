@@ -391,6 +391,26 @@ static void limit_reserved(struct sched_conf *conf)
                 conf->reserve_max = 1 + sim_below(&dice, conf->blocks);
 }
 
+/* A third of the worlds have layers with a window, and no swap; some have hardly enough pages. */
+static void add_windows(struct sched_conf *conf)
+{
+        const uint32_t windows[] = { 1, 5, 16, 17, 32, 40, 1 + conf->context / 2, 200 };
+        uint32_t kind = sim_below(&dice, 12);
+
+        if (kind > 3)
+                return;
+        conf->prefix.swap_blocks = conf->prefix.swap_max = 0;
+        conf->swap_copy_ns = 0;
+        conf->prefix.window = windows[sim_below(&dice, 8)];
+        conf->prefix.window_pages = sched_window_pages_least(conf);
+        if (kind == 1)
+                conf->prefix.window_pages += 1 + sim_below(&dice, 4);
+        else if (kind > 1)
+                conf->prefix.window_pages += sim_below(&dice, conf->blocks);
+        if (sim_below(&dice, 2))
+                conf->prefix.windows_max = 1 + sim_below(&dice, conf->prefix.window_pages);
+}
+
 static void open_world(uint64_t seed, uint32_t depth, bool trace)
 {
         const struct sched_conf none = {
@@ -474,6 +494,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 learn(&conf);
         add_swap(&conf);
         limit_reserved(&conf);
+        add_windows(&conf);
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
@@ -694,7 +715,8 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
                 found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
-                limited, beyond, swapped_out, swapped_in, swap_dropped, restored, made_restored;
+                limited, beyond, swapped_out, swapped_in, swap_dropped, restored, made_restored,
+                windows_passed, windows_unseen, window_evictions;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -724,6 +746,9 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->swap_dropped += sim->swap_dropped;
         sum->restored += sim->restored;
         sum->made_restored += sim->made_restored;
+        sum->windows_passed += sim->windows_passed;
+        sum->windows_unseen += sim->windows_unseen;
+        sum->window_evictions += sim->window_evictions;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -760,6 +785,9 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       " positions, and then made: %" PRIu64 " tokens\n",
                       sum->swapped_out, sum->swapped_in, sum->swap_dropped, sum->restored,
                       sum->made_restored);
+        print_message("        window pages given back: %" PRIu64 ", evicted: %" PRIu64
+                      "; blocks found without: %" PRIu64 "\n",
+                      sum->windows_passed, sum->window_evictions, sum->windows_unseen);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -800,6 +828,7 @@ static void lives(uint32_t depth)
                     sum.found_public);
         assert_true(sum.swapped_out && sum.swapped_in && sum.swap_dropped && sum.restored &&
                     sum.made_restored);
+        assert_true(sum.windows_passed && sum.windows_unseen && sum.window_evictions);
         assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited && sum.beyond);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */

@@ -28,21 +28,24 @@ static void tell_state(const struct sim *sim)
                 "user, %llu us a copy; depth %u; preemptions "
                 "%u "
                 "after %llu ms; %u blocks may be reserved; batches of %u in "
-                "%llu ms; gap %llu ms\n",
+                "%llu ms; gap %llu ms; window of %u, %u window pages, %u of one user\n",
                 conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.cached_max,
                 conf->prefix.swap_blocks, conf->prefix.swap_max,
                 (unsigned long long)(conf->swap_copy_ns / 1000), conf->depth, conf->preemptions_max,
                 (unsigned long long)(conf->stall_preempt_ns / SIM_MS), conf->reserve_max,
                 conf->batch_size, (unsigned long long)(conf->batch_window_ns / SIM_MS),
-                (unsigned long long)(conf->token_gap_ns / SIM_MS));
+                (unsigned long long)(conf->token_gap_ns / SIM_MS), conf->prefix.window,
+                conf->prefix.window_pages, conf->prefix.windows_max);
         for (uint32_t i = 0; i < sim->plan.move_count; i++)
                 fprintf(stderr, "move %u to %u\n", sim->plan.moves[i].from, sim->plan.moves[i].to);
         for (uint32_t i = 0; i < sim->plan.page_count; i++)
-                fprintf(stderr, "page %u of slot %u: block %u\n", sim->plan.pages[i].index,
-                        sim->plan.pages[i].slot, sim->plan.pages[i].block);
+                fprintf(stderr, "page %u of slot %u: block %u, window page %d\n",
+                        sim->plan.pages[i].index, sim->plan.pages[i].slot, sim->plan.pages[i].block,
+                        (int)sim->plan.pages[i].window);
         for (uint32_t i = 0; i < sim->plan.copy_count; i++)
-                fprintf(stderr, "copy %u to %u\n", sim->plan.copies[i].from,
-                        sim->plan.copies[i].to);
+                fprintf(stderr, "copy %u to %u, window page %d to %d\n", sim->plan.copies[i].from,
+                        sim->plan.copies[i].to, (int)sim->plan.copies[i].window_from,
+                        (int)sim->plan.copies[i].window_to);
         each_request(sim, r)
         {
                 fprintf(stderr,
