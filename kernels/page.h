@@ -64,7 +64,6 @@ enum kv_layout {
 };
 
 struct kv_shape {
-        uint32_t group; /* which of the page tables of a slot its pages are in */
         uint32_t layers;
         uint32_t kv_heads;
         uint32_t head_dim;
@@ -75,6 +74,7 @@ struct kv_shape {
          * and from pages of the pool.
          */
         uint32_t swap_pages;
+        uint32_t group; /* which of the page tables of a slot its pages are in */
 };
 
 /* No size is zero, except that of the swap, and every page has a number. */

@@ -79,6 +79,20 @@ static uint32_t count_least(const struct walk *walk, struct sim_request *const *
         return blocks;
 }
 
+/* Can the window pages that it may need be promised to it, once the victims have given theirs back? */
+static bool has_windows(const struct walk *walk, const struct sim_request *request,
+                        struct sim_request *const *victims, uint32_t count)
+{
+        uint64_t promised = sim_windows_of(walk->sim, request);
+
+        each_request(walk->sim, r)
+        {
+                if (walk_spot(walk, r)->in && !is_victim(r, victims, count))
+                        promised += sim_windows_of(walk->sim, r);
+        }
+        return promised <= sim_windows_promised_max(walk->sim);
+}
+
 enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *request,
                            struct sim_request *const *victims, uint32_t count)
 {
@@ -87,6 +101,8 @@ enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *re
         uint32_t promise = walk_promise(walk, request);
 
         if (!walk_free_slots(walk) && !count)
+                return WALK_NO;
+        if (!has_windows(walk, request, victims, count))
                 return WALK_NO;
         each_request(sim, r)
         {

@@ -187,7 +187,7 @@ static uint32_t count_hidden(const struct sim *sim)
 static void audit_in_use(struct sim *sim, const struct sched_counts *counts)
 {
         uint32_t in_use = counts->windows_total - counts->windows_free - counts->windows_cached;
-        uint32_t least = 0, most = 0, limit = sched_window_pages_least(&sim->conf);
+        uint32_t least = 0, most = 0, limit = blocks_for(sim->conf.rows);
 
         for (uint32_t i = 0; i < sim->conf.prefix.window_pages; i++)
                 least += sim->windows[i].block != BLOCK_NONE;
@@ -198,6 +198,7 @@ static void audit_in_use(struct sim *sim, const struct sched_counts *counts)
 
                 if (r->admitted && r->moved && r->window_begin < end)
                         most += end - r->window_begin;
+                limit += r->admitted ? sim_windows_of(sim, r) : 0;
         }
         sim_must(sim, counts->windows_free + counts->windows_cached <= counts->windows_total,
                  "%u window pages are free and %u cached, of %u", counts->windows_free,
@@ -206,6 +207,26 @@ static void audit_in_use(struct sim *sim, const struct sched_counts *counts)
                  "%u to %u window pages are in use, it says %u", least, most, in_use);
         sim_must(sim, in_use <= limit, "%u window pages are in use, and %u are said to do", in_use,
                  limit);
+}
+
+uint32_t sim_windows_of(const struct sim *sim, const struct sim_request *request)
+{
+        uint32_t window = sim->conf.prefix.window;
+        uint32_t most = (window + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS + 3;
+
+        if (!window)
+                return 0;
+        return request->worst + 1 < most ? request->worst + 1 : most;
+}
+
+uint64_t sim_windows_promised_max(const struct sim *sim)
+{
+        uint32_t rows = (sim->conf.rows + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS;
+        uint32_t pages = sim->conf.prefix.window_pages;
+
+        if (!sim->conf.prefix.window || pages >= sim->conf.blocks)
+                return UINT64_MAX;
+        return pages - rows;
 }
 
 /* Pages are evicted only if none is free. */

@@ -317,6 +317,11 @@ static void audit_facts(struct sim *sim, const struct sim_request *request)
                         facts[REQUEST_FREE] >= facts[REQUEST_CACHED] &&
                         facts[REQUEST_CACHED] >= facts[REQUEST_OWN];
                 break;
+        case REQUEST_WAITS_FOR_WINDOWS:
+                holds = facts[REQUEST_NEEDS] > facts[REQUEST_FREE] &&
+                        facts[REQUEST_NEEDS] == sim_windows_of(sim, request) &&
+                        facts[REQUEST_FREE] <= sim_windows_promised_max(sim);
+                break;
         case REQUEST_WAITS_FOR_FORECAST:
                 holds = facts[REQUEST_EXPECTED] > facts[REQUEST_POOL] &&
                         facts[REQUEST_POOL] == sim->conf.blocks;

@@ -405,6 +405,9 @@ void audit_swap_forget(struct sim *sim, const uint64_t *chain, uint32_t count);
 void audit_swap_invalidate(struct sim *sim, const struct sim_request *request);
 
 /* audit-windows.c: the pages of layers with a window. */
+/* Window pages that are promised to a request with its slot; and to all requests at most. */
+uint32_t sim_windows_of(const struct sim *sim, const struct sim_request *request);
+uint64_t sim_windows_promised_max(const struct sim *sim);
 void audit_windows(struct sim *sim, const struct sched_counts *counts);
 /* The request has window pages that it did not compute correctly; or all of its pages are sound. */
 void audit_windows_invalidate(struct sim *sim, const struct sim_request *request);

@@ -402,7 +402,8 @@ static void add_windows(struct sched_conf *conf)
         conf->prefix.swap_blocks = conf->prefix.swap_max = 0;
         conf->swap_copy_ns = 0;
         conf->prefix.window = windows[sim_below(&dice, 8)];
-        conf->prefix.window_pages = sched_window_pages_least(conf);
+        conf->prefix.window_pages =
+                sched_windows_of(conf, sched_table_max(conf)) + blocks_for(conf->rows);
         if (kind == 1)
                 conf->prefix.window_pages += 1 + sim_below(&dice, 4);
         else if (kind > 1)
