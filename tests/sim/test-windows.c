@@ -37,7 +37,7 @@ static uint32_t windows_in_use(void)
         return now.windows_total - now.windows_free - now.windows_cached;
 }
 
-/* Submits a request and runs until all have ended.  Returns the positions that were found for it. */
+/* Runs a request to its end.  Returns the number of positions that were found for it. */
 static uint32_t finish(const struct sim_ask *ask)
 {
         struct sim_request *request = sim_submit(&sim, ask);
@@ -117,7 +117,7 @@ static void finds_a_system_prompt_whose_pages_were_passed_while_there_is_space(v
         sim_close(&sim);
 }
 
-/* Six pages of the text and six others are two more than there are: the text loses the first two */
+/* Six pages of the text and six others are two too many, so the text loses its first two. */
 static void leave_four_of_six(void)
 {
         say(1, 2, 96, 96);
