@@ -430,7 +430,7 @@ static void lost_child(struct text *cached, struct text *in_use)
 static void leaf_in_two_places(struct text *cached, struct text *in_use)
 {
         (void)in_use;
-        prefix.nodes[cached->blocks[1]].leaf_right = prefix.nodes[cached->blocks[1]].leaf_left;
+        prefix.nodes[cached->blocks[1]].leaf.right = prefix.nodes[cached->blocks[1]].leaf.left;
 }
 
 static void leaves_out_of_order(struct text *cached, struct text *in_use)
