@@ -136,6 +136,32 @@ static void passed_pages_are_evicted_before_the_ends_of_prompts(void **state)
         sim_close(&sim);
 }
 
+/* The first text is older, but the second one has pages that its sequence has passed. */
+static void the_end_of_an_old_prompt_outlasts_newer_pages_that_were_passed(void **state)
+{
+        (void)state;
+        world(FEW, (struct sched_conf){ 0 });
+        say(1, 2, 48, 48);
+        say(1, 4, 96, 96);
+        say_new(1, 64);
+        assert_int_equal(counts().window_evictions, 3);
+        assert_int_equal(say(1, 2, 48, 50), 48);
+        sim_close(&sim);
+}
+
+/* The sequence has eight pages: two at the end of its prompt, two at its own end, four others. */
+static void the_end_of_a_prompt_outlasts_the_answer_that_passed_it(void **state)
+{
+        (void)state;
+        world(FEW, (struct sched_conf){ 0 });
+        say_more(1, 2, 64, 64, 60);
+        say_new(1, 32);
+        say_new(1, 64);
+        assert_int_equal(counts().window_evictions, 4);
+        assert_int_equal(say(1, 2, 64, 70), 64);
+        sim_close(&sim);
+}
+
 static void a_hit_ends_where_all_window_pages_are_there(void **state)
 {
         (void)state;
@@ -356,6 +382,31 @@ static void invalid_window_pages_are_not_found_by_others(void **state)
         sim_close(&sim);
 }
 
+/*
+ * It gives the page of its first block to the known one when it has passed it, and is stalled then.
+ * So it does not use the known block itself, and its numbers turn out to be invalid.
+ */
+static void a_block_does_not_keep_an_invalid_window_page_that_it_was_given(void **state)
+{
+        (void)state;
+        world(2 * FEW, (struct sched_conf){ .depth = 2 });
+        say(1, 2, 96, 96);
+        for (uint32_t i = 0; i < 5; i++)
+                say_new(1, 64);
+        sim.channels[0].capacity = 10;
+        assert_int_equal(finish(&(struct sim_ask){ .name = "x",
+                                                   .uid = 1,
+                                                   .text = 2,
+                                                   .shared = 50,
+                                                   .prompt = 50,
+                                                   .most = 9,
+                                                   .end_at = 1,
+                                                   .verdict = SCHED_NUMERIC }),
+                         0);
+        assert_int_equal(say(1, 2, 16, 30), 0);
+        sim_close(&sim);
+}
+
 /* The second user's pages are older, but the first one has more than it may keep. */
 static void a_user_above_its_limit_loses_window_pages_first(void **state)
 {
@@ -414,6 +465,8 @@ int main(void)
                 story(a_long_stream_holds_the_pages_of_its_window_only),
                 story(finds_a_system_prompt_whose_pages_were_passed_while_there_is_space),
                 story(passed_pages_are_evicted_before_the_ends_of_prompts),
+                story(the_end_of_an_old_prompt_outlasts_newer_pages_that_were_passed),
+                story(the_end_of_a_prompt_outlasts_the_answer_that_passed_it),
                 story(a_hit_ends_where_all_window_pages_are_there),
                 story(a_block_that_is_computed_again_gets_its_window_page_back),
                 story(a_request_of_one_token_gives_window_pages_back_as_well),
@@ -428,6 +481,7 @@ int main(void)
                 story(a_published_text_is_found_by_others_with_its_window_pages),
                 story(invalid_window_pages_are_not_given_to_published_blocks),
                 story(invalid_window_pages_are_not_found_by_others),
+                story(a_block_does_not_keep_an_invalid_window_page_that_it_was_given),
                 story(a_user_above_its_limit_loses_window_pages_first),
                 story(a_preempted_request_goes_on_from_its_window),
         };
