@@ -12,9 +12,11 @@
  */
 #include "daemon/core/sched-state.h"
 
+#include <assert.h>
+
 /*
  * Replaces a block of the slot by an equal one, and releases its own.  Returns false if the slot
- * needs the window page of its own block.
+ * needs the window page of its own block.  Without a plan no row reads the page table any more.
  */
 static bool use_duplicate(struct sched *sched, struct slot *slot, uint32_t index, block_t block,
                           struct plan *plan)
@@ -26,10 +28,12 @@ static bool use_duplicate(struct sched *sched, struct slot *slot, uint32_t index
                 prefix_unref(&sched->prefix, block);
                 return false;
         }
-        sched->pages_left--;
         prefix_unref(&sched->prefix, slot->blocks[index]);
         slot->blocks[index] = block;
-        sched_list_page(sched, plan, slot, index);
+        if (plan) {
+                sched->pages_left--;
+                sched_list_page(sched, plan, slot, index);
+        }
         return true;
 }
 
@@ -46,7 +50,15 @@ static bool may_use_duplicate(const struct sched *sched, block_t own, block_t ot
                prefix_available(&sched->prefix) > sched->reserved;
 }
 
-void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan)
+enum duplicates { USE_NONE, LIST_IN_PLAN, USE_ALL };
+
+static bool may_use_duplicates(const struct sched *sched, enum duplicates duplicates)
+{
+        return duplicates == USE_ALL || (duplicates == LIST_IN_PLAN && sched->pages_left);
+}
+
+static void insert(struct sched *sched, struct slot *slot, struct plan *plan,
+                   enum duplicates duplicates)
 {
         const struct sequence *sequence = &slot->request->sequence;
         uint64_t domain = request_domain(slot->request);
@@ -64,7 +76,7 @@ void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan)
                                              sequence->tokens + begin, count);
 
                 if (same != slot->blocks[index]) {
-                        if (!plan || !sched->pages_left ||
+                        if (!may_use_duplicates(sched, duplicates) ||
                             !may_use_duplicate(sched, slot->blocks[index], same) ||
                             !use_duplicate(sched, slot, index, same, plan))
                                 return;
@@ -73,6 +85,17 @@ void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan)
                         return;
                 slot->inserted++;
         }
+}
+
+void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan)
+{
+        insert(sched, slot, plan, plan ? LIST_IN_PLAN : USE_NONE);
+}
+
+void sched_insert_last(struct sched *sched, struct slot *slot)
+{
+        assert(!slot->plans);
+        insert(sched, slot, NULL, USE_ALL);
 }
 
 /*
@@ -87,11 +110,28 @@ static block_t first_unpublished(const struct sched *sched, const struct slot *s
         return BLOCK_NONE;
 }
 
+/* Removes the blocks that have got window pages of the slot, and those behind them. */
+static void invalidate_duplicates(struct sched *sched, const struct slot *slot)
+{
+        uint32_t count = sched_find_duplicates(sched, slot, slot->block_count);
+
+        for (uint32_t i = 0; i < count; i++) {
+                block_t block = sched->probe.blocks[i];
+
+                if (sched->prefix.nodes[block].published)
+                        continue;
+                prefix_invalidate(&sched->prefix, block);
+                return;
+        }
+}
+
 void sched_invalidate(struct sched *sched, struct slot *slot)
 {
         block_t first = first_unpublished(sched, slot);
 
         slot->invalid = true;
+        if (slot->gave_window)
+                invalidate_duplicates(sched, slot);
         if (first == BLOCK_NONE)
                 return;
         prefix_invalidate(&sched->prefix, first);
@@ -169,7 +209,7 @@ static void remove_unpublished(struct sched *sched, struct slot *slot)
 void sched_release(struct sched *sched, struct slot *slot)
 {
         if (!slot->request->publish)
-                sched_insert(sched, slot, NULL);
+                sched_insert_last(sched, slot);
         else if (!slot->request->pinned)
                 remove_unpublished(sched, slot);
         sched_unref_windows(sched, slot);

@@ -614,13 +614,25 @@ static void add_prompts(struct sched *sched, struct plan *plan)
 }
 
 /*
- * Names the blocks that earlier plans compute for all running requests, so that requests that get
- * a slot now can find them.
+ * Inserts the blocks that earlier plans compute for all running requests, so that requests that get
+ * a slot now can find them.  Those of requests that are ending are inserted before they give back
+ * window pages, because only a block of the index keeps its page.
  */
 static void insert_all(struct sched *sched)
 {
         for (uint32_t i = 0; i < sched->running.count; i++)
                 sched_insert(sched, sched_slot(sched, sched->running.at[i]), NULL);
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                struct slot *slot = &sched->slots[i];
+
+                if (!slot->request || slot->request->state != REQUEST_ENDING ||
+                    slot->request->publish)
+                        continue;
+                if (slot->plans)
+                        sched_insert(sched, slot, NULL);
+                else
+                        sched_insert_last(sched, slot);
+        }
 }
 
 /* Nothing reads further back than the next row of a slot: rows in flight run before new ones. */

@@ -114,8 +114,8 @@ bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool h
                 prefix_unref_window(prefix, own, false);
                 return true;
         }
-        /* What is published was found valid; the page of `own` may turn out not to be. */
-        if (from->window_refs != held || to->published)
+        /* The text may get published, or is; the page of `own` may turn out to be invalid. */
+        if (from->window_refs != held || prefix_is_public(to->domain))
                 return !held;
         move_window(prefix, own, same);
         return true;

@@ -65,7 +65,8 @@ void prefix_unref_window(struct prefix *prefix, block_t block, bool useful);
  * `own` and `same` have the same content, and the caller uses `same` from now on.  If it needs the
  * window page (`held`: it has a reference to that of `own`), its reference moves to the window page
  * of `same`; if `same` has none, it gets the page of `own`.  Returns false and does nothing if that
- * is not possible.
+ * is not possible: if another sequence needs the page of `own`, or `same` is in a public domain and
+ * might be published with a page that turns out to be invalid.
  */
 bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held);
 

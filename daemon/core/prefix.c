@@ -144,10 +144,13 @@ static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t 
         }
 }
 
-/* Looks up the path that begins in this domain; `blocks` may be NULL. */
+/*
+ * Looks up the path that begins in this domain; `blocks` may be NULL.  Of a path that begins in a
+ * public domain, blocks from `public_max` on are the reader's own.
+ */
 static void find_path(const struct prefix *prefix, const struct prefix_reader *reader,
-                      uint64_t domain, const uint32_t *tokens, uint32_t count, block_t *blocks,
-                      struct prefix_hit *hit)
+                      uint64_t domain, uint32_t public_max, const uint32_t *tokens, uint32_t count,
+                      block_t *blocks, struct prefix_hit *hit)
 {
         uint64_t own = reader->domains[0];
         uint32_t windows = 0, may_end = 0;
@@ -157,7 +160,8 @@ static void find_path(const struct prefix *prefix, const struct prefix_reader *r
         *hit = (struct prefix_hit){ .tail = BLOCK_NONE };
         for (; count >= BLOCK_POSITIONS; count -= BLOCK_POSITIONS, tokens += BLOCK_POSITIONS) {
                 block = prefix_find_block(prefix, domain, parent, tokens, hash);
-                if (block != BLOCK_NONE && !is_visible(&prefix->nodes[block], own))
+                if (block != BLOCK_NONE && (!is_visible(&prefix->nodes[block], own) ||
+                                            (domain != own && hit->known_count >= public_max)))
                         block = BLOCK_NONE;
                 if (block == BLOCK_NONE && domain != own && parent != BLOCK_NONE) {
                         block = prefix_find_block(prefix, own, parent, tokens, hash);
@@ -191,23 +195,48 @@ static void find_path(const struct prefix *prefix, const struct prefix_reader *r
                 find_divergence(prefix, own, own, parent, tokens, count, hit);
 }
 
+/*
+ * Looks up the better of two paths: the public blocks, or the public blocks up to those without
+ * window pages and then the reader's own.  Returns the `public_max` of that path.
+ */
+static uint32_t find_public(const struct prefix *prefix, const struct prefix_reader *reader,
+                            uint64_t domain, const uint32_t *tokens, uint32_t count,
+                            struct prefix_hit *hit)
+{
+        struct prefix_hit mixed;
+        uint32_t whole;
+
+        find_path(prefix, reader, domain, UINT32_MAX, tokens, count, NULL, hit);
+        whole = hit->whole_count;
+        if (hit->known_count == whole + hit->swap_count)
+                return UINT32_MAX;
+        find_path(prefix, reader, domain, whole, tokens, count, NULL, &mixed);
+        if (prefix_hit_positions(&mixed) <= prefix_hit_positions(hit))
+                return UINT32_MAX;
+        *hit = mixed;
+        return whole;
+}
+
 void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader,
                  const uint32_t *tokens, uint32_t count, block_t *blocks,
                  struct prefix_hit *ret_hit)
 {
         uint64_t own = reader->domains[0], best = own;
+        uint32_t best_max = UINT32_MAX;
         struct prefix_hit hit;
 
-        find_path(prefix, reader, own, tokens, count, blocks, ret_hit);
+        find_path(prefix, reader, own, UINT32_MAX, tokens, count, blocks, ret_hit);
         for (uint32_t i = 1; i < reader->count; i++) {
-                find_path(prefix, reader, reader->domains[i], tokens, count, NULL, &hit);
+                uint32_t max = find_public(prefix, reader, reader->domains[i], tokens, count, &hit);
+
                 if (prefix_hit_positions(&hit) <= prefix_hit_positions(ret_hit))
                         continue;
                 *ret_hit = hit;
                 best = reader->domains[i];
+                best_max = max;
         }
         if (best != own)
-                find_path(prefix, reader, best, tokens, count, blocks, ret_hit);
+                find_path(prefix, reader, best, best_max, tokens, count, blocks, ret_hit);
 }
 
 bool prefix_is_swapped(const struct prefix *prefix, uint64_t own, block_t block, block_t parent,

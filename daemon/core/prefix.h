@@ -151,7 +151,9 @@ uint32_t prefix_cached_by(const struct prefix *prefix, uint64_t domain);
  * The search follows one path for each of the reader's domains: as far as the blocks of that
  * domain go, and from a public domain on in the reader's own.  A path ends at the last whole block
  * after which a row finds all window pages that it needs (prefix-windows.h), or at a tail behind
- * that block with a window page of its own.  The longest path is used; of equal ones the first.
+ * that block with a window page of its own.  If a path from a public domain ends because window
+ * pages are missing, the reader's own blocks from there on are looked up, too.  The longest path is
+ * used; of equal ones the first.
  *
  * `diverged_at` tells why the path is no longer.  It is the first position that was not found, if
  * a block of this path has another token there than the text.  If there are several such blocks,

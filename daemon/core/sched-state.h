@@ -60,6 +60,7 @@ struct slot {
         uint32_t window_begin;    /* it needs the window pages of its blocks from this one on */
         uint32_t windows;         /* window pages that it was promised */
         uint32_t inserted;        /* blocks from the front that are in the index */
+        bool gave_window;         /* a block of the index that it does not use has a page of it */
         bool mapped;              /* the device knows its page table */
         bool invalid;             /* its content is not valid and must not be inserted */
         uint32_t planned;         /* positions that have had a row */
@@ -295,8 +296,16 @@ void sched_free_slot(struct sched *sched, struct request *request);
 
 /* Takes references to the window pages of the blocks that the slot has found. */
 void sched_ref_windows(struct sched *sched, struct slot *slot);
-/* Gives back window pages that no row from `position` on sees. */
+/*
+ * Gives back window pages that no row from `position` on sees.  If the index has a block that the
+ * slot has computed again, and lacks its window page, the page stays with that block.
+ */
 void sched_pass_windows(struct sched *sched, struct slot *slot, uint32_t position);
+/*
+ * Writes the blocks of the index with the first `count` blocks of the slot's text to probe.blocks,
+ * with or without window pages; returns how many.
+ */
+uint32_t sched_find_duplicates(struct sched *sched, const struct slot *slot, uint32_t count);
 /* Gives back all of them; a request may go on from where this one is. */
 void sched_unref_windows(struct sched *sched, struct slot *slot);
 /* Removes a reference to a block that is copied from, and to its window page. */
@@ -339,6 +348,11 @@ void sched_charge(struct sched *sched, const struct flight *flight, uint64_t ns)
  * NULL, insertion stops at that block.
  */
 void sched_insert(struct sched *sched, struct slot *slot, struct plan *plan);
+/*
+ * The same for a slot without rows in flight that gets no more rows: no plan needs to tell the
+ * device which blocks it uses instead of its own.
+ */
+void sched_insert_last(struct sched *sched, struct slot *slot);
 /* Removes its blocks, which are not valid, from the index, except those that are published. */
 void sched_invalidate(struct sched *sched, struct slot *slot);
 /* Sets the request's pin at the last block of its prompt in the index; or publishes it. */

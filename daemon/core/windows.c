@@ -27,18 +27,55 @@ static bool is_seen_after(const struct sched *sched, uint32_t count, uint32_t in
                index >= prefix_window_begin(&sched->prefix, count * BLOCK_POSITIONS);
 }
 
+uint32_t sched_find_duplicates(struct sched *sched, const struct slot *slot, uint32_t count)
+{
+        const struct sequence *sequence = &slot->request->sequence;
+        struct prefix_reader reader = request_reader(slot->request);
+        uint32_t positions = count * BLOCK_POSITIONS;
+        struct prefix_hit hit;
+
+        if (positions > sequence->token_count)
+                positions = sequence->token_count;
+        reader.needs_no_windows = true;
+        prefix_find(&sched->prefix, &reader, sequence->tokens, positions, sched->probe.blocks,
+                    &hit);
+        return hit.whole_count;
+}
+
+/* Gives back the window page of a block; or, if `same` has no page, gives it to that block. */
+static void pass(struct sched *sched, struct slot *slot, uint32_t index, block_t same)
+{
+        uint32_t read = slot->request->prompt_count / BLOCK_POSITIONS;
+        block_t own = slot->blocks[index];
+        bool useful = is_seen_after(sched, read, index) || is_seen_after(sched, slot->known, index);
+
+        if (same == BLOCK_NONE || prefix_window(&sched->prefix, same) != WINDOW_NONE) {
+                prefix_unref_window(&sched->prefix, own, useful);
+                return;
+        }
+        prefix_ref(&sched->prefix, same);
+        if (prefix_hand_window(&sched->prefix, own, same, true)) {
+                slot->gave_window = true;
+                own = same;
+        }
+        prefix_unref_window(&sched->prefix, own, useful);
+        prefix_unref(&sched->prefix, same);
+}
+
 void sched_pass_windows(struct sched *sched, struct slot *slot, uint32_t position)
 {
-        uint32_t begin = prefix_window_begin(&sched->prefix, position + 1);
-        uint32_t read = slot->request->prompt_count / BLOCK_POSITIONS;
+        uint32_t begin = prefix_window_begin(&sched->prefix, position + 1), known = 0;
+        const block_t *blocks = sched->probe.blocks;
 
-        for (; slot->window_begin < begin && slot->window_begin < slot->block_count;
-             slot->window_begin++) {
+        if (begin > slot->block_count)
+                begin = slot->block_count;
+        if (slot->window_begin < begin && slot->inserted < begin && !slot->invalid)
+                known = sched_find_duplicates(sched, slot, begin);
+        for (; slot->window_begin < begin; slot->window_begin++) {
                 uint32_t index = slot->window_begin;
+                bool computed = index >= slot->inserted && index < known;
 
-                prefix_unref_window(&sched->prefix, slot->blocks[index],
-                                    is_seen_after(sched, read, index) ||
-                                            is_seen_after(sched, slot->known, index));
+                pass(sched, slot, index, computed ? blocks[index] : BLOCK_NONE);
         }
 }
 
