@@ -24,7 +24,8 @@ static bool use_duplicate(struct sched *sched, struct slot *slot, uint32_t index
         bool held = sched->conf.prefix.window && index >= slot->window_begin;
 
         prefix_ref(&sched->prefix, block);
-        if (!prefix_hand_window(&sched->prefix, slot->blocks[index], block, held)) {
+        if (!prefix_hand_window(&sched->prefix, slot->blocks[index], block, held,
+                                slot_giver(slot))) {
                 prefix_unref(&sched->prefix, block);
                 return false;
         }
@@ -118,11 +119,21 @@ static void invalidate_duplicates(struct sched *sched, const struct slot *slot)
         for (uint32_t i = 0; i < count; i++) {
                 block_t block = sched->probe.blocks[i];
 
-                if (sched->prefix.nodes[block].published)
-                        continue;
-                prefix_invalidate(&sched->prefix, block);
-                return;
+                if (!sched->prefix.nodes[block].published) {
+                        prefix_invalidate(&sched->prefix, block);
+                        return;
+                }
+                prefix_invalidate_window(&sched->prefix, block, slot_giver(slot));
         }
+}
+
+/* Published blocks stay, but not window pages that they have got from the slot. */
+static void invalidate_windows(struct sched *sched, const struct slot *slot)
+{
+        for (uint32_t i = 0; i < slot->block_count; i++)
+                if (sched->prefix.nodes[slot->blocks[i]].published)
+                        prefix_invalidate_window(&sched->prefix, slot->blocks[i],
+                                                 slot_giver(slot));
 }
 
 void sched_invalidate(struct sched *sched, struct slot *slot)
@@ -130,6 +141,7 @@ void sched_invalidate(struct sched *sched, struct slot *slot)
         block_t first = first_unpublished(sched, slot);
 
         slot->invalid = true;
+        invalidate_windows(sched, slot);
         if (slot->gave_window)
                 invalidate_duplicates(sched, slot);
         if (first == BLOCK_NONE)

@@ -35,7 +35,8 @@ static void free_window(struct prefix *prefix, block_t block)
                 eviction_remove_window(prefix, block);
         free_numbers_give_back(&prefix->window_free, node->window);
         node->window = WINDOW_NONE;
-        node->window_is_useful = false;
+        node->window_giver = 0;
+        node->window_is_useful = node->window_is_invalid = false;
 }
 
 void prefix_take_window(struct prefix *prefix, block_t block)
@@ -69,7 +70,7 @@ static void keep_or_free(struct prefix *prefix, block_t block)
         struct prefix_node *node = &prefix->nodes[block];
 
         node->window_unref_at = ++prefix->window_unref_serial;
-        if (node->filled)
+        if (node->filled && !node->window_is_invalid)
                 eviction_add_window(prefix, block);
         else
                 free_window(prefix, block);
@@ -98,14 +99,19 @@ static void move_window(struct prefix *prefix, block_t own, block_t to)
         node->window_is_useful = from->window_is_useful;
         from->window = WINDOW_NONE;
         from->window_refs = 0;
+        from->window_giver = 0;
         from->window_is_useful = false;
         if (!node->window_refs)
                 keep_or_free(prefix, to);
 }
 
-bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held)
+bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held, uint64_t giver)
 {
         const struct prefix_node *from = &prefix->nodes[own], *to = &prefix->nodes[same];
+
+        assert(giver);
+        if (to->window_is_invalid)
+                return !held;
 
         if (from->window == WINDOW_NONE || (!held && to->window != WINDOW_NONE))
                 return true;
@@ -114,11 +120,21 @@ bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool h
                 prefix_unref_window(prefix, own, false);
                 return true;
         }
-        /* The text may get published, or is; the page of `own` may turn out to be invalid. */
-        if (from->window_refs != held || prefix_is_public(to->domain))
+        if (from->window_refs != held)
                 return !held;
+        prefix->nodes[same].window_giver = giver;
         move_window(prefix, own, same);
         return true;
+}
+
+void prefix_invalidate_window(struct prefix *prefix, block_t block, uint64_t giver)
+{
+        struct prefix_node *node = &prefix->nodes[block];
+
+        if (node->window == WINDOW_NONE || node->window_giver != giver)
+                return;
+        node->window_is_invalid = true;
+        prefix_drop_window(prefix, block);
 }
 
 void prefix_drop_window(struct prefix *prefix, block_t block)
@@ -172,7 +188,9 @@ void prefix_windows_check(const struct prefix *prefix)
                 assert(node->window == WINDOW_NONE || node->window < prefix->window_free.max);
                 assert(!node->window_refs || prefix->pool.ref_counts[block]);
                 assert(eviction_has_window(prefix, block) == is_cached);
-                assert(!is_cached || node->filled);
+                assert(!is_cached || (node->filled && !node->window_is_invalid));
+                assert(node->window != WINDOW_NONE ||
+                       (!node->window_giver && !node->window_is_invalid));
                 assert(!prefix->conf.window || node->window_pins == count_pins(prefix, block));
         }
         assert(attached + prefix->window_free.count == prefix->window_free.max);

@@ -34,10 +34,17 @@
 int prefix_windows_init(struct prefix *prefix); /* 0 or -ENOMEM; also without windows */
 void prefix_windows_deinit(struct prefix *prefix);
 
-/* The window page of a block, or WINDOW_NONE; also without windows. */
+/* The window page of a block in use, or WINDOW_NONE; also without windows. */
 static inline uint32_t prefix_window(const struct prefix *prefix, block_t block)
 {
         return prefix->nodes[block].window;
+}
+
+/* Has it a window page with valid content? */
+static inline bool prefix_has_window(const struct prefix *prefix, block_t block)
+{
+        return prefix->nodes[block].window != WINDOW_NONE &&
+               !prefix->nodes[block].window_is_invalid;
 }
 
 /* The index of the first block that the row before `position` sees; also without windows. */
@@ -64,11 +71,17 @@ void prefix_unref_window(struct prefix *prefix, block_t block, bool useful);
 /*
  * `own` and `same` have the same content, and the caller uses `same` from now on.  If it needs the
  * window page (`held`: it has a reference to that of `own`), its reference moves to the window page
- * of `same`; if `same` has none, it gets the page of `own`.  Returns false and does nothing if that
- * is not possible: if another sequence needs the page of `own`, or `same` is in a public domain and
- * might be published with a page that turns out to be invalid.
+ * of `same`; if `same` has none, it gets the page of `own`.  `giver` is the number of the sequence,
+ * not 0.  Returns false and does nothing if that is not possible: another sequence needs the page of
+ * `own`, or reads an invalid page of `same`.
  */
-bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held);
+bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held,
+                        uint64_t giver);
+/*
+ * The numbers of this sequence were not valid.  If the block has a window page of it, nobody finds
+ * that page any more.
+ */
+void prefix_invalidate_window(struct prefix *prefix, block_t block, uint64_t giver);
 
 /* The block is not in the index any more: its window page is free, unless it has references. */
 void prefix_drop_window(struct prefix *prefix, block_t block);

@@ -86,7 +86,7 @@ static bool may_copy(const struct prefix *prefix, const struct prefix_reader *re
 {
         return prefix_place(prefix, block) == PREFIX_POOL &&
                (reader->needs_no_windows || !prefix->conf.window ||
-                prefix_window(prefix, block) != WINDOW_NONE);
+                prefix_has_window(prefix, block));
 }
 
 static void find_tail(const struct prefix *prefix, const struct prefix_reader *reader,
@@ -176,7 +176,7 @@ static void find_path(const struct prefix *prefix, const struct prefix_reader *r
                 else
                         hit->swap_count++;
                 parent = block;
-                windows = prefix_window(prefix, block) == WINDOW_NONE ? 0 : windows + 1;
+                windows = prefix_has_window(prefix, block) ? windows + 1 : 0;
                 hit->known_count = hit->whole_count + hit->swap_count;
                 if (may_go_on(prefix, reader, hit->known_count, windows))
                         may_end = hit->known_count;

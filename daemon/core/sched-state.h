@@ -179,6 +179,12 @@ static inline struct slot *sched_slot(const struct sched *sched, const struct re
         return &sched->slots[request->sequence.slot];
 }
 
+/* The number of its sequence, for window pages that it hands over. */
+static inline uint64_t slot_giver(const struct slot *slot)
+{
+        return slot->request->arrival + 1;
+}
+
 /*
  * The number of positions for which a request may need KV.  The last generated token is never an
  * input, so it has no row.

@@ -54,7 +54,7 @@ static void pass(struct sched *sched, struct slot *slot, uint32_t index, block_t
                 return;
         }
         prefix_ref(&sched->prefix, same);
-        if (prefix_hand_window(&sched->prefix, own, same, true)) {
+        if (prefix_hand_window(&sched->prefix, own, same, true, slot_giver(slot))) {
                 slot->gave_window = true;
                 own = same;
         }

@@ -4,7 +4,7 @@
  *
  * A row at position p sees the positions from p - 19 on, so the page before position p needs the
  * pages from block (p - 20) / 16 on.  A step has 64 rows, which is four blocks.  So one slot needs
- * ten window pages at least (sched_window_pages_least()), and scenarios of eviction have ten.
+ * ten window pages at least (sched_windows_of()), and scenarios of eviction have ten.
  */
 #include "tests/sim/sim.h"
 
@@ -320,6 +320,27 @@ static void publish_and_lose_pages(void)
         assert_int_equal(say(3, 2, 96, 97), 96);
 }
 
+/* Otherwise nobody could publish it while the first text is public. */
+static void a_text_that_begins_with_a_published_one_can_be_published(void **state)
+{
+        struct sim_request *p;
+
+        (void)state;
+        world(FEW, (struct sched_conf){ 0 });
+        publish_and_lose_pages();
+        p = sim_submit(&sim, &(struct sim_ask){ .name = "p",
+                                                .uid = 1,
+                                                .text = 2,
+                                                .shared = 48,
+                                                .prompt = 90,
+                                                .pin = 2,
+                                                .publish = PREFIX_EVERYONE });
+        while (sim_alive(&sim))
+                sim_turn(&sim, sim.now_ns + SIM_MS);
+        assert_int_equal(p->code, SMV_OK);
+        sim_close(&sim);
+}
+
 /* A user's own blocks behind those that it cannot use, because their window pages are gone. */
 static void a_user_finds_what_it_computed_for_itself_of_a_published_text(void **state)
 {
@@ -472,6 +493,7 @@ int main(void)
                 story(a_request_of_one_token_gives_window_pages_back_as_well),
                 story(a_text_whose_beginning_is_computed_again_is_found),
                 story(a_read_text_gets_its_window_pages_back_for_a_pin),
+                story(a_text_that_begins_with_a_published_one_can_be_published),
                 story(a_user_finds_what_it_computed_for_itself_of_a_published_text),
                 story(a_user_finds_what_it_computed_behind_published_blocks),
                 story(a_tail_is_copied_with_its_window_page),

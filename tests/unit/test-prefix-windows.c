@@ -453,7 +453,7 @@ static bool model_hand(struct record *own, struct record *same, bool held)
                         model_last_holder_left(own);
                 return true;
         }
-        if (own->page_holders != held || prefix_is_public(same->domain)) {
+        if (own->page_holders != held) {
                 deeds.refused++;
                 return !held;
         }
@@ -475,7 +475,7 @@ static bool use_instead(struct reader *reader, uint32_t index, block_t same)
         bool held = index >= reader->window_begin, may;
 
         hold(same);
-        may = prefix_hand_window(&world.prefix, own, same, held);
+        may = prefix_hand_window(&world.prefix, own, same, held, 1);
         assert_int_equal(may, model_hand(&world.records[own], &world.records[same], held));
         compare();
         release(may ? own : same);
