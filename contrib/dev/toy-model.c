@@ -1,7 +1,7 @@
 /*
  * toy-model OUT.gguf [--seed N] [--layers N] [--width N] [--heads N] [--kv-heads N]
  *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type TYPE] [--tied]
- *        [--extras] [--template TEXT] [--bad-token TOKEN]
+ *        [--extras] [--window N] [--template TEXT] [--bad-token TOKEN]
  *
  * TYPE is the type of the matrices: f32, f16, bf16, or a type of blocks, such as q4_0 and q6_k.
  * Matrices whose rows are not whole blocks are f16 then.
@@ -11,7 +11,8 @@
  * real model.  The same arguments give the same bytes on every machine: numbers come from an
  * integer generator and from + - * / and sqrt alone, which IEEE fixes to the last bit.  --extras
  * adds optional tensors, which most such models do not have: biases, norms of q and k, rope
- * factors. --template gives it a chat template: it will not really answer, but it takes
+ * factors. --window makes it a gemma2 model, of which every second layer, from the first on, sees
+ * the last N positions only. --template gives it a chat template: it will not really answer, but it takes
  * conversations. --bad-token makes one token's embedding not a number: a request with this token
  * gets no tokens.
  *
@@ -72,6 +73,7 @@ struct shape {
         uint32_t seed, layers, width, heads, kv_heads, head_dim, ffn, vocab, context;
         const char *type, *chat_template;
         uint32_t bad_token;
+        uint32_t window; /* 0: none */
         bool tied, extras;
 };
 
@@ -79,6 +81,7 @@ struct toy_model {
         struct shape shape;
         struct out out;
         uint64_t state; /* of the generator */
+        const char *architecture;
 };
 
 /* splitmix64 */
@@ -321,7 +324,7 @@ static const struct {
         const char *name;
         char rows, columns; /* one of: 1, Width, Queries, Keys, Head, Ffn */
         number_of *number;
-        bool extra;
+        bool extra, gemma2;
 } parts[] = {
         { "attn_norm.weight", '1', 'W', norm },
         { "attn_q.weight", 'Q', 'W', inward },
@@ -338,6 +341,8 @@ static const struct {
         { "attn_output.bias", '1', 'W', bias_back, true },
         { "attn_q_norm.weight", '1', 'H', norm, true },
         { "attn_k_norm.weight", '1', 'H', norm, true },
+        { "post_attention_norm.weight", '1', 'W', norm, .gemma2 = true },
+        { "post_ffw_norm.weight", '1', 'W', norm, .gemma2 = true },
 };
 
 /* Every tensor, in order; returns how many. */
@@ -357,7 +362,7 @@ static uint32_t tensors(struct toy_model *b, struct act act)
         tensor(b, &act, "token_embd.weight", s->vocab, s->width, embedding);
         for (uint32_t l = 0; l < s->layers; l++) {
                 for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-                        if (parts[i].extra && !s->extras)
+                        if ((parts[i].extra && !s->extras) || (parts[i].gemma2 && !s->window))
                                 continue;
                         snprintf(name, sizeof(name), "blk.%u.%s", l, parts[i].name);
                         tensor(b, &act, name, size[(int)parts[i].rows], size[(int)parts[i].columns],
@@ -372,25 +377,50 @@ static uint32_t tensors(struct toy_model *b, struct act act)
         return act.index;
 }
 
+/* A key of the architecture. */
+static const char *key_of(const struct toy_model *b, const char *name, char key[64])
+{
+        snprintf(key, 64, "%s.%s", b->architecture, name);
+        return key;
+}
+
+static void pair_u32(struct toy_model *b, const char *name, uint32_t value)
+{
+        char key[64];
+
+        out_pair_u32(&b->out, key_of(b, name, key), value);
+}
+
+static void pair_f32(struct toy_model *b, const char *name, float value)
+{
+        char key[64];
+
+        out_pair_f32(&b->out, key_of(b, name, key), value);
+}
+
 static void header(struct toy_model *b)
 {
         const struct shape *s = &b->shape;
         struct out *o = &b->out;
 
-        out_begin(o, tensors(b, (struct act){ COUNT }), s->chat_template ? 17 : 16);
-        out_pair_string(o, "general.architecture", "llama");
+        b->architecture = s->window ? "gemma2" : "llama";
+        out_begin(o, tensors(b, (struct act){ COUNT }),
+                  16 + (s->chat_template != NULL) + (s->window > 0));
+        out_pair_string(o, "general.architecture", b->architecture);
         out_pair_string(o, "general.name", "toy-model");
         out_pair_u32(o, "general.alignment", OUT_ALIGNMENT);
-        out_pair_u32(o, "llama.block_count", s->layers);
-        out_pair_u32(o, "llama.context_length", s->context);
-        out_pair_u32(o, "llama.embedding_length", s->width);
-        out_pair_u32(o, "llama.feed_forward_length", s->ffn);
-        out_pair_u32(o, "llama.attention.head_count", s->heads);
-        out_pair_u32(o, "llama.attention.head_count_kv", s->kv_heads);
-        out_pair_u32(o, "llama.attention.key_length", s->head_dim);
-        out_pair_u32(o, "llama.rope.dimension_count", s->head_dim);
-        out_pair_f32(o, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
-        out_pair_u32(o, "llama.vocab_size", s->vocab);
+        pair_u32(b, "block_count", s->layers);
+        pair_u32(b, "context_length", s->context);
+        pair_u32(b, "embedding_length", s->width);
+        pair_u32(b, "feed_forward_length", s->ffn);
+        pair_u32(b, "attention.head_count", s->heads);
+        pair_u32(b, "attention.head_count_kv", s->kv_heads);
+        pair_u32(b, "attention.key_length", s->head_dim);
+        pair_u32(b, "rope.dimension_count", s->head_dim);
+        pair_f32(b, "attention.layer_norm_rms_epsilon", 1e-5f);
+        pair_u32(b, "vocab_size", s->vocab);
+        if (s->window)
+                pair_u32(b, "attention.sliding_window", s->window);
         out_pair_string(o, "tokenizer.ggml.model", "bytes");
         out_pair_u32(o, "tokenizer.ggml.bos_token_id", BOS);
         out_pair_u32(o, "tokenizer.ggml.eos_token_id", EOS);
@@ -404,7 +434,7 @@ static int usage(void)
 {
         fputs("usage: toy-model OUT.gguf [--seed N] [--layers N] [--width N] [--heads N]\n"
               "       [--kv-heads N] [--head-dim N] [--ffn N] [--vocab N] [--context N]\n"
-              "       [--type TYPE] [--tied] [--extras] [--template TEXT]\n"
+              "       [--type TYPE] [--tied] [--extras] [--window N] [--template TEXT]\n"
               "       [--bad-token TOKEN]\n",
               stderr);
         return 2;
@@ -434,6 +464,7 @@ static bool arguments(int argc, char **argv, struct shape *s)
                 { "--kv-heads", 1, &s->kv_heads }, { "--head-dim", 2, &s->head_dim },
                 { "--ffn", 2, &s->ffn },           { "--vocab", VOCAB_MIN, &s->vocab },
                 { "--context", 1, &s->context },   { "--bad-token", 0, &s->bad_token },
+                { "--window", 1, &s->window },
         };
         size_t i;
 
@@ -467,7 +498,7 @@ static bool arguments(int argc, char **argv, struct shape *s)
                 block_type(s->type)) &&
                /* Not every type of block can represent a NaN. */
                !(block_type(s->type) && s->bad_token != UINT32_MAX) &&
-               s->heads % s->kv_heads == 0 && s->head_dim % 2 == 0;
+               s->heads % s->kv_heads == 0 && s->head_dim % 2 == 0 && !(s->window && s->extras);
 }
 
 int main(int argc, char **argv)

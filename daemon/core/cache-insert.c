@@ -132,8 +132,7 @@ static void invalidate_windows(struct sched *sched, const struct slot *slot)
 {
         for (uint32_t i = 0; i < slot->block_count; i++)
                 if (sched->prefix.nodes[slot->blocks[i]].published)
-                        prefix_invalidate_window(&sched->prefix, slot->blocks[i],
-                                                 slot_giver(slot));
+                        prefix_invalidate_window(&sched->prefix, slot->blocks[i], slot_giver(slot));
 }
 
 void sched_invalidate(struct sched *sched, struct slot *slot)

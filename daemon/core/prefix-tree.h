@@ -72,10 +72,10 @@ struct prefix_node {
         uint32_t window;      /* its window page, or WINDOW_NONE */
         uint32_t window_refs; /* sequences that need this page */
         uint64_t window_unref_at;
-        uint32_t window_pins;  /* number of pins of texts that end in a window behind this block */
-        uint64_t window_giver; /* the sequence that has handed this page over, or 0 */
+        uint32_t window_pins;   /* number of pins of texts that end in a window behind this block */
+        uint64_t window_giver;  /* the sequence that has handed this page over, or 0 */
         bool window_is_invalid; /* ... and its numbers are not valid: nobody may find the page */
-        bool window_is_useful; /* a request may go on from a position right after it */
+        bool window_is_useful;  /* a request may go on from a position right after it */
         struct prefix_leaf window_leaf; /* in the heap of window pages, if that has no references */
 };
 

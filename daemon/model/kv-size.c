@@ -227,7 +227,7 @@ static void divide(const struct kv_size_conf *conf, uint64_t wholes, struct kv_s
         uint64_t blocks = least(blocks_of_four(conf, wholes),
                                 blocks_beside(conf, wholes, conf->windows_least));
         uint64_t windows = windows_beside(conf, wholes, blocks);
-        bool divided = blocks > wholes && windows >= conf->windows_least;
+        bool divided = blocks > wholes + wholes / 4 && windows >= conf->windows_least;
 
         ret_size->blocks = (uint32_t)least(divided ? blocks : wholes, BLOCKS_MAX);
         ret_size->windows = divided ? (uint32_t)least(windows, BLOCKS_MAX) : 0;

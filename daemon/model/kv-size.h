@@ -12,8 +12,8 @@
  * Window pages (../core/prefix-windows.h) share this memory with blocks.  A sequence of any length
  * needs the window pages of one window, so the memory is divided as follows.  There are at least as
  * many window pages as four sequences need, and one for four blocks; both parts take what the other
- * leaves.  If that gives no more blocks than there would be without window pages, there are none:
- * then blocks have the keys and values of all layers.
+ * leaves.  There are none if that does not give a quarter more blocks than there would be without
+ * window pages: then blocks have the keys and values of all layers.
  *
  * The swap is in the host's memory, with all layers of its blocks, wherever the layers are.  It
  * takes its memory before the pool does.
