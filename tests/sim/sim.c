@@ -406,6 +406,18 @@ static void forget(struct sim_request *request)
         memset(&request->core, 0xa5, sizeof(request->core));
 }
 
+static void digest(struct sim *sim)
+{
+        const struct plan *plan = &sim->plan;
+        uint64_t sum = sim_mix(sim->digest ^ plan->number) + plan->end_count;
+
+        for (uint32_t i = 0; i < plan->row_count; i++)
+                sum = sim_mix(sum ^ ((uint64_t)plan->rows[i].slot << 32 | plan->rows[i].position));
+        for (uint32_t i = 0; i < plan->end_count; i++)
+                sum = sim_mix(sum ^ plan->ends[i].reason ^ plan->ends[i].request->number << 8);
+        sim->digest = sum;
+}
+
 void sim_step(struct sim *sim)
 {
         struct sched_counts counts;
@@ -417,6 +429,7 @@ void sim_step(struct sim *sim)
         sched_next(sim->sched, sim->now_ns, &sim->plan);
         sim_must(sim, alloc_count == allocs, "a plan allocates");
         sim->step_count++;
+        digest(sim);
         sched_count(sim->sched, &counts);
         if (sim->trace)
                 sim_trace(sim, counts.passed_over);

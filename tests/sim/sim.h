@@ -231,7 +231,8 @@ struct sim {
         struct sim_flight flights[SIM_DEPTH];
         uint32_t flight_count;
         uint64_t last_plan;
-        bool held; /* admission is on hold: no request may begin */
+        uint64_t digest; /* of all rows that were planned, and all ends */
+        bool held;       /* admission is on hold: no request may begin */
 
         /* The device. */
         block_t *tables; /* [slots][table_blocks] */

@@ -391,20 +391,27 @@ static void limit_reserved(struct sched_conf *conf)
                 conf->reserve_max = 1 + sim_below(&dice, conf->blocks);
 }
 
+/* Windows are drawn; or there are none; or there are some, with a page for each block. */
+static enum windows_mode { DRAWN_WINDOWS, NO_WINDOWS, ALL_WINDOWS } windows_mode;
+
 /* A third of the worlds have layers with a window, and no swap; some have hardly enough pages. */
 static void add_windows(struct sched_conf *conf)
 {
         const uint32_t windows[] = { 1, 5, 16, 17, 32, 40, 1 + conf->context / 2, 200 };
         uint32_t kind = sim_below(&dice, 12);
 
-        if (kind > 3)
+        if (windows_mode == DRAWN_WINDOWS && kind > 3)
                 return;
         conf->prefix.swap_blocks = conf->prefix.swap_max = 0;
         conf->swap_copy_ns = 0;
+        if (windows_mode == NO_WINDOWS)
+                return;
         conf->prefix.window = windows[sim_below(&dice, 8)];
         conf->prefix.window_pages =
                 sched_windows_of(conf, sched_table_max(conf)) + blocks_for(conf->rows);
-        if (kind == 1)
+        if (windows_mode == ALL_WINDOWS)
+                conf->prefix.window_pages = conf->blocks;
+        else if (kind == 1)
                 conf->prefix.window_pages += 1 + sim_below(&dice, 4);
         else if (kind > 1)
                 conf->prefix.window_pages += sim_below(&dice, conf->blocks);
@@ -839,6 +846,41 @@ static void lives(uint32_t depth)
                 assert_true(sum.grounds[ground] > 0);
 }
 
+/* Returns a digest of all plans. */
+static uint64_t short_life(uint64_t seed, enum windows_mode mode)
+{
+        uint64_t digest;
+
+        windows_mode = mode;
+        seed_now = seed;
+        open_world(seed, 1 + seed % 2, false);
+        live(&world, 300);
+        calm_down(&world);
+        come_to_an_end(&world);
+        assert_int_equal(world.window_evictions, 0);
+        steps_before += world.step_count;
+        digest = world.digest;
+        sim_close(&world);
+        return digest;
+}
+
+/*
+ * One in a thousand worlds differs: blocks behind a duplicate are inserted with the next rows of
+ * their sequence, which may have given back their window pages by then.
+ */
+static void with_a_page_for_each_block_plans_are_as_without_windows(void **state)
+{
+        uint32_t differ = 0;
+
+        (void)state;
+        if (number_from("SMV_SIM_FIRST", 1) > 1 || number_from("SMV_SIM_SEED", 0))
+                skip_because("SMV_SIM_FIRST or SMV_SIM_SEED asks for other seeds");
+        for (uint64_t seed = 1; seed <= 100; seed++)
+                differ += short_life(seed, ALL_WINDOWS) != short_life(seed, NO_WINDOWS);
+        windows_mode = DRAWN_WINDOWS;
+        assert_true(differ <= 1);
+}
+
 static void random_lives_keep_all_invariants_at_depth_one(void **state)
 {
         (void)state;
@@ -864,6 +906,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_teardown(random_lives_keep_all_invariants_at_depth_one, clear),
                 cmocka_unit_test_teardown(random_lives_keep_all_invariants_at_depth_two, clear),
+                cmocka_unit_test_teardown(with_a_page_for_each_block_plans_are_as_without_windows,
+                                          clear),
         };
 
         signal(SIGABRT, on_abort);
