@@ -29,6 +29,7 @@ static bool use_duplicate(struct sched *sched, struct slot *slot, uint32_t index
                 prefix_unref(&sched->prefix, block);
                 return false;
         }
+        slot->gave_window |= held;
         prefix_unref(&sched->prefix, slot->blocks[index]);
         slot->blocks[index] = block;
         if (plan) {
@@ -111,28 +112,11 @@ static block_t first_unpublished(const struct sched *sched, const struct slot *s
         return BLOCK_NONE;
 }
 
-/* Removes the blocks that have got window pages of the slot, and those behind them. */
-static void invalidate_duplicates(struct sched *sched, const struct slot *slot)
-{
-        uint32_t count = sched_find_duplicates(sched, slot, slot->block_count);
-
-        for (uint32_t i = 0; i < count; i++) {
-                block_t block = sched->probe.blocks[i];
-
-                if (!sched->prefix.nodes[block].published) {
-                        prefix_invalidate(&sched->prefix, block);
-                        return;
-                }
-                prefix_invalidate_window(&sched->prefix, block, slot_giver(slot));
-        }
-}
-
-/* Published blocks stay, but not window pages that they have got from the slot. */
+/* Blocks that the slot has not computed may have got window pages of it. */
 static void invalidate_windows(struct sched *sched, const struct slot *slot)
 {
-        for (uint32_t i = 0; i < slot->block_count; i++)
-                if (sched->prefix.nodes[slot->blocks[i]].published)
-                        prefix_invalidate_window(&sched->prefix, slot->blocks[i], slot_giver(slot));
+        for (block_t block = 0; block < sched->conf.blocks; block++)
+                prefix_invalidate_window(&sched->prefix, block, slot_giver(slot));
 }
 
 void sched_invalidate(struct sched *sched, struct slot *slot)
@@ -140,9 +124,8 @@ void sched_invalidate(struct sched *sched, struct slot *slot)
         block_t first = first_unpublished(sched, slot);
 
         slot->invalid = true;
-        invalidate_windows(sched, slot);
         if (slot->gave_window)
-                invalidate_duplicates(sched, slot);
+                invalidate_windows(sched, slot);
         if (first == BLOCK_NONE)
                 return;
         prefix_invalidate(&sched->prefix, first);

@@ -60,16 +60,16 @@ struct slot {
         uint32_t window_begin;    /* it needs the window pages of its blocks from this one on */
         uint32_t windows;         /* window pages that it was promised */
         uint32_t inserted;        /* blocks from the front that are in the index */
-        bool gave_window;         /* a block of the index that it does not use has a page of it */
-        bool mapped;              /* the device knows its page table */
-        bool invalid;             /* its content is not valid and must not be inserted */
-        uint32_t planned;         /* positions that have had a row */
-        uint32_t scores;          /* in flight, each with bytes for a record; none once ENDING */
-        uint32_t wanted;          /* results due, each with bytes for a record; none once ENDING */
-        uint32_t plans;           /* plans in flight with a row of it */
-        uint64_t newest_plan;     /* the newest plan with a row of it ... */
-        uint32_t newest_row;      /* ... and its last row there */
-        uint64_t rank;            /* its rank among the prompts of this plan (sched_rank()) */
+        bool gave_window;     /* a block that it has not computed may have a window page of it */
+        bool mapped;          /* the device knows its page table */
+        bool invalid;         /* its content is not valid and must not be inserted */
+        uint32_t planned;     /* positions that have had a row */
+        uint32_t scores;      /* in flight, each with bytes for a record; none once ENDING */
+        uint32_t wanted;      /* results due, each with bytes for a record; none once ENDING */
+        uint32_t plans;       /* plans in flight with a row of it */
+        uint64_t newest_plan; /* the newest plan with a row of it ... */
+        uint32_t newest_row;  /* ... and its last row there */
+        uint64_t rank;        /* its rank among the prompts of this plan (sched_rank()) */
 };
 
 /* The rows of one slot in a plan; the last of them may want a result. */
@@ -307,11 +307,6 @@ void sched_ref_windows(struct sched *sched, struct slot *slot);
  * slot has computed again, and lacks its window page, the page stays with that block.
  */
 void sched_pass_windows(struct sched *sched, struct slot *slot, uint32_t position);
-/*
- * Writes the blocks of the index with the first `count` blocks of the slot's text to probe.blocks,
- * with or without window pages; returns how many.
- */
-uint32_t sched_find_duplicates(struct sched *sched, const struct slot *slot, uint32_t count);
 /* Gives back all of them; a request may go on from where this one is. */
 void sched_unref_windows(struct sched *sched, struct slot *slot);
 /* Removes a reference to a block that is copied from, and to its window page. */

@@ -27,7 +27,11 @@ static bool is_seen_after(const struct sched *sched, uint32_t count, uint32_t in
                index >= prefix_window_begin(&sched->prefix, count * BLOCK_POSITIONS);
 }
 
-uint32_t sched_find_duplicates(struct sched *sched, const struct slot *slot, uint32_t count)
+/*
+ * Finds the blocks of the index that are equal to the first `count` blocks of the slot, with window
+ * pages or without.  Writes them to sched->probe.blocks and returns how many there are.
+ */
+static uint32_t find_equal(struct sched *sched, const struct slot *slot, uint32_t count)
 {
         const struct sequence *sequence = &slot->request->sequence;
         struct prefix_reader reader = request_reader(slot->request);
@@ -70,7 +74,7 @@ void sched_pass_windows(struct sched *sched, struct slot *slot, uint32_t positio
         if (begin > slot->block_count)
                 begin = slot->block_count;
         if (slot->window_begin < begin && slot->inserted < begin && !slot->invalid)
-                known = sched_find_duplicates(sched, slot, begin);
+                known = find_equal(sched, slot, begin);
         for (; slot->window_begin < begin; slot->window_begin++) {
                 uint32_t index = slot->window_begin;
                 bool computed = index >= slot->inserted && index < known;
