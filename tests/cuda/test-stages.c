@@ -237,6 +237,32 @@ static void takes_exactly_the_planned_memory(void **state)
         }
 }
 
+/*
+ * A step has rows of at most CHUNK positions and a window before them, which are in two pages.  The
+ * text has three blocks, so the third one takes the page of the first.
+ */
+static void layers_with_a_window_need_the_pages_of_their_window_only(void **state)
+{
+        static float whole[LEN][VOCAB], windows[LEN][VOCAB];
+        struct rig rig;
+
+        (void)state;
+        make("");
+        for (uint32_t layers = 0; layers < LAYERS; layers++) {
+                open_split(&rig, layers, "cuda");
+                for (uint32_t layer = 0; layer < LAYERS; layer += 2)
+                        rig.traits.layer[layer].window = 5;
+                assert_int_equal(rig_reopen(&rig, layers, KV_F16, 0), 0);
+                assert_int_equal(rig_load(&rig), 0);
+                run_alone(&rig, 1, CHUNK, whole);
+                assert_int_equal(rig_reopen(&rig, layers, KV_F16, 2), 0);
+                assert_int_equal(rig_load(&rig), 0);
+                run_alone(&rig, 1, CHUNK, windows);
+                assert_memory_equal(whole, windows, sizeof(whole));
+                rig_close(&rig);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -244,6 +270,7 @@ int main(void)
                 cmocka_unit_test(a_row_has_the_same_bits_in_any_batch_and_any_chunks),
                 cmocka_unit_test(blocks_go_to_the_swap_and_back_in_both_stages),
                 cmocka_unit_test(takes_exactly_the_planned_memory),
+                cmocka_unit_test(layers_with_a_window_need_the_pages_of_their_window_only),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -384,6 +384,48 @@ static void rows_take_their_tokens_from_picks_of_earlier_steps(void **state)
         steps_deinit(&s); /* an empty one is fine */
 }
 
+static void a_slot_has_a_page_table_in_each_group(void **state)
+{
+        const struct kernels_conf conf = {
+                .groups = 2, .rows_max = 1, .slots_max = 2, .pages_max = 3, .wants_max = 1
+        };
+        const struct step_page pages[] = { { 1, 2, 7 }, { 1, 2, 9, 1 }, { 0, 0, 4, 1 } };
+        const struct step step = { .number = 1, .page_count = 3, .pages = pages };
+        struct steps s;
+
+        (void)state;
+        assert_int_equal(steps_init(&s, &conf), 0);
+        steps_begin(&s, &step);
+        assert_int_equal(steps_page(&s, 0, 1, 40), 7);
+        assert_int_equal(steps_page(&s, 1, 1, 40), 9);
+        assert_int_equal(steps_page(&s, 0, 0, 0), STEPS_NO_PAGE);
+        assert_int_equal(steps_page(&s, 1, 0, 0), 4);
+        assert_int_equal(steps_page(&s, 1, 1, 0), STEPS_NO_PAGE);
+        steps_end(&s);
+        steps_deinit(&s);
+}
+
+static void copies_are_made_in_the_pool_of_their_group(void **state)
+{
+        const struct kv_shape shape = { 1, 1, 4, 2, KV_F16, 0 }, larger = { 2, 1, 4, 3, KV_F16, 0 };
+        const struct step_copy copies[] = { { 0, 1 }, { 2, 0, 1 } };
+        struct kv *pools[KV_GROUPS_MAX];
+
+        (void)state;
+        assert_int_equal(kv_pool_new(&shape, &pools[0]), 0);
+        assert_int_equal(kv_pool_new(&larger, &pools[1]), 0);
+        memset(pools[0]->pages, 5, pools[0]->page_bytes);
+        memset(pools[1]->pages + 2 * pools[1]->page_bytes, 6, pools[1]->page_bytes);
+        kv_copy(pools, copies, 2);
+        assert_memory_equal(pools[0]->pages, pools[0]->pages + pools[0]->page_bytes,
+                            pools[0]->page_bytes);
+        for (size_t i = 0; i < pools[1]->page_bytes; i++)
+                assert_int_equal(pools[1]->pages[i], 6);
+        pools[1] = kv_pool_free(pools[1]);
+        kv_copy(pools, copies, 2); /* no layer is in the second group */
+        pools[0] = kv_pool_free(pools[0]);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -404,6 +446,8 @@ int main(void)
                 cmocka_unit_test(floats_round_to_the_nearest_bfloat),
                 cmocka_unit_test(steps_apply_page_table_changes_and_copy_their_rows),
                 cmocka_unit_test(rows_take_their_tokens_from_picks_of_earlier_steps),
+                cmocka_unit_test(a_slot_has_a_page_table_in_each_group),
+                cmocka_unit_test(copies_are_made_in_the_pool_of_their_group),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,11 @@ struct rig {
         struct kernels *kernels, *host; /* NULL: all layers are on one backend */
         struct model *model;
         uint32_t pages; /* pages of a slot */
+        /*
+         * If not 0: layers with a window have pages of their own, so many for each slot, which are
+         * used in turns.  Entries of pages that were taken back name no page.
+         */
+        uint32_t window_pages;
         uint64_t number;
         /* Pages that the next step copies; it empties the list. */
         struct step_copy copies[RIG_ROWS];
@@ -53,6 +58,7 @@ static inline int rig_open_split(struct rig *rig, const char *path, const char *
                 .threads = threads,
                 .isa = "auto",
                 .rows_max = RIG_ROWS,
+                .groups = KV_GROUPS_MAX,
                 .slots_max = RIG_SLOTS,
                 .wants_max = RIG_ROWS,
                 .deterministic = true,
@@ -99,6 +105,27 @@ static inline int rig_open(struct rig *rig, const char *path, const char *backen
         return rig_open_kv(rig, path, backend, threads, context, KV_F32);
 }
 
+/*
+ * Opens the model again, with the rig's present traits, and does not load it.  `window_pages` as in
+ * the rig.
+ */
+static inline int rig_reopen(struct rig *rig, uint32_t host_layers, enum kv_type kv,
+                             uint32_t window_pages)
+{
+        struct model_conf conf = { .rows_max = RIG_ROWS,
+                                   .wants_max = RIG_ROWS,
+                                   .blocks = rig->pages * RIG_SLOTS,
+                                   .windows = window_pages * RIG_SLOTS,
+                                   .kv = kv,
+                                   .host_layers = host_layers,
+                                   .host = rig->host };
+
+        rig->window_pages = window_pages;
+        rig->model = model_close(rig->model);
+        return model_open(rig->checkpoint, &rig->traits, rig->kernels, &conf, &rig->model, rig->why,
+                          sizeof(rig->why));
+}
+
 static inline void rig_close(struct rig *rig)
 {
         model_close(rig->model);
@@ -116,13 +143,31 @@ static inline uint32_t rig_page(const struct rig *rig, uint32_t slot, uint32_t i
         return (rig->pages - 1 - index) * RIG_SLOTS + slot;
 }
 
+/* A slot begins the block `index`.  Returns how many entries of page tables that changes. */
+static inline uint32_t rig_begin_block(const struct rig *rig, uint32_t slot, uint32_t index,
+                                       struct step_page *pages)
+{
+        uint32_t count = 0;
+
+        pages[count++] = (struct step_page){ slot, index, rig_page(rig, slot, index) };
+        if (!rig->window_pages)
+                return count;
+        pages[count++] =
+                (struct step_page){ slot, index, index % rig->window_pages * RIG_SLOTS + slot,
+                                    GROUP_WINDOWS };
+        if (index >= rig->window_pages)
+                pages[count++] = (struct step_page){ slot, index - rig->window_pages, UINT32_MAX,
+                                                     GROUP_WINDOWS };
+        return count;
+}
+
 /* Runs one step.  ret_logits: (rows, vocab), or NULL; ret_tokens: a greedy token for each row. */
 static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_t part_count,
                           uint32_t *ret_tokens, float *ret_logits)
 {
         struct step_row rows[RIG_ROWS];
         struct step_run runs[RIG_SLOTS];
-        struct step_page pages[RIG_ROWS];
+        struct step_page pages[3 * RIG_ROWS];
         uint32_t want[RIG_ROWS];
         struct pick picks[RIG_ROWS] = { 0 };
         struct step step = {
@@ -156,9 +201,8 @@ static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_
                         };
                         want[row] = row;
                         if (position % PAGE_POSITIONS == 0)
-                                pages[step.page_count++] =
-                                        (struct step_page){ slot, index,
-                                                            rig_page(rig, slot, index) };
+                                step.page_count +=
+                                        rig_begin_block(rig, slot, index, &pages[step.page_count]);
                 }
         }
         step.want_count = step.row_count;

@@ -106,22 +106,6 @@ static void every_split_gives_the_bits_of_the_whole_model(void **state)
         }
 }
 
-/* Opened again with the rig's present settings, and not loaded. */
-static void reopen(struct rig *rig, uint32_t host_layers)
-{
-        struct model_conf conf = { .rows_max = RIG_ROWS,
-                                   .wants_max = RIG_ROWS,
-                                   .blocks = rig->pages * RIG_SLOTS,
-                                   .kv = KV_F32,
-                                   .host_layers = host_layers,
-                                   .host = rig->host };
-
-        rig->model = model_close(rig->model);
-        assert_int_equal(model_open(rig->checkpoint, &rig->traits, rig->kernels, &conf, &rig->model,
-                                    rig->why, sizeof(rig->why)),
-                         0);
-}
-
 /* Behind the third layer a row sees its last few positions only. */
 static void attention_windows_stay_with_their_layers(void **state)
 {
@@ -136,7 +120,7 @@ static void attention_windows_stay_with_their_layers(void **state)
                         run_all(&rig, split);
                 for (uint32_t i = 3; i < LAYERS; i++)
                         rig.traits.layer[i].window = 5;
-                reopen(&rig, layers);
+                assert_int_equal(rig_reopen(&rig, layers, KV_F32, 0), 0);
                 assert_int_equal(rig_load(&rig), 0);
                 run_all(&rig, layers ? split : whole);
                 rig_close(&rig);
@@ -145,6 +129,53 @@ static void attention_windows_stay_with_their_layers(void **state)
                 else
                         assert_memory_not_equal(whole, split, sizeof(whole));
         }
+}
+
+/*
+ * A step has rows of at most CHUNK positions and a window before them, which are in two pages.  The
+ * texts have three blocks, so the third one takes the page of the first.
+ */
+static void layers_with_a_window_need_the_pages_of_their_window_only(void **state)
+{
+        static const char *const backends[] = { "ref", "cpu" };
+        static float whole[RIG_SLOTS][LEN][VOCAB], windows[RIG_SLOTS][LEN][VOCAB];
+        struct rig rig;
+
+        (void)state;
+        make(SMALL);
+        for (uint32_t i = 0; i < 2 * LAYERS; i++) {
+                open_split(&rig, backends[i % 2], i / 2, backends[i % 2]);
+                for (uint32_t layer = 0; layer < LAYERS; layer += 2)
+                        rig.traits.layer[layer].window = 5;
+                assert_int_equal(rig_reopen(&rig, i / 2, KV_F32, 0), 0);
+                assert_int_equal(rig_load(&rig), 0);
+                run_all(&rig, whole);
+                assert_int_equal(rig_reopen(&rig, i / 2, KV_F32, 2), 0);
+                assert_int_equal(rig_load(&rig), 0);
+                run_all(&rig, windows);
+                assert_memory_equal(whole, windows, sizeof(whole));
+                rig_close(&rig);
+        }
+}
+
+static void a_model_may_have_windows_in_all_layers(void **state)
+{
+        static float whole[RIG_SLOTS][LEN][VOCAB], windows[RIG_SLOTS][LEN][VOCAB];
+        struct rig rig;
+
+        (void)state;
+        make(SMALL);
+        open_split(&rig, NULL, 0, "cpu");
+        for (uint32_t layer = 0; layer < LAYERS; layer++)
+                rig.traits.layer[layer].window = 5;
+        assert_int_equal(rig_reopen(&rig, 0, KV_F32, 0), 0);
+        assert_int_equal(rig_load(&rig), 0);
+        run_all(&rig, whole);
+        assert_int_equal(rig_reopen(&rig, 0, KV_F32, 2), 0);
+        assert_int_equal(rig_load(&rig), 0);
+        run_all(&rig, windows);
+        assert_memory_equal(whole, windows, sizeof(whole));
+        rig_close(&rig);
 }
 
 static void two_different_backends_agree_with_one(void **state)
@@ -382,9 +413,9 @@ static void model_to_load_counts_the_bytes_that_are_read(void **state)
                 make(kinds[i]);
                 open_split(&rig, "cpu", 1, "cpu");
                 assert_int_equal(model_to_load(rig.model), 0);
-                reopen(&rig, 0);
+                assert_int_equal(rig_reopen(&rig, 0, KV_F32, 0), 0);
                 whole = model_to_load(rig.model);
-                reopen(&rig, 1);
+                assert_int_equal(rig_reopen(&rig, 1, KV_F32, 0), 0);
                 split = model_to_load(rig.model);
                 assert_int_equal(split - whole,
                                  i ? tensor_of(&rig, "token_embd.weight")->bytes : 0);
@@ -505,6 +536,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_split_gives_the_bits_of_the_whole_model),
                 cmocka_unit_test(attention_windows_stay_with_their_layers),
+                cmocka_unit_test(layers_with_a_window_need_the_pages_of_their_window_only),
+                cmocka_unit_test(a_model_may_have_windows_in_all_layers),
                 cmocka_unit_test(two_different_backends_agree_with_one),
                 cmocka_unit_test(uncollected_picks_feed_the_next_step_in_both_stages),
                 cmocka_unit_test(uses_token_0_after_a_pick_that_is_not_finite),
