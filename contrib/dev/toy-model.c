@@ -12,7 +12,7 @@
  * integer generator and from + - * / and sqrt alone, which IEEE fixes to the last bit.  --extras
  * adds optional tensors, which most such models do not have: biases, norms of q and k, rope
  * factors. --window makes it a gemma2 model, of which every second layer, from the first on, sees
- * the last N positions only. --template gives it a chat template: it will not really answer, but it takes
+ * the last N positions only. --template gives it a chat template: it will not answer, but it takes
  * conversations. --bad-token makes one token's embedding not a number: a request with this token
  * gets no tokens.
  *

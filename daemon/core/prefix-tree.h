@@ -2,8 +2,8 @@
  * The data of the prefix index (prefix.h has its contract): one node for each block of the pool and
  * of the swap.
  *
- * Private to prefix*.c and eviction.c; the other parts of the scheduler read single members, such as
- * a block's domain.
+ * Private to prefix*.c and eviction.c; the other parts of the scheduler read single members, such
+ * as a block's domain.
  */
 #ifndef DAEMON_CORE_PREFIX_TREE_H
 #define DAEMON_CORE_PREFIX_TREE_H

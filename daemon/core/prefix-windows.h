@@ -72,8 +72,8 @@ void prefix_unref_window(struct prefix *prefix, block_t block, bool useful);
  * `own` and `same` have the same content, and the caller uses `same` from now on.  If it needs the
  * window page (`held`: it has a reference to that of `own`), its reference moves to the window page
  * of `same`; if `same` has none, it gets the page of `own`.  `giver` is the number of the sequence,
- * not 0.  Returns false and does nothing if that is not possible: another sequence needs the page of
- * `own`, or reads an invalid page of `same`.
+ * not 0.  Returns false and does nothing if that is not possible: another sequence needs the page
+ * of `own`, or reads an invalid page of `same`.  The caller has a reference to both blocks.
  */
 bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held,
                         uint64_t giver);

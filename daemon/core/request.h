@@ -63,7 +63,7 @@ enum request_wait {
  * with this request, and the most that it may have now.  One pair is 0: the other is exceeded.
  */
 enum request_fact {
-        /* BLOCKS: blocks that are still to be promised to it; WINDOWS: window pages; more than free */
+        /* BLOCKS: blocks that are still to be promised to it; WINDOWS: window pages */
         REQUEST_NEEDS,
         /* BLOCKS: those that are neither in use nor promised; WINDOWS: not promised */
         REQUEST_FREE,

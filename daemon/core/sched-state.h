@@ -19,8 +19,8 @@
  * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
  * token has had no row yet, and each result that is due will add one token.
  *
- * A slot has references to the window pages of its blocks from `window_begin` on, and to that of its
- * tail (prefix-windows.h).
+ * A slot has references to the window pages of its blocks from `window_begin` on, and to that of
+ * its tail (prefix-windows.h).
  *
  * The blocks that were found are referenced from the moment the request gets its slot.  The device
  * learns of them with the first row (`mapped`).  At that time a tail is copied into a block of

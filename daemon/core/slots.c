@@ -205,9 +205,10 @@ static bool admit(struct sched *sched, struct request *request)
         uint32_t last = request->sequence.token_count - 1, number;
         struct slot *slot;
 
+        /* Some blocks may be missing even if all of its tokens are found. */
         if (!sched->free_slots.count || lacks_windows(sched, request, 0) ||
             missing(sched, least_blocks(sched, request)))
-                return false; /* even if all of its tokens are found */
+                return false;
         number = free_numbers_next(&sched->free_slots);
         slot = &sched->slots[number];
         assert(!slot->request);

@@ -386,7 +386,7 @@ static void rows_take_their_tokens_from_picks_of_earlier_steps(void **state)
 
 static void a_slot_has_a_page_table_in_each_group(void **state)
 {
-        const struct kernels_conf conf = {
+        const struct kernels_conf two = {
                 .groups = 2, .rows_max = 1, .slots_max = 2, .pages_max = 3, .wants_max = 1
         };
         const struct step_page pages[] = { { 1, 2, 7 }, { 1, 2, 9, 1 }, { 0, 0, 4, 1 } };
@@ -394,7 +394,7 @@ static void a_slot_has_a_page_table_in_each_group(void **state)
         struct steps s;
 
         (void)state;
-        assert_int_equal(steps_init(&s, &conf), 0);
+        assert_int_equal(steps_init(&s, &two), 0);
         steps_begin(&s, &step);
         assert_int_equal(steps_page(&s, 0, 1, 40), 7);
         assert_int_equal(steps_page(&s, 1, 1, 40), 9);

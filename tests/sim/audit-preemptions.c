@@ -79,7 +79,7 @@ static uint32_t count_least(const struct walk *walk, struct sim_request *const *
         return blocks;
 }
 
-/* Can the window pages that it may need be promised to it, once the victims have given theirs back? */
+/* Can its window pages be promised to it, once the victims have given theirs back? */
 static bool has_windows(const struct walk *walk, const struct sim_request *request,
                         struct sim_request *const *victims, uint32_t count)
 {
