@@ -16,7 +16,9 @@ int eviction_init(struct prefix *prefix, uint32_t blocks)
         if (!prefix->owners || !prefix->owner_buckets)
                 return -ENOMEM;
         for (int place = 0; place < PREFIX_PLACES; place++) {
-                uint32_t max = place == PREFIX_SWAP ? prefix->conf.swap_blocks : blocks;
+                const uint32_t most[PREFIX_PLACES] = { blocks, prefix->conf.swap_blocks,
+                                                       prefix->conf.window ? blocks : 0 };
+                uint32_t max = most[place];
 
                 prefix->owner_heaps[place].owners = calloc((size_t)max + 1, sizeof(uint32_t));
                 if (!prefix->owner_heaps[place].owners)
@@ -42,30 +44,27 @@ void eviction_deinit(struct prefix *prefix)
 static struct prefix_leaf *leaf_at(const struct prefix *prefix, enum prefix_place place,
                                    block_t block)
 {
-        struct prefix_node *node = &prefix->nodes[block];
-
-        return place == PREFIX_WINDOWS ? &node->window_leaf : &node->leaf;
+        return place == PREFIX_WINDOWS ? &prefix->windows[block].leaf : &prefix->nodes[block].leaf;
 }
 
 /* Leaves of the lowest value are evicted first. */
-static uint32_t value_of(const struct prefix_node *node, enum prefix_place place)
+static uint32_t value_of(const struct prefix *prefix, enum prefix_place place, block_t block)
 {
         if (place != PREFIX_WINDOWS)
-                return node->pin ? 1 : 0;
-        return node->window_pins ? 2 : node->window_is_useful;
+                return prefix->nodes[block].pin ? 1 : 0;
+        return prefix->windows[block].pins ? 2 : prefix->windows[block].is_useful;
 }
 
 static bool leaf_is_before(const struct prefix *prefix, enum prefix_place place, block_t a,
                            block_t b)
 {
-        const struct prefix_node *one = &prefix->nodes[a], *other = &prefix->nodes[b];
-        uint32_t value = value_of(one, place), other_value = value_of(other, place);
+        uint32_t value = value_of(prefix, place, a), other_value = value_of(prefix, place, b);
 
         if (value != other_value)
                 return value < other_value;
         if (place == PREFIX_WINDOWS)
-                return one->window_unref_at < other->window_unref_at;
-        return one->unref_at < other->unref_at;
+                return prefix->windows[a].unref_at < prefix->windows[b].unref_at;
+        return prefix->nodes[a].unref_at < prefix->nodes[b].unref_at;
 }
 
 /* The number of nodes on the path to the right, beginning with this one. */
@@ -138,7 +137,7 @@ static bool owner_is_before(const struct prefix *prefix, enum prefix_place place
         block_t leaf = one->leaves[place].root, other_leaf = other->leaves[place].root;
         bool too_many = has_too_many(prefix, place, one);
 
-        if (value_of(&prefix->nodes[leaf], place) == value_of(&prefix->nodes[other_leaf], place) &&
+        if (value_of(prefix, place, leaf) == value_of(prefix, place, other_leaf) &&
             too_many != has_too_many(prefix, place, other))
                 return too_many;
         return leaf_is_before(prefix, place, leaf, other_leaf);
@@ -426,7 +425,7 @@ static void count_window_pins(struct prefix *prefix, block_t block, int by)
 
                 if (is_leaf)
                         remove_from_heap(prefix, PREFIX_WINDOWS, block);
-                prefix->nodes[block].window_pins += (uint32_t)by;
+                prefix->windows[block].pins += (uint32_t)by;
                 if (is_leaf)
                         add_to_heap(prefix, PREFIX_WINDOWS, block);
         }

@@ -42,7 +42,7 @@ static inline bool eviction_has(const struct prefix *prefix, block_t block)
 /* Has this block a window page that may be evicted? */
 static inline bool eviction_has_window(const struct prefix *prefix, block_t block)
 {
-        return prefix->nodes[block].window_leaf.rank;
+        return prefix->windows && prefix->windows[block].leaf.rank;
 }
 
 void eviction_add(struct prefix *prefix, block_t block);

@@ -68,15 +68,18 @@ struct prefix_node {
         struct prefix_leaf leaf;        /* in the heap of leaves */
         uint32_t pin;                   /* the first of the pins here, or 0 */
         uint32_t published; /* number of pins that publish it: here, or at blocks below it */
+};
 
-        uint32_t window;      /* its window page, or WINDOW_NONE */
-        uint32_t window_refs; /* sequences that need this page */
-        uint64_t window_unref_at;
-        uint32_t window_pins;   /* number of pins of texts that end in a window behind this block */
-        uint64_t window_giver;  /* the sequence that has handed this page over, or 0 */
-        bool window_is_invalid; /* ... and its numbers are not valid: nobody may find the page */
-        bool window_is_useful;  /* a request may go on from a position right after it */
-        struct prefix_leaf window_leaf; /* in the heap of window pages, if that has no references */
+/* The window page of a block (prefix-windows.h). */
+struct prefix_window {
+        uint32_t number;   /* 1 + its number; 0: the block has none */
+        uint32_t refs;     /* sequences that need it */
+        uint64_t unref_at; /* value of prefix.window_unref_serial when refs became 0 */
+        uint64_t giver;    /* the sequence that has handed it over, or 0 */
+        uint32_t pins;     /* number of pins of texts that end in a window behind this block */
+        bool is_invalid;   /* the numbers of its giver are not valid: nobody may find it */
+        bool is_useful;    /* a request may go on from a position right after it */
+        struct prefix_leaf leaf; /* in the heap of window pages, if it has no references */
 };
 
 struct prefix_pin {
@@ -105,9 +108,10 @@ struct prefix_owner_heap {
 struct prefix {
         struct prefix_conf conf;
         struct kvpool pool;
-        struct prefix_node *nodes; /* per block */
-        block_t *start_buckets;    /* hash table by domain, parent and first token */
-        block_t *hash_buckets;     /* hash table by hash, of whole blocks */
+        struct prefix_node *nodes;     /* per block */
+        struct prefix_window *windows; /* per block; NULL: there are no windows */
+        block_t *start_buckets;        /* hash table by domain, parent and first token */
+        block_t *hash_buckets;         /* hash table by hash, of whole blocks */
         uint32_t bucket_mask;
         struct prefix_owner *owners;
         uint32_t *owner_buckets; /* hash table by domain */

@@ -37,14 +37,14 @@ void prefix_windows_deinit(struct prefix *prefix);
 /* The window page of a block in use, or WINDOW_NONE; also without windows. */
 static inline uint32_t prefix_window(const struct prefix *prefix, block_t block)
 {
-        return prefix->nodes[block].window;
+        return prefix->windows ? prefix->windows[block].number - 1 : WINDOW_NONE;
 }
 
 /* Has it a window page with valid content? */
 static inline bool prefix_has_window(const struct prefix *prefix, block_t block)
 {
-        return prefix->nodes[block].window != WINDOW_NONE &&
-               !prefix->nodes[block].window_is_invalid;
+        return prefix->windows && prefix->windows[block].number &&
+               !prefix->windows[block].is_invalid;
 }
 
 /* The index of the first block that the row before `position` sees; also without windows. */
@@ -73,7 +73,8 @@ void prefix_unref_window(struct prefix *prefix, block_t block, bool useful);
  * window page (`held`: it has a reference to that of `own`), its reference moves to the window page
  * of `same`; if `same` has none, it gets the page of `own`.  `giver` is the number of the sequence,
  * not 0.  Returns false and does nothing if that is not possible: another sequence needs the page
- * of `own`, or reads an invalid page of `same`.  The caller has a reference to both blocks.
+ * of `own`, or reads an invalid page of `same`.  The caller has a reference to both blocks.  Also
+ * without windows, for a block that is not held.
  */
 bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool held,
                         uint64_t giver);
@@ -83,11 +84,13 @@ bool prefix_hand_window(struct prefix *prefix, block_t own, block_t same, bool h
  */
 void prefix_invalidate_window(struct prefix *prefix, block_t block, uint64_t giver);
 
-/* The block is not in the index any more: its window page is free, unless it has references. */
+/*
+ * The block is not in the index any more: its window page is free, unless it has references.  Also
+ * without windows.
+ */
 void prefix_drop_window(struct prefix *prefix, block_t block);
 
-/* Window pages with references. */
-uint32_t prefix_windows_in_use(const struct prefix *prefix);
+/* Window pages without references; also without windows. */
 uint32_t prefix_windows_cached(const struct prefix *prefix);
 
 /* Asserts the invariants above. */

@@ -169,7 +169,7 @@ static void check_window_refs(const struct sched *sched)
                 for (uint32_t j = 0; j < sched->flights[i].source_count; j++)
                         refs[sched->flights[i].sources[j]]++;
         for (block_t block = 0; block < sched->conf.blocks; block++)
-                assert(sched->prefix.nodes[block].window_refs == refs[block]);
+                assert(sched->prefix.windows[block].refs == refs[block]);
 }
 
 /* No more window pages are promised than there are; a cleared slot has none. */

@@ -70,7 +70,8 @@ static bool allocate(struct sched *sched)
         sched->sources = calloc(slots * conf->depth, sizeof(*sched->sources));
         sched->channels = calloc(conf->channels, sizeof(*sched->channels));
         counts->ref_counts = calloc(conf->blocks, sizeof(*counts->ref_counts));
-        counts->window_refs = calloc(conf->blocks, sizeof(*counts->window_refs));
+        counts->window_refs =
+                calloc(conf->prefix.window ? conf->blocks : 1, sizeof(*counts->window_refs));
         counts->pending_bytes = calloc(conf->channels, sizeof(*counts->pending_bytes));
         counts->plans = calloc(slots, sizeof(*counts->plans));
         counts->wanted = calloc(slots, sizeof(*counts->wanted));

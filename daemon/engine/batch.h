@@ -4,8 +4,9 @@
  * Only this module translates the core's terms (requests, blocks) to the backend's terms (slots,
  * pages).  Blocks are pages of GROUP_BLOCKS, window pages those of GROUP_WINDOWS.  Blocks of the
  * swap are swap pages with the same numbers, and a backend copies pages of both kinds in one list.
- * The arrays of a batch are allocated once, for the largest possible plan.  Up to `depth` batches are in flight, so a plan's rows are still known when its results arrive.
- * Engine thread only.
+ * The arrays of a batch are allocated once, for the largest possible plan.  Up to `depth`
+ * batches are in flight, so a plan's rows are still known when its results arrive.  Engine thread
+ * only.
  */
 #ifndef DAEMON_ENGINE_BATCH_H
 #define DAEMON_ENGINE_BATCH_H

@@ -235,7 +235,7 @@ static int open_kernels(struct daemon *daemon)
                 .pin = config->affinity == CONFIG_AFFINITY_AUTO,
                 .isa = config->isa,
                 .rows_max = config->step_tokens,
-                .groups = KV_GROUPS_MAX,
+                .groups = daemon->setup.model_conf.windows ? 2 : 1,
                 .slots_max = config->max_seqs,
                 .pages_max = pages < blocks ? pages : blocks,
                 .vocab_max = daemon->setup.served.traits.vocab,

