@@ -131,6 +131,10 @@ static void converts_unaligned_rows_of_every_type_to_floats(void **state)
         assert_int_equal(row_bytes(ROW_F16, 5), 10);
         assert_int_equal(row_bytes(ROW_BF16, 5), 10);
         assert_int_equal(row_bytes(ROW_TYPE_N, 5), 0);
+        assert_int_equal(row_kept_bytes(ROW_F32, 5), 20);
+        assert_int_equal(row_kept_bytes(ROW_Q4_K, 512), 2 * 144);
+        assert_int_equal(row_kept_bytes(ROW_IQ2_XXS, 512), 2 * 106);
+        assert_int_equal(row_kept_bytes(ROW_IQ2_XXS, 500), 0);
         assert_string_equal(row_type_name(ROW_BF16), "BF16");
 }
 
