@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "kernels/blocks-iq.h"
 #include "kernels/convert.h"
 
 static float half_at(const uint8_t *at)
@@ -222,12 +223,98 @@ static void q3_k(const uint8_t *from, struct block *b)
         take_pairs(from + 32, 0, b->codes);
 }
 
+/*
+ * scale | upper two bits of eight scales | lower four bits of eight scales | 128 bytes
+ *
+ * Scales are six bits and stored 32 too large. The first one is in the lowest bits.
+ */
+static void iq4_xs(const uint8_t *from, struct block *b)
+{
+        b->scale = half_at(from);
+        b->min = 0;
+        memset(b->mins, 0, sizeof(b->mins));
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned low = from[4 + i / 2] >> i % 2 * 4 & 15,
+                         high = from[2 + i / 4] >> i % 4 * 2 & 3;
+
+                b->scales[i] = (int8_t)((int)(low | high << 4) - 32);
+                take_nibbles(from + 8 + i * 16, b->codes + i * 32);
+        }
+}
+
+/* 64 bytes | scale */
+static void tq2_0(const uint8_t *from, struct block *b)
+{
+        plain(b, half_at(from + 64));
+        memset(b->codes, 0, sizeof(b->codes));
+        take_pairs(from, 0, b->codes);
+}
+
+/*
+ * Digits to the base three, `count` of them in each of `bytes` bytes. A byte is a fraction of 256;
+ * its first digit is the whole part of three times that fraction. The first digits of all bytes
+ * come first.
+ */
+static void take_digits(const uint8_t *from, unsigned bytes, unsigned count, uint8_t *codes)
+{
+        for (unsigned i = 0; i < bytes; i++) {
+                uint8_t fraction = from[i];
+
+                for (unsigned digit = 0; digit < count; digit++) {
+                        codes[digit * bytes + i] = (uint8_t)(fraction * 3u >> 8);
+                        fraction = (uint8_t)(fraction * 3u);
+                }
+        }
+}
+
+/* 48 bytes of five numbers each | 4 bytes of four numbers each | scale */
+static void tq1_0(const uint8_t *from, struct block *b)
+{
+        plain(b, half_at(from + 52));
+        take_digits(from, 32, 5, b->codes);
+        take_digits(from + 32, 16, 5, b->codes + 160);
+        take_digits(from + 48, 4, 4, b->codes + 240);
+}
+
+/*
+ * scale, a float | 4 scales | 4 times: 8 bytes with codes 0 .. 7 in their lower halves and 8 .. 15
+ * in the upper halves. The scales have no sign. The one that would be NaN means 0; if a sign is set
+ * beside it, 480. The table holds twice the numbers that the codes mean.
+ */
+static void nvfp4(const uint8_t *from, struct block *b)
+{
+        float scale;
+
+        memcpy(&scale, from, sizeof(scale));
+        b->scale = scale * 0.5f;
+        b->min = 0;
+        memset(b->mins, 0, sizeof(b->mins));
+        for (unsigned run = 0; run < 4; run++) {
+                uint8_t e4m3 = from[4 + run];
+
+                b->scales[run] = e4m3 == 0x7f ? 0 : (int8_t)(e4m3 & 0x7f);
+                for (unsigned i = 0; i < 8; i++) {
+                        uint8_t byte = from[8 + run * 8 + i];
+
+                        b->codes[run * 16 + i] = byte & 15;
+                        b->codes[run * 16 + 8 + i] = byte >> 4;
+                }
+        }
+}
+
 const struct block_format *block_format(enum row_type type)
 {
-        static const int8_t iq4_nl_table[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
-                                                 1,    13,   25,  38,  53,  69,  89,  113 };
+        static const int8_t iq4_table[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                              1,    13,   25,  38,  53,  69,  89,  113 };
         static const int8_t mxfp4_table[16] = { 0, 1,  2,  3,  4,  6,  8,  12,
                                                 0, -1, -2, -3, -4, -6, -8, -12 };
+        /* Half of the codebook's numbers; times eight: the codebook's numbers -+ 1/8. */
+        static const int8_t iq3_xxs_table[16] = { 2,  6,  10,  14,  18,  22,  26,  31,
+                                                  -2, -6, -10, -14, -18, -22, -26, -31 };
+        static const int8_t iq3_s_table[16] = { 1,  3,  5,  7,  9,  11,  13,  15,
+                                                -1, -3, -5, -7, -9, -11, -13, -15 };
+        static const int8_t iq2_table[16] = { 8, 25, 43, 0, -8, -25, -43 };
+        static const int8_t iq1_table[16] = { -7, 1, 9, 0, -9, -1, 7 };
         static const struct block_format formats[ROW_TYPE_N] = {
                 [ROW_Q4_0] = { 32, 18, 32, NULL, 8, q4_0 },
                 [ROW_Q4_1] = { 32, 20, 32, NULL, 0, q4_1 },
@@ -239,12 +326,30 @@ const struct block_format *block_format(enum row_type type)
                 [ROW_Q4_K] = { 256, 144, 32, NULL, 0, q4_k },
                 [ROW_Q5_K] = { 256, 176, 32, NULL, 0, q5_k },
                 [ROW_Q6_K] = { 256, 210, 16, NULL, 32, q6_k },
-                [ROW_IQ4_NL] = { 32, 18, 32, iq4_nl_table, 0, q4_0 },
+                [ROW_IQ4_NL] = { 32, 18, 32, iq4_table, 0, q4_0 },
                 [ROW_MXFP4] = { 32, 17, 32, mxfp4_table, 0, mxfp4 },
                 [ROW_F8_E4M3] = { 128, 132, 128, NULL, 0, f8_e4m3, true },
+                [ROW_IQ4_XS] = { 256, 136, 32, iq4_table, 0, iq4_xs },
+                [ROW_IQ3_XXS] = { 256, 98, 32, iq3_xxs_table, 0, block_iq3_xxs },
+                [ROW_IQ3_S] = { 256, 110, 32, iq3_s_table, 0, block_iq3_s },
+                [ROW_IQ2_XXS] = { 256, 66, 32, iq2_table, 0, block_iq2_xxs },
+                [ROW_IQ2_XS] = { 256, 74, 16, iq2_table, 0, block_iq2_xs },
+                [ROW_IQ2_S] = { 256, 82, 16, iq2_table, 0, block_iq2_s },
+                [ROW_IQ1_S] = { 256, 50, 32, iq1_table, 0, block_iq1_s },
+                [ROW_IQ1_M] = { 256, 56, 16, iq1_table, 0, block_iq1_m },
+                [ROW_TQ1_0] = { 256, 54, 256, NULL, 1, tq1_0 },
+                [ROW_TQ2_0] = { 256, 66, 256, NULL, 1, tq2_0 },
+                [ROW_NVFP4] = { 64, 40, 16, mxfp4_table, 0, nvfp4, .has_e4m3_scales = true },
         };
 
         return type < ROW_TYPE_N && formats[type].numbers ? &formats[type] : NULL;
+}
+
+float block_run_scale(const struct block_format *format, int8_t scale)
+{
+        if (!format->has_e4m3_scales)
+                return scale;
+        return scale == 0x7f ? 480 : e4m3_to_float((uint8_t)scale);
 }
 
 float block_number(const struct block_format *format, uint8_t code)
@@ -260,7 +365,7 @@ void block_means(const struct block_format *format, const struct block *b, float
         const int zero = format->zero;
 
         for (unsigned first = 0; first < format->numbers; first += run) {
-                float scale = b->scale * (float)b->scales[first / run];
+                float scale = b->scale * block_run_scale(format, b->scales[first / run]);
                 float min = b->min * (float)b->mins[first / run];
                 const uint8_t *codes = b->codes + first;
 

@@ -13,10 +13,21 @@
  *                         four bits, multiplied by two scales of the block
  *      Q3_K, Q6_K         256 numbers: sixteen runs of 16, each with a signed scale of six or eight
  *                         bits, multiplied by one scale of the block
+ *      IQ4_XS             256 numbers, looked up in IQ4_NL's table: eight runs of 32, each with a
+ *                         signed scale of six bits, multiplied by one scale of the block
+ *      IQ1, IQ2, IQ3      256 numbers, four or eight of which are one index into a codebook
+ *                         (kernels/block-grids.h). Runs of 32, or of 16 (IQ1_M, IQ2_XS, IQ2_S),
+ *                         each with an odd scale, multiplied by one scale of the block. Unpacked,
+ *                         each number has a code of its own
+ *      TQ1_0, TQ2_0       256 numbers, -1, 0 or 1 (TQ2_0: or 2), one scale
+ *      NVFP4              64 numbers, looked up in MXFP4's table: four runs of 16, each with an
+ *                         E4M3 scale (convert.h), multiplied by one scale of the block, a float
+ *                         that a file has in another tensor
  *
  * In all formats a number means scale * run's scale * (code - zero) - least * run's least, exact
- * to the last bit: a float holds the products exactly, and there is one subtraction. F8_E4M3 has
- * nothing to subtract, and its product is rounded.
+ * to the last bit: a float holds the products exactly, and there is one subtraction. With a table,
+ * the code's entry takes the place of code - zero. F8_E4M3 and NVFP4 have nothing to subtract, and
+ * their products are rounded, one after the other.
  */
 #ifndef KERNELS_BLOCKS_H
 #define KERNELS_BLOCKS_H
@@ -24,21 +35,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/block.h"
 #include "kernels/kernels.h"
-
-#define BLOCK_NUMBERS_MAX 256u
-#define BLOCK_RUNS_MAX    16u
-
-/*
- * A block, unpacked. If a format has no scales of runs, they are 1; if it has no least values,
- * they are 0.
- */
-struct block {
-        float scale, min;
-        int8_t scales[BLOCK_RUNS_MAX];
-        uint8_t mins[BLOCK_RUNS_MAX];
-        uint8_t codes[BLOCK_NUMBERS_MAX]; /* in the row's order */
-};
 
 struct block_format {
         uint32_t numbers, bytes;
@@ -46,11 +44,14 @@ struct block_format {
         const int8_t *table; /* (16): the number of each code; NULL: code - zero */
         uint8_t zero;
         void (*take)(const uint8_t *from, struct block *ret_block);
-        bool is_e4m3; /* codes are numbers of eight bits */
+        bool is_e4m3;         /* codes are numbers of eight bits */
+        bool has_e4m3_scales; /* scales of runs are */
 };
 
 /* Returns NULL if the type has no blocks. */
 const struct block_format *block_format(enum row_type type);
+/* The factor of a run that its entry of `scales` stands for. */
+float block_run_scale(const struct block_format *format, int8_t scale);
 /* The number that a code stands for, before any scale. */
 float block_number(const struct block_format *format, uint8_t code);
 void block_means(const struct block_format *format, const struct block *block, float *ret_floats);

@@ -65,11 +65,24 @@ enum row_type {
         ROW_IQ4_NL,
         ROW_MXFP4,
         ROW_F8_E4M3,
+        ROW_IQ4_XS,
+        ROW_IQ3_XXS,
+        ROW_IQ3_S,
+        ROW_IQ2_XXS,
+        ROW_IQ2_XS,
+        ROW_IQ2_S,
+        ROW_IQ1_S,
+        ROW_IQ1_M,
+        ROW_TQ1_0,
+        ROW_TQ2_0,
+        ROW_NVFP4,
         ROW_TYPE_N,
 };
 
 /* Bytes of a file row of `columns` numbers; 0 if the type cannot have that many. */
 size_t row_bytes(enum row_type type, uint32_t columns);
+/* Bytes of a row of panels, in the backend "cpu"; 0 as above. */
+size_t row_kept_bytes(enum row_type type, uint32_t columns);
 const char *row_type_name(enum row_type type);
 /* Converts `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
 void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats);

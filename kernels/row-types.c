@@ -4,6 +4,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/convert.h"
+#include "kernels/cpu/panel.h"
 #include "kernels/kernels.h"
 
 size_t row_bytes(enum row_type type, uint32_t columns)
@@ -24,15 +25,23 @@ size_t row_bytes(enum row_type type, uint32_t columns)
         return (size_t)(columns / blocks->numbers) * blocks->bytes;
 }
 
+size_t row_kept_bytes(enum row_type type, uint32_t columns)
+{
+        return row_bytes(type, columns) ? panel_bytes(type, columns) / PANEL : 0;
+}
+
 const char *row_type_name(enum row_type type)
 {
         static const char *const names[ROW_TYPE_N] = {
-                [ROW_F32] = "F32",         [ROW_F16] = "F16",       [ROW_BF16] = "BF16",
-                [ROW_Q4_0] = "Q4_0",       [ROW_Q8_0] = "Q8_0",     [ROW_Q4_K] = "Q4_K",
-                [ROW_Q5_K] = "Q5_K",       [ROW_Q6_K] = "Q6_K",     [ROW_Q4_1] = "Q4_1",
-                [ROW_Q5_0] = "Q5_0",       [ROW_Q5_1] = "Q5_1",     [ROW_Q2_K] = "Q2_K",
-                [ROW_Q3_K] = "Q3_K",       [ROW_IQ4_NL] = "IQ4_NL", [ROW_MXFP4] = "MXFP4",
-                [ROW_F8_E4M3] = "F8_E4M3",
+                [ROW_F32] = "F32",         [ROW_F16] = "F16",         [ROW_BF16] = "BF16",
+                [ROW_Q4_0] = "Q4_0",       [ROW_Q8_0] = "Q8_0",       [ROW_Q4_K] = "Q4_K",
+                [ROW_Q5_K] = "Q5_K",       [ROW_Q6_K] = "Q6_K",       [ROW_Q4_1] = "Q4_1",
+                [ROW_Q5_0] = "Q5_0",       [ROW_Q5_1] = "Q5_1",       [ROW_Q2_K] = "Q2_K",
+                [ROW_Q3_K] = "Q3_K",       [ROW_IQ4_NL] = "IQ4_NL",   [ROW_MXFP4] = "MXFP4",
+                [ROW_F8_E4M3] = "F8_E4M3", [ROW_IQ4_XS] = "IQ4_XS",   [ROW_IQ3_XXS] = "IQ3_XXS",
+                [ROW_IQ3_S] = "IQ3_S",     [ROW_IQ2_XXS] = "IQ2_XXS", [ROW_IQ2_XS] = "IQ2_XS",
+                [ROW_IQ2_S] = "IQ2_S",     [ROW_IQ1_S] = "IQ1_S",     [ROW_IQ1_M] = "IQ1_M",
+                [ROW_TQ1_0] = "TQ1_0",     [ROW_TQ2_0] = "TQ2_0",     [ROW_NVFP4] = "NVFP4",
         };
 
         assert(type < ROW_TYPE_N);

@@ -14,6 +14,8 @@
 #define MEASURED 256u /* blocks that are measured, to see how large numbers are at a scale of 1 */
 #define MINUS    0x8000u
 
+#define IN_FOURTHS (-2) /* a scale that is in the upper halves of four bytes: IQ1_M */
+
 /*
  * Where a block has its scale and its scale of least values, both as halves.  Codes are taken at
  * random, from 0 to some 2^n - 1.  If the format means a code less 2^(n-1), the mean of the codes
@@ -81,6 +83,13 @@ static void mend_halves(uint8_t *block)
                 block[i] = (uint8_t)(block[i] & 15) * 17;
 }
 
+/* Quantisers write 0, 1 and 2: each 3 becomes 1, which means 0. */
+static void mend_trits(uint8_t *block)
+{
+        for (unsigned i = 0; i < 64; i++)
+                block[i] &= (uint8_t) ~((block[i] & block[i] >> 1 & 0x55) << 1);
+}
+
 static const struct form forms[ROW_TYPE_N] = {
         [ROW_F32] = { 0, -1, -1 },
         [ROW_F16] = { 1, -1, -1 },
@@ -97,10 +106,24 @@ static const struct form forms[ROW_TYPE_N] = {
         [ROW_Q6_K] = { 14, 208, -1 },
         [ROW_IQ4_NL] = { 20, 0, -1, 0, true },
         [ROW_MXFP4] = { 39, -1, -1, 0, false, mend_exponent },
+        [ROW_IQ4_XS] = { 23, 0, -1, 0, true },
+        [ROW_IQ3_XXS] = { 18, 0, -1, 0, true },
+        [ROW_IQ3_S] = { 21, 0, -1, 0, true },
+        [ROW_IQ2_XXS] = { 16, 0, -1, 0, true },
+        [ROW_IQ2_XS] = { 17, 0, -1, 0, true },
+        [ROW_IQ2_S] = { 22, 0, -1, 0, true },
+        [ROW_IQ1_S] = { 19, 0, -1, 0, true },
+        [ROW_IQ1_M] = { 29, IN_FOURTHS, -1, 0, true },
+        [ROW_TQ1_0] = { 34, 52, -1, 0, true },
+        [ROW_TQ2_0] = { 35, 64, -1, 0, true, mend_trits },
 };
 
 static void put_half(uint8_t *block, int at, uint16_t half)
 {
+        if (at == IN_FOURTHS)
+                for (int i = 0; i < 4; i++)
+                        block[49 + i * 2] =
+                                (uint8_t)((block[49 + i * 2] & 15) | (half >> i * 4 & 15) << 4);
         if (at < 0)
                 return;
         block[at] = (uint8_t)half;
@@ -202,7 +225,7 @@ static const struct pool *pool(enum row_type type, double deviation)
 
 bool random_weights_has(enum row_type type)
 {
-        return type != ROW_F8_E4M3;
+        return type != ROW_F8_E4M3 && type != ROW_NVFP4;
 }
 
 uint32_t random_weights_gguf_type(enum row_type type)

@@ -18,7 +18,7 @@
 uint64_t dice_next(uint64_t *dice);
 double dice_unit(uint64_t *dice); /* from -1 to 1 */
 
-/* The types that GGUF has, and its numbers for them. */
+/* The types that GGUF has, but for NVFP4, and its numbers for them. */
 bool random_weights_has(enum row_type type);
 uint32_t random_weights_gguf_type(enum row_type type);
 

@@ -132,10 +132,11 @@ static void write_above(const struct block_type *type, const double *numbers, ui
         nibbles(codes, to + (has_fifths ? 8 : 4));
 }
 
+static const int8_t iq4_table[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                      1,    13,   25,  38,  53,  69,  89,  113 };
+
 static void write_iq4_nl(const struct block_type *type, const double *numbers, uint8_t *to)
 {
-        static const int8_t table[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
-                                          1,    13,   25,  38,  53,  69,  89,  113 };
         uint8_t codes[32];
         double most = 0;
 
@@ -143,8 +144,26 @@ static void write_iq4_nl(const struct block_type *type, const double *numbers, u
         for (uint32_t i = 0; i < 32; i++)
                 most = fmax(most, fabs(numbers[i]));
         put_half(to, most / 113);
-        in_table(numbers, table, most / 113, codes);
+        in_table(numbers, iq4_table, most / 113, codes);
         nibbles(codes, to + 2);
+}
+
+/* All runs have the scale 1, which is stored as 33. */
+static void write_iq4_xs(const struct block_type *type, const double *numbers, uint8_t *to)
+{
+        uint8_t codes[32];
+        double most = 0;
+
+        for (uint32_t i = 0; i < 256; i++)
+                most = fmax(most, fabs(numbers[i]));
+        memset(to, 0, type->bytes);
+        put_half(to, most / 113);
+        memset(to + 2, 0xaa, 2);
+        memset(to + 4, 0x11, 4);
+        for (uint32_t run = 0; run < 8; run++) {
+                in_table(numbers + run * 32, iq4_table, most / 113, codes);
+                nibbles(codes, to + 8 + run * 16);
+        }
 }
 
 static void write_mxfp4(const struct block_type *type, const double *numbers, uint8_t *to)
@@ -233,12 +252,13 @@ static void write_q6_k(const struct block_type *type, const double *numbers, uin
 const struct block_type *block_type(const char *name)
 {
         static const struct block_type types[] = {
-                { "q4_0", 2, 32, 18, write_around },    { "q4_1", 3, 32, 20, write_above },
-                { "q5_0", 6, 32, 22, write_around },    { "q5_1", 7, 32, 24, write_above },
-                { "q8_0", 8, 32, 34, write_around },    { "q2_k", 10, 256, 84, write_q2_k },
-                { "q3_k", 11, 256, 110, write_q3_k },   { "q4_k", 12, 256, 144, write_runs },
-                { "q5_k", 13, 256, 176, write_runs },   { "q6_k", 14, 256, 210, write_q6_k },
-                { "iq4_nl", 20, 32, 18, write_iq4_nl }, { "mxfp4", 39, 32, 17, write_mxfp4 },
+                { "q4_0", 2, 32, 18, write_around },      { "q4_1", 3, 32, 20, write_above },
+                { "q5_0", 6, 32, 22, write_around },      { "q5_1", 7, 32, 24, write_above },
+                { "q8_0", 8, 32, 34, write_around },      { "q2_k", 10, 256, 84, write_q2_k },
+                { "q3_k", 11, 256, 110, write_q3_k },     { "q4_k", 12, 256, 144, write_runs },
+                { "q5_k", 13, 256, 176, write_runs },     { "q6_k", 14, 256, 210, write_q6_k },
+                { "iq4_nl", 20, 32, 18, write_iq4_nl },   { "mxfp4", 39, 32, 17, write_mxfp4 },
+                { "iq4_xs", 23, 256, 136, write_iq4_xs },
         };
 
         for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)

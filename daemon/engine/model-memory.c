@@ -43,7 +43,7 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
         const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
-        struct model_bytes bytes = { .weights = tensor_table_taken_bytes(table) +
+        struct model_bytes bytes = { .weights = tensor_table_kept_bytes(table) +
                                                 sinusoidal_bytes(traits, conf),
                                      .left = MODEL_BYTES_HOST };
 
@@ -74,14 +74,14 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         *ret_bytes = (struct model_bytes){ .left = MODEL_BYTES_HOST };
         if (!stage.layers)
                 return;
-        ret_bytes->weights = tensor_taken_bytes(tensors->at[TOKEN_EMBD]);
+        ret_bytes->weights = tensor_kept_bytes(tensors->at[TOKEN_EMBD]);
         ret_bytes->weights += sinusoidal_bytes(traits, conf);
         if (tensors->at[POSITION_EMBD])
-                ret_bytes->weights += tensor_taken_bytes(tensors->at[POSITION_EMBD]);
+                ret_bytes->weights += tensor_kept_bytes(tensors->at[POSITION_EMBD]);
         for (uint32_t i = 0; i < stage.layers; i++)
                 for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
                         if (tensors->layers[i].at[t])
-                                ret_bytes->weights += tensor_taken_bytes(tensors->layers[i].at[t]);
+                                ret_bytes->weights += tensor_kept_bytes(tensors->layers[i].at[t]);
         ret_bytes->activations = conf->rows_max * row * sizeof(float);
         set_pool(ret_bytes, traits, conf, &stage);
 }

@@ -93,12 +93,14 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
         if (!scales)
                 return 0;
         count = scales_of(rows->tensor, rows->first, rows->count, &from);
-        r = checkpoint_read(checkpoint, &scales->tensor, from, floats + count,
-                            row_bytes(scales->tensor.type, count), why, why_bytes);
-        if (r)
-                return error_pass(r);
-        row_to_floats(scales->tensor.type, floats + count, count, floats);
-        scales_interleave(rows->tensor, rows->first, rows->count, floats, io_rows);
+        if (count) {
+                r = checkpoint_read(checkpoint, &scales->tensor, from, floats + count,
+                                    row_bytes(scales->tensor.type, count), why, why_bytes);
+                if (r)
+                        return error_pass(r);
+                row_to_floats(scales->tensor.type, floats + count, count, floats);
+        }
+        scales_interleave(rows->tensor, rows->first, rows->count, count ? floats : NULL, io_rows);
         return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/files/file.h"
 #include "daemon/files/gguf-reader.h"
 #include "daemon/files/gguf.h"
+#include "daemon/files/scales.h"
 
 #define FIRST_PIECE (64u << 10)
 #define ALIGNMENT   32u /* unless the file says otherwise */
@@ -28,6 +29,7 @@ struct gguf {
         struct gguf_pair *pairs; /* sorted by key */
         uint32_t pair_count;
         struct tensor_table tensors;
+        struct scales *scales; /* of NVFP4 tensors */
 };
 
 static int pair_compare(const void *a, const void *b)
@@ -145,7 +147,7 @@ static int read_table(struct gguf *g, struct gguf_reader *r)
             (k = read_tensors(g, r, tensors)) || (k = place_tensors(g, r, alignment)) ||
             (k = name_tensors(g, r)))
                 return k;
-        return 0;
+        return error_pass(scales_join_nvfp4(&g->tensors, &g->scales));
 }
 
 static uint64_t header_limit(uint64_t file_bytes)
@@ -255,6 +257,7 @@ struct gguf *gguf_close(struct gguf *g)
                 return NULL;
         sys_close(g->fd);
         tensor_table_deinit(&g->tensors);
+        free(g->scales);
         free(g->pairs);
         free(g->header);
         free(g);

@@ -130,11 +130,88 @@ int scales_join(struct tensor_table *table, const struct scale_block *block,
         return 0;
 }
 
+static uint32_t count_nvfp4(const struct tensor_table *table)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < table->count; i++)
+                count += !table->tensors[i].unserved && table->tensors[i].type == ROW_NVFP4;
+        return count;
+}
+
+/* Finds X.ending, if the weights are X.weight. */
+static const struct tensor *find_beside(const struct tensor_table *table,
+                                        const struct tensor *weights, const char *ending)
+{
+        char name[TENSOR_NAME_MAX + 16];
+        const char *dot = strrchr(weights->name, '.');
+
+        if (!dot || strcmp(dot, ".weight"))
+                return NULL;
+        snprintf(name, sizeof(name), "%.*s.%s", (int)(dot - weights->name), weights->name, ending);
+        return tensor_table_find(table, name);
+}
+
+static void join_nvfp4(struct tensor *weights, struct scales *s, const struct tensor *found)
+{
+        s->covers = (struct scale_block){ weights->rows, weights->columns };
+        weights->scales = s;
+        if (!found)
+                return;
+        s->tensor = *found;
+        if (is_of_floats(found) && found->rows == 1 && found->columns == 1)
+                return;
+        snprintf(s->misfit, sizeof(s->misfit),
+                 "its scale '%s' is not one float, but %" PRIu32 " x %" PRIu32 " of type %s",
+                 shown(found->name).text, found->rows, found->columns,
+                 found->unserved ? "unknown" : row_type_name(found->type));
+        weights->unserved = s->misfit;
+}
+
+int scales_join_nvfp4(struct tensor_table *table, struct scales **ret_scales)
+{
+        uint32_t count = count_nvfp4(table);
+        struct scales *scales, *s;
+        bool *taken;
+
+        *ret_scales = NULL;
+        if (!count)
+                return 0;
+        scales = s = calloc(count, sizeof(*scales));
+        taken = calloc(table->count, sizeof(*taken));
+        if (!scales || !taken) {
+                free(scales);
+                free(taken);
+                return error_raise(-ENOMEM);
+        }
+        for (uint32_t i = 0; i < table->count; i++) {
+                struct tensor *weights = &table->tensors[i];
+                const struct tensor *found, *ignored;
+
+                if (weights->unserved || weights->type != ROW_NVFP4)
+                        continue;
+                found = find_beside(table, weights, "scale");
+                ignored = find_beside(table, weights, "input_scale");
+                if (found)
+                        taken[found - table->tensors] = true;
+                if (ignored)
+                        taken[ignored - table->tensors] = true;
+                join_nvfp4(weights, s++, found);
+        }
+        close_ranks(table, taken);
+        free(taken);
+        *ret_scales = scales;
+        return 0;
+}
+
 uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, uint64_t *ret_from)
 {
         const struct scales *s = weights->scales;
         uint32_t first = row / s->covers.rows, last = (row + rows - 1) / s->covers.rows;
 
+        *ret_from = 0;
+        if (!s->tensor.rows)
+                return 0;
         assert(rows && last < s->tensor.rows);
         *ret_from = (uint64_t)first * row_bytes(s->tensor.type, s->tensor.columns);
         return (last - first + 1) * s->tensor.columns;
@@ -148,20 +225,24 @@ void scales_interleave(const struct tensor *weights, uint32_t row, uint32_t rows
                        const float *scales, void *io_rows)
 {
         const struct scales *s = weights->scales;
-        const uint32_t across = weights->columns / NUMBERS, first = row / s->covers.rows;
+        const struct block_format *format = block_format(weights->type);
+        const uint32_t across = weights->columns / format->numbers, first = row / s->covers.rows;
+        const size_t stored = format->bytes - sizeof(float);
         uint8_t *to = io_rows;
         const uint8_t *from = to + (size_t)rows * across * sizeof(float);
 
-        assert(row_bytes(weights->type, NUMBERS) == NUMBERS + sizeof(float));
         for (uint32_t i = row; i < row + rows; i++) {
-                const float *line =
-                        scales + (size_t)(i / s->covers.rows - first) * s->tensor.columns;
+                const size_t line = (size_t)(i / s->covers.rows - first) * s->tensor.columns;
 
                 for (uint32_t b = 0; b < across; b++) {
-                        memmove(to + sizeof(float), from, NUMBERS);
-                        memcpy(to, &line[b * NUMBERS / s->covers.columns], sizeof(float));
-                        from += NUMBERS;
-                        to += sizeof(float) + NUMBERS;
+                        const float one = 1;
+                        const uint32_t column = b * format->numbers;
+
+                        memmove(to + sizeof(float), from, stored);
+                        memcpy(to, scales ? &scales[line + column / s->covers.columns] : &one,
+                               sizeof(float));
+                        from += stored;
+                        to += format->bytes;
                 }
         }
 }

@@ -1,5 +1,6 @@
 /*
- * 8-bit weights whose scales are stored in separate tensors.
+ * Weights whose scales are stored in separate tensors: F8_E4M3 of Hugging Face's files, and NVFP4
+ * of GGUF.
  *
  * Hugging Face's files keep the numbers of such a matrix, F8_E4M3, in one tensor and the scales in
  * another, X.weight_scale_inv or X.weight_scale.  A backend takes rows of blocks: a scale followed
@@ -15,6 +16,9 @@
  * If two of these have the same shape, they have the same meaning.  The columns of a matrix, and C,
  * must be multiples of 128.  A scale is a number like any other weight: it is not checked for being
  * finite.
+ *
+ * GGUF's NVFP4 has the scales of its runs in the rows.  X.scale is one number for the whole matrix
+ * X.weight; without it, that scale is 1.  X.input_scale concerns rows of x and is ignored.
  */
 #ifndef DAEMON_FILES_SCALES_H
 #define DAEMON_FILES_SCALES_H
@@ -37,15 +41,18 @@ extern const char scales_wanted[];
 int scales_join(struct tensor_table *table, const struct scale_block *block,
                 struct scales **ret_scales);
 
+/* The same for NVFP4.  *ret_scales may be NULL. */
+int scales_join_nvfp4(struct tensor_table *table, struct scales **ret_scales);
+
 /*
  * The number of scales of these rows of the weights.  They are contiguous in the scales' tensor,
- * from its byte *ret_from on.
+ * from its byte *ret_from on.  0: there is no such tensor, and all scales are 1.
  */
 uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, uint64_t *ret_from);
 
 /*
  * In place: on entry, the rows' numbers are at the end of the space for rows of blocks.  On return,
- * the space has the rows of blocks.
+ * the space has the rows of blocks.  `scales` is NULL if there are none.
  */
 void scales_interleave(const struct tensor *weights, uint32_t row, uint32_t rows,
                        const float *scales, void *io_rows);

@@ -86,6 +86,15 @@ uint64_t tensor_table_taken_bytes(const struct tensor_table *table)
         return bytes;
 }
 
+uint64_t tensor_table_kept_bytes(const struct tensor_table *table)
+{
+        uint64_t bytes = 0;
+
+        for (uint32_t i = 0; i < table->count; i++)
+                bytes += tensor_kept_bytes(&table->tensors[i]);
+        return bytes;
+}
+
 enum row_type tensor_table_main_type(const struct tensor_table *table)
 {
         uint64_t numbers[ROW_TYPE_N] = { 0 };

@@ -60,6 +60,12 @@ static inline uint64_t tensor_taken_bytes(const struct tensor *t)
                                          : t->bytes;
 }
 
+/* Bytes of all rows in the memory of the backend "cpu". */
+static inline uint64_t tensor_kept_bytes(const struct tensor *t)
+{
+        return t->unserved ? t->bytes : (uint64_t)t->rows * row_kept_bytes(t->type, t->columns);
+}
+
 struct tensor_table {
         struct tensor *tensors; /* in the order in which they were found */
         struct tensor **sorted;
@@ -82,6 +88,7 @@ const struct tensor *tensor_table_find(const struct tensor_table *table, const c
 
 /* Bytes of all tensors as a backend takes them. */
 uint64_t tensor_table_taken_bytes(const struct tensor_table *table);
+uint64_t tensor_table_kept_bytes(const struct tensor_table *table);
 /* The type that most numbers of the table have, of those that a backend takes. */
 enum row_type tensor_table_main_type(const struct tensor_table *table);
 

@@ -29,6 +29,7 @@
 #include "kernels/cpu/int8-dot.h"
 
 #include "kernels/cpu/product-float.h"
+#include "kernels/cpu/product-codes.h"
 #include "kernels/cpu/product.h"
 
 static void product(enum row_type type, float *out, const void *panel, uint32_t columns,

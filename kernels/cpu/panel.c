@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernels/blocks-iq.h"
 #include "kernels/blocks.h"
 #include "kernels/convert.h"
 
@@ -41,8 +42,6 @@ PANEL_INLINE uint32_t get32(const uint8_t *from)
         memcpy(&u, from, sizeof(u));
         return u;
 }
-
-/* ---- from a file ---- */
 
 /*
  * 16 bytes with columns 0 .. 15 in their lower halves and 16 .. 31 in the upper halves: copied
@@ -182,13 +181,68 @@ PANEL_INLINE void put_e4m3(uint8_t *slab, uint32_t row, const uint8_t *from)
         put16(slab + E4M3_STARTS + row * 2, is_number ? 0 : 0x7e00);
 }
 
+/* Sixteen bits of scales, upper two of each; then four bytes of their lower four bits. */
+PANEL_INLINE void put_whole_runs(uint8_t *to, const uint8_t *from)
+{
+        for (uint32_t i = 0; i < 8; i++) {
+                uint32_t low = from[2 + i / 2] >> i % 2 * 4 & 15,
+                         high = from[i / 4] >> i % 4 * 2 & 3;
+
+                to[i * PANEL] = (uint8_t)((low | high << 4) - 32);
+        }
+}
+
+/* Where a file's block has its scale, a half, if only codes and scales of runs are unpacked. */
+PANEL_INLINE uint16_t half_of(const enum row_type type, const uint8_t *from)
+{
+        switch (type) {
+        case ROW_IQ1_M:
+                return block_iq1_m_scale(from);
+        case ROW_TQ1_0:
+                return get16(from + 52);
+        case ROW_TQ2_0:
+                return get16(from + 64);
+        default:
+                return get16(from);
+        }
+}
+
+/* A type whose codes are not stored one by one: its block is unpacked first. */
+PANEL_INLINE void put_unpacked(const enum row_type type, uint8_t *slab, uint32_t row,
+                               const uint8_t *from)
+{
+        const struct slab *s = &slabs[type];
+        uint8_t *runs = slab + slab_runs_at(s) + row, *at = slab + slab_blocks_at(s);
+        struct block b;
+
+        block_format(type)->take(from, &b);
+        if (type == ROW_NVFP4)
+                put32(slab + row * 4, get32(from));
+        else
+                put16(slab + row * 2, half_of(type, from));
+        for (uint32_t run = 0; run < 8 && s->runs == RUNS_WHOLE; run++)
+                runs[run * PANEL] = (uint8_t)b.scales[run];
+        for (uint32_t i = 0; i < s->columns / 32u; i++, at += slab_block_bytes(s)) {
+                const uint8_t *codes = b.codes + i * 32;
+
+                for (uint32_t half = 0; half < 2 && s->runs >= RUNS_SIGNED; half++)
+                        at[half * PANEL + row] = (uint8_t)b.scales[2 * i + half];
+                if (s->low == LOW_NIBBLES)
+                        put_halves(at + slab_low_at(s) + row * 4, codes, 0);
+                else
+                        put_pairs(at + slab_low_at(s) + row * 4, SLAB_QUADS, codes, 0);
+                if (s->high == HIGH_FIFTHS)
+                        put_fifths(at + slab_high_at(s, 0) + row * 4, codes, 2);
+        }
+}
+
 PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t row,
                             const uint8_t *from)
 {
         const struct slab *s = &slabs[type];
         const uint32_t bytes = slab_block_bytes(s);
         uint8_t *scale = slab + row * 2, *min = scale + SLAB_SCALES;
-        uint8_t *runs = slab + slab_six_bits_at(s), *block = slab + slab_blocks_at(s);
+        uint8_t *runs = slab + slab_runs_at(s), *block = slab + slab_blocks_at(s);
         uint8_t *low = block + slab_low_at(s) + row * 4;
         uint8_t *high = block + slab_high_at(s, 0) + row * 4;
 
@@ -261,13 +315,22 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
                         put_fifths(high + run * bytes, from, run);
                 }
                 break;
-        default:
+        case ROW_IQ4_XS:
+                put16(scale, get16(from));
+                put_whole_runs(runs + row, from + 2);
+                for (uint32_t run = 0; run < 8; run++)
+                        put_nibbles(low + run * bytes, from + 8 + run * 16);
+                break;
+        case ROW_Q2_K:
                 put16(scale, get16(from + 80));
                 put16(min, get16(from + 82));
                 put_run_bytes(block + row, bytes, from);
                 for (uint32_t run = 0; run < 8; run++)
                         put_pairs(low + run * bytes, SLAB_QUADS, from + 16 + run / 4 * 32,
                                   run % 4 * 2);
+                break;
+        default:
+                put_unpacked(type, slab, row, from);
         }
 }
 
@@ -338,120 +401,19 @@ void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t rows, 
                 PUT(ROW_IQ4_NL);
                 PUT(ROW_MXFP4);
                 PUT(ROW_F8_E4M3);
+                PUT(ROW_IQ4_XS);
+                PUT(ROW_IQ3_XXS);
+                PUT(ROW_IQ3_S);
+                PUT(ROW_IQ2_XXS);
+                PUT(ROW_IQ2_XS);
+                PUT(ROW_IQ2_S);
+                PUT(ROW_IQ1_S);
+                PUT(ROW_IQ1_M);
+                PUT(ROW_TQ1_0);
+                PUT(ROW_TQ2_0);
+                PUT(ROW_NVFP4);
 #undef PUT
         default:
                 assert(false);
-        }
-}
-
-/* ---- and back ---- */
-
-PANEL_INLINE float get_scale(const enum row_type type, const uint8_t *from)
-{
-        return type == ROW_MXFP4 ? bfloat_to_float(get16(from)) : half_to_float(get16(from));
-}
-
-/* Gets the codes of a row's block of 32 columns. */
-PANEL_INLINE void get_codes(const struct slab *s, const uint8_t *block, uint8_t *ret_codes)
-{
-        const uint8_t *low = block + slab_low_at(s);
-        const uint32_t above = s->low == LOW_PAIRS ? 2 : 4;
-
-        for (uint32_t quad = 0; quad < 8; quad++) {
-                uint32_t half = quad / 4, j = quad % 4, codes;
-                const uint8_t *high = block + slab_high_at(s, half);
-
-                if (s->low == LOW_BYTES)
-                        codes = get32(low + quad * SLAB_QUADS);
-                else if (s->low == LOW_NIBBLES)
-                        codes = get32(low + j * SLAB_QUADS) >> half * 4 & 0x0f0f0f0f;
-                else
-                        codes = get32(low + half * SLAB_QUADS) >> 2 * j & 0x03030303;
-                if (s->high == HIGH_FIFTHS)
-                        codes |= (get32(high) >> quad & 0x01010101) << above;
-                if (s->high == HIGH_PAIRS)
-                        codes |= (get32(high) >> 2 * j & 0x03030303) << above;
-                put32(ret_codes + quad * 4, codes);
-        }
-}
-
-static void get_six_bits(const uint8_t *from, struct block *b)
-{
-        uint8_t six[16] = { 0 };
-
-        for (uint32_t w = 0; w < 3; w++) {
-                uint32_t dword = get32(from + w * SLAB_QUADS);
-
-                for (uint32_t i = 0; i < 5; i++)
-                        six[w * 5 + i] = dword >> 6 * i & 63;
-                six[15] |= (uint8_t)(dword >> 30 << 2 * w);
-        }
-        memcpy(b->scales, six, 8);
-        memcpy(b->mins, six + 8, 8);
-}
-
-static void get_e4m3(const uint8_t *slab, uint32_t row, struct block *b)
-{
-        b->scale = bits_float(get32(slab + row * 4));
-        b->min = 0;
-        b->scales[0] = 1;
-        b->mins[0] = 0;
-        for (uint32_t i = 0; i < 128; i++)
-                b->codes[i] = slab[E4M3_CODES + i * PANEL + row];
-}
-
-/* Unpacks the byte of a run of 16 columns. */
-static void get_run(const struct slab *s, uint8_t byte, uint32_t run, struct block *b)
-{
-        b->scales[run] = s->runs == RUNS_HALVES ? byte & 15 : (int8_t)byte;
-        if (s->runs == RUNS_HALVES)
-                b->mins[run] = byte >> 4;
-}
-
-static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, struct block *b)
-{
-        const struct slab *s = &slabs[type];
-        const uint8_t *blocks = slab + slab_blocks_at(s);
-
-        if (type == ROW_F8_E4M3) {
-                get_e4m3(slab, row, b);
-                return;
-        }
-        b->scale = get_scale(type, slab + row * 2);
-        b->min = s->has_mins ? get_scale(type, slab + SLAB_SCALES + row * 2) : 0;
-        memset(b->scales, 1, sizeof(b->scales));
-        memset(b->mins, s->has_mins, sizeof(b->mins));
-        if (s->runs == RUNS_SIX_BITS)
-                get_six_bits(slab + slab_six_bits_at(s) + row * 4, b);
-        for (uint32_t i = 0; i < s->columns / 32; i++, blocks += slab_block_bytes(s)) {
-                for (uint32_t half = 0; half < 2 && s->runs >= RUNS_SIGNED; half++)
-                        get_run(s, blocks[half * PANEL + row], 2 * i + half, b);
-                get_codes(s, blocks + row * 4, b->codes + i * 32);
-        }
-}
-
-void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t columns,
-               float *ret_floats)
-{
-        const struct block_format *format = block_format(type);
-        struct block b;
-
-        assert(row < PANEL);
-        if (format) {
-                for (uint32_t k = 0; k < columns;
-                     k += format->numbers, panel += slabs[type].bytes) {
-                        get_block(type, panel, row, &b);
-                        block_means(format, &b, ret_floats + k);
-                }
-                return;
-        }
-        for (size_t k = 0; k < columns; k++) {
-                if (type == ROW_F32)
-                        ret_floats[k] = bits_float(get32(panel + (k * PANEL + row) * 4));
-                else if (type == ROW_F16)
-                        ret_floats[k] = half_to_float(get16(panel + (k * PANEL + row) * 2));
-                else
-                        ret_floats[k] = bfloat_to_float(
-                                get16(panel + (k / 2 * PANEL + row) * 4 + k % 2 * 2));
         }
 }

@@ -28,6 +28,14 @@
  *                                                     pairs[1])
  *      Q3_K    256         f16 d[32]             | 8 x (s8 scale[2][32] | fifths | pairs)
  *      Q2_K    256         f16 d[32], m[32]      | 8 x (u8 scale[2][32] | pairs)
+ *      IQ4_XS  256         f16 d[32]; s8 scale[8][32]   | 8 x nibbles
+ *      IQ3_XXS, IQ3_S      the same
+ *      IQ2_XXS 256         f16 d[32]; s8 scale[8][32]   | 8 x (fifths | pairs)
+ *      IQ1_S               the same
+ *      IQ2_XS  256         f16 d[32]             | 8 x (s8 scale[2][32] | fifths | pairs)
+ *      IQ2_S, IQ1_M        the same
+ *      TQ1_0, TQ2_0   256  f16 d[32]             | 8 x pairs
+ *      NVFP4   64          f32 d[32]             | 2 x (e4m3 scale[2][32] | nibbles)
  *
  * Sizes in bytes are for 32 columns of all rows.
  *
@@ -41,7 +49,10 @@
  *      runs      eight scales and eight least values of six bits, in three dwords of a row
  *                [3][32]: five in the lower 30 bits of each, the sixteenth in the upper two bits of
  *                all three
- *      scale     a byte for each 16 columns; Q2_K has the least value in its upper half
+ *      scale     a byte for each 16 columns; Q2_K has the least value in its upper half. [8][32]: a
+ *                byte for each 32 columns
+ *
+ * Types with a codebook, and TQ1_0, take more bytes here than in a file: see row_kept_bytes().
  *
  * `start` is the value at which a row's sum over a slab starts: 0, or NaN if one of the row's
  * codes is NaN. So a product need not test each code for NaN; the loops read that code as one
@@ -71,16 +82,17 @@
 
 enum slab_low { LOW_NUMBERS, LOW_BYTES, LOW_NIBBLES, LOW_PAIRS };
 enum slab_high { HIGH_NONE, HIGH_FIFTHS, HIGH_PAIRS }; /* bits above the low ones */
-enum slab_runs { RUNS_NONE, RUNS_SIX_BITS, RUNS_SIGNED, RUNS_HALVES };
+enum slab_runs { RUNS_NONE, RUNS_SIX_BITS, RUNS_WHOLE, RUNS_SIGNED, RUNS_HALVES, RUNS_E4M3 };
 
 /* The properties of a type that a product needs; constants in a loop compiled for one type. */
 struct slab {
         uint16_t columns, bytes;
         uint8_t low, high;
-        uint8_t runs; /* scales of runs; the last two are of 16 columns */
+        uint8_t runs; /* scales of runs; RUNS_SIGNED and those after it are of 16 columns */
         bool has_mins;
-        bool has_table; /* codes are indexes into a table */
-        uint8_t zero;   /* what is subtracted from a code */
+        bool has_table;   /* codes are indexes into a table */
+        uint8_t zero;     /* what is subtracted from a code */
+        uint8_t halvings; /* the scale is d / 2^halvings */
 };
 
 static const struct slab slabs[ROW_TYPE_N] = {
@@ -100,23 +112,44 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_Q6_K] = { 256, 6720, LOW_NIBBLES, HIGH_PAIRS, RUNS_SIGNED, .zero = 32 },
         [ROW_Q3_K] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .zero = 4 },
         [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_mins = true },
+        [ROW_IQ4_XS] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true },
+        [ROW_IQ3_XXS] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true,
+                          .halvings = 1 },
+        [ROW_IQ3_S] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true },
+        [ROW_IQ2_XXS] = { 256, 3392, LOW_PAIRS, HIGH_FIFTHS, RUNS_WHOLE, .has_table = true,
+                          .halvings = 3 },
+        [ROW_IQ2_XS] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .has_table = true,
+                         .halvings = 3 },
+        [ROW_IQ2_S] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .has_table = true,
+                        .halvings = 3 },
+        [ROW_IQ1_S] = { 256, 3392, LOW_PAIRS, HIGH_FIFTHS, RUNS_WHOLE, .has_table = true,
+                        .halvings = 3 },
+        [ROW_IQ1_M] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .has_table = true,
+                        .halvings = 3 },
+        [ROW_TQ1_0] = { 256, 2112, LOW_PAIRS, .zero = 1 },
+        [ROW_TQ2_0] = { 256, 2112, LOW_PAIRS, .zero = 1 },
+        [ROW_NVFP4] = { 64, 1280, LOW_NIBBLES, HIGH_NONE, RUNS_E4M3, .has_table = true,
+                        .halvings = 1 },
 };
 
 /*
- * Where the six-bit values of runs begin, if the type has them, and where the first block begins.
+ * Where the values of all runs of the slab begin, if the type has them before the blocks, and where
+ * the first block begins.
  */
-static inline uint32_t slab_six_bits_at(const struct slab *s)
+static inline uint32_t slab_runs_at(const struct slab *s)
 {
-        return SLAB_SCALES * (1u + s->has_mins);
+        return SLAB_SCALES * (1u + (s->has_mins || s->runs == RUNS_E4M3));
 }
 
 static inline uint32_t slab_blocks_at(const struct slab *s)
 {
-        return slab_six_bits_at(s) + (s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS : 0);
+        return slab_runs_at(s) + (s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS
+                                  : s->runs == RUNS_WHOLE  ? 8 * PANEL
+                                                           : 0);
 }
 
 /*
- * A block begins with the whole-number scales of its runs, if the type has them. These functions
+ * A block begins with the scales of its runs of 16 columns, if the type has them. These functions
  * return where the lower bits of codes begin and end, and where the upper bits begin (of the
  * first or the second half of the columns). The last one returns how many bytes the block has.
  */

@@ -9,55 +9,9 @@
  *
  * Codes: sum = (float)(sum of code * byte over 32 columns) * w.scale * x.scale + sum. If there
  * are least values, then sum = least * -(scale * sum of bytes) + sum. The integer sum is exact,
- * the product with w.scale is rounded, and each multiply-add after it is rounded once.
+ * the product with w.scale is rounded, and each multiply-add after it is rounded once. NVFP4: the
+ * first 16 columns' sum times their scale is exact; the second one's is added, rounded once.
  */
-
-/* Quad `j` of a half of a block of 32 columns: `half` 1 is the last 16 columns. */
-LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *block, const uint32_t half,
-                           const uint32_t j, const uint32_t lane)
-{
-        const struct slab *s = &slabs[type];
-        const uint8_t *low = block + slab_low_at(s) + lane * 4;
-        const uint8_t *high = block + slab_high_at(s, half) + lane * 4;
-        const uint32_t above = s->low == LOW_PAIRS ? 2 : 4;
-        ivec z;
-
-        if (s->low == LOW_BYTES)
-                return load_dwords(low + (half * 4 + j) * SLAB_QUADS);
-        if (s->low == LOW_NIBBLES) {
-                z = load_dwords(low + j * SLAB_QUADS);
-                z = (half ? shift_down(z, 4) : z) & 0x0f0f0f0f;
-        } else {
-                z = shift_down(load_dwords(low + half * SLAB_QUADS), 2 * j) & 0x03030303;
-        }
-        if (s->high == HIGH_FIFTHS)
-                z |= bits_to(load_dwords(high), half * 4 + j, above) & (0x01010101 << above);
-        if (s->high == HIGH_PAIRS)
-                z |= bits_to(load_dwords(high), 2 * j, above) & (0x03030303 << above);
-        return z;
-}
-
-/* The tables' numbers + 128, like the codes of Q8_0. */
-static const uint8_t iq4_nl_codes[16] = { 1,   24,  45,  63,  79,  93,  106, 118,
-                                          129, 141, 153, 166, 181, 197, 217, 241 };
-static const uint8_t mxfp4_codes[16] = { 128, 129, 130, 131, 132, 134, 136, 140,
-                                         128, 127, 126, 125, 124, 122, 120, 116 };
-
-/* The largest code, and the value that is subtracted from all codes. */
-LANES_INLINE uint32_t code_most(const enum row_type type)
-{
-        const struct slab *s = &slabs[type];
-        const uint32_t low = s->low == LOW_BYTES ? 8 : s->low == LOW_NIBBLES ? 4 : 2;
-
-        return type == ROW_Q8_0 || type == ROW_IQ4_NL ? 129
-               : type == ROW_MXFP4                    ? 12
-                                                      : (1u << (low + s->high)) - 1;
-}
-
-LANES_INLINE uint32_t code_zero(const enum row_type type)
-{
-        return slabs[type].has_table ? 128 : slabs[type].zero;
-}
 
 /* One quad of several vectors of rows. */
 LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, const uint32_t row,
@@ -65,13 +19,9 @@ LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, cons
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                ivec w = codes_of(type, block, quad / 4, quad % 4, row + g * LANES);
+                ivec codes = codes_of(type, block, quad / 4, quad % 4, row + g * LANES);
 
-                if (type == ROW_IQ4_NL)
-                        w = look_up(iq4_nl_codes, w);
-                if (type == ROW_MXFP4)
-                        w = look_up(mxfp4_codes, w);
-                ret_codes[g] = w;
+                ret_codes[g] = numbers_of(type, codes);
         }
 }
 
@@ -228,14 +178,18 @@ LANES_INLINE void runs_load(const enum row_type type, const uint32_t width, cons
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                ret_runs[g] = to_floats(run_load(type, block, row + g * LANES, half));
+                if (slabs[type].runs == RUNS_E4M3)
+                        ret_runs[g] = load_e4m3(block + half * PANEL + row + g * LANES);
+                else
+                        ret_runs[g] = to_floats(run_load(type, block, row + g * LANES, half));
         }
 }
 
 /*
  * The same as floats, where multiplying floats is cheapest. The results are whole numbers as
  * well: a dot of 16 columns is at most 16 * 32 * 127, and two of them times 128 are less than
- * 2^24. A 0 is never -0, because it is added to a +0.
+ * 2^24. A 0 is never -0, because it is added to a +0. Scales that are E4M3 are floats anyway; here
+ * they are 2^-8 of their value.
  */
 LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 const uint32_t width, const uint32_t row,
@@ -277,8 +231,14 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
 
 LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
 {
-        return type == ROW_MXFP4 ? load_bfloat((const uint16_t *)at)
-                                 : load_half((const uint16_t *)at);
+        const float factor = 1 / (float)(1u << slabs[type].halvings);
+
+        if (type == ROW_NVFP4)
+                return load((const float *)at) * (256 * factor);
+        if (type == ROW_MXFP4)
+                return load_bfloat((const uint16_t *)at);
+        return slabs[type].halvings ? load_half((const uint16_t *)at) * factor
+                                    : load_half((const uint16_t *)at);
 }
 
 /*
@@ -365,7 +325,29 @@ LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float 
         }
 }
 
-/* Q4_K, Q5_K */
+/* The same without least values; or without runs: all scales are then that of the block. */
+LANES_INLINE void whole_runs_load(const enum row_type type, const uint32_t width,
+                                  const uint32_t row, float runs[8][PANEL], const uint8_t *slab)
+{
+        const struct slab *s = &slabs[type];
+
+        UNROLL for (uint32_t g = 0; g < width; g++)
+        {
+                const uint32_t at = row + g * LANES;
+                const uint8_t *from = slab + slab_runs_at(s) + at;
+                vec scale = scale_load(type, slab + at * 2);
+
+                UNROLL for (uint32_t i = 0; i < 8; i++)
+                {
+                        store(runs[i] + at,
+                              s->runs == RUNS_WHOLE
+                                      ? to_floats(widen_bytes(from + i * PANEL)) * scale
+                                      : scale);
+                }
+        }
+}
+
+/* Q4_K, Q5_K, and types with whole-number scales of 32 columns, or with one scale of 256. */
 LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                             const uint32_t row, float *out, const uint8_t *panel,
                             struct ahead ahead, uint32_t columns, const uint8_t *acts,
@@ -378,7 +360,10 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
                 fetch_ahead(type, &ahead, tokens, row, panel, slab_blocks_at(s));
-                six_bits_load(width, row, runs, panel);
+                if (s->runs == RUNS_SIX_BITS)
+                        six_bits_load(width, row, runs, panel);
+                else
+                        whole_runs_load(type, width, row, runs, panel);
                 panel += slab_blocks_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
@@ -389,9 +374,11 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 scale[g] = load(runs[run] + row + g * LANES);
-                                min[g] = load(runs[8 + run] + row + g * LANES);
+                                if (s->has_mins)
+                                        min[g] = load(runs[8 + run] + row + g * LANES);
                         }
-                        sums_add(tokens, width, sums, dots, NULL, scale, min, acts, stride);
+                        sums_add(tokens, width, sums, dots, NULL, scale, s->has_mins ? min : NULL,
+                                 acts, stride);
                         panel += slab_block_bytes(s);
                         acts += sizeof(struct act_block);
                 }
@@ -423,41 +410,43 @@ LANES_INLINE void mins_subtract(const uint32_t tokens, const uint32_t width, con
         }
 }
 
-/* Q6_K, Q3_K, Q2_K: whole-number scales of 16 columns. */
+/* Q6_K, Q3_K, Q2_K, NVFP4 and others: scales of 16 columns. */
 LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, float *out, const uint8_t *panel,
                               struct ahead ahead, uint32_t columns, const uint8_t *acts,
                               size_t stride)
 {
         const struct slab *s = &slabs[type];
+        const bool as_floats = LANES == 16 || s->runs == RUNS_E4M3;
         vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
-        for (uint32_t k = 0; k < columns; k += 256) {
+        for (uint32_t k = 0; k < columns; k += s->columns) {
                 vec scale[WIDTH_ALL], min[WIDTH_ALL];
 
                 fetch_ahead(type, &ahead, tokens, row, panel, slab_blocks_at(s));
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        const uint8_t *at = panel + (row + g * LANES) * 2;
+                        const uint8_t *at =
+                                panel + (row + g * LANES) * (s->runs == RUNS_E4M3 ? 4 : 2);
 
-                        scale[g] = load_half((const uint16_t *)at);
+                        scale[g] = scale_load(type, at);
                         if (s->has_mins)
                                 min[g] = load_half((const uint16_t *)(at + SLAB_SCALES));
                 }
                 panel += slab_blocks_at(s);
-                for (uint32_t run = 0; run < 8; run++) {
+                for (uint32_t run = 0; run < s->columns / 32u; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
                         vec floats[PASS_MOST][WIDTH_ALL];
 
                         fetch_ahead(type, &ahead, tokens, row, panel, slab_block_bytes(s));
-                        if (LANES == 16)
+                        if (as_floats)
                                 scaled_floats(type, tokens, width, row, floats, panel, acts,
                                               stride);
                         else
                                 scaled_dots(type, tokens, width, row, dots, panel, acts, stride);
-                        sums_add(tokens, width, sums, dots, LANES == 16 ? floats : NULL, scale,
-                                 NULL, acts, stride);
+                        sums_add(tokens, width, sums, dots, as_floats ? floats : NULL, scale, NULL,
+                                 acts, stride);
                         if (s->has_mins)
                                 mins_subtract(tokens, width, row, sums, min, panel, acts, stride);
                         panel += slab_block_bytes(s);
@@ -492,10 +481,10 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
                 else if (slabs[type].low == LOW_NUMBERS)
                         numbers_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
                                      stride);
-                else if (slabs[type].runs == RUNS_NONE)
+                else if (slabs[type].columns == 32)
                         blocks_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
                                     stride);
-                else if (slabs[type].runs == RUNS_SIX_BITS)
+                else if (slabs[type].runs < RUNS_SIGNED)
                         runs_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
                                   stride);
                 else

@@ -566,6 +566,10 @@ static void multiplies_the_parts_of_a_matrix_in_their_own_formats(void **state)
                 { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q5_K, ROW_Q4_K, ROW_Q6_K, ROW_Q5_K, ROW_Q8_0 },
                 { ROW_F8_E4M3, ROW_F8_E4M3, ROW_BF16, ROW_F8_E4M3, ROW_F8_E4M3, ROW_F8_E4M3,
                   ROW_F8_E4M3, ROW_F8_E4M3 },
+                { ROW_IQ4_XS, ROW_IQ3_XXS, ROW_IQ3_S, ROW_IQ2_XXS, ROW_IQ2_XS, ROW_IQ2_S, ROW_IQ1_S,
+                  ROW_IQ1_M },
+                { ROW_TQ1_0, ROW_TQ2_0, ROW_NVFP4, ROW_Q4_K, ROW_NVFP4, ROW_IQ4_XS, ROW_TQ1_0,
+                  ROW_NVFP4 },
         };
 
         (void)state;

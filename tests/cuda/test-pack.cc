@@ -134,6 +134,10 @@ static void packed_rows_hold_the_numbers_of_the_file(void **)
                         try_packing(linear_format_of(type), type, columns);
                         try_packing(LINEAR_BFLOAT, type, columns);
                 }
+        for (row_type type :
+             { ROW_IQ4_XS, ROW_IQ3_XXS, ROW_IQ3_S, ROW_IQ2_XXS, ROW_IQ2_XS, ROW_IQ2_S, ROW_IQ1_S })
+                for (uint32_t columns : { 256u, 768u })
+                        try_packing(linear_format_of(type), type, columns);
         for (uint32_t columns : { 1u, 63u, 64u, 255u, 257u, 600u })
                 for (row_type type : { ROW_F32, ROW_F16, ROW_BF16 })
                         try_packing(LINEAR_BFLOAT, type, columns);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/files/gguf.h"
+#include "daemon/files/scales.h"
 #include "tests/fuzz/check-traits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,6 +41,16 @@ static void check_array(const struct gguf *gguf, const char *key)
         assert(taken <= array.left);
 }
 
+/* One scale for the whole matrix, or none. */
+static void check_scales(const struct tensor *t)
+{
+        uint64_t from;
+        uint32_t count = scales_of(t, 0, t->rows, &from);
+
+        assert(count <= 1 && !from && t->columns % 64 == 0);
+        assert(tensor_taken_bytes(t) / 40 == t->bytes / 36);
+}
+
 static void check(const struct gguf *gguf, uint64_t file_bytes)
 {
         static const char *const arrays[] = { "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
@@ -53,6 +64,8 @@ static void check(const struct gguf *gguf, uint64_t file_bytes)
                 assert(gguf_tensor(gguf, t->name) == t);
                 assert(t->offset <= file_bytes && t->bytes <= file_bytes - t->offset);
                 assert(t->rows && t->columns && t->name[0] && strlen(t->name) <= TENSOR_NAME_MAX);
+                if (!t->unserved && t->type == ROW_NVFP4)
+                        check_scales(t);
                 for (uint32_t j = 0; j < i && i < 64; j++) {
                         const struct tensor *u = &gguf_tensors(gguf)->tensors[j];
 
@@ -73,7 +86,8 @@ static void check_same(const struct gguf *gguf, const struct gguf *again)
                 const struct tensor *t = &gguf_tensors(gguf)->tensors[i];
                 const struct tensor *u = &gguf_tensors(again)->tensors[i];
 
-                assert(!strcmp(t->name, u->name) && t->unserved == u->unserved);
+                assert(!strcmp(t->name, u->name) && !t->unserved == !u->unserved);
+                assert(!t->unserved || !strcmp(t->unserved, u->unserved));
                 assert(t->type == u->type && t->rows == u->rows && t->columns == u->columns);
                 assert(t->offset == u->offset && t->bytes == u->bytes);
         }

@@ -4,7 +4,9 @@
  * tests/golden/families has small models in Hugging Face's format and as GGUF, and the logits that
  * transformers computed (contrib/reference/families.py).  tests/golden/fp8 has the same for weights
  * of eight bits in every form that is served (contrib/reference/fp8.py), in Hugging Face's format
- * alone. SOURCES is the project's root.  FAMILY names one of the models, to look at it alone.
+ * alone.  tests/golden/types has models of GGUF's rarer types, and the logits of the numbers that
+ * they mean (contrib/reference/gguf_types.py).  SOURCES is the project's root.  FAMILY names one of
+ * the models, to look at it alone.
  */
 #include <glob.h>
 #include <math.h>
@@ -21,6 +23,7 @@
 #define FAMILIES 62u
 #define IN_GGUF  50u
 #define FP8      7u
+#define TYPES    3u
 
 /*
  * The float32 computation of transformers limits the first tolerance.  f16 keeps 11 bits of K and
@@ -48,7 +51,7 @@ struct family {
         struct text texts[TEXTS_MAX];
 };
 
-static glob_t families, eights;
+static glob_t families, eights, types;
 
 static void family_read(const char *name, struct family *family)
 {
@@ -156,6 +159,26 @@ static void cpu_backend_matches_transformers_for_every_fp8_format(void **state)
         check_fp8("cpu");
 }
 
+static void check_types(const char *backend)
+{
+        struct sum sum = { 0 };
+
+        assert_int_equal(check_format(&types, true, backend, &full, &sum), TYPES);
+        assert_true(sum.clear >= full.share * sum.tokens);
+}
+
+static void ref_backend_matches_the_floats_of_rare_gguf_types(void **state)
+{
+        (void)state;
+        check_types("ref");
+}
+
+static void cpu_backend_is_near_the_floats_of_rare_gguf_types(void **state)
+{
+        (void)state;
+        check_types("cpu");
+}
+
 static bool look_for(const char *folder, const char *name, unsigned count, glob_t *ret_names)
 {
         char pattern[1024];
@@ -174,7 +197,8 @@ static int set_up(void **state)
 
         (void)state;
         return look_for("families", one ? one : "*", one ? 1 : FAMILIES, &families) &&
-                               look_for("fp8", "*", FP8, &eights)
+                               look_for("fp8", "*", FP8, &eights) &&
+                               look_for("types", "*", TYPES, &types)
                        ? 0
                        : -1;
 }
@@ -184,6 +208,7 @@ static int tear_down(void **state)
         (void)state;
         globfree(&families);
         globfree(&eights);
+        globfree(&types);
         return 0;
 }
 
@@ -197,6 +222,8 @@ int main(void)
                 cmocka_unit_test(bf16_int8_and_fp8_caches_are_near_transformers),
                 cmocka_unit_test(ref_backend_matches_transformers_for_every_fp8_format),
                 cmocka_unit_test(cpu_backend_matches_transformers_for_every_fp8_format),
+                cmocka_unit_test(ref_backend_matches_the_floats_of_rare_gguf_types),
+                cmocka_unit_test(cpu_backend_is_near_the_floats_of_rare_gguf_types),
         };
 
         if (!getenv("SOURCES")) {

@@ -123,6 +123,12 @@ static void e4m3_put(uint8_t *to)
                         to[i] ^= 1;
 }
 
+void iq1_m_scale_put(uint8_t *block, uint16_t half)
+{
+        for (uint32_t i = 0; i < 4; i++)
+                block[49 + i * 2] = (uint8_t)((block[49 + i * 2] & 15) | (half >> i * 4 & 15) << 4);
+}
+
 /* Whole blocks of random bytes, except for the scales, which are small numbers. */
 static void blocks_put(enum row_type type, uint8_t *to, size_t count)
 {
@@ -131,7 +137,7 @@ static void blocks_put(enum row_type type, uint8_t *to, size_t count)
         } at[ROW_TYPE_N] = {
                 [ROW_Q4_1] = { 0, 2 },   [ROW_Q5_1] = { 0, 2 },   [ROW_Q4_K] = { 0, 2 },
                 [ROW_Q5_K] = { 0, 2 },   [ROW_Q2_K] = { 80, 82 }, [ROW_Q3_K] = { 108, 0 },
-                [ROW_Q6_K] = { 208, 0 },
+                [ROW_Q6_K] = { 208, 0 }, [ROW_TQ1_0] = { 52, 0 }, [ROW_TQ2_0] = { 64, 0 },
         };
         const struct block_format *f = block_format(type);
 
@@ -144,6 +150,14 @@ static void blocks_put(enum row_type type, uint8_t *to, size_t count)
                 }
                 if (type == ROW_F8_E4M3) {
                         e4m3_put(to);
+                        continue;
+                }
+                if (type == ROW_NVFP4) {
+                        number_put(ROW_F32, to, random_float() * 0x1p-12f);
+                        continue;
+                }
+                if (type == ROW_IQ1_M) {
+                        iq1_m_scale_put(to, float_to_half(random_float() * 0x1p-7f));
                         continue;
                 }
                 number_put(ROW_F16, to + at[type].scale, random_float() * 0x1p-7f);
@@ -171,7 +185,8 @@ static void parts_of(enum row_type type, const uint8_t *file_row, uint32_t colum
                         float number = block_number(f, b.codes[i]);
 
                         ret_parts[at + i] =
-                                fabsf(b.scale * ((float)b.scales[i / f->run] * number)) +
+                                fabsf(b.scale *
+                                      (block_run_scale(f, b.scales[i / f->run]) * number)) +
                                 fabsf(b.min * (float)b.mins[i / f->run]);
                 }
         }

@@ -38,6 +38,8 @@ uint32_t random_next(void);
 uint32_t random_below(uint32_t n);
 float random_float(void); /* -1 .. 1 */
 float *random_floats(size_t count);
+/* Sets the scale of a block of IQ1_M. */
+void iq1_m_scale_put(uint8_t *block, uint16_t half);
 
 /* ref, and the cpu backend for each instruction set with 1, 2 and 3 threads */
 extern struct kernels *ref;

@@ -326,6 +326,10 @@ static void a_row_has_the_same_bits_in_any_batch_with_quantised_weights(void **s
                 { ROW_Q4_0, ROW_Q4_1, ROW_Q5_0, ROW_Q5_1, ROW_Q8_0, ROW_Q8_0, ROW_IQ4_NL,
                   ROW_MXFP4 },
                 { ROW_Q8_0, ROW_F32, ROW_F16, ROW_MXFP4, ROW_IQ4_NL, ROW_F16, ROW_Q5_1, ROW_Q4_1 },
+                { ROW_IQ4_XS, ROW_IQ3_XXS, ROW_IQ3_S, ROW_IQ2_XXS, ROW_IQ2_XS, ROW_IQ2_S, ROW_IQ1_S,
+                  ROW_IQ1_M },
+                { ROW_TQ1_0, ROW_IQ4_XS, ROW_IQ4_XS, ROW_NVFP4, ROW_TQ2_0, ROW_NVFP4, ROW_NVFP4,
+                  ROW_TQ1_0 },
                 { ROW_F8_E4M3, ROW_BF16, ROW_F8_E4M3, ROW_F8_E4M3, ROW_F8_E4M3, ROW_F8_E4M3,
                   ROW_F8_E4M3, ROW_F8_E4M3 },
         };

@@ -253,6 +253,17 @@ static void a_panel_has_the_size_of_its_slabs(void **state)
                 { ROW_Q6_K, 256, 32 * 2 + 8 * (2 * 32 + 128 + 512 + 128) },
                 { ROW_Q3_K, 256, 32 * 2 + 8 * (2 * 32 + 128 + 256) },
                 { ROW_Q2_K, 256, 32 * 2 * 2 + 8 * (2 * 32 + 256) },
+                { ROW_IQ4_XS, 256, 32 * 2 + 8 * 32 + 8 * 512 },
+                { ROW_IQ3_XXS, 256, 32 * 2 + 8 * 32 + 8 * 512 },
+                { ROW_IQ3_S, 256, 32 * 2 + 8 * 32 + 8 * 512 },
+                { ROW_IQ2_XXS, 256, 32 * 2 + 8 * 32 + 8 * (128 + 256) },
+                { ROW_IQ2_XS, 256, 32 * 2 + 8 * (2 * 32 + 128 + 256) },
+                { ROW_IQ2_S, 256, 32 * 2 + 8 * (2 * 32 + 128 + 256) },
+                { ROW_IQ1_S, 256, 32 * 2 + 8 * 32 + 8 * (128 + 256) },
+                { ROW_IQ1_M, 256, 32 * 2 + 8 * (2 * 32 + 128 + 256) },
+                { ROW_TQ1_0, 256, 32 * 2 + 8 * 256 },
+                { ROW_TQ2_0, 256, 32 * 2 + 8 * 256 },
+                { ROW_NVFP4, 64, 32 * 4 + 2 * (2 * 32 + 512) },
         };
 
         (void)state;
@@ -324,8 +335,15 @@ static uint32_t code_at(enum row_type type, const uint8_t *at, uint32_t row, uin
                 return halves_code(at, 128 + 512, row, column) << 4 |
                        nibbles_code(at + 128, row, column);
         case ROW_Q3_K:
+        case ROW_IQ2_XXS:
+        case ROW_IQ2_XS:
+        case ROW_IQ2_S:
+        case ROW_IQ1_S:
+        case ROW_IQ1_M:
                 return fifths_code(at, row, column) << 2 | pairs_code(at + 128, row, column);
         case ROW_Q2_K:
+        case ROW_TQ1_0:
+        case ROW_TQ2_0:
                 return pairs_code(at, row, column);
         default:
                 return nibbles_code(at, row, column);
@@ -343,10 +361,17 @@ static uint32_t run_at(const uint8_t *runs, uint32_t row, uint32_t i)
 
 static float number_at(enum row_type type, const uint8_t *scales, uint32_t row)
 {
+        /* Of the scale that belongs to the codes (kernels/blocks-iq.h); 0: none. */
+        static const float factor[ROW_TYPE_N] = {
+                [ROW_IQ3_XXS] = 0.5f, [ROW_IQ2_XXS] = 0.125f, [ROW_IQ2_XS] = 0.125f,
+                [ROW_IQ2_S] = 0.125f, [ROW_IQ1_S] = 0.125f,   [ROW_IQ1_M] = 0.125f,
+        };
         uint16_t u;
 
         memcpy(&u, scales + row * 2, 2);
-        return type == ROW_MXFP4 ? bits_float((uint32_t)u << 16) : half_to_float(u);
+        if (type == ROW_MXFP4)
+                return bits_float((uint32_t)u << 16);
+        return half_to_float(u) * (factor[type] != 0 ? factor[type] : 1);
 }
 
 static const uint8_t *e4m3_check(const uint8_t *slab, uint32_t row, const struct block *b)
@@ -364,6 +389,20 @@ static const uint8_t *e4m3_check(const uint8_t *slab, uint32_t row, const struct
         return slab + 64;
 }
 
+/* A scale for each 32 columns, one behind the other. */
+static bool has_whole_runs(enum row_type type)
+{
+        return type == ROW_IQ4_XS || type == ROW_IQ3_XXS || type == ROW_IQ3_S ||
+               type == ROW_IQ2_XXS || type == ROW_IQ1_S;
+}
+
+/* A scale for each 16 columns, before their codes. */
+static bool has_half_runs(enum row_type type)
+{
+        return type == ROW_Q6_K || type == ROW_Q3_K || type == ROW_Q2_K || type == ROW_IQ2_XS ||
+               type == ROW_IQ2_S || type == ROW_IQ1_M || type == ROW_NVFP4;
+}
+
 /* Returns where the blocks of 32 columns begin. */
 static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint32_t row,
                                    const struct block *b)
@@ -373,6 +412,12 @@ static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint
 
         if (type == ROW_F8_E4M3)
                 return e4m3_check(slab, row, b);
+        if (type == ROW_NVFP4) {
+                float scale = bits_float(dword(slab, row)) / 2;
+
+                assert_int_equal(float_bits(scale), float_bits(b->scale));
+                return slab + 128;
+        }
         assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->scale));
         slab += 64;
         if (has_mins) {
@@ -386,6 +431,11 @@ static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint
                 }
                 return slab + 3 * 128;
         }
+        if (has_whole_runs(type)) {
+                for (uint32_t i = 0; i < 8; i++)
+                        assert_int_equal((int8_t)slab[i * 32 + row], b->scales[i]);
+                return slab + 8 * 32;
+        }
         return slab;
 }
 
@@ -396,7 +446,7 @@ static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint
 static const uint8_t *runs_check(enum row_type type, const uint8_t *at, uint32_t row,
                                  const struct block *b, uint32_t first)
 {
-        if (type != ROW_Q6_K && type != ROW_Q3_K && type != ROW_Q2_K)
+        if (!has_half_runs(type))
                 return at;
         for (uint32_t i = 0; i < 2; i++) {
                 uint8_t run = at[i * 32 + row];

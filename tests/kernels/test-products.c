@@ -13,7 +13,8 @@
  *      blocks      32 columns are an integer, below 2^24 and so exact, times the scale of the
  *                  weights: u of the term; times that of x, on the sum so far: u of that.  Where
  *                  there are least values the same once more.  Scales of runs, of six bits, times
- *                  one of 11 are exact.
+ *                  one of 11 are exact. Those of NVFP4 are floats, and the 32 columns are two
+ *                  exact products, whose sum is rounded: u of that.
  *
  * Each rounding also costs half of the smallest float, multiplied by the factor that follows
  * it, if there is one.  F8_E4M3 is summed as 2^-8 of its value.
@@ -228,8 +229,8 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
         struct block b;
 
         for (uint32_t at = 0; at < p->columns; at += 32, a++) {
-                int dot = 0, less = 0;
-                double term, min;
+                double dot = 0, term, min, off;
+                int less = 0;
 
                 if (at % f->numbers == 0)
                         f->take(from + at / f->numbers * f->bytes, &b);
@@ -237,11 +238,13 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
                         uint32_t k = at % f->numbers + i;
                         int code = f->table ? f->table[b.codes[k]] : b.codes[k] - f->zero;
 
-                        dot += b.scales[k / f->run] * code * a->bytes[i];
+                        dot += (double)block_run_scale(f, b.scales[k / f->run]) *
+                               (code * a->bytes[i]);
                         less += b.mins[k / f->run] * a->bytes[i];
                 }
                 term = (double)b.scale * dot * a->scale;
-                sum_add(&s, term, UNIT * fabs(term) + LEAST * fabs((double)a->scale));
+                off = UNIT * fabs(term) * (f->has_e4m3_scales ? 2 : 1);
+                sum_add(&s, term, off + LEAST * fabs((double)a->scale));
                 min = (double)b.min * less * a->scale;
                 if (less && b.min != 0)
                         sum_add(&s, -min,
@@ -369,10 +372,15 @@ static void scales_at(enum row_type type, uint32_t *ret_at, uint32_t *ret_bytes)
         bool two = type == ROW_Q4_1 || type == ROW_Q5_1 || type == ROW_Q4_K || type == ROW_Q5_K ||
                    type == ROW_Q2_K;
 
-        *ret_at = type == ROW_Q2_K                       ? 80
-                  : type == ROW_Q3_K || type == ROW_Q6_K ? block_format(type)->bytes - 2
-                                                         : 0;
-        *ret_bytes = type == ROW_MXFP4 ? 1 : two || type == ROW_F8_E4M3 ? 4 : 2;
+        bool is_last =
+                type == ROW_Q3_K || type == ROW_Q6_K || type == ROW_TQ1_0 || type == ROW_TQ2_0;
+        bool is_float = type == ROW_F8_E4M3 || type == ROW_NVFP4;
+
+        *ret_at = type == ROW_Q2_K    ? 80
+                  : type == ROW_IQ1_M ? 48
+                  : is_last           ? block_format(type)->bytes - 2
+                                      : 0;
+        *ret_bytes = type == ROW_MXFP4 ? 1 : type == ROW_IQ1_M ? 8 : two || is_float ? 4 : 2;
 }
 
 /* All codes and scales of runs become this byte. */
@@ -465,8 +473,10 @@ static void infect_weights(const struct isa *isa, struct panel *p, const struct 
         }
         if (p->type == ROW_F8_E4M3 && random_below(2))
                 at[4 + random_below(128)] |= 0x7f;
-        else if (p->type == ROW_F32 || p->type == ROW_F8_E4M3)
+        else if (p->type == ROW_F32 || p->type == ROW_F8_E4M3 || p->type == ROW_NVFP4)
                 memcpy(at, &(uint32_t){ 0x7fc00000 }, 4);
+        else if (p->type == ROW_IQ1_M)
+                iq1_m_scale_put(at - 48, 0x7e00);
         else
                 memcpy(at, &(uint16_t){ p->type == ROW_BF16 ? 0x7fc0 : 0x7e00 }, 2);
         panel_fill(p);

@@ -131,6 +131,10 @@ static void converts_unaligned_rows_of_every_type_to_floats(void **state)
         assert_int_equal(row_bytes(ROW_F16, 5), 10);
         assert_int_equal(row_bytes(ROW_BF16, 5), 10);
         assert_int_equal(row_bytes(ROW_TYPE_N, 5), 0);
+        assert_int_equal(row_kept_bytes(ROW_F32, 5), 20);
+        assert_int_equal(row_kept_bytes(ROW_Q4_K, 512), 2 * 144);
+        assert_int_equal(row_kept_bytes(ROW_IQ2_XXS, 512), 2 * 106);
+        assert_int_equal(row_kept_bytes(ROW_IQ2_XXS, 500), 0);
         assert_string_equal(row_type_name(ROW_BF16), "BF16");
 }
 
@@ -156,6 +160,52 @@ static void block_formats_match_those_of_other_programs(void **state)
                                 fail_msg("%s: number %u is %g", row_type_name(golden->type), n,
                                          (double)f[n]);
         }
+}
+
+static uint64_t random_word(uint64_t *state)
+{
+        uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        return z ^ z >> 31;
+}
+
+/* tests/kernels/blocks-golden.h describes the blocks. A file's block of NVFP4 has no float. */
+static uint64_t sum_random_blocks(const struct block_sum *golden)
+{
+        const struct block_format *format = block_format(golden->type);
+        uint32_t before = golden->type == ROW_NVFP4 ? sizeof(float) : 0;
+        uint64_t state = 1, word = 0, sum = 0;
+        uint8_t block[256];
+        const float one = 1;
+        float f[BLOCK_NUMBERS_MAX];
+        uint32_t at = 0;
+
+        memcpy(block, &one, sizeof(one));
+        for (uint32_t b = 0; b < BLOCK_SUM_BLOCKS; b++) {
+                for (uint32_t i = before; i < format->bytes; i++, at++) {
+                        if (at % 8 == 0)
+                                word = random_word(&state);
+                        block[i] = (uint8_t)(word >> at % 8 * 8);
+                }
+                for (uint32_t i = 0; i < 2 && golden->upper[i] != 255; i++)
+                        block[golden->upper[i]] &= 0xbf;
+                row_to_floats(golden->type, block, format->numbers, f);
+                for (uint32_t i = 0; i < format->numbers; i++)
+                        sum = (sum ^ float_bits(f[i])) * UINT64_C(0x100000001b3);
+        }
+        return sum;
+}
+
+static void random_blocks_mean_what_they_mean_to_another_program(void **state)
+{
+        (void)state;
+        /* all types but F32, F16, BF16 and F8_E4M3 */
+        assert_int_equal(sizeof(block_sums) / sizeof(*block_sums) + 4, ROW_TYPE_N);
+        for (size_t i = 0; i < sizeof(block_sums) / sizeof(*block_sums); i++)
+                if (sum_random_blocks(&block_sums[i]) != block_sums[i].sum)
+                        fail_msg("%s: other numbers", row_type_name(block_sums[i].type));
 }
 
 static void philox_matches_its_published_vectors(void **state)
@@ -437,6 +487,7 @@ int main(void)
                 cmocka_unit_test(floats_beyond_the_range_of_e4m3_become_nan_or_zero),
                 cmocka_unit_test(converts_unaligned_rows_of_every_type_to_floats),
                 cmocka_unit_test(block_formats_match_those_of_other_programs),
+                cmocka_unit_test(random_blocks_mean_what_they_mean_to_another_program),
                 cmocka_unit_test(philox_matches_its_published_vectors),
                 cmocka_unit_test(memory_is_aligned_and_zeroed_and_too_large_sizes_fail),
                 cmocka_unit_test(pool_tiles_do_not_overlap_and_pages_copy_whole),

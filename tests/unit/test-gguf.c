@@ -312,7 +312,7 @@ static void lists_tensors_of_unsupported_types_with_the_reason(void **state)
         } kinds[] = {
                 { TENSOR(0, .size = { 32, 1 }, .type = 9), "Q8_1" },
                 { BESIDE(.size = { 256, 1 }, .type = 15), "Q8_K" },
-                { BESIDE(.size = { 256, 1 }, .type = 23), "IQ4_XS" },
+                { BESIDE(.size = { 128, 1 }, .type = 41), "Q1_0" },
                 { TENSOR(0, .type = 99), "unknown" },
                 { TENSOR(0, .rank = 3, .size = { 2, 2, 2 }), "two dimensions" },
         };
@@ -336,18 +336,22 @@ static void maps_every_block_type_to_a_row_type_of_its_size(void **state)
                 uint64_t id, bytes; /* of 256 numbers */
                 enum row_type type;
         } kinds[] = {
-                { 2, 144, ROW_Q4_0 },  { 3, 160, ROW_Q4_1 },    { 6, 176, ROW_Q5_0 },
-                { 7, 192, ROW_Q5_1 },  { 8, 272, ROW_Q8_0 },    { 10, 84, ROW_Q2_K },
-                { 11, 110, ROW_Q3_K }, { 12, 144, ROW_Q4_K },   { 13, 176, ROW_Q5_K },
-                { 14, 210, ROW_Q6_K }, { 20, 144, ROW_IQ4_NL }, { 39, 136, ROW_MXFP4 },
+                { 2, 144, ROW_Q4_0 },    { 3, 160, ROW_Q4_1 },    { 6, 176, ROW_Q5_0 },
+                { 7, 192, ROW_Q5_1 },    { 8, 272, ROW_Q8_0 },    { 10, 84, ROW_Q2_K },
+                { 11, 110, ROW_Q3_K },   { 12, 144, ROW_Q4_K },   { 13, 176, ROW_Q5_K },
+                { 14, 210, ROW_Q6_K },   { 20, 144, ROW_IQ4_NL }, { 39, 136, ROW_MXFP4 },
+                { 16, 66, ROW_IQ2_XXS }, { 17, 74, ROW_IQ2_XS },  { 18, 98, ROW_IQ3_XXS },
+                { 19, 50, ROW_IQ1_S },   { 21, 110, ROW_IQ3_S },  { 22, 82, ROW_IQ2_S },
+                { 23, 136, ROW_IQ4_XS }, { 29, 56, ROW_IQ1_M },   { 34, 54, ROW_TQ1_0 },
+                { 35, 66, ROW_TQ2_0 },
         };
         struct gguf *gguf;
         struct file f;
         char why[256];
 
         (void)state;
-        /* ... and F32, F16, BF16; GGUF has no F8_E4M3 */
-        assert_int_equal(sizeof(kinds) / sizeof(*kinds) + 4, ROW_TYPE_N);
+        /* ... and F32, F16, BF16, and NVFP4, whose scales are elsewhere; GGUF has no F8_E4M3 */
+        assert_int_equal(sizeof(kinds) / sizeof(*kinds) + 5, ROW_TYPE_N);
         for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
                 const struct recipe recipe = BESIDE(.size = { 256, 3 }, .type = kinds[i].id);
                 const struct tensor *a;

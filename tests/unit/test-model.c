@@ -186,9 +186,9 @@ static void ref_and_cpu_agree(void **state)
  */
 static void ref_and_cpu_are_close_for_types_with_quantised_activations(void **state)
 {
-        static const char *const types[] = { "bf16", "q4_0",  "q4_1",  "q5_0", "q5_1",
-                                             "q8_0", "q2_k",  "q3_k",  "q4_k", "q5_k",
-                                             "q6_k", "mxfp4", "iq4_nl" };
+        static const char *const types[] = { "bf16", "q4_0",  "q4_1",   "q5_0",  "q5_1",
+                                             "q8_0", "q2_k",  "q3_k",   "q4_k",  "q5_k",
+                                             "q6_k", "mxfp4", "iq4_nl", "iq4_xs" };
 
         (void)state;
         for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {

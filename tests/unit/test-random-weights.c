@@ -71,7 +71,7 @@ static void serves_random_weights_of_every_type_with_varied_tokens(void **state)
                 uint32_t different;
                 struct rig rig;
 
-                if (i == ROW_F8_E4M3) /* GGUF has none of it */
+                if (i == ROW_F8_E4M3 || i == ROW_NVFP4) /* they have scales in other tensors */
                         continue;
                 if (rig_open(&rig, random_weights("one", type, 1), "cpu", 1, CONTEXT))
                         fail_msg("%s: %s", type, rig.why);
