@@ -136,6 +136,20 @@ LANES_INLINE ivec dots_of(ivec dots, ivec sums, const ivec *factor)
         return factor ? dots + sums * (*factor >> 16) : sums;
 }
 
+#if LANES == 4
+/* A call, because some hundred of these loops in one function would take a minute to compile. */
+static __attribute__((noinline)) ivec look_up_bytes(const uint8_t table[16], ivec places)
+{
+        uint8_t bytes[sizeof(places)];
+
+        memcpy(bytes, &places, sizeof(places));
+        for (uint32_t i = 0; i < sizeof(bytes); i++)
+                bytes[i] = table[bytes[i]];
+        memcpy(&places, bytes, sizeof(places));
+        return places;
+}
+#endif
+
 /* Replaces each byte, which is below 16, by that entry of the table. */
 LANES_INLINE ivec look_up(const uint8_t table[16], ivec places)
 {
@@ -148,13 +162,7 @@ LANES_INLINE ivec look_up(const uint8_t table[16], ivec places)
 
         return (ivec)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t), (__m256i)places);
 #else
-        uint8_t bytes[sizeof(places)];
-
-        memcpy(bytes, &places, sizeof(places));
-        for (uint32_t i = 0; i < sizeof(bytes); i++)
-                bytes[i] = table[bytes[i]];
-        memcpy(&places, bytes, sizeof(places));
-        return places;
+        return look_up_bytes(table, places);
 #endif
 }
 

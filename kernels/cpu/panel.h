@@ -93,6 +93,7 @@ struct slab {
         bool has_table;   /* codes are indexes into a table */
         uint8_t zero;     /* what is subtracted from a code */
         uint8_t halvings; /* the scale is d / 2^halvings */
+        bool is_rare; /* few models have it: a pass has fewer rows of x, and its loops are fewer */
 };
 
 static const struct slab slabs[ROW_TYPE_N] = {
@@ -114,22 +115,23 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_mins = true },
         [ROW_IQ4_XS] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true },
         [ROW_IQ3_XXS] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true,
-                          .halvings = 1 },
-        [ROW_IQ3_S] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true },
+                          .halvings = 1, .is_rare = true },
+        [ROW_IQ3_S] = { 256, 4416, LOW_NIBBLES, HIGH_NONE, RUNS_WHOLE, .has_table = true,
+                        .is_rare = true },
         [ROW_IQ2_XXS] = { 256, 3392, LOW_PAIRS, HIGH_FIFTHS, RUNS_WHOLE, .has_table = true,
-                          .halvings = 3 },
+                          .halvings = 3, .is_rare = true },
         [ROW_IQ2_XS] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .has_table = true,
-                         .halvings = 3 },
+                         .halvings = 3, .is_rare = true },
         [ROW_IQ2_S] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .has_table = true,
-                        .halvings = 3 },
+                        .halvings = 3, .is_rare = true },
         [ROW_IQ1_S] = { 256, 3392, LOW_PAIRS, HIGH_FIFTHS, RUNS_WHOLE, .has_table = true,
-                        .halvings = 3 },
+                        .halvings = 3, .is_rare = true },
         [ROW_IQ1_M] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .has_table = true,
-                        .halvings = 3 },
-        [ROW_TQ1_0] = { 256, 2112, LOW_PAIRS, .zero = 1 },
-        [ROW_TQ2_0] = { 256, 2112, LOW_PAIRS, .zero = 1 },
+                        .halvings = 3, .is_rare = true },
+        [ROW_TQ1_0] = { 256, 2112, LOW_PAIRS, .zero = 1, .is_rare = true },
+        [ROW_TQ2_0] = { 256, 2112, LOW_PAIRS, .zero = 1, .is_rare = true },
         [ROW_NVFP4] = { 64, 1280, LOW_NIBBLES, HIGH_NONE, RUNS_E4M3, .has_table = true,
-                        .halvings = 1 },
+                        .halvings = 1, .is_rare = true },
 };
 
 /*

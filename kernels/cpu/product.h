@@ -493,6 +493,8 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
         }
 }
 
+#define TILE_RARE (LANES > 4 ? 4u : 1u)
+
 /*
  * The most rows of x of a pass: as many as there are registers for their sums, and for the
  * integer sums.
@@ -505,6 +507,8 @@ LANES_INLINE uint32_t pass_most(const enum row_type type)
                               : are_dots_wanted              ? TILE_DOTS
                                                              : TILE_CODES;
 
+        if (slabs[type].is_rare && most > TILE_RARE)
+                return TILE_RARE;
         return most < PASS_MOST ? most : PASS_MOST;
 }
 
