@@ -3,6 +3,8 @@
 
     witness.py FOLDER/libllama.so tests/golden/families [NAME ...]
 
+What is printed for all files is kept as tests/golden/families/witness (contrib/dev/families).
+
 llama.cpp reads the prompts and the chosen tokens of NAME.txt in one batch, with a KV cache in F32.
 Printed is how far its logits are from those in NAME.txt, over the largest one.  llama.cpp reads the
 betas of YaRN for few architectures, so they are given to its context here.  The structures below

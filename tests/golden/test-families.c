@@ -6,7 +6,8 @@
  * of eight bits in every form that is served (contrib/reference/fp8.py), in Hugging Face's format
  * alone.  tests/golden/types has models of GGUF's rarer types, and the logits of the numbers that
  * they mean (contrib/reference/gguf_types.py).  SOURCES is the project's root.  FAMILY names one of
- * the models, to look at it alone.
+ * the models, to look at it alone.  FAMILY_RESULTS names a file: then ref's differences from
+ * transformers, with K and V in F32, are written to it, and nothing else is computed.
  */
 #include <glob.h>
 #include <math.h>
@@ -52,6 +53,7 @@ struct family {
 };
 
 static glob_t families, eights, types;
+static FILE *results; /* NULL: nobody wants them */
 
 static void family_read(const char *name, struct family *family)
 {
@@ -67,6 +69,14 @@ static void family_read(const char *name, struct family *family)
                 snprintf(family->gguf, sizeof(family->gguf), "%.*s/%s", parent, name, file);
         family->text_count = texts_read(in, family->texts);
         fclose(in);
+}
+
+/* The name of the golden model, without the folder and without ".txt". */
+static void write_result(const char *path, double worst)
+{
+        const char *name = strrchr(path, '/') + 1;
+
+        fprintf(results, "%.*s %.9g\n", (int)(strlen(name) - strlen(".txt")), name, worst);
 }
 
 static unsigned check_format(const glob_t *names, bool as_gguf, const char *backend,
@@ -87,6 +97,8 @@ static unsigned check_format(const glob_t *names, bool as_gguf, const char *back
                 texts_check(path, backend, family.texts, family.text_count, near, &one);
                 print_message("# %s: %s: logits differ by %.2g at most\n", backend,
                               strrchr(path, '/') + 1, one.worst);
+                if (results)
+                        write_result(names->gl_pathv[i], one.worst);
                 sum->tokens += one.tokens;
                 sum->clear += one.clear;
         }
@@ -226,9 +238,21 @@ int main(void)
                 cmocka_unit_test(cpu_backend_is_near_the_floats_of_rare_gguf_types),
         };
 
+        const struct CMUnitTest by_ref[] = { tests[0] };
+        const char *path = getenv("FAMILY_RESULTS");
+        int r;
+
         if (!getenv("SOURCES")) {
                 puts("skipped: SOURCES does not say where the goldens are");
                 return 77;
         }
-        return cmocka_run_group_tests(tests, set_up, tear_down);
+        if (!path)
+                return cmocka_run_group_tests(tests, set_up, tear_down);
+        results = fopen(path, "w");
+        if (!results) {
+                perror(path);
+                return 1;
+        }
+        r = cmocka_run_group_tests(by_ref, set_up, tear_down);
+        return fclose(results) ? 1 : r;
 }
