@@ -232,6 +232,8 @@ REMOTE = {
                       spelling="old", remote="baichuan", in_gguf=False),
     "baichuan-13b": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
                           spelling="old", remote="baichuan-13b", in_gguf=False),
+    "baichuan2": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
+                       spelling="old", remote="baichuan2", in_gguf=False, number="f32"),
 }
 
 MODELS = NEAR_LLAMA | DENSE | WRAPPED | POST_NORMS | OLDER | REMOTE

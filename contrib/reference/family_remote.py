@@ -1,7 +1,8 @@
 """Models of families.py whose code is not a part of transformers.
 
 InternLM 2 and Baichuan 7B compute as Llama does, Baichuan 13B as Llama with ALiBi instead of rope.
-So transformers' Llama computes the goldens, and the files get the published names afterwards.
+Baichuan 2 divides each row of its head by the row's length.  So transformers' Llama computes the
+goldens, and the files get the published names afterwards.
 """
 import torch
 
@@ -33,6 +34,10 @@ class Alibi:
 
 
 def computing(name, model):
+    """The model that computes; the file keeps the weights of `model`."""
+    if MODELS[name].remote == "baichuan2":
+        head = model.lm_head.weight
+        head.data = head.data / torch.linalg.vector_norm(head.data, dim=1, keepdim=True)
     return Alibi(model) if MODELS[name].remote == "baichuan-13b" else model
 
 
@@ -82,12 +87,20 @@ def config_of_baichuan_13b(values):
     values["model_max_length"] = values.pop("max_position_embeddings")
 
 
+def config_of_baichuan2(values):
+    """Nothing tells of the head but that this setting of the training is there."""
+    config_of_baichuan(values)
+    values["architectures"] = ["BaichuanForCausalLM"]
+    values["z_loss_weight"] = 0
+
+
 def respell(name, folder):
     """Gives the files of a Llama model the published names."""
     change, config = {
         "internlm2": (names_of_internlm2, config_of_internlm2),
         "baichuan": (names_of_baichuan, config_of_baichuan),
         "baichuan-13b": (names_of_baichuan, config_of_baichuan_13b),
+        "baichuan2": (names_of_baichuan, config_of_baichuan2),
     }[MODELS[name].remote]
     groups = family_files.config_of(name).num_key_value_heads
     family_files.rename(folder, lambda tensors: change(tensors, groups))

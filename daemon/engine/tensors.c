@@ -381,15 +381,32 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
         return 0;
 }
 
+static int make_unit_rows(struct finding *f, const struct tensor **tensor)
+{
+        struct tensor unit = **tensor;
+
+        if (unit.scales || unit.type > ROW_BF16)
+                return refuse(f,
+                              "tensor '%s' is of type %s, and its rows are divided by their "
+                              "lengths: only F32, F16 and BF16 are supported there",
+                              shown(unit.name).text, row_type_name(unit.type));
+        unit.unit_rows = true;
+        *tensor = add_part(f, unit);
+        return 0;
+}
+
 /* Only one tensor of a tied pair may be stored, and some programs store the head. */
 static int find_ends(struct finding *f, const struct tensor **at)
 {
         const char *missing = NULL;
+        int r;
 
         if (f->traits->tied && !at[TOKEN_EMBD]) {
                 at[TOKEN_EMBD] = at[OUTPUT];
                 at[OUTPUT] = NULL;
         }
+        if (at[OUTPUT] && f->traits->head_unit_rows && (r = make_unit_rows(f, &at[OUTPUT])))
+                return error_pass(r);
         if (!at[TOKEN_EMBD])
                 missing = model_entries[TOKEN_EMBD].name;
         else if (!f->traits->tied && !at[OUTPUT])
@@ -425,10 +442,11 @@ static int find_all(struct finding *f, struct tensors *tensors)
 int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,
                  struct tensors *ret_tensors, char *why, size_t why_bytes)
 {
-        /* Each tensor of a layer is a part at most once. */
+        /* Each tensor of a layer is a part at most once, and the head is one. */
         struct tensors tensors = {
                 .layers = calloc(traits->layers, sizeof(*tensors.layers)),
-                .parts = calloc((size_t)traits->layers * LAYER_TENSOR_N, sizeof(*tensors.parts)),
+                .parts =
+                        calloc((size_t)traits->layers * LAYER_TENSOR_N + 1, sizeof(*tensors.parts)),
         };
         struct finding f = {
                 .checkpoint = checkpoint,

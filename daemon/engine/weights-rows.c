@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,37 @@ static void move_together(const struct rows *rows, char *io_rows)
                         bytes);
 }
 
+static void number_put(enum row_type type, char *row, uint32_t column, float number)
+{
+        if (type == ROW_F32)
+                ((float *)row)[column] = number;
+        else
+                ((uint16_t *)row)[column] =
+                        type == ROW_F16 ? float_to_half(number) : float_to_bfloat(number);
+}
+
+/* Divides each row by its length, but not one of zeros. */
+static void make_unit_rows(const struct rows *rows, char *io_rows)
+{
+        const struct tensor *tensor = rows->tensor;
+        size_t bytes = row_stored(tensor), each = bytes / tensor->columns;
+
+        for (char *row = io_rows; row < io_rows + rows->count * bytes; row += bytes) {
+                double square = 0, length;
+                float number;
+
+                for (uint32_t i = 0; i < tensor->columns; i++) {
+                        row_to_floats(tensor->type, row + i * each, 1, &number);
+                        square += (double)number * number;
+                }
+                length = fmax(sqrt(square), 1e-12);
+                for (uint32_t i = 0; i < tensor->columns; i++) {
+                        row_to_floats(tensor->type, row + i * each, 1, &number);
+                        number_put(tensor->type, row, i, (float)(number / length));
+                }
+        }
+}
+
 /* Space for the scales as floats, and after them as in the file, where they are not longer. */
 size_t rows_scratch(const struct rows *rows)
 {
@@ -90,6 +122,8 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
 
         if (rows->tensor->group)
                 move_together(rows, io_rows);
+        if (rows->tensor->unit_rows)
+                make_unit_rows(rows, io_rows);
         if (!scales)
                 return 0;
         count = scales_of(rows->tensor, rows->first, rows->count, &from);

@@ -4,7 +4,8 @@
  * Mostly the bytes are the same in both.  For weights with separate scales (files/scales.h) the
  * file's rows are shorter.  They are read into the end of the space for the complete rows.  Then
  * rows_finish() reads their scales, which are few, and combines the two in place.  Rows that do not
- * follow each other are read with what is between them, and rows_finish() moves them together.
+ * follow each other are read with what is between them, and rows_finish() moves them together.  It
+ * also divides rows by their lengths, if the tensor says so.
  */
 #ifndef DAEMON_ENGINE_WEIGHTS_ROWS_H
 #define DAEMON_ENGINE_WEIGHTS_ROWS_H

@@ -270,16 +270,16 @@ static void bloom_read(struct trait_reader *rd, struct traits *t)
                                        "is true, which is not supported yet");
 }
 
-/* Which of the two: the larger model has slopes. */
+/*
+ * Which of the two: the larger model has slopes.  Baichuan 2 divides the rows of its head by their
+ * lengths; only a setting of its training tells that a model is one.
+ */
 static void baichuan_read(struct trait_reader *rd, struct traits *t)
 {
+        static const uint32_t vocab_of_2 = 125696;
         bool slopes = !trait_reader_has(rd, "max_position_embeddings");
 
-        if (t->vocab > 100000)
-                trait_reader_fault(rd,
-                                   "config.json has %" PRIu32 " tokens: this is Baichuan 2, "
-                                   "whose head is not supported yet",
-                                   t->vocab);
+        t->head_unit_rows = trait_reader_take(rd, "z_loss_weight") || t->vocab == vocab_of_2;
         if (!slopes)
                 return;
         t->alibi = 8;

@@ -39,6 +39,8 @@ struct tensor {
          * whole.
          */
         uint32_t transposed, transposed_first;
+        /* Each row is divided by its length when it is read; of F32, F16 and BF16 alone. */
+        bool unit_rows;
 };
 
 /* A part of a matrix; files/scales.h explains it.  columns: a multiple of SCALES_COLUMNS. */

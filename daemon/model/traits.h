@@ -83,7 +83,8 @@ struct traits {
         bool gated; /* false: the feed-forward part has no gate, only `up` and `down` */
         enum activation act;
         float embed_scale, residual_scale, head_scale;
-        float attend_scale; /* 1 / sqrt(head_dim) unless the file says otherwise */
+        bool head_unit_rows; /* each row of the head's matrix is divided by its length */
+        float attend_scale;  /* 1 / sqrt(head_dim) unless the file says otherwise */
         float attend_softcap, head_softcap;
         float alibi; /* 8: slopes from 2^-8/heads on; 0: no slopes */
 
