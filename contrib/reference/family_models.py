@@ -234,6 +234,8 @@ REMOTE = {
                           spelling="old", remote="baichuan-13b", in_gguf=False),
     "baichuan2": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
                        spelling="old", remote="baichuan2", in_gguf=False, number="f32"),
+    "qwen": Model("qwen2", changes={"num_key_value_heads": 4}, rope=plain(100.0), spelling="old",
+                  remote="qwen", in_gguf=False),
 }
 
 MODELS = NEAR_LLAMA | DENSE | WRAPPED | POST_NORMS | OLDER | REMOTE

@@ -1,8 +1,8 @@
 """Models of families.py whose code is not a part of transformers.
 
 InternLM 2 and Baichuan 7B compute as Llama does, Baichuan 13B as Llama with ALiBi instead of rope.
-Baichuan 2 divides each row of its head by the row's length.  So transformers' Llama computes the
-goldens, and the files get the published names afterwards.
+Baichuan 2 divides each row of its head by the row's length.  Qwen 1 computes as Qwen2 does.  So
+transformers' Llama and Qwen2 compute the goldens, and the files get the published names afterwards.
 """
 import torch
 
@@ -69,6 +69,41 @@ def names_of_baichuan(tensors, groups):
     return out
 
 
+QWEN = {
+    "model.embed_tokens": "transformer.wte", "model.norm": "transformer.ln_f",
+    "model.layers": "transformer.h", "self_attn.o_proj": "attn.c_proj", "mlp.gate_proj": "mlp.w2",
+    "mlp.up_proj": "mlp.w1", "mlp.down_proj": "mlp.c_proj", "input_layernorm": "ln_1",
+    "post_attention_layernorm": "ln_2",
+}
+
+
+def names_of_qwen(tensors, groups):
+    del groups
+    out = {}
+    for name, tensor in tensors.items():
+        for old, new in QWEN.items():
+            name = name.replace(old, new)
+        out[name] = tensor
+    for name in [name for name in out if ".q_proj." in name]:
+        parts = [out.pop(name.replace("q_proj", f"{letter}_proj")) for letter in "qkv"]
+        out[name.replace("self_attn.q_proj", "attn.c_attn")] = torch.cat(parts)
+    return out
+
+
+def config_of_qwen(values):
+    """Twice the width of the feed-forward part, and names of its own."""
+    values |= {"architectures": ["QWenLMHeadModel"], "model_type": "qwen", "no_bias": True,
+               "intermediate_size": 2 * values["intermediate_size"],
+               "kv_channels": values["hidden_size"] // values["num_attention_heads"],
+               "layer_norm_epsilon": values.pop("rms_norm_eps"), "rotary_pct": 1.0,
+               "rotary_emb_base": int(values.pop("rope_theta")),
+               "seq_length": values.pop("max_position_embeddings"),
+               "max_position_embeddings": 32768, "use_dynamic_ntk": True, "use_logn_attn": True}
+    for key in ("num_key_value_heads", "hidden_act", "head_dim", "rope_scaling", "sliding_window",
+                "use_sliding_window", "max_window_layers", "layer_types", "attention_bias"):
+        values.pop(key, None)
+
+
 def config_of_internlm2(values):
     values |= {"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2",
                "bias": values.pop("attention_bias")}
@@ -101,6 +136,7 @@ def respell(name, folder):
         "baichuan": (names_of_baichuan, config_of_baichuan),
         "baichuan-13b": (names_of_baichuan, config_of_baichuan_13b),
         "baichuan2": (names_of_baichuan, config_of_baichuan2),
+        "qwen": (names_of_qwen, config_of_qwen),
     }[MODELS[name].remote]
     groups = family_files.config_of(name).num_key_value_heads
     family_files.rename(folder, lambda tensors: change(tensors, groups))

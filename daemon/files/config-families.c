@@ -40,6 +40,10 @@ static const struct config_sizes baichuan_sizes = {
         none,    (const char *const[]){ "max_position_embeddings", "model_max_length", NULL },
         rms_eps, hidden_act
 };
+static const struct config_sizes qwen_sizes = {
+        layers,        width, ffn, heads, none, (const char *const[]){ "seq_length", NULL },
+        layer_epsilon, none
+};
 static const struct config_sizes gpt_sizes = { n_layer, n_embd,      n_inner,       n_head,
                                                none,    n_positions, layer_epsilon, function };
 static const struct config_sizes falcon_sizes = {
@@ -287,6 +291,24 @@ static void baichuan_read(struct trait_reader *rd, struct traits *t)
                 t->layer[i].rope = TRAITS_NO_ROPE;
 }
 
+/*
+ * Up to `seq_length` positions it computes as Qwen2 does; beyond these it would stretch its rope and
+ * its scores.  The feed-forward part is half as wide as the file says.
+ */
+static void qwen_read(struct trait_reader *rd, struct traits *t)
+{
+        uint32_t head_dim = trait_reader_whole(rd, "kv_channels", 2, HEAD_DIM_MAX, &t->head_dim);
+        bool biases = !trait_reader_flag(rd, "no_bias", true);
+
+        t->ffn /= 2;
+        t->output_bias = t->ffn_bias = biases ? MUST_BE_THERE : NOT_THERE;
+        if (head_dim != t->head_dim)
+                trait_reader_fault(rd,
+                                   "config.json's 'kv_channels' is %" PRIu32 ", not %" PRIu32
+                                   ", the width for each head; this is not supported yet",
+                                   head_dim, t->head_dim);
+}
+
 static void gpt2_read(struct trait_reader *rd, struct traits *t)
 {
         t->positions = POSITIONS_LEARNED;
@@ -431,6 +453,8 @@ static const struct config_family families[] = {
           .read = baichuan_read },
         { "BaiChuanForCausalLM", "baichuan", &baichuan_sizes, RMS(1e-6), .bos_first = true,
           .read = baichuan_read },
+        { "QWenLMHeadModel", "qwen", &qwen_sizes, .naming = NAMING_QWEN, RMS(1e-6),
+          .qkv_bias = BIAS_ALWAYS, .activation = ACT_SILU, .read = qwen_read },
         { "GPT2LMHeadModel", "gpt2", &gpt_sizes, .naming = NAMING_GPT2, GPT, BIASES(BIAS_ALWAYS),
           .transposed = true, .ropes = ROPES_NOWHERE, .read = gpt2_read },
         { "GPTBigCodeForCausalLM", "gpt_bigcode", &gpt_sizes, .naming = NAMING_GPT2, GPT,

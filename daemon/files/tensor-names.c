@@ -122,6 +122,13 @@ static const struct renaming gpt2_inside[] = {
         { NULL, NULL },
 };
 
+static const struct renaming qwen_inside[] = {
+        { "ln_1", "attn_norm" },          { "attn.c_attn", "attn_qkv" },
+        { "attn.c_proj", "attn_output" }, { "ln_2", "ffn_norm" },
+        { "mlp.w1", "ffn_up" },           { "mlp.w2", "ffn_gate" },
+        { "mlp.c_proj", "ffn_down" },     { NULL, NULL },
+};
+
 static const struct renaming gptj_inside[] = {
         { "ln_1", "attn_norm" },
         { "attn.q_proj", "attn_q" },
@@ -234,6 +241,7 @@ static const struct naming {
         [NAMING_GRANITE] = { "layers.", llama_outside, granite_inside },
         [NAMING_INTERNLM2] = { "layers.", internlm2_outside, internlm2_inside },
         [NAMING_GPT2] = { "h.", gpt2_outside, gpt2_inside },
+        [NAMING_QWEN] = { "h.", gpt2_outside, qwen_inside },
         [NAMING_GPTJ] = { "h.", gpt2_outside, gptj_inside },
         [NAMING_NEOX] = { "layers.", neox_outside, neox_inside },
         [NAMING_FALCON] = { "h.", falcon_outside, falcon_inside },

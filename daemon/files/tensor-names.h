@@ -22,6 +22,7 @@ enum tensor_naming {
         NAMING_GRANITE,
         NAMING_INTERNLM2,
         NAMING_GPT2,
+        NAMING_QWEN,
         NAMING_GPTJ,
         NAMING_NEOX,
         NAMING_FALCON,

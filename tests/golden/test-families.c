@@ -21,7 +21,7 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 63u
+#define FAMILIES 64u
 #define IN_GGUF  50u
 #define FP8      7u
 #define TYPES    3u
