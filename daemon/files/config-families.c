@@ -292,8 +292,8 @@ static void baichuan_read(struct trait_reader *rd, struct traits *t)
 }
 
 /*
- * Up to `seq_length` positions it computes as Qwen2 does; beyond these it would stretch its rope and
- * its scores.  The feed-forward part is half as wide as the file says.
+ * Up to `seq_length` positions it computes as Qwen2 does; beyond these it would stretch its rope
+ * and its scores.  The feed-forward part is half as wide as the file says.
  */
 static void qwen_read(struct trait_reader *rd, struct traits *t)
 {

@@ -503,12 +503,11 @@ LANES_INLINE uint32_t pass_most(const enum row_type type)
 {
         const bool are_dots_wanted = slabs[type].runs >= RUNS_SIGNED ||
                                      quads_at_once(quads_that_fit(code_most(type))) > 1;
-        const uint32_t most = slabs[type].low == LOW_NUMBERS ? TILE
+        const uint32_t tile = slabs[type].low == LOW_NUMBERS ? TILE
                               : are_dots_wanted              ? TILE_DOTS
                                                              : TILE_CODES;
+        const uint32_t most = slabs[type].is_rare && tile > TILE_RARE ? TILE_RARE : tile;
 
-        if (slabs[type].is_rare && most > TILE_RARE)
-                return TILE_RARE;
         return most < PASS_MOST ? most : PASS_MOST;
 }
 
