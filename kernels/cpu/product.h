@@ -493,7 +493,8 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
         }
 }
 
-#define TILE_RARE (LANES > 4 ? 4u : 1u)
+/* Of rare types: each number of rows is another loop, which takes long to compile. */
+#define TILE_RARE (LANES > 4 && PASS_MOST > 2 ? 4u : 1u)
 
 /*
  * The most rows of x of a pass: as many as there are registers for their sums, and for the
