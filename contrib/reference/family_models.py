@@ -193,6 +193,8 @@ POST_NORMS = {
                       rope=plain(1000.0), spelling="old"),
     "stablelm": Model("stablelm", changes={"use_qkv_bias": True}, rope=plain(1000.0) | PARTIAL,
                       spelling="old"),
+    "stablelm-parallel": Model("stablelm", changes={
+        "use_parallel_residual": True, "qk_layernorm": True}, rope=plain(1000.0) | PARTIAL),
 }
 
 FALCON = TIED | {"ffn_hidden_size": 48}

@@ -1,7 +1,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/engine/tensor-parts.h"
 #include "daemon/engine/tensors.h"
@@ -271,6 +273,44 @@ static bool is_flat(const struct traits *t, const struct entry *entry, const str
                 (uint64_t)tensor->rows * tensor->columns == columns);
 }
 
+/*
+ * The norm of each head may be a tensor: "attn_q_norm.norms.0.weight" and so on.  1: these are
+ * found, and *ret_tensor is the vector of all.
+ */
+static int find_heads(struct finding *f, const struct entry *entry, const char *name,
+                      const struct tensor **ret_tensor)
+{
+        const struct traits *traits = f->traits;
+        uint32_t columns = extent_of(traits, entry->columns);
+        struct tensor all = { .rows = 1, .columns = columns, .pieces = f->parts + f->part_count };
+        int stem = (int)(strlen(name) - strlen(".weight"));
+        char one[TENSOR_NAME_MAX];
+
+        if (entry->group != QK_NORM || traits->qk_norm_span != SPAN_HEADS)
+                return 0;
+        for (uint32_t i = 0; i < columns / traits->head_dim; i++) {
+                const struct tensor *t;
+                int r;
+
+                snprintf(one, sizeof(one), "%.*s.norms.%" PRIu32 ".weight", stem, name, i);
+                t = checkpoint_tensor(f->checkpoint, one);
+                if (!t && !i)
+                        return 0;
+                if (!t)
+                        return refuse(f, "tensor '%s' is missing", one);
+                r = check_shape(f, t, 1, traits->head_dim);
+                if (r)
+                        return error_pass(r);
+                note_found(f, t);
+                add_part(f, *t);
+                all.piece_count++;
+        }
+        all.name = all.pieces->name;
+        all.type = all.pieces->type;
+        *ret_tensor = add_part(f, all);
+        return 1;
+}
+
 /* A tensor that must not exist is not looked up: then it is left over at the end. */
 static int find_tensor(struct finding *f, const struct entry *entry, const char *name,
                        bool transposed, const struct tensor **ret_tensor)
@@ -283,8 +323,12 @@ static int find_tensor(struct finding *f, const struct entry *entry, const char 
         int r;
 
         *ret_tensor = NULL;
-        if (!t && presence == MUST_BE_THERE)
-                return refuse(f, "tensor '%s' is missing", name);
+        if (!t && presence == MUST_BE_THERE) {
+                r = find_heads(f, entry, name, ret_tensor);
+                if (r < 0)
+                        return error_pass(r);
+                return r ? 0 : refuse(f, "tensor '%s' is missing", name);
+        }
         if (!t)
                 return 0;
         if (is_flat(f->traits, entry, t, columns)) {
@@ -442,17 +486,17 @@ static int find_all(struct finding *f, struct tensors *tensors)
 int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,
                  struct tensors *ret_tensors, char *why, size_t why_bytes)
 {
-        /* Each tensor of a layer is a part at most once, and the head is one. */
+        const uint32_t count = checkpoint_tensors(checkpoint)->count;
+        /* Tensors of layers and the head are parts at most once, and so are norms of heads. */
+        const size_t parts = (size_t)traits->layers * LAYER_TENSOR_N + 1 + count;
         struct tensors tensors = {
                 .layers = calloc(traits->layers, sizeof(*tensors.layers)),
-                .parts =
-                        calloc((size_t)traits->layers * LAYER_TENSOR_N + 1, sizeof(*tensors.parts)),
+                .parts = calloc(parts, sizeof(*tensors.parts)),
         };
         struct finding f = {
                 .checkpoint = checkpoint,
                 .traits = traits,
-                .found =
-                        calloc((size_t)checkpoint_tensors(checkpoint)->count + 1, sizeof(*f.found)),
+                .found = calloc((size_t)count + 1, sizeof(*f.found)),
                 .parts = tensors.parts,
                 .why = why,
                 .why_bytes = why_bytes,

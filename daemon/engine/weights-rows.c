@@ -155,6 +155,18 @@ static int read_groups(const struct checkpoint *checkpoint, const struct tensor 
         return error_pass(r);
 }
 
+static int read_pieces(const struct checkpoint *checkpoint, const struct tensor *tensor,
+                       float *ret_floats, char *why, size_t why_bytes)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < tensor->piece_count; i++)
+                r = rows_read_floats(checkpoint, &tensor->pieces[i],
+                                     ret_floats + (size_t)i * tensor->pieces[i].columns, why,
+                                     why_bytes);
+        return error_pass(r);
+}
+
 int rows_read_floats(const struct checkpoint *checkpoint, const struct tensor *tensor,
                      float *ret_floats, char *why, size_t why_bytes)
 {
@@ -166,6 +178,8 @@ int rows_read_floats(const struct checkpoint *checkpoint, const struct tensor *t
         assert(!tensor->unserved && tensor->rows == 1);
         if (tensor->group)
                 return error_pass(read_groups(checkpoint, tensor, ret_floats, why, why_bytes));
+        if (tensor->pieces)
+                return error_pass(read_pieces(checkpoint, tensor, ret_floats, why, why_bytes));
         stored = rows_stored(&rows);
         taken = rows_taken(&rows);
         row = malloc(taken + rows_scratch(&rows));

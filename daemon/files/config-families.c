@@ -195,9 +195,11 @@ static void stablelm_read(struct trait_reader *rd, struct traits *t)
                 t->qkv_bias = MUST_BE_THERE;
         if (trait_reader_flag(rd, "use_parallel_residual", false))
                 t->residual = RESIDUAL_ONE_NORM;
-        if (trait_reader_flag(rd, "qk_layernorm", false))
-                trait_reader_fault(rd, "config.json's 'qk_layernorm' is true, which is not "
-                                       "supported yet for StableLM");
+        if (!trait_reader_flag(rd, "qk_layernorm", false))
+                return;
+        t->qk_norm = MUST_BE_THERE;
+        t->qk_norm_kind = NORM_LAYER;
+        t->qk_norm_span = SPAN_HEADS;
 }
 
 static void bias_read(struct trait_reader *rd, struct traits *t, const char *key, bool absent)

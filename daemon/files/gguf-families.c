@@ -137,14 +137,20 @@ static void smollm3_read(struct trait_reader *rd, struct traits *t)
                 t->layer[i].rope = TRAITS_NO_ROPE;
 }
 
+/* The tensors alone tell of them. */
+static void norms_of_heads_read(struct trait_reader *rd, struct traits *t)
+{
+        if (!gguf_tensor(rd->from, "blk.0.attn_q_norm.weight"))
+                return;
+        t->qk_norm = MUST_BE_THERE;
+        t->qk_norm_kind = NORM_LAYER;
+        t->qk_norm_span = SPAN_HEADS;
+}
+
 static void cohere_read(struct trait_reader *rd, struct traits *t)
 {
         t->head_scale = (float)scale_of(rd, ".logit_scale");
-        if (gguf_tensor(rd->from, "blk.0.attn_q_norm.weight")) {
-                t->qk_norm = MUST_BE_THERE;
-                t->qk_norm_kind = NORM_LAYER;
-                t->qk_norm_span = SPAN_HEADS;
-        }
+        norms_of_heads_read(rd, t);
 }
 
 static void cohere2_read(struct trait_reader *rd, struct traits *t)
@@ -159,6 +165,7 @@ static void stablelm_read(struct trait_reader *rd, struct traits *t)
         (void)trait_reader_flag(rd, ".use_parallel_residual", false);
         if (!gguf_tensor(rd->from, "blk.0.ffn_norm.weight"))
                 t->residual = RESIDUAL_ONE_NORM;
+        norms_of_heads_read(rd, t);
 }
 
 static void phi3_read(struct trait_reader *rd, struct traits *t)

@@ -55,6 +55,8 @@ static const struct renaming llama_inside[] = {
         { "self_attn.W_pack", "attn_qkv" },
         { "self_attn.q_norm", "attn_q_norm" },
         { "self_attn.k_norm", "attn_k_norm" },
+        { "self_attn.q_layernorm", "attn_q_norm" },
+        { "self_attn.k_layernorm", "attn_k_norm" },
         { "self_attn.o_proj", "attn_output" },
         { "self_attn.rotary_emb.inv_freq", NULL }, /* computed from config.json */
         { "post_attention_layernorm", "ffn_norm" },
@@ -134,9 +136,11 @@ static const struct renaming gptj_inside[] = {
         { "attn.q_proj", "attn_q" },
         { "attn.k_proj", "attn_k" },
         { "attn.v_proj", "attn_v" },
+        { "attn.qkv_proj", "attn_qkv" },
         { "attn.out_proj", "attn_output" },
         { "attn", NULL },
         { "attn.masked_bias", NULL },
+        { "attn.causal_mask", NULL },
         { "attn.embed_positions", NULL },
         { "mlp.fc_in", "ffn_up" },
         { "mlp.fc_out", "ffn_down" },
@@ -222,8 +226,6 @@ static const struct renaming phi_outside[] = {
 
 static const struct renaming phi_inside[] = {
         { "self_attn.dense", "attn_output" },
-        { "self_attn.q_layernorm", "attn_q_norm" },
-        { "self_attn.k_layernorm", "attn_k_norm" },
         { "mlp.fc1", "ffn_up" },
         { "mlp.fc2", "ffn_down" },
         { NULL, NULL },
@@ -310,6 +312,19 @@ static size_t ending(const char *name)
         return 0;
 }
 
+/* Bytes of ".norms.N" at the end: the norm of head N, where each is a tensor; 0: none of them. */
+static size_t head_ending(const char *name, size_t bytes)
+{
+        static const char word[] = ".norms.";
+        size_t digits = 0, n = sizeof(word) - 1;
+
+        while (digits < bytes && strchr("0123456789", name[bytes - 1 - digits]))
+                digits++;
+        if (!digits || bytes < digits + n || memcmp(name + bytes - digits - n, word, n))
+                return 0;
+        return digits + n;
+}
+
 static bool is_for_rounding(const char *name)
 {
         const char *dot = strrchr(name, '.');
@@ -351,6 +366,7 @@ bool tensor_name_canonical(enum tensor_naming naming, const char *name, char *re
                 return false;
         middle = digits ? rest + word + digits + 1 : rest;
         bytes = strlen(middle) > end ? strlen(middle) - end : 0;
+        bytes -= head_ending(middle, bytes);
         r = find_renaming(own, digits > 0, middle, bytes);
         if (r && !r->to)
                 return false;

@@ -41,6 +41,9 @@ struct tensor {
         uint32_t transposed, transposed_first;
         /* Each row is divided by its length when it is read; of F32, F16 and BF16 alone. */
         bool unit_rows;
+        /* Not NULL: a vector whose numbers are those of these vectors, all of the same length. */
+        const struct tensor *pieces;
+        uint32_t piece_count;
 };
 
 /* A part of a matrix; files/scales.h explains it.  columns: a multiple of SCALES_COLUMNS. */

@@ -21,8 +21,8 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 64u
-#define IN_GGUF  50u
+#define FAMILIES 65u
+#define IN_GGUF  51u
 #define FP8      7u
 #define TYPES    3u
 
