@@ -46,8 +46,10 @@ def class_of(config):
 def load(folder, config=None):
     """The stored model in float64."""
     config = config or AutoConfig.from_pretrained(folder)
+    # transformers 5.24 adds Falcon's slopes twice if it is eager
+    attention = "sdpa" if getattr(config, "alibi", False) else "eager"
     return class_of(config).from_pretrained(
-        folder, config=config, dtype=torch.float64, attn_implementation="eager").eval()
+        folder, config=config, dtype=torch.float64, attn_implementation=attention).eval()
 
 
 @contextlib.contextmanager

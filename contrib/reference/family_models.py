@@ -214,6 +214,10 @@ OLDER = {
     "starcoder2": Model("starcoder2", changes=TIED | {"sliding_window": 9}, rope=plain(1000.0),
                         spelling="old"),
     "gpt_bigcode": Model("gpt_bigcode", changes=TIED | {"n_inner": 24}),
+    # the slopes of four heads times these positions are bfloats, to which transformers rounds them
+    "falcon-rw": Model("falcon", changes=TIED | {
+        "hidden_size": 24, "alibi": True, "multi_query": False, "parallel_attn": False,
+        "bias": True}, rope=plain(1000.0), spelling="old", in_gguf=False),
     # transformers takes no notice of expansion_ratio and alibi_bias_max: 4 and 8 in published files
     "mpt": Model("mpt", changes=TIED | {"hidden_size": 24, "max_seq_len": 128}),
     "mpt-clip": Model("mpt", changes=TIED | SIX_HEADS | {

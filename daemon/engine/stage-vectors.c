@@ -195,6 +195,7 @@ int stage_ropes_open(struct building *b)
 int stage_slopes_open(struct building *b)
 {
         const struct traits *traits = b->conf->traits;
+        const double scale = traits->alibi_is_scaled ? traits->attend_scale : 1;
         uint32_t power = 1;
         float *slopes;
 
@@ -205,7 +206,7 @@ int stage_slopes_open(struct building *b)
         for (uint32_t i = 0; i < traits->heads; i++) {
                 double steps = i < power ? i + 1 : i - power + 0.5;
 
-                b->scratch[i] = (float)exp2(-traits->alibi / power * steps);
+                b->scratch[i] = (float)(scale * exp2(-traits->alibi / power * steps));
         }
         b->stage->slopes = slopes = vector_take(b, traits->heads);
         return error_pass(vector_send(b, slopes, traits->heads));

@@ -94,6 +94,13 @@ static double scale_of(struct trait_reader *rd, const char *key, double absent)
         return trait_reader_real(rd, key, SCALE_MIN, SCALE_MAX, &absent);
 }
 
+/* No layer rotates q and k. */
+static void no_ropes(struct traits *t)
+{
+        for (uint32_t i = 0; i < t->layers; i++)
+                t->layer[i].rope = TRAITS_NO_ROPE;
+}
+
 static void granite_read(struct trait_reader *rd, struct traits *t)
 {
         t->embed_scale = (float)scale_of(rd, "embedding_multiplier", 1);
@@ -111,8 +118,7 @@ static void granite_hybrid_read(struct trait_reader *rd, struct traits *t)
         granite_read(rd, t);
         t->ffn = trait_reader_whole(rd, "shared_intermediate_size", 1, WIDTH_MAX, &shared);
         if (!positions || strcmp(positions, "rope"))
-                for (uint32_t i = 0; i < t->layers; i++)
-                        t->layer[i].rope = TRAITS_NO_ROPE;
+                no_ropes(t);
         if (!trait_reader_has(rd, "num_local_experts"))
                 trait_reader_fault(rd, "config.json has no 'num_local_experts', so the model has "
                                        "experts, which are not supported yet");
@@ -229,9 +235,12 @@ static void falcon_read(struct trait_reader *rd, struct traits *t)
 
         norms = trait_reader_whole(rd, "num_ln_in_parallel_attn", 1, 2, &norms);
         bias_read(rd, t, "bias", false);
-        if (trait_reader_flag(rd, "alibi", false))
-                trait_reader_fault(rd, "config.json's 'alibi' is true, which is not supported yet "
-                                       "for Falcon");
+        /* transformers rounds a slope times a position to a bfloat; we round neither. */
+        if (trait_reader_flag(rd, "alibi", false)) {
+                t->alibi = 8;
+                t->alibi_is_scaled = true;
+                no_ropes(t);
+        }
         if (!newer && trait_reader_flag(rd, "multi_query", true))
                 t->kv_heads = 1;
         else if (!newer)
@@ -289,8 +298,7 @@ static void baichuan_read(struct trait_reader *rd, struct traits *t)
         if (!slopes)
                 return;
         t->alibi = 8;
-        for (uint32_t i = 0; i < t->layers; i++)
-                t->layer[i].rope = TRAITS_NO_ROPE;
+        no_ropes(t);
 }
 
 /*

@@ -86,7 +86,8 @@ struct traits {
         bool head_unit_rows; /* each row of the head's matrix is divided by its length */
         float attend_scale;  /* 1 / sqrt(head_dim) unless the file says otherwise */
         float attend_softcap, head_softcap;
-        float alibi; /* 8: slopes from 2^-8/heads on; 0: no slopes */
+        float alibi;          /* 8: slopes from 2^-8/heads on; 0: no slopes */
+        bool alibi_is_scaled; /* attend_scale is a factor of the slopes, too */
 
         enum position_table positions;
         uint32_t first_position; /* position 0 has this row of the table */

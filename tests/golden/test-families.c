@@ -21,7 +21,7 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 65u
+#define FAMILIES 66u
 #define IN_GGUF  51u
 #define FP8      7u
 #define TYPES    3u

@@ -355,6 +355,19 @@ static const struct bad {
 };
 
 static void refuses_properties_that_would_change_the_numbers(void **state)
+static void slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates(void **state)
+{
+        struct traits t = traits_of(with("Falcon", "\"alibi\":true,\"multi_query\":false"));
+
+        (void)state;
+        assert_true(t.alibi == 8 && t.alibi_is_scaled);
+        assert_int_equal(t.qkv_order, QKV_BY_HEAD);
+        for (uint32_t i = 0; i < t.layers; i++)
+                assert_int_equal(t.layer[i].rope, TRAITS_NO_ROPE);
+        t = traits_of(with("Falcon", "\"alibi\":false"));
+        assert_true(t.alibi == 0 && t.layer[0].rope == 0);
+}
+
 {
         unsigned wrong = 0;
         struct traits t;
@@ -414,6 +427,7 @@ int main(void)
                 cmocka_unit_test(reads_every_parameter_of_yarn),
                 cmocka_unit_test(qwen_windows_need_a_switch_and_apply_to_the_last_layers),
                 cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
+                cmocka_unit_test(slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates),
                 cmocka_unit_test(refuses_a_malformed_config),
         };
 
