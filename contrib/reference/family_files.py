@@ -126,10 +126,12 @@ def with_buffers(tensors):
     """As files of earlier versions, which have the masks of attention."""
     more = {}
     for name in tensors:
-        found = re.match(r"(.*(?:\.attn|\.attention))\.(?:c_attn|query_key_value)\.weight", name)
+        found = re.match(r"(.*(?:\.attn|\.attention))\.(c_attn|query_key_value|qkv_proj)\.weight",
+                         name)
         if found:
             mask = torch.ones(16, 16, dtype=torch.uint8).tril().reshape(1, 1, 16, 16)
-            more |= {f"{found[1]}.bias": mask, f"{found[1]}.masked_bias": torch.tensor(-1e9)}
+            kind = "causal_mask" if found[2] == "qkv_proj" else "bias"
+            more |= {f"{found[1]}.{kind}": mask, f"{found[1]}.masked_bias": torch.tensor(-1e9)}
             if "attention" in name:
                 more[f"{found[1]}.rotary_emb.inv_freq"] = torch.tensor([0.5, 0.25])
     return tensors | more

@@ -203,6 +203,9 @@ SIX_HEADS = {"hidden_size": 24, "num_attention_heads": 6}
 OLDER = {
     "gpt2": Model("gpt2", changes=TIED | {"n_inner": 24}, names="bare with buffers"),
     "gptj": Model("gptj", changes={"n_inner": 24, "rotary_dim": 4}),
+    # two heads in each of the four parts of the tensor of Q, V and K
+    "codegen": Model("codegen", changes={"hidden_size": 64, "num_attention_heads": 8, "n_inner": 24,
+                                         "rotary_dim": 4}, names="buffers"),
     "gpt_neox": Model("gpt_neox", rope=plain(1000.0) | PARTIAL, spelling="old", names="buffers"),
     "gpt_neox-serial": Model("gpt_neox", changes={"use_parallel_residual": False},
                              tensors_of="gpt_neox",
@@ -211,13 +214,13 @@ OLDER = {
     "falcon-new": Model("falcon", changes=NEW_FALCON, rope=plain(1000.0)),
     "falcon-new-one": Model("falcon", changes=NEW_FALCON | {"num_ln_in_parallel_attn": 1},
                             rope=plain(1000.0), spelling="old"),
-    "starcoder2": Model("starcoder2", changes=TIED | {"sliding_window": 9}, rope=plain(1000.0),
-                        spelling="old"),
-    "gpt_bigcode": Model("gpt_bigcode", changes=TIED | {"n_inner": 24}),
     # the slopes of four heads times these positions are bfloats, to which transformers rounds them
     "falcon-rw": Model("falcon", changes=TIED | {
         "hidden_size": 24, "alibi": True, "multi_query": False, "parallel_attn": False,
         "bias": True}, rope=plain(1000.0), spelling="old", in_gguf=False),
+    "starcoder2": Model("starcoder2", changes=TIED | {"sliding_window": 9}, rope=plain(1000.0),
+                        spelling="old"),
+    "gpt_bigcode": Model("gpt_bigcode", changes=TIED | {"n_inner": 24}),
     # transformers takes no notice of expansion_ratio and alibi_bias_max: 4 and 8 in published files
     "mpt": Model("mpt", changes=TIED | {"hidden_size": 24, "max_seq_len": 128}),
     "mpt-clip": Model("mpt", changes=TIED | SIX_HEADS | {

@@ -12,17 +12,38 @@ struct tensor tensor_transposed(const struct tensor *tensor)
         return transposed;
 }
 
+/* How often the rows of some q, their k and their v follow each other in the file. */
+static uint32_t periods_of(const struct traits *t)
+{
+        switch (t->qkv_order) {
+        case QKV_STACKED:
+                return 1;
+        case QKV_BY_HEAD:
+                assert(t->heads == t->kv_heads);
+                return t->heads;
+        case QKV_BY_GROUP:
+                return t->kv_heads;
+        case QKV_IN_FOURS:
+                return 4;
+        }
+        assert(false);
+        return 1;
+}
+
 void tensor_parts_qkv(const struct traits *t, struct tensor_part ret_parts[3])
 {
+        static const unsigned usual[] = { 0, 1, 2 }, v_before_k[] = { 0, 2, 1 };
         const uint32_t heads[] = { t->heads, t->kv_heads, t->kv_heads };
-        /* A period of the file has the heads of q that share a head of k and v, and these two. */
-        uint32_t periods = t->qkv_order == QKV_STACKED ? 1 : t->kv_heads, first = 0;
+        const unsigned *order = t->qkv_order == QKV_IN_FOURS ? v_before_k : usual;
+        uint32_t periods = periods_of(t), first = 0;
 
-        assert(t->qkv_order != QKV_BY_HEAD || t->heads == t->kv_heads);
+        assert(!(t->heads % periods) && !(t->kv_heads % periods));
         for (unsigned i = 0; i < 3; i++) {
-                uint32_t group = heads[i] / periods * t->head_dim;
+                unsigned part = order[i];
+                uint32_t group = heads[part] / periods * t->head_dim;
 
-                ret_parts[i] = (struct tensor_part){ heads[i] * t->head_dim, first, group, 0 };
+                ret_parts[part] =
+                        (struct tensor_part){ heads[part] * t->head_dim, first, group, 0 };
                 first += group;
         }
         for (unsigned i = 0; i < 3; i++) {

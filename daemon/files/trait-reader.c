@@ -214,6 +214,11 @@ void traits_check(struct trait_reader *rd, struct traits *t)
                                    " kv heads in one tensor, which "
                                    "is by heads",
                                    t->heads, t->kv_heads);
+        if (t->qkv_order == QKV_IN_FOURS && t->kv_heads % 4)
+                trait_reader_fault(rd,
+                                   "%" PRIu32 " heads are not a multiple of 4, and one tensor has "
+                                   "them in quarters",
+                                   t->kv_heads);
         for (uint32_t i = 0; i < t->rope_count; i++)
                 check_rope(rd, t, &t->ropes[i]);
         if (!(t->attend_scale > 0))

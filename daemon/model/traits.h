@@ -39,6 +39,7 @@ enum qkv_order {
         QKV_STACKED,  /* all of q, all of k, all of v */
         QKV_BY_HEAD,  /* each head: its q, its k, its v */
         QKV_BY_GROUP, /* each head of k and v: the q of all heads that share it, its k, its v */
+        QKV_IN_FOURS, /* each quarter of the heads: their q, their v, their k */
 };
 
 enum position_table { POSITIONS_NONE, POSITIONS_LEARNED, POSITIONS_SINUSOIDAL };

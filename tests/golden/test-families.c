@@ -21,7 +21,7 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 66u
+#define FAMILIES 67u
 #define IN_GGUF  51u
 #define FP8      7u
 #define TYPES    3u

@@ -416,6 +416,14 @@ static void each_naming_has_names_of_its_own(void **state)
                   "blk.7.ffn_norm.weight" },
                 { NAMING_OPT, "model.decoder.final_layer_norm.weight", "output_norm.weight" },
                 { NAMING_PHI, "model.layers.8.self_attn.dense.bias", "blk.8.attn_output.bias" },
+                { NAMING_PHI, "model.layers.8.self_attn.q_layernorm.bias",
+                  "blk.8.attn_q_norm.bias" },
+                { NAMING_LLAMA, "model.layers.9.self_attn.k_layernorm.norms.31.weight",
+                  "blk.9.attn_k_norm.norms.31.weight" },
+                { NAMING_LLAMA, "model.layers.9.self_attn.k_layernorm.norms..weight",
+                  "model.layers.9.self_attn.k_layernorm.norms..weight" },
+                { NAMING_GPTJ, "transformer.h.10.attn.qkv_proj.weight", "blk.10.attn_qkv.weight" },
+                { NAMING_GPTJ, "transformer.h.10.attn.causal_mask", NULL },
         };
         char name[256];
 
