@@ -1,0 +1,217 @@
+#include "daemon/engine/tensor-wants.h"
+
+#include <assert.h>
+
+enum extent {
+        EXTENT_ONE,
+        EXTENT_WIDTH,
+        EXTENT_Q,
+        EXTENT_KV,
+        EXTENT_Q_NORM,
+        EXTENT_K_NORM,
+        EXTENT_TURNS,
+        EXTENT_FFN,
+        EXTENT_VOCAB,
+        EXTENT_POSITIONS,
+};
+
+/* Tensors of a group are present or absent together. */
+enum group {
+        EVERY_MODEL,
+        ENDS,
+        EMBED_NORM,
+        EMBED_NORM_BIAS,
+        POSITIONS,
+        ROPE_TABLE,
+        ROPE_TABLES,
+        LAST_NORM,
+        LAST_NORM_BIAS,
+        PRE_NORM,
+        PRE_NORM_BIAS,
+        FFN_PRE_NORM,
+        FFN_PRE_NORM_BIAS,
+        POST_NORM,
+        POST_NORM_BIAS,
+        QKV_BIAS,
+        OUTPUT_BIAS_GROUP,
+        GATE,
+        GATE_BIAS,
+        FFN_BIAS,
+        HEAD_BIAS,
+        QK_NORM,
+        QK_NORM_BIAS,
+};
+
+struct entry {
+        const char *name;
+        enum extent rows, columns;
+        enum group group;
+        const char *second; /* its name in a layer that has "attn_norm_2.weight" */
+};
+
+static const struct entry model_entries[MODEL_TENSOR_N] = {
+        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH, ENDS },
+        [TOKEN_EMBD_NORM] = { "token_embd_norm.weight", EXTENT_ONE, EXTENT_WIDTH, EMBED_NORM },
+        [TOKEN_EMBD_NORM_BIAS] = { "token_embd_norm.bias", EXTENT_ONE, EXTENT_WIDTH,
+                                   EMBED_NORM_BIAS },
+        [POSITION_EMBD] = { "position_embd.weight", EXTENT_POSITIONS, EXTENT_WIDTH, POSITIONS },
+        [OUTPUT_NORM] = { "output_norm.weight", EXTENT_ONE, EXTENT_WIDTH, LAST_NORM },
+        [OUTPUT_NORM_BIAS] = { "output_norm.bias", EXTENT_ONE, EXTENT_WIDTH, LAST_NORM_BIAS },
+        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH, ENDS },
+        [OUTPUT_BIAS] = { "output.bias", EXTENT_ONE, EXTENT_VOCAB, HEAD_BIAS },
+        [ROPE_FREQS] = { "rope_freqs.weight", EXTENT_ONE, EXTENT_TURNS, ROPE_TABLE },
+        [ROPE_FACTORS_SHORT] = { "rope_factors_short.weight", EXTENT_ONE, EXTENT_TURNS,
+                                 ROPE_TABLES },
+        [ROPE_FACTORS_LONG] = { "rope_factors_long.weight", EXTENT_ONE, EXTENT_TURNS, ROPE_TABLES },
+};
+
+static const struct entry layer_entries[LAYER_TENSOR_N] = {
+        [ATTN_NORM] = { "attn_norm.weight", EXTENT_ONE, EXTENT_WIDTH, PRE_NORM,
+                        "attn_norm_2.weight" },
+        [ATTN_NORM_BIAS] = { "attn_norm.bias", EXTENT_ONE, EXTENT_WIDTH, PRE_NORM_BIAS,
+                             "attn_norm_2.bias" },
+        [ATTN_Q] = { "attn_q.weight", EXTENT_Q, EXTENT_WIDTH },
+        [ATTN_K] = { "attn_k.weight", EXTENT_KV, EXTENT_WIDTH },
+        [ATTN_V] = { "attn_v.weight", EXTENT_KV, EXTENT_WIDTH },
+        [ATTN_Q_BIAS] = { "attn_q.bias", EXTENT_ONE, EXTENT_Q, QKV_BIAS },
+        [ATTN_K_BIAS] = { "attn_k.bias", EXTENT_ONE, EXTENT_KV, QKV_BIAS },
+        [ATTN_V_BIAS] = { "attn_v.bias", EXTENT_ONE, EXTENT_KV, QKV_BIAS },
+        [ATTN_Q_NORM] = { "attn_q_norm.weight", EXTENT_ONE, EXTENT_Q_NORM, QK_NORM },
+        [ATTN_Q_NORM_BIAS] = { "attn_q_norm.bias", EXTENT_ONE, EXTENT_Q_NORM, QK_NORM_BIAS },
+        [ATTN_K_NORM] = { "attn_k_norm.weight", EXTENT_ONE, EXTENT_K_NORM, QK_NORM },
+        [ATTN_K_NORM_BIAS] = { "attn_k_norm.bias", EXTENT_ONE, EXTENT_K_NORM, QK_NORM_BIAS },
+        [ATTN_OUTPUT] = { "attn_output.weight", EXTENT_WIDTH, EXTENT_Q },
+        [ATTN_OUTPUT_BIAS] = { "attn_output.bias", EXTENT_ONE, EXTENT_WIDTH, OUTPUT_BIAS_GROUP },
+        [ATTN_POST_NORM] = { "post_attention_norm.weight", EXTENT_ONE, EXTENT_WIDTH, POST_NORM },
+        [ATTN_POST_NORM_BIAS] = { "post_attention_norm.bias", EXTENT_ONE, EXTENT_WIDTH,
+                                  POST_NORM_BIAS },
+        [FFN_NORM] = { "ffn_norm.weight", EXTENT_ONE, EXTENT_WIDTH, FFN_PRE_NORM,
+                       "attn_norm.weight" },
+        [FFN_NORM_BIAS] = { "ffn_norm.bias", EXTENT_ONE, EXTENT_WIDTH, FFN_PRE_NORM_BIAS,
+                            "attn_norm.bias" },
+        [FFN_GATE] = { "ffn_gate.weight", EXTENT_FFN, EXTENT_WIDTH, GATE },
+        [FFN_UP] = { "ffn_up.weight", EXTENT_FFN, EXTENT_WIDTH },
+        [FFN_GATE_BIAS] = { "ffn_gate.bias", EXTENT_ONE, EXTENT_FFN, GATE_BIAS },
+        [FFN_UP_BIAS] = { "ffn_up.bias", EXTENT_ONE, EXTENT_FFN, FFN_BIAS },
+        [FFN_DOWN] = { "ffn_down.weight", EXTENT_WIDTH, EXTENT_FFN },
+        [FFN_DOWN_BIAS] = { "ffn_down.bias", EXTENT_ONE, EXTENT_WIDTH, FFN_BIAS },
+        [FFN_POST_NORM] = { "post_ffw_norm.weight", EXTENT_ONE, EXTENT_WIDTH, POST_NORM },
+        [FFN_POST_NORM_BIAS] = { "post_ffw_norm.bias", EXTENT_ONE, EXTENT_WIDTH, POST_NORM_BIAS },
+};
+
+static uint32_t extent_of(const struct traits *t, enum extent extent)
+{
+        bool one = t->qk_norm_span == SPAN_HEAD;
+
+        switch (extent) {
+        case EXTENT_ONE:
+                return 1;
+        case EXTENT_WIDTH:
+                return t->width;
+        case EXTENT_Q:
+                return t->heads * t->head_dim;
+        case EXTENT_KV:
+                return t->kv_heads * t->head_dim;
+        case EXTENT_Q_NORM:
+                return one ? t->head_dim : t->heads * t->head_dim;
+        case EXTENT_K_NORM:
+                return one ? t->head_dim : t->kv_heads * t->head_dim;
+        case EXTENT_TURNS:
+                return t->ropes[0].dims / 2;
+        case EXTENT_FFN:
+                return t->ffn;
+        case EXTENT_VOCAB:
+                return t->vocab;
+        case EXTENT_POSITIONS:
+                return t->context + t->first_position;
+        }
+        assert(false);
+        return 0;
+}
+
+static enum presence must_be(bool there)
+{
+        return there ? MUST_BE_THERE : NOT_THERE;
+}
+
+static enum presence norm_presence(const struct traits *t, bool there, bool bias)
+{
+        if (!there || !t->norm_weights)
+                return NOT_THERE;
+        return bias ? t->norm_bias : MUST_BE_THERE;
+}
+
+static enum presence presence_of(const struct traits *t, enum group group)
+{
+        bool second = t->pre_norms && t->residual != RESIDUAL_ONE_NORM;
+
+        switch (group) {
+        case EVERY_MODEL:
+                return MUST_BE_THERE;
+        case ENDS: /* find_ends() checks them together */
+                return MAYBE_THERE;
+        case EMBED_NORM:
+                return t->embed_norm;
+        case EMBED_NORM_BIAS:
+                return t->embed_norm == NOT_THERE ? NOT_THERE : t->norm_bias;
+        case POSITIONS:
+                return must_be(t->positions == POSITIONS_LEARNED);
+        case ROPE_TABLE:
+                return t->rope_table;
+        case ROPE_TABLES:
+                return t->rope_tables;
+        case LAST_NORM:
+        case LAST_NORM_BIAS:
+                return norm_presence(t, true, group == LAST_NORM_BIAS);
+        case PRE_NORM:
+        case PRE_NORM_BIAS:
+                return norm_presence(t, t->pre_norms, group == PRE_NORM_BIAS);
+        case FFN_PRE_NORM:
+        case FFN_PRE_NORM_BIAS:
+                return norm_presence(t, second, group == FFN_PRE_NORM_BIAS);
+        case POST_NORM:
+        case POST_NORM_BIAS:
+                return norm_presence(t, t->post_norms, group == POST_NORM_BIAS);
+        case QKV_BIAS:
+                return t->qkv_bias;
+        case OUTPUT_BIAS_GROUP:
+                return t->output_bias;
+        case GATE:
+                return must_be(t->gated);
+        case GATE_BIAS:
+                return t->gated ? t->ffn_bias : NOT_THERE;
+        case FFN_BIAS:
+                return t->ffn_bias;
+        case HEAD_BIAS:
+                return t->head_bias;
+        case QK_NORM:
+                return t->qk_norm;
+        case QK_NORM_BIAS:
+                return t->qk_norm_bias;
+        }
+        assert(false);
+        return NOT_THERE;
+}
+
+static struct wanted_tensor wanted(const struct traits *t, const struct entry *entry)
+{
+        return (struct wanted_tensor){
+                .name = entry->name,
+                .second = entry->second,
+                .rows = extent_of(t, entry->rows),
+                .columns = extent_of(t, entry->columns),
+                .presence = presence_of(t, entry->group),
+                .is_matrix = entry->rows != EXTENT_ONE,
+                .is_of_heads = entry->group == QK_NORM && t->qk_norm_span == SPAN_HEADS,
+        };
+}
+
+struct wanted_tensor wanted_in_model(const struct traits *traits, enum model_tensor which)
+{
+        return wanted(traits, &model_entries[which]);
+}
+
+struct wanted_tensor wanted_in_layer(const struct traits *traits, enum layer_tensor which)
+{
+        return wanted(traits, &layer_entries[which]);
+}
