@@ -257,8 +257,11 @@ def test_a_client_that_leaves_at_any_moment_leaves_no_handle(build):
         body = {"model": "teaspoon", "input": "Why? %d" % number, "previous_response_id": previous, "ignore_eos": True,
                 "stream": number % 2 == 0, **({"instructions": "Be %d." % number} if number % 5 == 0 else {})}
         leave(pair, body, luck.random() * 0.004)
-    pair.until_idle()
-    until("their handles are closed", lambda: handles(pair) == 2)
+        # On a slow machine requests pile up.  With 64 histories of a user, the handles of the
+        # conversation would be closed for them (bridge/core/history.h), so the bridge may catch up.
+        if number % 25 == 24:
+            pair.until_idle()
+            until("their handles are closed", lambda: handles(pair) == 2)
     talk.say(user(QUESTIONS[2]))
 
 
