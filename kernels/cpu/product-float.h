@@ -115,17 +115,21 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < columns; k++) {
+                vec w[WIDTH_ALL];
+
                 fetch_ahead(type, &ahead, tokens, row, panel + k * slabs[type].bytes,
                             slabs[type].bytes);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        vec w = load_as(type, panel, k * PANEL + row + g * LANES);
+                        w[g] = load_as(type, panel, k * PANEL + row + g * LANES);
+                }
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        vec x = splat(((const float *)(acts + t * stride))[k]);
 
-                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        UNROLL for (uint32_t g = 0; g < width; g++)
                         {
-                                const float *x = (const float *)(acts + t * stride);
-
-                                sums[t][g] = fused(w, splat(x[k]), sums[t][g]);
+                                sums[t][g] = fused(w[g], x, sums[t][g]);
                         }
                 }
         }
