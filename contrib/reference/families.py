@@ -44,11 +44,13 @@ AROUND_ZERO = {"gemma", "gemma2", "gemma3_text", "nemotron"}  # the model adds 1
 
 def scale_of(name, p, model):
     """Embeddings of 1, or less where they are multiplied or are the head; products of about 1.4."""
+    config = model.config.get_text_config()
     if not EMBEDDING.search(name):
         inputs = p.shape[0] if type(model.get_submodule(name.rpartition(".")[0])).__name__ == (
             "Conv1D") else p[0].numel()
-        return 1.4 / math.sqrt(inputs)
-    config = model.config.get_text_config()
+        # in a deep model the branches add less, or rounding would decide about the logits
+        deep = config.num_hidden_layers > 8 and re.search(r"o_proj|down_proj", name)
+        return (0.15 if deep else 1.4) / math.sqrt(inputs)
     if config.model_type.startswith("gemma"):
         return 0.1
     if config.model_type.startswith("granite"):

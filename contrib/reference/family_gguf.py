@@ -19,15 +19,15 @@ ARCHITECTURES = {
     "phi": "PHI2",
 }
 # Here the converter makes the two halves of a head neighbours.
-PERMUTED = {"LLAMA", "INTERNLM2", "MISTRAL3", "GRANITE", "SMOLLM3", "OLMO"}
+PERMUTED = {"LLAMA", "INTERNLM2", "BAICHUAN", "MISTRAL3", "GRANITE", "SMOLLM3", "OLMO"}
 
 
 def architecture_of(name):
     model = MODELS[name]
     if model.kind == "mistral" and model.wrapper:
         return "MISTRAL3"
-    if model.remote == "internlm2":
-        return "INTERNLM2"
+    if model.remote:
+        return model.remote.split("-")[0].upper()
     return ARCHITECTURES.get(model.kind)
 
 

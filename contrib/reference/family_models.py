@@ -234,13 +234,16 @@ OLDER = {
     "xglm": Model("xglm", changes=TIED | {"ffn_dim": 24}),
 }
 
+DEEP = {"hidden_size": 16, "intermediate_size": 12, "num_attention_heads": 2,
+        "num_key_value_heads": 2}
 REMOTE = {
     "internlm2": Model("llama", rope=plain(1000.0), spelling="old", remote="internlm2"),
     # llama.cpp takes 32 layers for 7B, 40 for 13B, and knows no position of others
-    "baichuan": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
-                      spelling="old", remote="baichuan", in_gguf=False),
-    "baichuan-13b": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
-                          spelling="old", remote="baichuan-13b", in_gguf=False),
+    "baichuan": Model("llama", changes=DEEP | {"num_hidden_layers": 32}, rope=plain(10000.0),
+                      spelling="old", remote="baichuan"),
+    "baichuan-13b": Model("llama", changes=DEEP | {"num_hidden_layers": 40}, rope=plain(10000.0),
+                          spelling="old", remote="baichuan-13b"),
+    # only a vocabulary of 125696 tokens tells that a GGUF is one
     "baichuan2": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
                        spelling="old", remote="baichuan2", in_gguf=False, number="f32"),
     "qwen": Model("qwen2", changes={"num_key_value_heads": 4}, rope=plain(100.0), spelling="old",

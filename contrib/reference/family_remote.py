@@ -24,6 +24,9 @@ class Alibi:
         self.model, self.config = model, model.config
         model.model.rotary_emb.inv_freq.zero_()
 
+    def named_parameters(self):
+        return self.model.named_parameters()
+
     def __call__(self, tokens, use_cache):
         heads, length = self.config.num_attention_heads, tokens.shape[1]
         slopes = 2.0 ** (-8 / heads * torch.arange(1, heads + 1, dtype=torch.float64))

@@ -7,6 +7,7 @@
 
 #include "daemon/engine/model-shapes.h"
 #include "daemon/engine/model.h"
+#include "daemon/engine/tensor-parts.h"
 #include "daemon/engine/weights.h"
 #include "base/error.h"
 #include "base/errtext.h"
@@ -38,12 +39,25 @@ static void set_pool(struct model_bytes *bytes, const struct traits *traits,
                 bytes->kv = UINT64_MAX;
 }
 
+/* Bytes that the head takes more than its stored type, if its rows become another type. */
+static uint64_t unit_rows_bytes(const struct checkpoint *checkpoint, const struct traits *traits)
+{
+        const struct tensor *head = checkpoint_tensor(checkpoint, "output.weight");
+        struct tensor unit;
+
+        if (!traits->head_unit_rows || !head || head->unserved || head->scales)
+                return 0;
+        unit = tensor_unit_rows(head);
+        return tensor_kept_bytes(&unit) - tensor_kept_bytes(head);
+}
+
 void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
         const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
         struct model_bytes bytes = { .weights = tensor_table_kept_bytes(table) +
+                                                unit_rows_bytes(checkpoint, traits) +
                                                 sinusoidal_bytes(traits, conf),
                                      .left = MODEL_BYTES_HOST };
 

@@ -12,6 +12,18 @@ struct tensor tensor_transposed(const struct tensor *tensor)
         return transposed;
 }
 
+struct tensor tensor_unit_rows(const struct tensor *tensor)
+{
+        struct tensor unit = *tensor;
+
+        assert(!tensor->scales && !tensor->unserved);
+        unit.unit_rows = true;
+        unit.stored = tensor->type;
+        if (tensor->type > ROW_BF16)
+                unit.type = ROW_F16;
+        return unit;
+}
+
 /* How often the rows of some q, their k and their v follow each other in the file. */
 static uint32_t periods_of(const struct traits *t)
 {

@@ -19,6 +19,12 @@
  */
 struct tensor tensor_transposed(const struct tensor *tensor);
 
+/*
+ * The tensor, which has no scales, with each row divided by its length.  A quantised type becomes
+ * F16: its blocks cannot be divided without rounding their scales again.
+ */
+struct tensor tensor_unit_rows(const struct tensor *tensor);
+
 /* Where a part lies among the rows (of a vector: the numbers) of the whole. */
 struct tensor_part {
         uint32_t count, first;

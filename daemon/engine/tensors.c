@@ -229,15 +229,12 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
 
 static int make_unit_rows(struct finding *f, const struct tensor **tensor)
 {
-        struct tensor unit = **tensor;
-
-        if (unit.scales || unit.type > ROW_BF16)
+        if ((*tensor)->scales)
                 return refuse(f,
-                              "tensor '%s' is of type %s, and its rows are divided by their "
-                              "lengths: only F32, F16 and BF16 are supported there",
-                              shown(unit.name).text, row_type_name(unit.type));
-        unit.unit_rows = true;
-        *tensor = add_part(f, unit);
+                              "tensor '%s' has scales, and its rows are divided by their lengths, "
+                              "which is not supported yet",
+                              shown((*tensor)->name).text);
+        *tensor = add_part(f, tensor_unit_rows(*tensor));
         return 0;
 }
 

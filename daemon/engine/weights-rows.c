@@ -79,33 +79,41 @@ static void number_put(enum row_type type, char *row, uint32_t column, float num
                         type == ROW_F16 ? float_to_half(number) : float_to_bfloat(number);
 }
 
-/* Divides each row by its length, but not one of zeros. */
-static void make_unit_rows(const struct rows *rows, char *io_rows)
+/*
+ * Divides each row by its length, but not one of zeros.  The rows of the file are at the end of the
+ * buffer, and never longer than ours, so a row of ours overwrites no row that is still to be read.
+ */
+static void make_unit_rows(const struct rows *rows, char *io_rows, float *scratch)
 {
         const struct tensor *tensor = rows->tensor;
-        size_t bytes = row_stored(tensor), each = bytes / tensor->columns;
+        const uint32_t columns = tensor->columns;
+        const char *from = io_rows + rows_taken(rows) - rows_stored(rows);
+        char *to = io_rows;
 
-        for (char *row = io_rows; row < io_rows + rows->count * bytes; row += bytes) {
+        for (uint32_t row = 0; row < rows->count; row++) {
                 double square = 0, length;
-                float number;
 
-                for (uint32_t i = 0; i < tensor->columns; i++) {
-                        row_to_floats(tensor->type, row + i * each, 1, &number);
-                        square += (double)number * number;
-                }
+                row_to_floats(tensor->stored, from, columns, scratch);
+                for (uint32_t i = 0; i < columns; i++)
+                        square += (double)scratch[i] * scratch[i];
                 length = fmax(sqrt(square), 1e-12);
-                for (uint32_t i = 0; i < tensor->columns; i++) {
-                        row_to_floats(tensor->type, row + i * each, 1, &number);
-                        number_put(tensor->type, row, i, (float)(number / length));
-                }
+                for (uint32_t i = 0; i < columns; i++)
+                        number_put(tensor->type, to, i, (float)(scratch[i] / length));
+                from += row_stored(tensor);
+                to += row_bytes(tensor->type, columns);
         }
 }
 
-/* Space for the scales as floats, and after them as in the file, where they are not longer. */
+/*
+ * Space for the scales as floats, and after them as in the file, where they are not longer; or for
+ * the numbers of one row.
+ */
 size_t rows_scratch(const struct rows *rows)
 {
         uint64_t from;
 
+        if (rows->tensor->unit_rows)
+                return rows->tensor->columns * sizeof(float);
         if (!rows->tensor->scales)
                 return 0;
         return 2 * sizeof(float) * scales_of(rows->tensor, rows->first, rows->count, &from);
@@ -123,7 +131,7 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
         if (rows->tensor->group)
                 move_together(rows, io_rows);
         if (rows->tensor->unit_rows)
-                make_unit_rows(rows, io_rows);
+                make_unit_rows(rows, io_rows, scratch);
         if (!scales)
                 return 0;
         count = scales_of(rows->tensor, rows->first, rows->count, &from);

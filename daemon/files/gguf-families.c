@@ -218,10 +218,16 @@ static void bloom_read(struct trait_reader *rd, struct traits *t)
         t->alibi = 8;
 }
 
-/* The larger of the two has slopes. */
+/*
+ * The larger of the two has slopes.  The converter stores the head as it is, and only the size of
+ * the vocabulary tells that a model is Baichuan 2, whose head has rows of length 1.
+ */
 static void baichuan_read(struct trait_reader *rd, struct traits *t)
 {
+        static const uint32_t vocab_of_2 = 125696;
+
         (void)rd;
+        t->head_unit_rows = t->vocab == vocab_of_2;
         if (t->layers != 40)
                 return;
         t->alibi = 8;

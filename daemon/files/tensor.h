@@ -39,8 +39,12 @@ struct tensor {
          * whole.
          */
         uint32_t transposed, transposed_first;
-        /* Each row is divided by its length when it is read; of F32, F16 and BF16 alone. */
+        /*
+         * Each row is divided by its length when it is read.  Then `type` is F32, F16 or BF16, and
+         * `stored` is the type in the file.
+         */
         bool unit_rows;
+        enum row_type stored;
         /* Not NULL: a vector whose numbers are those of these vectors, all of the same length. */
         const struct tensor *pieces;
         uint32_t piece_count;
@@ -61,8 +65,9 @@ struct scales {
 /* Bytes of all rows as a backend takes them. */
 static inline uint64_t tensor_taken_bytes(const struct tensor *t)
 {
-        return t->scales && !t->unserved ? (uint64_t)t->rows * row_bytes(t->type, t->columns)
-                                         : t->bytes;
+        bool differs = (t->scales && !t->unserved) || t->unit_rows;
+
+        return differs ? (uint64_t)t->rows * row_bytes(t->type, t->columns) : t->bytes;
 }
 
 /* Bytes of all rows in the memory of the backend "cpu". */

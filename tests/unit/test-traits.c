@@ -123,6 +123,19 @@ static struct traits traits_of(const char *architecture, const struct given *pai
 
 static const struct given nothing[PAIRS_MAX];
 
+static void baichuan_2_is_known_by_its_vocabulary_and_has_unit_rows(void **state)
+{
+        static const struct given second[PAIRS_MAX] = { { ".vocab_size", U32, 125696 } };
+        static const struct given larger[PAIRS_MAX] = { { ".block_count", U32, 40 } };
+
+        (void)state;
+        assert_true(traits_of("baichuan", second).head_unit_rows);
+        assert_true(traits_of("baichuan", second).alibi == 0);
+        assert_false(traits_of("baichuan", larger).head_unit_rows);
+        assert_true(traits_of("baichuan", larger).alibi == 8);
+        assert_false(traits_of("llama", second).head_unit_rows);
+}
+
 static void architectures_differ_in_rope_pairing_biases_and_norms(void **state)
 {
         struct traits llama = traits_of("llama", nothing);
@@ -313,6 +326,7 @@ static void refuses_an_unknown_architecture_by_name(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(baichuan_2_is_known_by_its_vocabulary_and_has_unit_rows),
                 cmocka_unit_test(architectures_differ_in_rope_pairing_biases_and_norms),
                 cmocka_unit_test(missing_metadata_has_its_usual_value),
                 cmocka_unit_test(a_head_size_may_differ_from_width_divided_by_heads),

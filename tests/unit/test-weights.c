@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,7 +18,9 @@
 
 #include <cmocka.h>
 
+#include "daemon/engine/tensor-parts.h"
 #include "daemon/engine/weights-reader.h"
+#include "daemon/engine/weights-rows.h"
 #include "daemon/engine/weights-transposed.h"
 #include "daemon/engine/weights.h"
 #include "base/sys.h"
@@ -378,6 +381,55 @@ static void transposed_rows_are_read_from_the_columns_of_the_file(void **state)
         rig_close(&rig);
 }
 
+static void check_unit_rows(enum row_type stored)
+{
+        enum { ROWS = 5, COLUMNS = 64 };
+        struct tensor tensor = {
+                .name = "head",
+                .type = stored,
+                .rows = ROWS,
+                .columns = COLUMNS,
+                .bytes = ROWS * row_bytes(stored, COLUMNS),
+        };
+        const struct tensor unit = tensor_unit_rows(&tensor);
+        const struct rows rows = { &unit, 0, ROWS };
+        size_t bytes = row_bytes(stored, COLUMNS);
+        float numbers[COLUMNS], scratch[COLUMNS], taken[COLUMNS];
+        uint8_t file[ROWS * COLUMNS * sizeof(float)], buffer[sizeof(file)];
+
+        /* No byte is large, so that no half and no float is infinite; the last row is of zeros. */
+        for (size_t i = 0; i < ROWS * bytes; i++)
+                file[i] = i < (ROWS - 1) * bytes ? (uint8_t)(byte_of(1, i) % 61) : 0;
+        assert_true(rows_buffer(&rows) <= sizeof(buffer));
+        assert_true(rows_scratch(&rows) <= sizeof(scratch));
+        memcpy(buffer + rows_buffer(&rows) - rows_span(&rows), file, rows_span(&rows));
+        assert_int_equal(rows_finish(NULL, &rows, buffer, scratch, why, sizeof(why)), 0);
+        for (uint32_t row = 0; row < ROWS; row++) {
+                double length = 0;
+
+                row_to_floats(stored, file + row * bytes, COLUMNS, numbers);
+                row_to_floats(unit.type, buffer + row * row_bytes(unit.type, COLUMNS), COLUMNS,
+                              taken);
+                for (uint32_t i = 0; i < COLUMNS; i++)
+                        length += (double)numbers[i] * numbers[i];
+                for (uint32_t i = 0; i < COLUMNS; i++) {
+                        double wanted = length > 0 ? numbers[i] / sqrt(length) : 0;
+
+                        assert_true(fabs(taken[i] - wanted) <= 0.004 * fabs(wanted) + 1e-7);
+                }
+        }
+}
+
+static void rows_of_any_type_are_divided_by_their_lengths(void **state)
+{
+        static const enum row_type types[] = { ROW_F32,  ROW_F16,  ROW_BF16,
+                                               ROW_Q4_0, ROW_Q8_0, ROW_IQ4_NL };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+                check_unit_rows(types[i]);
+}
+
 static void drop_from_cache(void)
 {
         for (unsigned s = 0; s < SHARDS; s++) {
@@ -709,6 +761,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_load_way_loads_each_row_once_with_any_number_of_threads),
                 cmocka_unit_test(rows_in_groups_are_picked_out_of_several_pieces),
+                cmocka_unit_test(rows_of_any_type_are_divided_by_their_lengths),
                 cmocka_unit_test(transposed_rows_are_read_from_the_columns_of_the_file),
                 cmocka_unit_test(chooses_the_load_way_by_whether_the_files_are_cached),
                 cmocka_unit_test(falls_back_to_plain_reads_if_io_uring_is_forbidden),
