@@ -6,6 +6,7 @@ import gguf
 import numpy
 import torch
 
+import family_remote
 from family_models import MODELS
 
 ARCHITECTURES = {
@@ -97,10 +98,12 @@ def rewritten(name, numbers, kind, architecture, config):
     return [(name.replace("shared_mlp.output_linear", "mlp.down_proj"), numbers)]
 
 
-def text_tensors(model, kind):
+def text_tensors(model, name):
     """The tensors of the text model by name; norms of single heads become one tensor."""
-    out = {}
-    for name, p in model.named_parameters():
+    out, kind, tensors = {}, MODELS[name].kind, dict(model.named_parameters())
+    if MODELS[name].remote == "qwen":
+        tensors = family_remote.names_of_qwen(tensors, None)
+    for name, p in tensors.items():
         name = name.replace("model.language_model.", "model.")
         if kind == "bloom":
             name = name.removeprefix("transformer.")
@@ -130,7 +133,7 @@ def write_tensor(writer, name, numbers, kind):
 def write_tensors(writer, name, model, config):
     architecture = architecture_of(name)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture], config.num_hidden_layers)
-    for tensor, numbers in text_tensors(model, MODELS[name].kind).items():
+    for tensor, numbers in text_tensors(model, name).items():
         for part, rows in rewritten(tensor, numbers, MODELS[name].kind, architecture, config):
             found = names.get_name(part, (".weight", ".bias"))
             if found is None:
@@ -148,14 +151,14 @@ def wide(config):
     return 4 * config.hidden_size
 
 
-def write_sizes(w, config, head_dim):
+def write_sizes(w, name, config, head_dim):
     def get(*keys):
         return next((getattr(config, k) for k in keys if getattr(config, k, None)), None)
 
     w.add_vocab_size(config.vocab_size)
     w.add_context_length(get("max_position_embeddings", "max_seq_len") or 128)
     w.add_embedding_length(config.hidden_size)
-    w.add_feed_forward_length(wide(config))
+    w.add_feed_forward_length(wide(config) * (2 if MODELS[name].remote == "qwen" else 1))
     w.add_block_count(config.num_hidden_layers)
     w.add_head_count(config.num_attention_heads)
     w.add_head_count_kv(kv_heads(config))
@@ -258,7 +261,7 @@ def write(name, model, path):
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     w = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[gguf.MODEL_ARCH[architecture_of(name)]])
     w.add_name(name)
-    write_sizes(w, config, head_dim)
+    write_sizes(w, name, config, head_dim)
     if getattr(config, "rope_parameters", None):
         write_rope(w, config, head_dim)
     write_window(w, config)

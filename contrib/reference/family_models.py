@@ -247,7 +247,7 @@ REMOTE = {
     "baichuan2": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
                        spelling="old", remote="baichuan2", in_gguf=False, number="f32"),
     "qwen": Model("qwen2", changes={"num_key_value_heads": 4}, rope=plain(100.0), spelling="old",
-                  remote="qwen", in_gguf=False),
+                  remote="qwen"),
 }
 
 MODELS = NEAR_LLAMA | DENSE | WRAPPED | POST_NORMS | OLDER | REMOTE

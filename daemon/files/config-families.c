@@ -41,8 +41,14 @@ static const struct config_sizes baichuan_sizes = {
         rms_eps, hidden_act
 };
 static const struct config_sizes qwen_sizes = {
-        layers,        width, ffn, heads, none, (const char *const[]){ "seq_length", NULL },
-        layer_epsilon, none
+        (const char *const[]){ "num_hidden_layers", "n_layer", NULL },
+        (const char *const[]){ "hidden_size", "n_embd", NULL },
+        (const char *const[]){ "intermediate_size", "ffn_hidden_size", NULL },
+        (const char *const[]){ "num_attention_heads", "n_head", NULL },
+        none,
+        (const char *const[]){ "seq_length", NULL },
+        layer_epsilon,
+        none,
 };
 static const struct config_sizes gpt_sizes = { n_layer, n_embd,      n_inner,       n_head,
                                                none,    n_positions, layer_epsilon, function };
@@ -310,6 +316,14 @@ static void qwen_read(struct trait_reader *rd, struct traits *t)
         uint32_t head_dim = trait_reader_whole(rd, "kv_channels", 2, HEAD_DIM_MAX, &t->head_dim);
         bool biases = !trait_reader_flag(rd, "no_bias", true);
 
+        if (t->ffn % 2)
+                trait_reader_fault(rd,
+                                   "config.json's width of the feed-forward part is %" PRIu32
+                                   ", and half of it is used: it is not even",
+                                   t->ffn);
+        if (!trait_reader_flag(rd, "scale_attn_weights", true))
+                trait_reader_fault(rd, "config.json's 'scale_attn_weights' is false, which is not "
+                                       "supported yet for Qwen");
         t->ffn /= 2;
         t->output_bias = t->ffn_bias = biases ? MUST_BE_THERE : NOT_THERE;
         if (head_dim != t->head_dim)

@@ -1,5 +1,6 @@
 #include "daemon/files/gguf-families.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -234,6 +235,17 @@ static void baichuan_read(struct trait_reader *rd, struct traits *t)
         no_ropes(t);
 }
 
+/* The feed-forward part is half as wide as the file says. */
+static void qwen_read(struct trait_reader *rd, struct traits *t)
+{
+        if (t->ffn % 2)
+                trait_reader_fault(rd,
+                                   "metadata 'qwen.feed_forward_length' is %" PRIu32
+                                   ", and half of it is used: it is not even",
+                                   t->ffn);
+        t->ffn /= 2;
+}
+
 /* ---- the table ---- */
 
 #define NO_BIASES .qkv_bias = NOT_THERE, .output_bias = NOT_THERE, .ffn_bias = NOT_THERE
@@ -247,6 +259,8 @@ static void baichuan_read(struct trait_reader *rd, struct traits *t)
 static const struct gguf_family families[] = {
         { "llama", ROPE_ADJACENT, NO_NORM_BIAS },
         { "mistral3", ROPE_ADJACENT, NO_NORM_BIAS, .read = mistral3_read },
+        { "qwen", ROPE_HALVES, .qkv_bias = MUST_BE_THERE, .output_bias = NOT_THERE,
+          .ffn_bias = NOT_THERE, NO_NORM_BIAS, NO_QK, .read = qwen_read },
         { "qwen2", ROPE_HALVES, .qkv_bias = MUST_BE_THERE, .output_bias = NOT_THERE,
           .ffn_bias = NOT_THERE, NO_NORM_BIAS, NO_QK },
         { "qwen3", ROPE_HALVES, .ffn_bias = NOT_THERE, NO_NORM_BIAS, .qk_norm = MUST_BE_THERE },

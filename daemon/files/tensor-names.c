@@ -337,8 +337,12 @@ static bool is_for_rounding(const char *name)
 
 static bool is_of_another_part(const char *name)
 {
-        const char *rest = starts_with(name, "model.") ? name + 6 : name;
+        static const char *const before[] = { "model.", "transformer." };
+        const char *rest = name;
 
+        for (size_t i = 0; i < sizeof(before) / sizeof(*before); i++)
+                if (starts_with(name, before[i]))
+                        rest = name + strlen(before[i]);
         for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
                 if (starts_with(rest, others[i]))
                         return true;

@@ -22,7 +22,7 @@
 #include "tests/golden/golden.h"
 
 #define FAMILIES 67u
-#define IN_GGUF  53u
+#define IN_GGUF  54u
 #define FP8      7u
 #define TYPES    3u
 

@@ -424,6 +424,9 @@ static void each_naming_has_names_of_its_own(void **state)
                   "model.layers.9.self_attn.k_layernorm.norms..weight" },
                 { NAMING_GPTJ, "transformer.h.10.attn.qkv_proj.weight", "blk.10.attn_qkv.weight" },
                 { NAMING_GPTJ, "transformer.h.10.attn.causal_mask", NULL },
+                { NAMING_QWEN, "transformer.h.11.mlp.w1.weight", "blk.11.ffn_up.weight" },
+                { NAMING_QWEN, "transformer.visual.transformer.resblocks.0.ln_1.weight", NULL },
+                { NAMING_QWEN, "transformer.visual.positional_embedding", NULL },
         };
         char name[256];
 

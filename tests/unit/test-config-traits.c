@@ -368,6 +368,25 @@ static void slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates(void *
         assert_true(t.alibi == 0 && t.layer[0].rope == 0);
 }
 
+/* The first published files have GPT-2's names of sizes. */
+static void qwen_1_uses_half_of_the_width_that_the_file_says(void **state)
+{
+#define QWEN                                                                                       \
+        "{\"architectures\":[\"QWenLMHeadModel\"],\"n_embd\":64,\"n_layer\":3,\"n_head\":8,"       \
+        "\"vocab_size\":300,\"seq_length\":1000,\"kv_channels\":8,\"ffn_hidden_size\":"
+        struct traits t = traits_of(QWEN "96,\"scale_attn_weights\":true}");
+        char why[256] = "";
+
+        (void)state;
+        assert_true(t.layers == 3 && t.width == 64 && t.heads == 8 && t.ffn == 48);
+        assert_int_equal(read_traits(QWEN "97}", &t, why, sizeof(why)), -EINVAL);
+        assert_non_null(strstr(why, "is 97, and half of it is used: it is not even"));
+        assert_int_equal(read_traits(QWEN "96,\"scale_attn_weights\":false}", &t, why, sizeof(why)),
+                         -EINVAL);
+        assert_non_null(strstr(why, "'scale_attn_weights' is false"));
+#undef QWEN
+}
+
 static void refuses_properties_that_would_change_the_numbers(void **state)
 {
         unsigned wrong = 0;
@@ -428,6 +447,7 @@ int main(void)
                 cmocka_unit_test(reads_every_parameter_of_yarn),
                 cmocka_unit_test(qwen_windows_need_a_switch_and_apply_to_the_last_layers),
                 cmocka_unit_test(slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates),
+                cmocka_unit_test(qwen_1_uses_half_of_the_width_that_the_file_says),
                 cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
                 cmocka_unit_test(refuses_a_malformed_config),
         };

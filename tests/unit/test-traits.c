@@ -136,6 +136,18 @@ static void baichuan_2_is_known_by_its_vocabulary_and_has_unit_rows(void **state
         assert_false(traits_of("llama", second).head_unit_rows);
 }
 
+static void qwen_1_uses_half_of_the_width_that_the_file_says(void **state)
+{
+        static const struct given odd[PAIRS_MAX] = { { ".feed_forward_length", U32, 97 } };
+        struct traits t = traits_of("qwen", nothing);
+        char why[256] = "";
+
+        (void)state;
+        assert_int_equal(t.ffn, 48);
+        assert_int_equal(read_traits("qwen", odd, &t, why, sizeof(why)), -EINVAL);
+        assert_non_null(strstr(why, "is 97, and half of it is used: it is not even"));
+}
+
 static void architectures_differ_in_rope_pairing_biases_and_norms(void **state)
 {
         struct traits llama = traits_of("llama", nothing);
@@ -327,6 +339,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(baichuan_2_is_known_by_its_vocabulary_and_has_unit_rows),
+                cmocka_unit_test(qwen_1_uses_half_of_the_width_that_the_file_says),
                 cmocka_unit_test(architectures_differ_in_rope_pairing_biases_and_norms),
                 cmocka_unit_test(missing_metadata_has_its_usual_value),
                 cmocka_unit_test(a_head_size_may_differ_from_width_divided_by_heads),
