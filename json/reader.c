@@ -41,6 +41,7 @@ struct json_parser {
         enum json_expected expected;
         struct json_level levels[JSON_DEPTH_MAX];
         unsigned depth;
+        bool python; /* Python's words for numbers are allowed */
         char *why;
         size_t why_bytes;
 };
@@ -278,6 +279,20 @@ static bool take_word(struct json_parser *p, const char *word)
         return true;
 }
 
+static bool take_python_number(struct json_parser *p, uint32_t *ret_start)
+{
+        static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
+
+        for (size_t i = 0; p->python && i < sizeof(words) / sizeof(*words); i++)
+                if (take_word(p, words[i])) {
+                        *ret_start = put_start(p);
+                        put(p, words[i], strlen(words[i]));
+                        put_end(p, *ret_start);
+                        return true;
+                }
+        return false;
+}
+
 static int node_add(struct json_parser *p, enum json_kind kind, uint32_t value)
 {
         uint32_t node = p->node_count;
@@ -323,6 +338,8 @@ static int take_value(struct json_parser *p)
 
         if (c == '{' || c == '[')
                 return open_level(p, c == '{' ? '}' : ']');
+        if (take_python_number(p, &start))
+                return node_add(p, JSON_NUMBER, start);
         if (c == '"' || c == '-' || is_digit(c)) {
                 r = c == '"' ? take_string(p, &start) : take_number(p, &start);
                 return r ? r : node_add(p, c == '"' ? JSON_STRING : JSON_NUMBER, start);
@@ -451,10 +468,38 @@ static int check_objects(const struct json_document *json, const char *repeating
         return r;
 }
 
-int json_parse_repeating(const char *text, size_t bytes, const char *name, uint32_t nodes_max,
-                         struct json_document **ret_json, char *why, size_t why_bytes)
+static int parse(const struct json_parser *start, const char *repeating,
+                 struct json_document **ret_json)
 {
-        const struct json_parser start = {
+        struct json_parser p = *start;
+        struct json_document *json;
+        int r;
+
+        if (p.bytes > JSON_BYTES_MAX)
+                return say(p.why, p.why_bytes, -EINVAL, "the text has %zu bytes, the limit is %lu",
+                           p.bytes, JSON_BYTES_MAX);
+        if ((r = walk(&p)))
+                return r;
+        json = json_new(p.node_count, p.string_bytes);
+        if (!json)
+                return say(p.why, p.why_bytes, -ENOMEM,
+                           "out of memory for the values of the JSON text");
+        p = *start;
+        p.json = json;
+        r = walk(&p);
+        assert(!r && p.node_count == json->node_count && p.string_bytes == json->string_bytes);
+        if ((r = check_objects(json, repeating, p.why, p.why_bytes))) {
+                json_free(json);
+                return r;
+        }
+        *ret_json = json;
+        return 0;
+}
+
+static struct json_parser parser_of(const char *text, size_t bytes, uint32_t nodes_max, char *why,
+                                    size_t why_bytes)
+{
+        return (struct json_parser){
                 .text = text,
                 .bytes = bytes,
                 .nodes_max = nodes_max,
@@ -462,29 +507,23 @@ int json_parse_repeating(const char *text, size_t bytes, const char *name, uint3
                 .why = why,
                 .why_bytes = why_bytes,
         };
-        struct json_parser p = start;
-        struct json_document *json;
-        int r;
+}
 
-        if (bytes > JSON_BYTES_MAX)
-                return say(why, why_bytes, -EINVAL, "the text has %zu bytes, the limit is %lu",
-                           bytes, JSON_BYTES_MAX);
-        if ((r = walk(&p)))
-                return r;
-        json = json_new(p.node_count, p.string_bytes);
-        if (!json)
-                return say(why, why_bytes, -ENOMEM,
-                           "out of memory for the values of the JSON text");
-        p = start;
-        p.json = json;
-        r = walk(&p);
-        assert(!r && p.node_count == json->node_count && p.string_bytes == json->string_bytes);
-        if ((r = check_objects(json, name, why, why_bytes))) {
-                json_free(json);
-                return r;
-        }
-        *ret_json = json;
-        return 0;
+int json_parse_repeating(const char *text, size_t bytes, const char *name, uint32_t nodes_max,
+                         struct json_document **ret_json, char *why, size_t why_bytes)
+{
+        const struct json_parser start = parser_of(text, bytes, nodes_max, why, why_bytes);
+
+        return parse(&start, name, ret_json);
+}
+
+int json_parse_python(const char *text, size_t bytes, uint32_t nodes_max,
+                      struct json_document **ret_json, char *why, size_t why_bytes)
+{
+        struct json_parser start = parser_of(text, bytes, nodes_max, why, why_bytes);
+
+        start.python = true;
+        return parse(&start, NULL, ret_json);
 }
 
 int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json_document **ret_json,

@@ -3,8 +3,9 @@
  *
  * Strictly RFC 8259: one value, UTF-8, no comments, no trailing commas, no NaN, no lone surrogates,
  * no byte order mark, and only white space after the value.  An object with a duplicate key is
- * refused.  Depth and node count are limited.  Nodes are counted before they are allocated, and
- * nothing recurses.  Strings are unescaped and may contain NULs.
+ * refused.  json_parse_python() is less strict in one point.  Depth and node count are limited.
+ * Nodes are counted before they are allocated, and nothing recurses.  Strings are unescaped and may
+ * contain NULs.
  *
  * Nothing in json/ depends on the daemon.
  */
@@ -32,5 +33,12 @@ int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json_d
  */
 int json_parse_repeating(const char *text, size_t bytes, const char *name, uint32_t nodes_max,
                          struct json_document **ret_json, char *why, size_t why_bytes);
+
+/*
+ * The same as json_parse(), but NaN, Infinity and -Infinity are numbers, too: Python's module
+ * writes them into files.  json_whole() and json_real() give no value for them.
+ */
+int json_parse_python(const char *text, size_t bytes, uint32_t nodes_max,
+                      struct json_document **ret_json, char *why, size_t why_bytes);
 
 #endif

@@ -177,7 +177,8 @@ static int read_file(struct reader *rd, const char *path)
                 rd->to->plain = text;
                 return 0;
         }
-        r = error_raise(json_parse(text, bytes, CONFIG_NODES_MAX, &json, rd->why, rd->why_bytes));
+        r = error_raise(
+                json_parse_python(text, bytes, CONFIG_NODES_MAX, &json, rd->why, rd->why_bytes));
         free(text);
         if (r)
                 return error_pass(r);

@@ -141,7 +141,8 @@ int file_read_json(int folder, const char *name, uint64_t bytes_max, uint32_t no
 
         r = file_read_all(folder, name, bytes_max, &text, &bytes, why, why_bytes);
         if (!r) {
-                r = error_raise(json_parse(text, bytes, nodes_max, ret_json, why, why_bytes));
+                r = error_raise(
+                        json_parse_python(text, bytes, nodes_max, ret_json, why, why_bytes));
                 free(text);
         }
         return r ? error_pass(errtext_prefix(why, why_bytes, r, name)) : 0;

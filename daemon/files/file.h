@@ -37,7 +37,10 @@ int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why,
 int file_read_all(int folder, const char *name, uint64_t bytes_max, char **ret_text,
                   size_t *ret_bytes, char *why, size_t why_bytes);
 
-/* The same for JSON of at most nodes_max values; *why has the name in it. */
+/*
+ * The same for JSON of at most nodes_max values, as Python writes it (json_parse_python()); *why
+ * has the name in it.
+ */
 int file_read_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
                    struct json_document **ret_json, char *why, size_t why_bytes);
 

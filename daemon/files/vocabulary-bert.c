@@ -173,8 +173,8 @@ int vocabulary_from_words(const char *text, size_t bytes, const char *config, si
         int r = 0;
 
         if (config)
-                r = error_raise(
-                        json_parse(config, config_bytes, CONFIG_NODES_MAX, &json, why, why_bytes));
+                r = error_raise(json_parse_python(config, config_bytes, CONFIG_NODES_MAX, &json,
+                                                  why, why_bytes));
         if (r)
                 return error_pass(errtext_prefix(why, why_bytes, r, "tokenizer_config.json"));
         rd.config = json;

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct json_document *json;
         char why[256] = "";
 
-        if (json_parse((const char *)data, size, NODES_MAX, &json, why, sizeof(why)))
+        if (json_parse_python((const char *)data, size, NODES_MAX, &json, why, sizeof(why)))
                 return 0;
         if (!config_traits(json, &traits, why, sizeof(why)))
                 check_traits(&traits);

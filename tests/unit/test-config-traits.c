@@ -21,7 +21,7 @@
 static int read_traits(const char *text, struct traits *ret, char *why, size_t why_bytes)
 {
         struct json_document *json;
-        int r = json_parse(text, strlen(text), NODES_MAX, &json, why, why_bytes);
+        int r = json_parse_python(text, strlen(text), NODES_MAX, &json, why, why_bytes);
 
         if (r)
                 fail_msg("the test's own text: %s", why);
@@ -269,6 +269,9 @@ static const struct bad {
         { "Llama", "\"rms_norm_eps\":0", "'rms_norm_eps' is 0, not" },
         { "Llama", "\"rms_norm_eps\":\"1e-5\"", "'rms_norm_eps' is not a real number" },
         { "Llama", "\"rope_theta\":1", "rope's base is 1" },
+        { "Llama", "\"rope_theta\":Infinity", "'rope_theta' is not a real number" },
+        { "Llama", "\"logits_scaling\":NaN", "'logits_scaling' has a value" },
+        { "Llama", "\"num_key_value_heads\":-Infinity", "'num_key_value_heads' is not a whole" },
         { "Llama", "\"rope_theta\":1e300", "'rope_theta' is 1e+300" },
         { "Llama", "\"tie_word_embeddings\":1", "'tie_word_embeddings' is not true or false" },
         { "Llama", "\"eos_token_id\":300", "'eos_token_id' is 300, not 0 to 299" },
@@ -408,6 +411,14 @@ static void refuses_properties_that_would_change_the_numbers(void **state)
         assert_int_equal(wrong, 0);
 }
 
+static void ignores_numbers_of_python_where_they_mean_nothing(void **state)
+{
+        struct traits t = traits_of(with("Llama", "\"time_step_limit\":[0.0,Infinity],\"a\":NaN"));
+
+        (void)state;
+        assert_int_equal(t.layers, 3);
+}
+
 static void refuses_a_malformed_config(void **state)
 {
         static const char *const texts[] = {
@@ -449,6 +460,7 @@ int main(void)
                 cmocka_unit_test(slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates),
                 cmocka_unit_test(qwen_1_uses_half_of_the_width_that_the_file_says),
                 cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
+                cmocka_unit_test(ignores_numbers_of_python_where_they_mean_nothing),
                 cmocka_unit_test(refuses_a_malformed_config),
         };
 

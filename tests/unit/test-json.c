@@ -415,6 +415,38 @@ static void an_object_of_a_name_may_have_a_key_twice(void **state)
         }
 }
 
+static void numbers_of_python_have_no_value_and_are_refused_elsewhere(void **state)
+{
+        static const char good[] = "[NaN,Infinity,-Infinity,-1,{\"a\":NaN }]";
+        static const char *const bad[] = { "-NaN", "+Infinity",  "nan",         "Inf",
+                                           "NaN1", "- Infinity", "[Infinity,]", "{NaN:1}",
+                                           "-",    "Nan",        "-Infinit" };
+        struct json_document *json = NULL;
+        uint64_t whole;
+        double real;
+
+        (void)state;
+        assert_int_equal(json_parse(good, strlen(good), 9, &json, why, sizeof(why)), -EINVAL);
+        assert_string_equal(why, "byte 1: expected a value");
+        assert_int_equal(json_parse_python(good, strlen(good), 9, &json, why, sizeof(why)), 0);
+        assert_int_equal(json_count(json, 0), 5);
+        for (uint32_t i = 1; i < 4; i++) {
+                assert_int_equal(json_kind(json, i), JSON_NUMBER);
+                assert_false(json_real(json, i, &real));
+                assert_false(json_whole(json, i, &whole));
+        }
+        assert_string_equal(json_number(json, 3), "-Infinity");
+        assert_true(json_real(json, 4, &real) && real == -1);
+        json_free(json);
+        json = NULL;
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                assert_int_equal(
+                        json_parse_python(bad[i], strlen(bad[i]), 9, &json, why, sizeof(why)),
+                        -EINVAL);
+                assert_null(json);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -423,6 +455,7 @@ int main(void)
                 cmocka_unit_test(unescapes_strings),
                 cmocka_unit_test(does_not_match_a_key_with_a_nul_by_its_prefix),
                 cmocka_unit_test(parses_numbers_exactly),
+                cmocka_unit_test(numbers_of_python_have_no_value_and_are_refused_elsewhere),
                 cmocka_unit_test(refuses_each_malformed_text_with_the_byte_offset),
                 cmocka_unit_test(refuses_input_truncated_at_any_byte),
                 cmocka_unit_test(limits_the_nesting_depth),
