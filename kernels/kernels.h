@@ -304,6 +304,12 @@ struct linear { /* x += scale * norm(W y + b) */
         float scale; /* 0: none, like 1 */
 };
 
+/* x = norm(x), of each row */
+struct renorm {
+        struct row_norm norm;
+        uint32_t columns; /* of x; a matrix has as many */
+};
+
 /* logits of the wanted rows = cap(scale * (W n + b)), n = norm(x); cap as in attend */
 struct head {
         const struct matrix *w;
@@ -428,6 +434,7 @@ struct kernels {
         int (*attend)(struct kernels *k, const struct attend *op, float *out, const float *q);
         int (*project)(struct kernels *k, const struct linear *op, float *x, const float *y);
         int (*gate)(struct kernels *k, const struct gate *op, float *out, const float *x);
+        int (*renorm)(struct kernels *k, const struct renorm *op, float *x);
         /* logits: (want_count, vocab) */
         int (*head)(struct kernels *k, const struct head *op, float *logits, const float *x);
         int (*pick)(struct kernels *k, const float *logits, uint32_t vocab);

@@ -213,6 +213,7 @@ static const struct kernels cpu_table = {
         .qkv = cpu_qkv,
         .attend = cpu_attend,
         .project = cpu_project,
+        .renorm = cpu_renorm,
         .gate = cpu_gate,
         .head = cpu_head,
         .pick = cpu_pick,

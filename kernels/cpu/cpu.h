@@ -142,6 +142,7 @@ static inline void panel_copy(float *to, const float *panel, uint32_t width)
 }
 
 int cpu_embed(struct kernels *k, const struct embed *op, float *x);
+int cpu_renorm(struct kernels *k, const struct renorm *op, float *x);
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x);

@@ -332,3 +332,29 @@ int cpu_head(struct kernels *k, const struct head *op, float *logits, const floa
         cpu_product(&p, op->w->panels);
         return 0;
 }
+
+struct renorm_job {
+        const struct cpu *cpu;
+        const struct renorm *op;
+        float *x;
+};
+
+static void renorm_work(void *arg, uint32_t thread, uint32_t item)
+{
+        const struct renorm_job *n = arg;
+        float *x = n->x + (size_t)item * n->op->columns;
+
+        (void)thread;
+        n->cpu->isa->loops->norm(x, x, &n->op->norm, n->op->columns);
+}
+
+int cpu_renorm(struct kernels *k, const struct renorm *op, float *x)
+{
+        struct cpu *cpu = cpu_of(k);
+        struct renorm_job n = { cpu, op, x };
+
+        assert(cpu->steps.running && op->norm.kind != NORM_NONE);
+        logit_summary_invalidate(&cpu->logit_summary);
+        thread_pool_run(cpu->thread_pool, renorm_work, &n, cpu->steps.step.row_count);
+        return 0;
+}

@@ -6,6 +6,7 @@
  *      attend          operator-attend.cc
  *      project         (norm without a norm,) linear, norm_floats (with a norm)
  *      gate            norm, linear
+ *      renorm          norm_floats
  *      head            norm of the rows that are wanted, linear, softcap
  *
  * An operator launches only what its arguments need.  Where there are many rows, linear_blas()
@@ -302,6 +303,15 @@ int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
             (r = to_bfloats(cuda, op->w, x, &op->norm)))
                 return cuda_check(cuda, r);
         return cuda_check(cuda, multiply(cuda, &args));
+}
+
+int cuda_renorm(struct kernels *k, const struct renorm *op, float *x)
+{
+        struct cuda *cuda = cuda_of(k);
+        const norm_floats_args args = norm_in_place(cuda, x, op->columns, &op->norm);
+
+        assert(cuda->steps.running && cuda_has_content(cuda, x, CONTENT_FLOATS));
+        return cuda_check(cuda, norm_floats(cuda->device, &args));
 }
 
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)

@@ -103,6 +103,19 @@ int ref_project(struct kernels *k, const struct linear *op, float *x, const floa
         return 0;
 }
 
+int ref_renorm(struct kernels *k, const struct renorm *op, float *x)
+{
+        struct ref *ref = ref_of(k);
+
+        assert(ref->steps.running);
+        for (uint32_t r = 0; r < ref->steps.step.row_count; r++, x += op->columns) {
+                ref_norm_row(ref->in, x, &op->norm, op->columns);
+                for (uint32_t i = 0; i < op->columns; i++)
+                        x[i] = (float)ref->in[i];
+        }
+        return 0;
+}
+
 static double gated(const struct gate *op, const double *in, uint32_t i)
 {
         uint32_t columns = op->w->shape.columns, rows = op->w->shape.rows[0];

@@ -199,6 +199,7 @@ static const struct kernels ref_table = {
         .qkv = ref_qkv,
         .attend = ref_attend,
         .project = ref_project,
+        .renorm = ref_renorm,
         .gate = ref_gate,
         .head = ref_head,
         .pick = ref_pick,

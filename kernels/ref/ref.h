@@ -52,6 +52,7 @@ void ref_norm(double *x, const struct row_norm *norm, uint32_t count);
 void ref_norm_row(double *in, const float *x, const struct row_norm *norm, uint32_t columns);
 double ref_dot(const float *w, const double *in, uint32_t columns);
 int ref_embed(struct kernels *k, const struct embed *op, float *x);
+int ref_renorm(struct kernels *k, const struct renorm *op, float *x);
 int ref_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
 int ref_head(struct kernels *k, const struct head *op, float *logits, const float *x);

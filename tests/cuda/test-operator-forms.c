@@ -169,6 +169,38 @@ static void adds_a_scaled_bias(void **state)
         try_project(true, 96, NORM_NONE, 3, false);
 }
 
+/* ---- renorm ---- */
+
+static void try_renorm(bool is_long, uint32_t columns, enum norm_kind kind)
+{
+        const uint32_t n = 4;
+        struct both_floats x, weight, bias;
+        struct sides s;
+        uint32_t rows;
+
+        sides_open(&s, !is_long, &pool);
+        (void)both_matrix(&s, columns, 1, &n, ROW_BF16, NULL);
+        weight = both_random(&s, columns);
+        bias = both_random(&s, columns);
+        rows = begin(&s, is_long);
+        x = both_random(&s, (size_t)rows * columns);
+        for (uint32_t side = 0; side < SIDES; side++) {
+                const struct renorm op = { norm_at(kind, &weight, &bias, side), columns };
+
+                assert_int_equal(s.k[side]->renorm(s.k[side], &op, x.of[side]), 0);
+        }
+        rows_near(&s, "renorm", &x, rows, columns, FLOATS, 1e-5);
+        sides_end(&s);
+        sides_close(&s);
+}
+
+static void replaces_rows_by_their_norms(void **state)
+{
+        (void)state;
+        for (uint32_t form = 0; form < 4; form++)
+                try_renorm(form / 2, form % 2 ? 96 : 33, form ? NORM_LAYER : NORM_RMS);
+}
+
 /* ---- gate ---- */
 
 /* Then the results are projected, with the padding that they have on the GPU. */
@@ -548,6 +580,7 @@ int main(void)
                 cmocka_unit_test(embeds_positions_and_normalises_the_sum),
                 cmocka_unit_test(adds_what_a_branch_projects_normalised_and_scaled),
                 cmocka_unit_test(adds_a_scaled_bias),
+                cmocka_unit_test(replaces_rows_by_their_norms),
                 cmocka_unit_test(gates_of_one_part_and_of_two_have_every_activation),
                 cmocka_unit_test(norms_of_q_and_k_have_every_span),
                 cmocka_unit_test(clips_q_k_and_v_before_norms),

@@ -158,10 +158,14 @@ static void new_frequencies_count_from_the_next_step_on(void **state)
 
 #define PROJECT_ROWS 23u
 
-/* x += norm(W y), with or without another matrix that needs scratch memory for all rows. */
+/*
+ * x += norm(W y), with or without another matrix that needs scratch memory for all rows; and then
+ * x = norm(x).
+ */
 static void run_project(struct kernels *k, bool is_roomy, const float *x, const float *y,
-                        float *ret_x)
+                        float *ret_x, float *ret_sum)
 {
+        const struct renorm sum = { { .kind = NORM_LAYER, .eps = 0.02f }, 41 };
         const struct matrix_shape shape = { 10, 1, { 41 }, { ROW_F32 } };
         const struct matrix_shape tall = { 41, 3, { 10, 10, 10 }, { ROW_F32, ROW_F32, ROW_F32 } };
         const struct kv_shape pool = { 1, 1, 4, 1, KV_F32 };
@@ -191,6 +195,8 @@ static void run_project(struct kernels *k, bool is_roomy, const float *x, const 
         model_begin(&m, &chunk, 1);
         assert_int_equal(k->project(k, &op, m.x, by), 0);
         k->get(k, ret_x, m.x, PROJECT_ROWS * 41);
+        assert_int_equal(k->renorm(k, &sum, m.x), 0);
+        k->get(k, ret_sum, m.x, PROJECT_ROWS * 41);
         model_end(&m);
         k->floats_free(k, m.x);
         k->floats_free(k, by);
@@ -212,17 +218,21 @@ static void results_are_normed_in_pieces_if_there_is_little_scratch_memory(void 
                                            .wants_max = PROJECT_ROWS };
         float *x = random_floats(PROJECT_ROWS * 41), *y = random_floats(PROJECT_ROWS * 10);
         float little[PROJECT_ROWS * 41], roomy[PROJECT_ROWS * 41], should[PROJECT_ROWS * 41];
+        float sums[2][PROJECT_ROWS * 41];
         struct kernels *k;
 
         (void)state;
         assert_int_equal(kernels_open("cpu", &conf, &k), 0);
-        run_project(k, false, x, y, little);
-        run_project(k, true, x, y, roomy);
+        run_project(k, false, x, y, little, sums[0]);
+        run_project(k, true, x, y, roomy, sums[1]);
         k->close(k);
-        run_project(ref, false, x, y, should);
         assert_memory_equal(little, roomy, sizeof(little));
-        for (uint32_t i = 0; i < PROJECT_ROWS * 41; i++)
+        assert_memory_equal(sums[0], sums[1], sizeof(sums[0]));
+        run_project(ref, false, x, y, should, sums[1]);
+        for (uint32_t i = 0; i < PROJECT_ROWS * 41; i++) {
                 assert_true(fabsf(little[i] - should[i]) < 1e-5f);
+                assert_true(fabsf(sums[0][i] - sums[1][i]) < 1e-5f);
+        }
         free(x);
         free(y);
 }

@@ -99,6 +99,27 @@ static void embed_adds_the_row_of_the_position_and_norms_the_sum(void **state)
         fixture_close(&b);
 }
 
+static void renorm_replaces_each_row_by_its_norm(void **state)
+{
+        struct renorm op = { .columns = 4 };
+        float two[8], expected[8], *x;
+        struct fixture b;
+
+        (void)state;
+        fixture_open(&b);
+        (void)identity(&b);
+        op.norm = layer_norm(&b);
+        for (uint32_t i = 0; i < 8; i++) {
+                two[i] = four[i % 4];
+                expected[i] = layer_normed[i % 4];
+        }
+        begin_one(&b, 0, 0, 2);
+        x = given(&b, two, 8);
+        assert_int_equal(b.k->renorm(b.k, &op, x), 0);
+        assert_row(&b, x, expected, 8);
+        fixture_close(&b);
+}
+
 static void project_norms_its_result_before_it_scales_and_adds_it(void **state)
 {
         const float y[] = { 0, 2, 2, 5 }, ones[] = { 1, 0, 1, 1 }, x[] = { 100, 200, 300, 400 };
@@ -359,6 +380,7 @@ int main(void)
                 cmocka_unit_test(a_layer_norm_subtracts_the_mean_and_adds_its_bias),
                 cmocka_unit_test(a_norm_without_weights_multiplies_by_ones),
                 cmocka_unit_test(embed_adds_the_row_of_the_position_and_norms_the_sum),
+                cmocka_unit_test(renorm_replaces_each_row_by_its_norm),
                 cmocka_unit_test(project_norms_its_result_before_it_scales_and_adds_it),
                 cmocka_unit_test(gate_of_one_part_is_the_activation),
                 cmocka_unit_test(head_adds_its_bias_then_scales_then_caps),
