@@ -36,7 +36,7 @@ SILENT = {
     ("phi3", "original_max_position_embeddings"),
     ("phi3-partial", "original_max_position_embeddings"),
     # a shift of all scores of a query is none
-    ("opt", ".k_proj.bias"), ("xglm", ".k_proj.bias"),
+    ("opt", ".k_proj.bias"), ("opt-350m", ".k_proj.bias"), ("xglm", ".k_proj.bias"),
     ("falcon-rw", "rope.rope_theta"),
     ("granite4-dense-nope", "rope.rope_theta"),
 }

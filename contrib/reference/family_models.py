@@ -227,6 +227,9 @@ OLDER = {
         "max_seq_len": 128, "attn_config": {"clip_qkv": 0.8}}),
     "bloom": Model("bloom", changes=TIED | {"hidden_size": 24, "n_head": 6}, names="bare"),
     "opt": Model("opt", changes=TIED | {"ffn_dim": 24}),
+    # of 350M: norms behind the sums, and tokens of another width than the stream
+    "opt-350m": Model("opt", "f16", TIED | {"ffn_dim": 24, "do_layer_norm_before": False,
+                                            "word_embed_proj_dim": 20}),
     "phi": Model("phi", changes={"num_key_value_heads": 4}, rope=plain(1000.0) | PARTIAL,
                  spelling="old"),
     "phi-norms": Model("phi", changes={"qk_layernorm": True}, rope=plain(1000.0) | PARTIAL,

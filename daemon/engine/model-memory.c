@@ -39,12 +39,14 @@ static void set_pool(struct model_bytes *bytes, const struct traits *traits,
                 bytes->kv = UINT64_MAX;
 }
 
-/* Bytes that the head takes more than its stored type, if its rows become another type. */
-static uint64_t unit_rows_bytes(const struct checkpoint *checkpoint, const struct traits *traits)
+/* Bytes that the ends take more than in the file, if their rows are computed from the file's. */
+static uint64_t computed_bytes(const struct checkpoint *checkpoint, const struct traits *traits)
 {
         const struct tensor *head = checkpoint_tensor(checkpoint, "output.weight");
         struct tensor unit;
 
+        if (traits->embed_width)
+                return 2 * (uint64_t)traits->vocab * row_kept_bytes(ROW_F32, traits->width);
         if (!traits->head_unit_rows || !head || head->unserved || head->scales)
                 return 0;
         unit = tensor_unit_rows(head);
@@ -57,7 +59,7 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
         const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
         struct model_bytes bytes = { .weights = tensor_table_kept_bytes(table) +
-                                                unit_rows_bytes(checkpoint, traits) +
+                                                computed_bytes(checkpoint, traits) +
                                                 sinusoidal_bytes(traits, conf),
                                      .left = MODEL_BYTES_HOST };
 

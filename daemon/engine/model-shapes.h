@@ -59,7 +59,7 @@ static inline struct stage_shape stage_of_rest(const struct traits *t,
 /* Floats of the vectors of a layer, at most, if the model has the parts that its traits tell. */
 static inline size_t layer_vectors_count(const struct traits *t)
 {
-        size_t norms = (t->pre_norms ? 2 : 0) + (t->post_norms ? 2 : 0);
+        size_t norms = 2 * ((size_t)t->pre_norms + t->post_norms + t->sum_norms);
         size_t each = lines(t->width), q = lines(q_columns(t)), kv = lines(kv_columns(t));
 
         if (t->norm_bias != NOT_THERE)

@@ -94,6 +94,20 @@ static enum norm_kind norm_if(const struct traits *traits, bool there)
         return there ? traits->norm : NORM_NONE;
 }
 
+/* The norm that a branch reads through, or the norm of the sum after it: they have one name. */
+static int branch_norm_load(struct building *b, const struct tensor *weight,
+                            const struct tensor *bias, struct row_norm *ret_read,
+                            struct renorm *ret_sum)
+{
+        const struct traits *traits = b->conf->traits;
+        bool sum = traits->sum_norms;
+
+        ret_sum->columns = traits->width;
+        return error_pass(stage_norm_load(b, weight, bias,
+                                          norm_if(traits, sum || traits->pre_norms),
+                                          sum ? &ret_sum->norm : ret_read));
+}
+
 static int attention_open(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct layer_tensors *t = &b->conf->tensors->layers[layer];
@@ -103,8 +117,8 @@ static int attention_open(struct building *b, struct layer *l, uint32_t layer)
 
         if ((r = matrix_open(b, &t->at[ATTN_Q], 3, &l->qkv_matrix)) ||
             (r = matrix_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_matrix)) ||
-            (r = stage_norm_load(b, t->at[ATTN_NORM], t->at[ATTN_NORM_BIAS],
-                                 norm_if(traits, traits->pre_norms), &l->qkv.norm)) ||
+            (r = branch_norm_load(b, t->at[ATTN_NORM], t->at[ATTN_NORM_BIAS], &l->qkv.norm,
+                                  &l->output_sum)) ||
             (r = qk_norms_load(b, t, l)) ||
             (r = stage_norm_load(b, t->at[ATTN_POST_NORM], t->at[ATTN_POST_NORM_BIAS],
                                  norm_if(traits, traits->post_norms), &l->output.norm)) ||
@@ -127,8 +141,8 @@ static int ffn_open(struct building *b, struct layer *l, uint32_t layer)
 
         if ((r = matrix_open(b, &t->at[gate_first(traits)], parts, &l->gate_matrix)) ||
             (r = matrix_open(b, &t->at[FFN_DOWN], 1, &l->down_matrix)) ||
-            (r = stage_norm_load(b, t->at[FFN_NORM], t->at[FFN_NORM_BIAS],
-                                 norm_if(traits, traits->pre_norms), &l->gate.norm)) ||
+            (r = branch_norm_load(b, t->at[FFN_NORM], t->at[FFN_NORM_BIAS], &l->gate.norm,
+                                  &l->down_sum)) ||
             (r = stage_norm_load(b, t->at[FFN_POST_NORM], t->at[FFN_POST_NORM_BIAS],
                                  norm_if(traits, traits->post_norms), &l->down.norm)) ||
             (r = stage_vector_load(b, t->at[FFN_DOWN_BIAS], &l->down.bias)) ||
@@ -210,8 +224,8 @@ static int ends_open(struct building *b)
         s->head.w = s->embedding;
         s->head.scale = conf->traits->head_scale;
         s->head.softcap = conf->traits->head_softcap;
-        r = stage_norm_load(b, t[OUTPUT_NORM], t[OUTPUT_NORM_BIAS], conf->traits->norm,
-                            &s->head.norm);
+        r = stage_norm_load(b, t[OUTPUT_NORM], t[OUTPUT_NORM_BIAS],
+                            norm_if(conf->traits, !conf->traits->sum_norms), &s->head.norm);
         if (!r)
                 r = stage_vector_load(b, t[OUTPUT_BIAS], &s->head.bias);
         if (!r && !s->shape.begins)
@@ -292,6 +306,7 @@ int stage_open(const struct stage_conf *conf, struct stage *ret_stage)
                 .shape = conf->shape,
                 .vocab = conf->traits->vocab,
                 .parallel = conf->traits->residual != RESIDUAL_SERIAL,
+                .sum_norms = conf->traits->sum_norms,
         };
         r = fill(&b);
         free(b.scratch);
@@ -344,8 +359,10 @@ static int layer_forward(struct stage *s, const struct layer *l)
         if ((r = k->qkv(k, &l->qkv, s->q, s->x)) || (r = k->attend(k, &l->attend, s->y, s->q)) ||
             (s->parallel && (r = k->gate(k, &l->gate, s->h, s->x))) ||
             (r = k->project(k, &l->output, s->x, s->y)) ||
+            (s->sum_norms && (r = k->renorm(k, &l->output_sum, s->x))) ||
             (!s->parallel && (r = k->gate(k, &l->gate, s->h, s->x))) ||
-            (r = k->project(k, &l->down, s->x, s->h)))
+            (r = k->project(k, &l->down, s->x, s->h)) ||
+            (s->sum_norms && (r = k->renorm(k, &l->down_sum, s->x))))
                 return error_raise(r);
         return 0;
 }

@@ -36,6 +36,7 @@ struct model {
         /* needed until the model is loaded, with `parts`, `output` and `list` */
         const struct checkpoint *checkpoint;
         struct tensor *parts; /* of tensors that were divided */
+        float *projections;   /* struct tensors */
         /* the head's tensor while undecided; NULL: the head has a matrix, or is tied */
         const struct tensor *output;
         struct load_list list;
@@ -125,7 +126,9 @@ int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
         if (!r)
                 r = stages_open(m, kernels, &stage_conf);
         m->parts = tensors.parts;
+        m->projections = tensors.projections;
         tensors.parts = NULL;
+        tensors.projections = NULL;
         tensors_deinit(&tensors);
         if (r) {
                 model_close(m);
@@ -148,6 +151,7 @@ struct model *model_close(struct model *m)
         free(m->rows);
         free(m->carried);
         free(m->list.loads);
+        free(m->projections);
         free(m->parts);
         free(m);
         return NULL;
@@ -178,7 +182,7 @@ static int head_load(struct model *m, const struct weights_conf *conf, char *why
         for (uint32_t i = 0; i < m->list.count; i++)
                 if (m->list.loads[i].matrix == stage->embedding)
                         embedding = m->list.loads[i].tensor;
-        r = m->output->unit_rows
+        r = m->output->unit_rows || m->output->times
                     ? 0
                     : weights_equal(m->checkpoint, embedding, m->output, conf, why, why_bytes);
         if (!r)

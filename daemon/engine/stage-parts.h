@@ -10,7 +10,7 @@
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
 
-/* Everything constant across steps, filled once, so that a layer is five calls. */
+/* Everything constant across steps, filled once, so that a layer is five calls, or seven. */
 struct layer {
         struct matrix *qkv_matrix, *output_matrix, *gate_matrix, *down_matrix;
         struct qkv qkv;
@@ -18,6 +18,7 @@ struct layer {
         struct linear output;
         struct gate gate;
         struct linear down;
+        struct renorm output_sum, down_sum; /* if there are norms of sums */
 };
 
 struct stage {
@@ -26,6 +27,7 @@ struct stage {
         uint32_t vocab;
         /* both branches of a layer read the same x: both are computed before one is added */
         bool parallel;
+        bool sum_norms;
         struct layer *layers; /* shape.layers entries */
         struct matrix *embedding, *positions;
         struct matrix *head_matrix; /* NULL: tied to the embedding */

@@ -24,6 +24,19 @@ struct tensor tensor_unit_rows(const struct tensor *tensor)
         return unit;
 }
 
+struct tensor tensor_times(const struct tensor *tensor, const float *matrix, uint32_t columns)
+{
+        struct tensor product = *tensor;
+
+        assert(!tensor->scales && !tensor->unserved && tensor->columns <= columns);
+        product.times = matrix;
+        product.inner = tensor->columns;
+        product.stored = tensor->type;
+        product.columns = columns;
+        product.type = ROW_F32;
+        return product;
+}
+
 /* How often the rows of some q, their k and their v follow each other in the file. */
 static uint32_t periods_of(const struct traits *t)
 {

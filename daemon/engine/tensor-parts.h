@@ -25,6 +25,12 @@ struct tensor tensor_transposed(const struct tensor *tensor);
  */
 struct tensor tensor_unit_rows(const struct tensor *tensor);
 
+/*
+ * The tensor, which has no scales, with each row multiplied with a matrix of (its columns, columns)
+ * floats, which has at least as many columns.
+ */
+struct tensor tensor_times(const struct tensor *tensor, const float *matrix, uint32_t columns);
+
 /* Where a part lies among the rows (of a vector: the numbers) of the whole. */
 struct tensor_part {
         uint32_t count, first;

@@ -5,6 +5,7 @@
 enum extent {
         EXTENT_ONE,
         EXTENT_WIDTH,
+        EXTENT_EMBED,
         EXTENT_Q,
         EXTENT_KV,
         EXTENT_Q_NORM,
@@ -19,6 +20,7 @@ enum extent {
 enum group {
         EVERY_MODEL,
         ENDS,
+        PROJECTIONS,
         EMBED_NORM,
         EMBED_NORM_BIAS,
         POSITIONS,
@@ -50,14 +52,16 @@ struct entry {
 };
 
 static const struct entry model_entries[MODEL_TENSOR_N] = {
-        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH, ENDS },
+        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_EMBED, ENDS },
         [TOKEN_EMBD_NORM] = { "token_embd_norm.weight", EXTENT_ONE, EXTENT_WIDTH, EMBED_NORM },
         [TOKEN_EMBD_NORM_BIAS] = { "token_embd_norm.bias", EXTENT_ONE, EXTENT_WIDTH,
                                    EMBED_NORM_BIAS },
         [POSITION_EMBD] = { "position_embd.weight", EXTENT_POSITIONS, EXTENT_WIDTH, POSITIONS },
         [OUTPUT_NORM] = { "output_norm.weight", EXTENT_ONE, EXTENT_WIDTH, LAST_NORM },
         [OUTPUT_NORM_BIAS] = { "output_norm.bias", EXTENT_ONE, EXTENT_WIDTH, LAST_NORM_BIAS },
-        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH, ENDS },
+        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_EMBED, ENDS },
+        [PROJECT_IN] = { "project_in.weight", EXTENT_WIDTH, EXTENT_EMBED, PROJECTIONS },
+        [PROJECT_OUT] = { "project_out.weight", EXTENT_EMBED, EXTENT_WIDTH, PROJECTIONS },
         [OUTPUT_BIAS] = { "output.bias", EXTENT_ONE, EXTENT_VOCAB, HEAD_BIAS },
         [ROPE_FREQS] = { "rope_freqs.weight", EXTENT_ONE, EXTENT_TURNS, ROPE_TABLE },
         [ROPE_FACTORS_SHORT] = { "rope_factors_short.weight", EXTENT_ONE, EXTENT_TURNS,
@@ -108,6 +112,8 @@ static uint32_t extent_of(const struct traits *t, enum extent extent)
                 return 1;
         case EXTENT_WIDTH:
                 return t->width;
+        case EXTENT_EMBED:
+                return t->embed_width ? t->embed_width : t->width;
         case EXTENT_Q:
                 return t->heads * t->head_dim;
         case EXTENT_KV:
@@ -143,13 +149,15 @@ static enum presence norm_presence(const struct traits *t, bool there, bool bias
 
 static enum presence presence_of(const struct traits *t, enum group group)
 {
-        bool second = t->pre_norms && t->residual != RESIDUAL_ONE_NORM;
+        bool second = (t->pre_norms && t->residual != RESIDUAL_ONE_NORM) || t->sum_norms;
 
         switch (group) {
         case EVERY_MODEL:
                 return MUST_BE_THERE;
         case ENDS: /* find_ends() checks them together */
                 return MAYBE_THERE;
+        case PROJECTIONS:
+                return must_be(t->embed_width > 0);
         case EMBED_NORM:
                 return t->embed_norm;
         case EMBED_NORM_BIAS:
@@ -162,10 +170,10 @@ static enum presence presence_of(const struct traits *t, enum group group)
                 return t->rope_tables;
         case LAST_NORM:
         case LAST_NORM_BIAS:
-                return norm_presence(t, true, group == LAST_NORM_BIAS);
+                return norm_presence(t, !t->sum_norms, group == LAST_NORM_BIAS);
         case PRE_NORM:
         case PRE_NORM_BIAS:
-                return norm_presence(t, t->pre_norms, group == PRE_NORM_BIAS);
+                return norm_presence(t, t->pre_norms || t->sum_norms, group == PRE_NORM_BIAS);
         case FFN_PRE_NORM:
         case FFN_PRE_NORM_BIAS:
                 return norm_presence(t, second, group == FFN_PRE_NORM_BIAS);

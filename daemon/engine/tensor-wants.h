@@ -15,6 +15,8 @@ enum model_tensor {
         OUTPUT_NORM_BIAS,
         OUTPUT,
         OUTPUT_BIAS,
+        PROJECT_IN,
+        PROJECT_OUT,
         ROPE_FREQS,
         ROPE_FACTORS_SHORT,
         ROPE_FACTORS_LONG,

@@ -7,6 +7,7 @@
 
 #include "daemon/engine/tensor-parts.h"
 #include "daemon/engine/tensors.h"
+#include "daemon/engine/weights-rows.h"
 #include "base/errtext.h"
 #include "base/error.h"
 
@@ -31,10 +32,13 @@ struct finding {
         bool *found; /* indexed by position in the table */
         struct tensor *parts;
         uint32_t part_count;
+        float *projections;
         char *why;
         size_t why_bytes;
 };
 
+#define refuse_memory(f)                                                                           \
+        error_raise(errtext_set((f)->why, (f)->why_bytes, -ENOMEM, "no memory for its tensors"))
 #define refuse(f, ...) error_raise(errtext_set((f)->why, (f)->why_bytes, -EINVAL, __VA_ARGS__))
 
 static void note_found(struct finding *f, const struct tensor *t)
@@ -238,6 +242,53 @@ static int make_unit_rows(struct finding *f, const struct tensor **tensor)
         return 0;
 }
 
+/* Row i of the result is row i of the matrix, or its column i. */
+static int read_projection(struct finding *f, const struct tensor *t, bool transposed, float *ret)
+{
+        const uint32_t rows = t->rows, columns = t->columns;
+        float *row = malloc(columns * sizeof(*row));
+        struct tensor one = *t;
+        int r = 0;
+
+        if (!row)
+                return refuse_memory(f);
+        one.rows = 1;
+        one.bytes = t->bytes / rows;
+        for (uint32_t i = 0; !r && i < rows; i++, one.offset += one.bytes) {
+                r = rows_read_floats(f->checkpoint, &one, row, f->why, f->why_bytes);
+                for (uint32_t j = 0; !r && j < columns; j++)
+                        ret[transposed ? (size_t)j * rows + i : (size_t)i * columns + j] = row[j];
+        }
+        free(row);
+        return error_pass(r);
+}
+
+/* The ends get tables of their own, even if they are tied: their matrices differ. */
+static int project_ends(struct finding *f, const struct tensor **at)
+{
+        const struct tensor *head = at[OUTPUT] ? at[OUTPUT] : at[TOKEN_EMBD];
+        const struct tensor *all[] = { at[TOKEN_EMBD], head, at[PROJECT_IN], at[PROJECT_OUT] };
+        const size_t count = (size_t)f->traits->width * f->traits->embed_width;
+        int r;
+
+        for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+                if (all[i]->scales)
+                        return refuse(f,
+                                      "tensor '%s' has scales, and it is multiplied with another "
+                                      "one, which is not supported yet",
+                                      shown(all[i]->name).text);
+        f->projections = malloc(2 * count * sizeof(*f->projections));
+        if (!f->projections)
+                return refuse_memory(f);
+        if ((r = read_projection(f, at[PROJECT_IN], true, f->projections)) ||
+            (r = read_projection(f, at[PROJECT_OUT], false, f->projections + count)))
+                return error_pass(r);
+        at[OUTPUT] = add_part(f, tensor_times(head, f->projections + count, f->traits->width));
+        at[TOKEN_EMBD] =
+                add_part(f, tensor_times(at[TOKEN_EMBD], f->projections, f->traits->width));
+        return 0;
+}
+
 /* Only one tensor of a tied pair may be stored, and some programs store the head. */
 static int find_ends(struct finding *f, const struct tensor **at)
 {
@@ -254,7 +305,9 @@ static int find_ends(struct finding *f, const struct tensor **at)
                 missing = wanted_in_model(f->traits, TOKEN_EMBD).name;
         else if (!f->traits->tied && !at[OUTPUT])
                 missing = wanted_in_model(f->traits, OUTPUT).name;
-        return missing ? refuse(f, "tensor '%s' is missing", missing) : 0;
+        if (missing)
+                return refuse(f, "tensor '%s' is missing", missing);
+        return f->traits->embed_width ? error_pass(project_ends(f, at)) : 0;
 }
 
 static int find_all(struct finding *f, struct tensors *tensors)
@@ -287,8 +340,8 @@ int tensors_find(const struct checkpoint *checkpoint, const struct traits *trait
                  struct tensors *ret_tensors, char *why, size_t why_bytes)
 {
         const uint32_t count = checkpoint_tensors(checkpoint)->count;
-        /* Tensors of layers and the head are parts at most once, and so are norms of heads. */
-        const size_t parts = (size_t)traits->layers * LAYER_TENSOR_N + 1 + count;
+        /* Tensors of layers and the ends are parts at most once, and so are norms of heads. */
+        const size_t parts = (size_t)traits->layers * LAYER_TENSOR_N + 2 + count;
         struct tensors tensors = {
                 .layers = calloc(traits->layers, sizeof(*tensors.layers)),
                 .parts = calloc(parts, sizeof(*tensors.parts)),
@@ -304,9 +357,10 @@ int tensors_find(const struct checkpoint *checkpoint, const struct traits *trait
         int r;
 
         if (!tensors.layers || !tensors.parts || !f.found)
-                r = error_raise(errtext_set(why, why_bytes, -ENOMEM, "no memory for its tensors"));
+                r = refuse_memory(&f);
         else
                 r = find_all(&f, &tensors);
+        tensors.projections = f.projections;
         free(f.found);
         if (r) {
                 tensors_deinit(&tensors);
@@ -318,6 +372,7 @@ int tensors_find(const struct checkpoint *checkpoint, const struct traits *trait
 
 void tensors_deinit(struct tensors *tensors)
 {
+        free(tensors->projections);
         free(tensors->parts);
         free(tensors->layers);
         *tensors = (struct tensors){ 0 };

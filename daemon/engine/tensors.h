@@ -6,7 +6,8 @@
  *
  * Some files have one tensor for q, k and v, or for the gate and `up`.  Such a tensor is divided
  * here (tensor-parts.h), so that the rest of the engine knows the parts only.  Others have a tensor
- * for the norm of each head; these become one vector.
+ * for the norm of each head; these become one vector.  Matrices between an embedding of another
+ * width and the model, and between the model and the head, are multiplied with these at load.
  */
 #ifndef DAEMON_ENGINE_TENSORS_H
 #define DAEMON_ENGINE_TENSORS_H
@@ -22,6 +23,7 @@ struct tensors {
         const struct tensor *at[MODEL_TENSOR_N]; /* OUTPUT: NULL if the embedding is the head */
         struct layer_tensors *layers;            /* traits.layers entries */
         struct tensor *parts;                    /* of tensors that were divided, or joined */
+        float *projections; /* of an embedding of another width: its matrix, then the head's */
 };
 
 int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,

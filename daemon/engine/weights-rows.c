@@ -79,28 +79,59 @@ static void number_put(enum row_type type, char *row, uint32_t column, float num
                         type == ROW_F16 ? float_to_half(number) : float_to_bfloat(number);
 }
 
+/* Divides the row by its length, unless it is of zeros. */
+static void put_unit_row(const struct tensor *tensor, const float *numbers, char *ret_row)
+{
+        double square = 0, length;
+
+        for (uint32_t i = 0; i < tensor->columns; i++)
+                square += (double)numbers[i] * numbers[i];
+        length = fmax(sqrt(square), 1e-12);
+        for (uint32_t i = 0; i < tensor->columns; i++)
+                number_put(tensor->type, ret_row, i, (float)(numbers[i] / length));
+}
+
+static void put_product(const struct tensor *tensor, const float *numbers, char *ret_row)
+{
+        float *to = (float *)ret_row;
+
+        memset(to, 0, tensor->columns * sizeof(*to));
+        for (uint32_t j = 0; j < tensor->inner; j++) {
+                const float *row = tensor->times + (size_t)j * tensor->columns;
+
+                for (uint32_t i = 0; i < tensor->columns; i++)
+                        to[i] += numbers[j] * row[i];
+        }
+}
+
+static bool is_computed(const struct tensor *tensor)
+{
+        return tensor->unit_rows || tensor->times;
+}
+
+static uint32_t columns_stored(const struct tensor *tensor)
+{
+        return tensor->times ? tensor->inner : tensor->columns;
+}
+
 /*
- * Divides each row by its length, but not one of zeros.  The rows of the file are at the end of the
- * buffer, and never longer than ours, so a row of ours overwrites no row that is still to be read.
+ * Computes our rows.  The rows of the file are at the end of the buffer, and never longer than
+ * ours, so a row of ours overwrites no row that is still to be read.
  */
-static void make_unit_rows(const struct rows *rows, char *io_rows, float *scratch)
+static void compute_rows(const struct rows *rows, char *io_rows, float *scratch)
 {
         const struct tensor *tensor = rows->tensor;
-        const uint32_t columns = tensor->columns;
         const char *from = io_rows + rows_taken(rows) - rows_stored(rows);
         char *to = io_rows;
 
         for (uint32_t row = 0; row < rows->count; row++) {
-                double square = 0, length;
-
-                row_to_floats(tensor->stored, from, columns, scratch);
-                for (uint32_t i = 0; i < columns; i++)
-                        square += (double)scratch[i] * scratch[i];
-                length = fmax(sqrt(square), 1e-12);
-                for (uint32_t i = 0; i < columns; i++)
-                        number_put(tensor->type, to, i, (float)(scratch[i] / length));
+                row_to_floats(tensor->stored, from, columns_stored(tensor), scratch);
+                if (tensor->times)
+                        put_product(tensor, scratch, to);
+                else
+                        put_unit_row(tensor, scratch, to);
                 from += row_stored(tensor);
-                to += row_bytes(tensor->type, columns);
+                to += row_bytes(tensor->type, tensor->columns);
         }
 }
 
@@ -112,8 +143,8 @@ size_t rows_scratch(const struct rows *rows)
 {
         uint64_t from;
 
-        if (rows->tensor->unit_rows)
-                return rows->tensor->columns * sizeof(float);
+        if (is_computed(rows->tensor))
+                return columns_stored(rows->tensor) * sizeof(float);
         if (!rows->tensor->scales)
                 return 0;
         return 2 * sizeof(float) * scales_of(rows->tensor, rows->first, rows->count, &from);
@@ -130,8 +161,8 @@ int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, vo
 
         if (rows->tensor->group)
                 move_together(rows, io_rows);
-        if (rows->tensor->unit_rows)
-                make_unit_rows(rows, io_rows, scratch);
+        if (is_computed(rows->tensor))
+                compute_rows(rows, io_rows, scratch);
         if (!scales)
                 return 0;
         count = scales_of(rows->tensor, rows->first, rows->count, &from);

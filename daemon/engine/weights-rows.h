@@ -5,7 +5,8 @@
  * file's rows are shorter.  They are read into the end of the space for the complete rows.  Then
  * rows_finish() reads their scales, which are few, and combines the two in place.  Rows that do not
  * follow each other are read with what is between them, and rows_finish() moves them together.  It
- * also divides rows by their lengths, if the tensor says so; these are read into the end, too.
+ * also divides rows by their lengths or multiplies them, if the tensor says so; these are read into
+ * the end, too.
  */
 #ifndef DAEMON_ENGINE_WEIGHTS_ROWS_H
 #define DAEMON_ENGINE_WEIGHTS_ROWS_H

@@ -363,14 +363,16 @@ static void gptj_read(struct trait_reader *rd, struct traits *t)
 
 static void opt_read(struct trait_reader *rd, struct traits *t)
 {
+        uint32_t embed;
+
         t->positions = POSITIONS_LEARNED;
         t->first_position = 2;
         bias_read(rd, t, "enable_bias", true);
-        if (!trait_reader_flag(rd, "do_layer_norm_before", true))
-                trait_reader_fault(rd, "config.json's 'do_layer_norm_before' is false, which is "
-                                       "not supported yet");
-        (void)trait_reader_whole(rd, "word_embed_proj_dim", t->width, t->width, &t->width);
-        if (trait_reader_flag(rd, "_remove_final_layer_norm", false) ||
+        t->sum_norms = !trait_reader_flag(rd, "do_layer_norm_before", true);
+        t->pre_norms = !t->sum_norms;
+        embed = trait_reader_whole(rd, "word_embed_proj_dim", 1, t->width, &t->width);
+        t->embed_width = embed < t->width ? embed : 0;
+        if ((trait_reader_flag(rd, "_remove_final_layer_norm", false) && t->pre_norms) ||
             !trait_reader_flag(rd, "layer_norm_elementwise_affine", true))
                 trait_reader_fault(rd, "config.json's '%s' has a value that is not supported yet",
                                    rd->key);

@@ -206,8 +206,13 @@ static const struct renaming mpt_inside[] = {
 };
 
 static const struct renaming opt_outside[] = {
-        { "embed_positions", "position_embd" }, { "embed_positions.weights", NULL }, /* computed */
-        { "final_layer_norm", "output_norm" },  { "layer_norm", "output_norm" },     { NULL, NULL },
+        { "embed_positions", "position_embd" },
+        { "embed_positions.weights", NULL }, /* computed */
+        { "final_layer_norm", "output_norm" },
+        { "layer_norm", "output_norm" },
+        { "project_in", "project_in" },
+        { "project_out", "project_out" },
+        { NULL, NULL },
 };
 
 static const struct renaming opt_inside[] = {

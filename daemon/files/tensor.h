@@ -44,6 +44,12 @@ struct tensor {
          * `stored` is the type in the file.
          */
         bool unit_rows;
+        /*
+         * Not NULL: each row has `inner` numbers of type `stored` in the file.  When it is read, it
+         * is multiplied with this matrix of (inner, columns) floats; `type` is F32.
+         */
+        const float *times;
+        uint32_t inner;
         enum row_type stored;
         /* Not NULL: a vector whose numbers are those of these vectors, all of the same length. */
         const struct tensor *pieces;
@@ -65,7 +71,7 @@ struct scales {
 /* Bytes of all rows as a backend takes them. */
 static inline uint64_t tensor_taken_bytes(const struct tensor *t)
 {
-        bool differs = (t->scales && !t->unserved) || t->unit_rows;
+        bool differs = (t->scales && !t->unserved) || t->unit_rows || t->times;
 
         return differs ? (uint64_t)t->rows * row_bytes(t->type, t->columns) : t->bytes;
 }

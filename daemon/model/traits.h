@@ -12,7 +12,8 @@
  *      RESIDUAL_PARALLEL   x += s attention(n1(x)) + s ffn(n2(x))
  *      RESIDUAL_ONE_NORM     the same, and n2 is n1
  *
- * n is there if `pre_norms`, m if `post_norms`.
+ * n is there if `pre_norms`, m if `post_norms`.  With `sum_norms` a norm o follows each branch of
+ * RESIDUAL_SERIAL: x = o(x + attention(x)).  Then there is no norm before the head.
  */
 #ifndef DAEMON_MODEL_TRAITS_H
 #define DAEMON_MODEL_TRAITS_H
@@ -58,12 +59,14 @@ struct traits {
         uint32_t layers;
         uint32_t heads, kv_heads, head_dim;
         uint32_t ffn;
+        /* 0: width; otherwise the width of the embedding and of the head, with matrices between */
+        uint32_t embed_width;
         bool tied; /* the embedding is also the head, unless the file has a separate head */
 
         enum residual residual;
         enum norm_kind norm; /* of all norms of rows; those of q and k have a kind of their own */
         float eps;
-        bool pre_norms, post_norms;
+        bool pre_norms, post_norms, sum_norms;
         bool norm_weights;        /* false: no norm of rows has weights */
         bool norm_is_one_plus;    /* the file has w where the norm multiplies by 1 + w */
         enum presence norm_bias;  /* of norms of rows */

@@ -55,9 +55,10 @@ static uint64_t layer_bytes(const struct recipe *recipe, const struct traits *t,
 static uint64_t vector_numbers(const struct traits *t)
 {
         uint32_t each = (t->pre_norms ? t->residual == RESIDUAL_ONE_NORM ? 1 : 2 : 0) +
-                        (t->post_norms ? 2 : 0);
+                        (t->post_norms ? 2 : 0) + (t->sum_norms ? 2 : 0);
+        uint32_t last = t->sum_norms ? 0 : 1;
 
-        return t->norm_weights ? (each * (uint64_t)t->layers + 1) * t->width : 0;
+        return t->norm_weights ? (each * (uint64_t)t->layers + last) * t->width : 0;
 }
 
 /* A table of learned positions, which stays as it is. */
@@ -85,8 +86,10 @@ uint64_t weight_recipe_bytes(uint32_t recipe, const struct traits *t, bool own_h
 uint64_t weight_parameters(const struct traits *t, bool own_head)
 {
         static const struct recipe plain = { NULL, ROW_F16, ROW_F16, ROW_F16 };
+        uint64_t embed = t->embed_width ? t->embed_width : t->width;
+        uint64_t projections = 2 * (uint64_t)t->embed_width * t->width;
 
-        return vector_numbers(t) + position_numbers(t) +
-               (own_head ? 2 : 1) * (uint64_t)t->vocab * t->width +
+        return vector_numbers(t) + position_numbers(t) + projections +
+               (own_head ? 2 : 1) * t->vocab * embed +
                t->layers * layer_bytes(&plain, t, false) / 2;
 }

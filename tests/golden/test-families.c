@@ -21,7 +21,7 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 67u
+#define FAMILIES 68u
 #define IN_GGUF  54u
 #define FP8      7u
 #define TYPES    3u

@@ -329,6 +329,10 @@ static const struct bad {
           "\"rope_scaling\":{\"type\":\"su\",\"short_factor\":[1,1,0,1],"
           "\"long_factor\":[1,1,1,1]}",
           "short_factor' has a number that is not above 0" },
+        { "OPT", "\"ffn_dim\":96,\"word_embed_proj_dim\":65", "is 65, not 1 to 64" },
+        { "OPT", "\"ffn_dim\":96,\"word_embed_proj_dim\":0", "is 0, not 1 to 64" },
+        { "OPT", "\"ffn_dim\":96,\"_remove_final_layer_norm\":true",
+          "'_remove_final_layer_norm' has a value" },
         { "GPTJ", "\"n_positions\":9", "rope rotates 64 numbers of a head, which has 8" },
         { "CodeGen", "\"n_head\":2,\"n_positions\":9,\"rotary_dim\":4",
           "2 heads are not a multiple of 4" },
@@ -369,6 +373,17 @@ static void slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates(void *
                 assert_int_equal(t.layer[i].rope, TRAITS_NO_ROPE);
         t = traits_of(with("Falcon", "\"alibi\":false"));
         assert_true(t.alibi == 0 && t.layer[0].rope == 0);
+}
+
+static void opt_350m_norms_sums_and_has_an_embedding_of_another_width(void **state)
+{
+        struct traits t = traits_of(with("OPT", "\"ffn_dim\":96,\"do_layer_norm_before\":false,"
+                                                "\"word_embed_proj_dim\":20"));
+
+        (void)state;
+        assert_true(t.sum_norms && !t.pre_norms && !t.post_norms && t.embed_width == 20);
+        t = traits_of(with("OPT", "\"ffn_dim\":96,\"word_embed_proj_dim\":64"));
+        assert_true(!t.sum_norms && t.pre_norms && t.embed_width == 0);
 }
 
 /* The first published files have GPT-2's names of sizes. */
@@ -458,6 +473,7 @@ int main(void)
                 cmocka_unit_test(reads_every_parameter_of_yarn),
                 cmocka_unit_test(qwen_windows_need_a_switch_and_apply_to_the_last_layers),
                 cmocka_unit_test(slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates),
+                cmocka_unit_test(opt_350m_norms_sums_and_has_an_embedding_of_another_width),
                 cmocka_unit_test(qwen_1_uses_half_of_the_width_that_the_file_says),
                 cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
                 cmocka_unit_test(ignores_numbers_of_python_where_they_mean_nothing),

@@ -420,6 +420,48 @@ static void check_unit_rows(enum row_type stored)
         }
 }
 
+/* The rows of the file are shorter than ours. */
+static void rows_are_multiplied_with_a_matrix(void **state)
+{
+        static const enum row_type types[] = { ROW_F32, ROW_BF16, ROW_Q8_0 };
+        enum { ROWS = 3, INNER = 32, COLUMNS = 48 };
+        float matrix[INNER * COLUMNS], numbers[INNER], scratch[INNER], buffer[ROWS * COLUMNS];
+
+        (void)state;
+        for (uint32_t i = 0; i < INNER * COLUMNS; i++)
+                matrix[i] = (float)(byte_of(2, i) % 9) - 4;
+        for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++) {
+                struct tensor tensor = { .type = types[t], .rows = ROWS, .columns = INNER };
+                size_t bytes = row_bytes(types[t], INNER);
+                uint8_t file[ROWS * INNER * sizeof(float)];
+                struct tensor product;
+                struct rows rows;
+
+                tensor.bytes = ROWS * bytes;
+                product = tensor_times(&tensor, matrix, COLUMNS);
+                rows = (struct rows){ &product, 0, ROWS };
+                for (size_t i = 0; i < ROWS * bytes; i++)
+                        file[i] = (uint8_t)(byte_of(1, i) % 61);
+                assert_int_equal(rows_buffer(&rows), sizeof(buffer));
+                assert_int_equal(rows_scratch(&rows), sizeof(scratch));
+                memcpy((char *)buffer + sizeof(buffer) - rows_span(&rows), file, ROWS * bytes);
+                assert_int_equal(rows_finish(NULL, &rows, buffer, scratch, why, sizeof(why)), 0);
+                for (uint32_t i = 0; i < ROWS * COLUMNS; i++) {
+                        double wanted = 0, most = 0;
+
+                        row_to_floats(types[t], file + i / COLUMNS * bytes, INNER, numbers);
+                        for (uint32_t j = 0; j < INNER; j++) {
+                                double part =
+                                        (double)numbers[j] * matrix[j * COLUMNS + i % COLUMNS];
+
+                                wanted += part;
+                                most += fabs(part);
+                        }
+                        assert_true(fabs(buffer[i] - wanted) <= 1e-6 * most);
+                }
+        }
+}
+
 static void rows_of_any_type_are_divided_by_their_lengths(void **state)
 {
         static const enum row_type types[] = { ROW_F32,  ROW_F16,  ROW_BF16,
@@ -762,6 +804,7 @@ int main(void)
                 cmocka_unit_test(every_load_way_loads_each_row_once_with_any_number_of_threads),
                 cmocka_unit_test(rows_in_groups_are_picked_out_of_several_pieces),
                 cmocka_unit_test(rows_of_any_type_are_divided_by_their_lengths),
+                cmocka_unit_test(rows_are_multiplied_with_a_matrix),
                 cmocka_unit_test(transposed_rows_are_read_from_the_columns_of_the_file),
                 cmocka_unit_test(chooses_the_load_way_by_whether_the_files_are_cached),
                 cmocka_unit_test(falls_back_to_plain_reads_if_io_uring_is_forbidden),
