@@ -28,7 +28,7 @@ def architecture_of(name):
     if model.kind == "mistral" and model.wrapper:
         return "MISTRAL3"
     if model.remote:
-        return model.remote.split("-")[0].upper()
+        return {"pangu": "PANGU_EMBED"}.get(model.remote, model.remote.split("-")[0].upper())
     return ARCHITECTURES.get(model.kind)
 
 

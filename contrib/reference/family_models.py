@@ -249,6 +249,11 @@ REMOTE = {
     # only a vocabulary of 125696 tokens tells that a GGUF is one
     "baichuan2": Model("llama", changes={"num_key_value_heads": 4}, rope=plain(10000.0),
                        spelling="old", remote="baichuan2", in_gguf=False, number="f32"),
+    "internlm": Model("llama", changes={"num_key_value_heads": 4, "attention_bias": True},
+                      rope=plain(1000.0), spelling="old", remote="internlm", in_gguf=False),
+    "mimo": Model("qwen2", rope=plain(1000.0), spelling="old", remote="mimo", in_gguf=False),
+    "pangu": Model("llama", "f16", {"attention_bias": True}, plain(1000.0), spelling="old",
+                   remote="pangu"),
     "qwen": Model("qwen2", changes={"num_key_value_heads": 4}, rope=plain(100.0), spelling="old",
                   remote="qwen"),
 }

@@ -1,8 +1,9 @@
 """Models of families.py whose code is not a part of transformers.
 
-InternLM 2 and Baichuan 7B compute as Llama does, Baichuan 13B as Llama with ALiBi instead of rope.
-Baichuan 2 divides each row of its head by the row's length.  Qwen 1 computes as Qwen2 does.  So
-transformers' Llama and Qwen2 compute the goldens, and the files get the published names afterwards.
+InternLM 1 and 2, Pangu and Baichuan 7B compute as Llama does, Baichuan 13B as Llama with ALiBi
+instead of rope.  Baichuan 2 divides each row of its head by the row's length.  Qwen 1 and MiMo
+compute as Qwen2 does.  So transformers' Llama and Qwen2 compute the goldens, and the files get the
+published names afterwards.
 """
 import torch
 
@@ -107,6 +108,38 @@ def config_of_qwen(values):
         values.pop(key, None)
 
 
+def names_of_mimo(tensors, groups):
+    """The layer of the draft is a part of the published files."""
+    del groups
+    draft = {f"model.mtp_layers.0.{name}.weight": torch.ones(4)
+             for name in ("token_layernorm", "hidden_layernorm")}
+    return tensors | draft
+
+
+def config_of_mimo(values):
+    values |= {"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "attention_bias": True,
+               "head_dim": values["hidden_size"] // values["num_attention_heads"],
+               "use_mrope": False, "num_nextn_predict_layers": 1}
+
+
+def as_they_are(tensors, groups):
+    del groups
+    return tensors
+
+
+def config_of_internlm(values):
+    values |= {"architectures": ["InternLMForCausalLM"], "model_type": "internlm",
+               "bias": values.pop("attention_bias")}
+    for key in ("num_key_value_heads", "head_dim", "rope_scaling"):
+        values.pop(key)
+
+
+def config_of_pangu(values):
+    values |= {"architectures": ["PanguEmbeddedForCausalLM"], "model_type": "PanguEmbedded",
+               "bias": values.pop("attention_bias")}
+    values.pop("head_dim")
+
+
 def config_of_internlm2(values):
     values |= {"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2",
                "bias": values.pop("attention_bias")}
@@ -139,6 +172,9 @@ def respell(name, folder):
         "baichuan": (names_of_baichuan, config_of_baichuan),
         "baichuan-13b": (names_of_baichuan, config_of_baichuan_13b),
         "baichuan2": (names_of_baichuan, config_of_baichuan2),
+        "internlm": (as_they_are, config_of_internlm),
+        "mimo": (names_of_mimo, config_of_mimo),
+        "pangu": (as_they_are, config_of_pangu),
         "qwen": (names_of_qwen, config_of_qwen),
     }[MODELS[name].remote]
     groups = family_files.config_of(name).num_key_value_heads

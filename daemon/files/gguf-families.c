@@ -293,6 +293,7 @@ static const struct gguf_family families[] = {
         { "stablelm", ROPE_HALVES, QKV_ONLY, .norm = NORM_LAYER, .norm_bias = MUST_BE_THERE,
           .head_bias = NOT_THERE, NO_QK, .read = stablelm_read },
         { "internlm2", ROPE_ADJACENT, NO_NORM_BIAS, NO_QK },
+        { "pangu-embedded", ROPE_HALVES, NO_NORM_BIAS, NO_QK },
         { "baichuan", ROPE_ADJACENT, NO_BIASES, NO_NORM_BIAS, NO_QK, .read = baichuan_read },
         { "gpt2", ROPE_HALVES, GPT, BIASES, .head_bias = NOT_THERE, .no_rope = true,
           .activation = ACT_GELU_TANH, .read = learned_read },

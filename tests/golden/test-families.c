@@ -21,8 +21,8 @@
 
 #include "tests/golden/golden.h"
 
-#define FAMILIES 68u
-#define IN_GGUF  54u
+#define FAMILIES 71u
+#define IN_GGUF  55u
 #define FP8      7u
 #define TYPES    3u
 
