@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/errtext.h"
 #include "json/reader.h"
 
 static const char *const layers[] = { "num_hidden_layers", NULL };
@@ -258,13 +259,24 @@ static void falcon_read(struct trait_reader *rd, struct traits *t)
                 t->residual = newer && norms == 2 ? RESIDUAL_PARALLEL : RESIDUAL_ONE_NORM;
 }
 
-static void mpt_read(struct trait_reader *rd, struct traits *t)
+/* Refuses keys of the published code that are not implemented. */
+static void mpt_refuse(struct trait_reader *rd)
 {
-        static const double zero = 0, eight = 8;
-        static const uint32_t four = 4;
-        uint32_t most = WIDTH_MAX / t->width;
+        static const double no_window = -1;
+        const char *norm = trait_reader_text(rd, "norm_type");
 
-        t->ffn = t->width * trait_reader_whole(rd, "expansion_ratio", 1, most, &four);
+        if (norm && strcmp(norm, "layernorm") && strcmp(norm, "low_precision_layernorm"))
+                trait_reader_fault(rd,
+                                   "config.json's 'norm_type' is '%s', which is not supported "
+                                   "yet for MPT",
+                                   shown(norm).text);
+        if (trait_reader_has(rd, "ffn_config.ffn_act_fn"))
+                trait_reader_fault(rd, "config.json's 'ffn_config.ffn_act_fn' is not supported yet "
+                                       "for MPT");
+        if (trait_reader_real(rd, "attn_config.sliding_window_size", -1, CONTEXT_MAX, &no_window) >=
+            0)
+                trait_reader_fault(rd, "config.json's 'attn_config.sliding_window_size' is not -1, "
+                                       "which is not supported yet for MPT");
         if (!trait_reader_flag(rd, "no_bias", true))
                 trait_reader_fault(rd, "config.json's 'no_bias' is false, which is not supported "
                                        "yet for MPT");
@@ -272,6 +284,20 @@ static void mpt_read(struct trait_reader *rd, struct traits *t)
             trait_reader_flag(rd, "attn_config.prefix_lm", false))
                 trait_reader_fault(rd, "config.json's '%s' is true, which is not supported yet",
                                    rd->key);
+}
+
+/*
+ * The published code has two keys that transformers takes no notice of: expansion_ratio and
+ * alibi_bias_max.
+ */
+static void mpt_read(struct trait_reader *rd, struct traits *t)
+{
+        static const double zero = 0, eight = 8;
+        static const uint32_t four = 4;
+        uint32_t most = WIDTH_MAX / t->width;
+
+        t->ffn = t->width * trait_reader_whole(rd, "expansion_ratio", 1, most, &four);
+        mpt_refuse(rd);
         t->qkv_clip = (float)trait_reader_real(rd, "attn_config.clip_qkv", 0, SCALE_MAX, &zero);
         t->attend_scale =
                 (float)trait_reader_real(rd, "attn_config.softmax_scale", 0, SCALE_MAX, &zero);

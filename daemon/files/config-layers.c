@@ -249,15 +249,18 @@ static void read_factors(struct trait_reader *rd, const char *key, uint32_t pair
         }
 }
 
-/* The trained positions are beside the tables, or among the model's sizes. */
+/*
+ * The trained positions are among the model's sizes, or beside the tables.  Phi-3's code reads the
+ * former alone, and transformers prefers them.
+ */
 static void read_long(struct trait_reader *rd, struct traits *t, struct rope_shape *rope)
 {
         double context = t->context, stretch;
 
-        context =
+        context = trait_reader_real(rd, ".original_max_position_embeddings", 1, CONTEXT_MAX,
+                                    &context);
+        rope->trained =
                 trait_reader_real(rd, "original_max_position_embeddings", 1, CONTEXT_MAX, &context);
-        rope->trained = trait_reader_real(rd, ".original_max_position_embeddings", 1, CONTEXT_MAX,
-                                          &context);
         stretch = t->context / rope->trained;
         rope->factor = trait_reader_real(rd, ".factor", 0, STRETCH_MAX, &stretch);
         context = rope_long_attention(rope->factor, rope->trained);

@@ -333,6 +333,13 @@ static const struct bad {
         { "OPT", "\"ffn_dim\":96,\"word_embed_proj_dim\":0", "is 0, not 1 to 64" },
         { "OPT", "\"ffn_dim\":96,\"_remove_final_layer_norm\":true",
           "'_remove_final_layer_norm' has a value" },
+#define MPT "\"d_model\":64,\"n_layers\":3,\"n_heads\":8,\"max_seq_len\":9,"
+        { "Mpt", MPT "\"norm_type\":\"rmsnorm\"", "'norm_type' is 'rmsnorm'" },
+        { "Mpt", MPT "\"ffn_config\":{\"ffn_act_fn\":{\"name\":\"relu\"}}",
+          "'ffn_config.ffn_act_fn'" },
+        { "Mpt", MPT "\"attn_config\":{\"sliding_window_size\":4}", "is not -1" },
+        { "Mpt", MPT "\"expansion_ratio\":0", "'expansion_ratio' is 0" },
+        { "Mpt", MPT "\"attn_config\":{\"alibi\":true,\"alibi_bias_max\":65}", "is 65, not 1" },
         { "GPTJ", "\"n_positions\":9", "rope rotates 64 numbers of a head, which has 8" },
         { "CodeGen", "\"n_head\":2,\"n_positions\":9,\"rotary_dim\":4",
           "2 heads are not a multiple of 4" },
@@ -373,6 +380,37 @@ static void slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates(void *
                 assert_int_equal(t.layer[i].rope, TRAITS_NO_ROPE);
         t = traits_of(with("Falcon", "\"alibi\":false"));
         assert_true(t.alibi == 0 && t.layer[0].rope == 0);
+}
+
+/* These matter in the published code, and transformers takes no notice of them. */
+static void mpt_has_a_width_and_slopes_as_the_file_says(void **state)
+{
+        struct traits t = traits_of(with("Mpt", MPT "\"expansion_ratio\":2,\"attn_config\":{"
+                                                    "\"alibi\":true,\"alibi_bias_max\":16,"
+                                                    "\"sliding_window_size\":-1}"));
+
+        (void)state;
+        assert_true(t.ffn == 128 && t.alibi == 16);
+}
+
+static void phi_3_has_its_trained_positions_among_its_sizes(void **state)
+{
+#define TABLES "\"short_factor\":[1,1,1,1],\"long_factor\":[1,1,1,1]}"
+        struct traits t = traits_of(with("Phi3", "\"original_max_position_embeddings\":250,"
+                                                 "\"rope_scaling\":{\"type\":\"su\"," TABLES));
+
+        (void)state;
+        assert_true(t.ropes[0].trained == 250 && t.ropes[0].factor == 4);
+        t = traits_of(with("Phi3",
+                           "\"original_max_position_embeddings\":250,\"rope_scaling\":{"
+                           "\"original_max_position_embeddings\":500,\"type\":\"su\"," TABLES));
+        assert_true(t.ropes[0].trained == 250);
+        t = traits_of(with("Phi3", "\"rope_scaling\":{\"original_max_position_embeddings\":500,"
+                                   "\"type\":\"su\"," TABLES));
+        assert_true(t.ropes[0].trained == 500);
+        t = traits_of(with("Phi3", "\"original_max_position_embeddings\":250"));
+        assert_true(t.ropes[0].scaling == ROPE_PLAIN && t.context == 1000);
+#undef TABLES
 }
 
 static void opt_350m_norms_sums_and_has_an_embedding_of_another_width(void **state)
@@ -473,6 +511,8 @@ int main(void)
                 cmocka_unit_test(reads_every_parameter_of_yarn),
                 cmocka_unit_test(qwen_windows_need_a_switch_and_apply_to_the_last_layers),
                 cmocka_unit_test(slopes_of_falcon_have_the_scale_of_scores_and_nothing_rotates),
+                cmocka_unit_test(mpt_has_a_width_and_slopes_as_the_file_says),
+                cmocka_unit_test(phi_3_has_its_trained_positions_among_its_sizes),
                 cmocka_unit_test(opt_350m_norms_sums_and_has_an_embedding_of_another_width),
                 cmocka_unit_test(qwen_1_uses_half_of_the_width_that_the_file_says),
                 cmocka_unit_test(refuses_properties_that_would_change_the_numbers),
