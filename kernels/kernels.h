@@ -102,7 +102,7 @@ struct matrix_shape {
         enum row_type type[MATRIX_PARTS_MAX];
 };
 struct matrix;
-struct kv; /* a pool of pages, for the layers of a group */
+struct kv; /* a pool of pages, for some layers of a group */
 
 /* One row of a step. */
 struct step_row {
@@ -241,17 +241,21 @@ struct embed {
 
 /*
  * q = scaled(rope(q_norm(clip(Wq n + bq)))), k = rope(k_norm(clip(Wk n + bk))),
- * v = clip(Wv n + bv); n = norm(x). For rows with `write` set, k and v go into the pages. q is
- * (rows, heads * head_dim).
+ * v = v_norm(clip(Wv n + bv)); n = norm(x). For rows with `write` set, k and v go into the pages.
+ * q is (rows, heads * head_dim).
+ *
+ * If w has no part v, then v = v_norm(clip(Wk n + bk)). If it has no part k either, there is q
+ * alone, and nothing is written: attend() reads the pages of another layer.
  */
 struct qkv {
-        const struct matrix *w; /* parts q, k, v */
+        const struct matrix *w; /* parts q, k, v; or q, k; or q */
         struct row_norm norm;
-        const float *bias; /* (heads + 2 kv_heads) * head_dim, or NULL */
-        float clip;        /* numbers below -clip or above clip become these; 0: none do;
+        const float *bias;        /* one for each row of w, or NULL */
+        float clip;               /* numbers below -clip or above clip become these; 0: none do;
                             * NaN stays NaN, here and in activations */
-        enum head_norm_span span;
+        enum head_norm_span span; /* of q_norm and k_norm */
         struct row_norm q_norm, k_norm;
+        struct row_norm v_norm; /* of each head of v: SPAN_HEAD */
         struct rope rope;
         /*
          * q of a row at position p is multiplied by 1 + beta * log(1 + floor(p / length)); beta 0:
@@ -259,7 +263,7 @@ struct qkv {
          */
         float query_beta;
         uint32_t query_length; /* at least 1 if query_beta is not 0 */
-        struct kv *kv;
+        struct kv *kv;         /* with q alone: the pool that attend() will read */
         /* `layer`: its number in the pool */
         uint32_t layer, heads, kv_heads, head_dim;
 };
@@ -289,19 +293,29 @@ enum activation {
         ACT_N,
 };
 
-/* out = act(Wg n + bg) * (Wu n + bu), n = norm(x); with one part: out = act(Wg n + bg) */
+/*
+ * out = act(Wg n + bg) * (Wu n + bu), n = norm(x). With one part: out = act(Wg n + bg), or
+ * act(Wg n + bg) * f, where f are the numbers from `factor_first` on in the same row of `factor`.
+ */
 struct gate {
         const struct matrix *w; /* parts gate, up; or gate alone */
         struct row_norm norm;
         const float *bias; /* gate's, then up's, or NULL */
         enum activation act;
+        const float *factor; /* (rows, factor_columns), or NULL */
+        uint32_t factor_columns, factor_first;
 };
 
-struct linear { /* x += scale * norm(W y + b) */
+struct linear { /* x = after * (x + scale * norm(W y + b)) */
         const struct matrix *w;
         const float *bias; /* or NULL */
         struct row_norm norm;
-        float scale; /* 0: none, like 1 */
+        /*
+         * The norm is one of each `norm_columns` of a row, a divisor of its numbers; they have the
+         * same weights. 0: of the whole row.
+         */
+        uint32_t norm_columns;
+        float scale, after; /* 0: none, like 1 */
 };
 
 /* x = norm(x), of each row */
@@ -424,8 +438,8 @@ struct kernels {
         /*
          * Copies what it needs of `step`; applies the page table changes, then copies pages. If
          * it returns STEP_REPLAYED, the operators run by themselves (see warm_up()) and the
-         * next call is step_end(). pools[i] is that of group i, for each of conf.groups; or NULL:
-         * no layer here is in this group, and copies in it are left out.
+         * next call is step_end(). `pools` are KV_POOLS_MAX, each with the layers of one shape in
+         * one group, or NULL. A copy in a group is made in each of its pools.
          */
         int (*step_begin)(struct kernels *k, struct kv *const *pools, const struct step *step);
 
@@ -486,8 +500,8 @@ struct kernels {
         const char *missing;
 };
 
-/* For step_begin(): the pool of a model with one group. */
-#define KV_ALONE(pool) ((struct kv *const[KV_GROUPS_MAX]){ (pool) })
+/* For step_begin(): the pool of a model that has only one. */
+#define KV_ALONE(pool) ((struct kv *const[KV_POOLS_MAX]){ (pool) })
 
 /*
  * `name` is "ref", "cpu" or "cuda". -ENOENT: no such backend; -ENOTSUP: not possible in this way

@@ -49,11 +49,10 @@ static void page_copy(struct kv *kv, uint32_t from, uint32_t to)
 
 void kv_copy(struct kv *const *pools, const struct step_copy *copies, uint32_t count)
 {
-        for (uint32_t i = 0; i < count; i++) {
-                assert(copies[i].group < KV_GROUPS_MAX);
-                if (pools[copies[i].group])
-                        page_copy(pools[copies[i].group], copies[i].from, copies[i].to);
-        }
+        for (uint32_t pool = 0; pool < KV_POOLS_MAX; pool++)
+                for (uint32_t i = 0; pools[pool] && i < count; i++)
+                        if (copies[i].group == pools[pool]->shape.group)
+                                page_copy(pools[pool], copies[i].from, copies[i].to);
 }
 
 uint64_t kv_copy_time(struct kv *kv)

@@ -26,8 +26,8 @@ int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv);
 struct kv *kv_pool_free(struct kv *kv);
 
 /*
- * Copies whole pages, in order: a later copy sees the result of an earlier one.  pools[i] is that
- * of group i, or NULL: copies in this group are left out.
+ * Copies whole pages, in order: a later copy sees the result of an earlier one.  Of KV_POOLS_MAX
+ * pools, each may be NULL.
  */
 void kv_copy(struct kv *const *pools, const struct step_copy *copies, uint32_t count);
 /* kv_copy_ns() of the backends (kernels.h). */

@@ -1,10 +1,10 @@
 /*
- * The page: the bytes of one KV block, in the layers of a group.
+ * The page: the bytes of one KV block, in the layers of a pool.
  *
- * The layers of a model are in one group or in two.  A group has a pool of pages, and each slot has
- * a page table for each group.  So layers that see a window only can have their pages for the last
- * positions, while other layers have pages for all.  Pages of different groups may have different
- * sizes.
+ * The layers of a model are in one group or in two, and each slot has a page table for each group.
+ * So layers that see a window only can have their pages for the last positions, while other layers
+ * have pages for all.  All layers of a pool have the same shape, so a group has a pool for each
+ * shape of its layers.  Page n of a group is page n in each of its pools.
  *
  *      page     [layer][kv head] K tile | V tile
  *      tile     16 positions x head_dim numbers; KV_INT8, KV_FP8: followed by 16 scales, floats
@@ -57,6 +57,7 @@ enum kv_type { KV_F16 = 0, KV_BF16 = 1, KV_INT8 = 2, KV_F32 = 3, KV_FP8 = 4 };
 #define KV_HAS_SCALES(type) ((type) == KV_INT8 || (type) == KV_FP8)
 
 #define KV_GROUPS_MAX 2u
+#define KV_POOLS_MAX  2u
 
 enum kv_layout {
         KV_LAYOUT_NATURAL = 1, /* K and V: [position][head_dim] */

@@ -58,8 +58,9 @@ struct cpu {
         float *normed; /* (threads, columns of the widest matrix) */
         size_t normed_max;
         /*
-         * Results of whole rows: (rows_max, rows of the tallest q, k, v) for qkv(), and for norms
-         * of results in project() (rows_max, columns of the widest q, k, v), or at least one row.
+         * Results of whole rows, for qkv() and for norms of results in project(): (rows_max) for
+         * the tallest and widest q, k, v. Other matrices have at least one row; an operator takes
+         * as many rows at a time as there is room for.
          */
         float *outs;
         size_t outs_max;
@@ -123,6 +124,8 @@ struct product { /* a matrix times `rows` rows of x */
  */
 void cpu_act_quantise(struct product *p, const float *x, const struct row_norm *norm,
                       const uint32_t *which);
+/* The next product begins `rows` rows later. */
+void cpu_acts_skip(struct product *p, uint32_t rows);
 /* Calls p->finish() for all of `panels` and all rows. */
 void cpu_product(struct product *p, uint32_t panels);
 /* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */

@@ -133,6 +133,13 @@ void cpu_act_quantise(struct product *p, const float *x, const struct row_norm *
         thread_pool_run(p->cpu->thread_pool, act_work, &a, p->rows);
 }
 
+void cpu_acts_skip(struct product *p, uint32_t rows)
+{
+        for (uint32_t kind = 0; kind < ACT_KINDS; kind++)
+                p->acts[kind] = (const uint8_t *)p->acts[kind] +
+                                rows * act_stride(kind, p->w->shape.columns);
+}
+
 struct embedding {
         const struct cpu *cpu;
         const struct embed *op;
@@ -189,9 +196,13 @@ static void project_finish(const struct product *p, uint32_t panel, uint32_t fro
 
         if (is_scaled(op->scale))
                 panels_scale(sums, op->scale, tokens);
-        for (uint32_t t = 0; t < tokens; t++)
-                panel_add(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
-                          sums + t * PANEL, width);
+        for (uint32_t t = 0; t < tokens; t++) {
+                float *x = p->out + (size_t)(from + t) * p->w->rows + panel * PANEL;
+
+                panel_add(x, sums + t * PANEL, width);
+                for (uint32_t i = 0; is_scaled(op->after) && i < width; i++)
+                        x[i] *= op->after;
+        }
 }
 
 /* Writes results that will be normed. */
@@ -216,14 +227,17 @@ static void norm_add_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct norm_job *n = arg;
         const struct linear *op = n->op;
-        uint32_t rows = op->w->rows;
+        uint32_t rows = op->w->rows, together = op->norm_columns ? op->norm_columns : rows;
         float *out = n->cpu->outs + (size_t)item * rows, *x = n->x + (size_t)item * rows;
         float scale = is_scaled(op->scale) ? op->scale : 1;
 
         (void)thread;
-        n->cpu->isa->loops->norm(out, out, &op->norm, rows);
+        for (uint32_t i = 0; i < rows; i += together)
+                n->cpu->isa->loops->norm(out + i, out + i, &op->norm, together);
         for (uint32_t i = 0; i < rows; i++)
                 x[i] += scale * out[i];
+        for (uint32_t i = 0; is_scaled(op->after) && i < rows; i++)
+                x[i] *= op->after;
 }
 
 /* A norm needs whole rows of results: as many rows at a time as there is scratch memory for. */
@@ -243,9 +257,7 @@ static void project_normed(struct product *p, float *x)
                 thread_pool_run(cpu->thread_pool, norm_add_work, &n, p->rows);
                 left -= p->rows;
                 x += (size_t)p->rows * w->rows;
-                for (uint32_t kind = 0; kind < ACT_KINDS; kind++)
-                        p->acts[kind] = (const uint8_t *)p->acts[kind] +
-                                        p->rows * act_stride(kind, w->shape.columns);
+                cpu_acts_skip(p, p->rows);
         }
 }
 
@@ -257,6 +269,7 @@ int cpu_project(struct kernels *k, const struct linear *op, float *x, const floa
         };
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
+        assert(!op->norm_columns || op->w->rows % op->norm_columns == 0);
         logit_summary_invalidate(&cpu->logit_summary);
         cpu_act_quantise(&p, y, NULL, NULL);
         if (op->norm.kind != NORM_NONE)
@@ -264,6 +277,12 @@ int cpu_project(struct kernels *k, const struct linear *op, float *x, const floa
         else
                 cpu_product(&p, op->w->panels);
         return 0;
+}
+
+static void panel_multiply(float *panel, const float *factor, uint32_t width)
+{
+        for (uint32_t i = 0; i < width; i++)
+                panel[i] *= factor[i];
 }
 
 static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
@@ -278,9 +297,15 @@ static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, 
         if (has_ups)
                 cpu_panel(p, 1, panel, from, tokens, ups);
         p->cpu->isa->loops->activate(op->act, gates, gates, has_ups ? ups : NULL, tokens * PANEL);
-        for (uint32_t t = 0; t < tokens; t++)
+        for (uint32_t t = 0; t < tokens; t++) {
+                if (op->factor)
+                        panel_multiply(gates + t * PANEL,
+                                       op->factor + (size_t)(from + t) * op->factor_columns +
+                                               op->factor_first + panel * PANEL,
+                                       width);
                 panel_copy(p->out + (size_t)(from + t) * rows + panel * PANEL, gates + t * PANEL,
                            width);
+        }
 }
 
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x)
@@ -290,7 +315,8 @@ int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *
         struct product p = { cpu, w, cpu->steps.step.row_count, op->bias, out, op, gate_finish };
 
         assert(cpu->steps.running && (w->shape.parts == 1 || w->shape.parts == 2));
-        assert(w->shape.parts == 1 || w->shape.rows[0] == w->shape.rows[1]);
+        assert(w->shape.parts == 1 || (w->shape.rows[0] == w->shape.rows[1] && !op->factor));
+        assert(!op->factor || op->factor_first + w->rows <= op->factor_columns);
         logit_summary_invalidate(&cpu->logit_summary);
         cpu_act_quantise(&p, x, &op->norm, NULL);
         cpu_product(&p, w->parts[0].panel_count);

@@ -78,13 +78,13 @@ static int act_scratch_grow(struct cpu *cpu, const struct matrix *matrix)
 
 /*
  * Scratch memory for results of whole rows. Only q, k and v surely need it. A projection may; its
- * results are as many as the columns of q, k and v. A matrix that is alone might be a head, which
- * is tall, so it gets room for one row.
+ * results are as many as the columns of q, k and v. Another matrix might be a head, which is tall,
+ * or gate and up, so it gets room for one row, or for one of q, k and the v that is k.
  */
 static int outs_grow(struct cpu *cpu, const struct matrix *matrix)
 {
         const struct matrix_shape *shape = &matrix->shape;
-        size_t count = shape->parts == 1 ? matrix->rows : 0;
+        size_t count = shape->parts == 2 ? matrix->rows + shape->rows[1] : matrix->rows;
 
         if (shape->parts == 3) {
                 count = matrix->rows > shape->columns ? matrix->rows : shape->columns;

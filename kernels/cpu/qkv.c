@@ -25,8 +25,17 @@ struct finish {
         const struct qkv *op;
         float *q;
         const float *rope_table; /* of op->rope; NULL: none */
+        uint32_t from, end;      /* the rows whose results are in cpu->outs */
         uint32_t share;          /* rows of an item */
 };
+
+/* Numbers of a row of results: q, k and v, or q alone. */
+static uint32_t out_columns(const struct qkv *op)
+{
+        uint32_t heads = op->w->shape.parts > 1 ? op->heads + 2 * op->kv_heads : op->heads;
+
+        return heads * op->head_dim;
+}
 
 /* Not for NaN. */
 static void panels_clip(float *panels, float clip, uint32_t count)
@@ -53,7 +62,7 @@ static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, u
         if (clip > 0)
                 panels_clip(sums, clip, tokens);
         for (uint32_t t = 0; t < tokens; t++)
-                panel_copy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
+                panel_copy(p->out + (from + t) * (size_t)out_columns(p->op) + first + panel * PANEL,
                            sums + t * PANEL, width);
 }
 
@@ -119,23 +128,23 @@ static void head_rotate(const struct rope *rope, float *head, const float *rope_
         }
 }
 
-/* Norms `count` heads of q or of k. */
+/* Norms `count` heads of q, of k or of v. */
 static void heads_norm(const struct finish *f, float *heads, uint32_t count,
-                       const struct row_norm *norm)
+                       enum head_norm_span span, const struct row_norm *norm)
 {
         const struct qkv *op = f->op;
         const struct loops *loops = f->cpu->isa->loops;
         struct row_norm own = *norm;
 
-        if (op->span == SPAN_WHOLE) {
+        if (span == SPAN_WHOLE) {
                 loops->norm(heads, heads, norm, count * op->head_dim);
                 return;
         }
         for (uint32_t h = 0; h < count; h++, heads += op->head_dim) {
                 loops->norm(heads, heads, &own, op->head_dim);
-                if (op->span == SPAN_HEADS && own.weight)
+                if (span == SPAN_HEADS && own.weight)
                         own.weight += op->head_dim;
-                if (op->span == SPAN_HEADS && own.bias)
+                if (span == SPAN_HEADS && own.bias)
                         own.bias += op->head_dim;
         }
 }
@@ -147,7 +156,7 @@ static void heads_finish(const struct finish *f, float *heads, uint32_t count,
         const struct qkv *op = f->op;
 
         if (norm->kind != NORM_NONE)
-                heads_norm(f, heads, count, norm);
+                heads_norm(f, heads, count, op->span, norm);
         for (uint32_t h = 0; f->rope_table && h < count; h++)
                 head_rotate(&op->rope, heads + (size_t)h * op->head_dim,
                             f->rope_table + (size_t)row * op->rope.dims);
@@ -242,28 +251,39 @@ static void row_put(const struct finish *f, const struct step_row *row, const fl
         }
 }
 
+/* A row's k and v, next to each other; v is that of k if there is no part for it. */
+static void kv_finish(const struct finish *f, float *k, uint32_t row)
+{
+        const struct qkv *op = f->op;
+        size_t count = (size_t)op->kv_heads * op->head_dim;
+        float *v = k + count;
+
+        if (op->w->shape.parts == 2)
+                memcpy(v, k, count * sizeof(*v));
+        if (op->v_norm.kind != NORM_NONE)
+                heads_norm(f, v, op->kv_heads, SPAN_HEAD, &op->v_norm);
+        heads_finish(f, k, op->kv_heads, &op->k_norm, row);
+        row_put(f, &f->cpu->steps.step.rows[row], k, v);
+}
+
 static void finish_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct finish *f = arg;
         const struct qkv *op = f->op;
         const struct step *step = &f->cpu->steps.step;
         size_t q_count = (size_t)op->heads * op->head_dim;
-        size_t k_count = (size_t)op->kv_heads * op->head_dim;
-        uint32_t first = item * f->share, end = first + f->share;
+        uint32_t first = f->from + item * f->share, end = first + f->share;
 
         (void)thread;
-        for (uint32_t r = first; r < end && r < step->row_count; r++) {
-                float *q = f->cpu->outs + r * (q_count + 2 * k_count);
-                float *k = q + q_count, *v = k + k_count;
+        for (uint32_t r = first; r < end && r < f->end; r++) {
+                float *q = f->cpu->outs + (r - f->from) * (size_t)out_columns(op);
 
                 heads_finish(f, q, op->heads, &op->q_norm, r);
                 if (op->query_beta != 0)
                         query_scale(op, q, q_count, step->rows[r].position);
                 memcpy(f->q + r * q_count, q, q_count * sizeof(*q));
-                if (!step->rows[r].write)
-                        continue;
-                heads_finish(f, k, op->kv_heads, &op->k_norm, r);
-                row_put(f, &step->rows[r], k, v);
+                if (step->rows[r].write && op->w->shape.parts > 1)
+                        kv_finish(f, q + q_count, r);
         }
 }
 
@@ -280,9 +300,9 @@ static void qkv_check(const struct cpu *cpu, const struct qkv *op)
         const struct matrix_shape *shape = &op->w->shape;
         const struct kv_shape *kv = &op->kv->shape;
 
-        assert(cpu->steps.running && shape->parts == 3);
-        assert(shape->rows[0] == op->heads * op->head_dim);
-        assert(shape->rows[1] == op->kv_heads * op->head_dim && shape->rows[2] == shape->rows[1]);
+        assert(cpu->steps.running && shape->rows[0] == op->heads * op->head_dim);
+        for (uint32_t part = 1; part < shape->parts; part++)
+                assert(shape->rows[part] == op->kv_heads * op->head_dim);
         assert(op->layer < kv->layers && op->kv_heads == kv->kv_heads);
         assert(op->head_dim == kv->head_dim);
         assert(op->rope.dims <= op->head_dim && op->rope.dims % 2 == 0);
@@ -292,15 +312,23 @@ static void qkv_check(const struct cpu *cpu, const struct qkv *op)
 int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
 {
         struct cpu *cpu = cpu_of(k);
-        uint32_t rows = cpu->steps.step.row_count;
+        uint32_t rows = cpu->steps.step.row_count, most;
         struct product p = { cpu, op->w, rows, op->bias, cpu->outs, op, qkv_finish };
-        struct finish f = { cpu, op, q, NULL, rows_share(cpu, rows) };
+        struct finish f = { .cpu = cpu, .op = op, .q = q };
 
         qkv_check(cpu, op);
         logit_summary_invalidate(&cpu->logit_summary);
         f.rope_table = rope_table_of(cpu, &op->rope);
         cpu_act_quantise(&p, x, &op->norm, NULL);
-        cpu_product(&p, op->w->panels);
-        thread_pool_run(cpu->thread_pool, finish_work, &f, (rows + f.share - 1) / f.share);
+        most = (uint32_t)(cpu->outs_max / out_columns(op));
+        for (; f.from < rows; f.from = f.end) {
+                p.rows = rows - f.from < most ? rows - f.from : most;
+                f.end = f.from + p.rows;
+                f.share = rows_share(cpu, p.rows);
+                cpu_product(&p, op->w->panels);
+                thread_pool_run(cpu->thread_pool, finish_work, &f,
+                                (p.rows + f.share - 1) / f.share);
+                cpu_acts_skip(&p, p.rows);
+        }
         return 0;
 }

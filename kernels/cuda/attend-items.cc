@@ -31,32 +31,33 @@ struct alignas(16) shared_pairs {
 };
 
 /*
- * The layout of shared memory.  A stage is a K tile and a V tile, followed by their scales.  With
+ * The layout of shared memory.  A stage is a K tile and a share of a V tile, followed by their
+ * scales.  With
  * 16-bit numbers a stage also has just enough room for 16 rows of floats.  So warps hand over
  * their sums in the stage that they are done with, while the next stages fill.  A stage of bytes
  * is too small for that.  So there is room for the sums after the ring, and q is there before.
  */
 template <int D, kv_type T> struct sizes {
-        using lines = kv_lines<D, T>;
         static constexpr bool SMALL = KV_HAS_SCALES(T);
-        static constexpr unsigned WARPS = D > 128 ? 2 : WARPS_MAX;
+        static constexpr unsigned WARPS = D > 256 ? 1 : D > 128 ? 2 : WARPS_MAX;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned STAGES = D > 128 ? 2 : 3;
-        static constexpr unsigned TILE = lines::NUMBERS;
-        static constexpr unsigned STAGE = 2 * (TILE + lines::SCALES);
+        /* Numbers of V that an item adds up. */
+        static constexpr unsigned SHARE = row_chunks<D>::SHARE;
+        static constexpr unsigned STAGE = kv_slice<D, T>::BYTES;
         static constexpr unsigned RING = STAGES * STAGE;
-        /* Bytes of a warp's q; sums need twice as many. */
+        /* Bytes of a warp's q, and of its sums. */
         static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES;
+        static constexpr unsigned SUMS = 2 * SLICE * row_chunks<SHARE>::BYTES;
         /* A quad is four floats of a tile's sums; each thread has ROUNDS of them. */
-        static constexpr unsigned QUADS = PAIRS * D / 4;
+        static constexpr unsigned QUADS = PAIRS * SHARE / 4;
         static constexpr unsigned ROUNDS = (QUADS + THREADS - 1) / THREADS;
         /* In floats. */
-        static constexpr unsigned PART = PAIRS * D + 2 * PAIRS;
+        static constexpr unsigned PART = PAIRS * SHARE + 2 * PAIRS;
         static constexpr bool Q_IN_REGISTERS = row_chunks<D>::Q_IN_REGISTERS;
-        static constexpr unsigned Q = SMALL ? RING + (Q_IN_REGISTERS ? 0 : 2 * ROWS)
-                                            : RING - (Q_IN_REGISTERS ? STAGE : 0);
-        static constexpr unsigned WARP =
-                RING + (SMALL ? 2 * ROWS : 0) + (Q_IN_REGISTERS ? 0 : ROWS);
+        static constexpr unsigned Q =
+                SMALL ? RING + (Q_IN_REGISTERS ? 0 : SUMS) : RING - (Q_IN_REGISTERS ? STAGE : 0);
+        static constexpr unsigned WARP = RING + (SMALL ? SUMS : 0) + (Q_IN_REGISTERS ? 0 : ROWS);
         static constexpr unsigned KEPT = WARPS * WARP + sizeof(shared_pairs);
         static constexpr unsigned SHARED = KEPT + (Q_IN_REGISTERS ? 0 : QUADS * 16);
 };
@@ -65,6 +66,7 @@ template <int D, kv_type T> struct sizes {
 template <int D, kv_type T>
 DEVICE void hand_over(running_softmax<D> *s, uint8_t *rows, shared_pairs *pairs)
 {
+        constexpr unsigned SHARE = sizes<D, T>::SHARE;
         unsigned g = lane_number() / 4, t = lane_number() % 4, warp = threadIdx.x / LANES;
 
         UNROLL
@@ -74,12 +76,12 @@ DEVICE void hand_over(running_softmax<D> *s, uint8_t *rows, shared_pairs *pairs)
                 s->sum[i] += shuffle_xor(s->sum[i], 1);
                 s->sum[i] += shuffle_xor(s->sum[i], 2);
                 UNROLL
-                for (unsigned d = 0; !KV_HAS_SCALES(T) && d < D / 8; d++)
-                        *(float2 *)(rows + chunk_at<D>(row, d) * 32 +
+                for (unsigned d = 0; !KV_HAS_SCALES(T) && d < SHARE / 8; d++)
+                        *(float2 *)(rows + chunk_at<SHARE>(row, d) * 32 +
                                     t * 8) = { s->sums[d][i * 2], s->sums[d][i * 2 + 1] };
                 UNROLL
-                for (unsigned d = 0; KV_HAS_SCALES(T) && d < D / 8; d += 2)
-                        *(float4 *)(rows + chunk_at<D>(row, d + t / 2) * 32 +
+                for (unsigned d = 0; KV_HAS_SCALES(T) && d < SHARE / 8; d += 2)
+                        *(float4 *)(rows + chunk_at<SHARE>(row, d + t / 2) * 32 +
                                     t % 2 * 16) = { s->sums[d][i * 2], s->sums[d + 1][i * 2],
                                                     s->sums[d][i * 2 + 1],
                                                     s->sums[d + 1][i * 2 + 1] };
@@ -129,16 +131,25 @@ DEVICE void join_pair(shared_pairs *pairs, unsigned pair, float most, float sum,
         pairs->sum[pair] = fmaf(pairs->sum[pair], *ret_keep, sum * *ret_join);
 }
 
+/* The first part of a cut tile, for the share of a KV head: head * SHARES + share is its place. */
+template <int D>
+DEVICE size_t first_part(const items_job *a, const attend_item *item, uint32_t place,
+                         uint32_t splits)
+{
+        return (size_t)item->part * (a->op.kv_heads * row_chunks<D>::SHARES) +
+               (size_t)place * splits;
+}
+
 /*
  * Where a split's sums are in memory: first the sums over V of all pairs, then the largest scores,
  * then the sums of weights.
  */
 template <int D, kv_type T>
-DEVICE float *part_at(const items_job *a, const attend_item *item, const tile *tile,
-                      uint32_t kv_head, uint32_t split)
+DEVICE float *part_at(const items_job *a, const attend_item *item, const tile *tile, uint32_t place,
+                      uint32_t split)
 {
         uint32_t first = tile->first / ATTEND_SPLIT, count = tile->last / ATTEND_SPLIT + 1 - first;
-        size_t at = (size_t)item->part * a->op.kv_heads + (size_t)kv_head * count + (split - first);
+        size_t at = first_part<D>(a, item, place, count) + (split - first);
 
         return a->parts + at * sizes<D, T>::PART;
 }
@@ -170,22 +181,23 @@ DEVICE void join_split(shared_pairs *pairs, const tile *tile, const uint8_t *row
                         join_pair(pairs, thread, most, sum, &pairs->keep[0][thread],
                                   &pairs->join[0][thread]);
                 } else if (thread < tile->pairs) {
-                        part[PAIRS * D + thread] = most;
-                        part[PAIRS * D + PAIRS + thread] = sum;
+                        part[PAIRS * S::SHARE + thread] = most;
+                        part[PAIRS * S::SHARE + PAIRS + thread] = sum;
                 }
         }
         block_sync();
         UNROLL
         for (unsigned i = 0; i < S::ROUNDS; i++) {
-                unsigned x = i * S::THREADS + thread, row = x / (D / 4), quad = x % (D / 4);
+                unsigned x = i * S::THREADS + thread;
+                unsigned row = x / (S::SHARE / 4), quad = x % (S::SHARE / 4);
                 float4 sum = {};
 
                 if (row >= tile->pairs)
                         continue;
                 UNROLL
                 for (unsigned w = 0; w < S::WARPS; w++) {
-                        const uint8_t *at = rows + w * S::WARP + chunk_at<D>(row, quad / 2) * 32 +
-                                            quad % 2 * 16;
+                        const uint8_t *at = rows + w * S::WARP +
+                                            chunk_at<S::SHARE>(row, quad / 2) * 32 + quad % 2 * 16;
 
                         sum = scaled_sum(*(const float4 *)at, pairs->share[w][row], sum);
                 }
@@ -225,7 +237,7 @@ DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts
                 uint32_t some = count - base < PARTS_AT_ONCE ? count - base : PARTS_AT_ONCE;
 
                 if (threadIdx.x < tile->pairs) {
-                        const float *most = parts + PAIRS * D + threadIdx.x;
+                        const float *most = parts + PAIRS * S::SHARE + threadIdx.x;
 
                         for (uint32_t p = 0; p < some; p++, most += S::PART)
                                 join_pair(pairs, threadIdx.x, most[0], most[PAIRS],
@@ -235,7 +247,7 @@ DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts
                 block_sync();
                 UNROLL
                 for (unsigned i = 0; i < S::ROUNDS; i++) {
-                        unsigned x = i * S::THREADS + threadIdx.x, row = x / (D / 4);
+                        unsigned x = i * S::THREADS + threadIdx.x, row = x / (S::SHARE / 4);
                         float4 sum;
 
                         if (row >= tile->pairs)
@@ -258,7 +270,7 @@ DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts
 /* Applies sinks, divides, and writes out. */
 template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *item,
-                   const tile *tile, uint32_t kv_head, sums<D, T> *kept)
+                   const tile *tile, uint32_t kv_head, uint32_t share, sums<D, T> *kept)
 {
         using S = sizes<D, T>;
         unsigned thread = threadIdx.x;
@@ -270,7 +282,8 @@ DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *
         block_sync();
         UNROLL
         for (unsigned i = 0; i < S::ROUNDS; i++) {
-                unsigned x = i * S::THREADS + thread, row = x / (D / 4), quad = x % (D / 4);
+                unsigned x = i * S::THREADS + thread;
+                unsigned row = x / (S::SHARE / 4), quad = x % (S::SHARE / 4);
                 uint32_t pair = tile->pair + row, head = head_of(a, kv_head, pair);
                 uint16_t *out = a->out + (size_t)(item->run.row + pair / a->group) * a->width;
                 float4 sum;
@@ -278,9 +291,9 @@ DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *
                 if (row >= tile->pairs)
                         continue;
                 sum = scaled(*sum_of(kept, i), pairs->keep[0][row]);
-                *(uint2 *)(out + (size_t)head * D + quad * 4) = { two_bfloats(sum.x, sum.y),
-                                                                  two_bfloats(sum.z, sum.w) };
-                if (head == a->heads - 1)
+                *(uint2 *)(out + (size_t)head * D + share * S::SHARE +
+                           quad * 4) = { two_bfloats(sum.x, sum.y), two_bfloats(sum.z, sum.w) };
+                if (D % 64 && head == a->heads - 1)
                         for (uint32_t c = a->heads * D + quad * 4; c < a->width; c += D)
                                 *(uint2 *)(out + c) = { 0, 0 };
         }
@@ -300,6 +313,7 @@ struct walk {
         uint32_t page;
         /* The stage that slice `at` goes to. */
         unsigned stage;
+        unsigned share; /* of V */
 };
 
 DEVICE bool walk_sees(const walk *w, uint32_t slice)
@@ -311,8 +325,15 @@ template <int D, kv_type T> DEVICE void walk_fetch(const attend_job *a, walk *w,
 {
         using S = sizes<D, T>;
 
-        if (walk_sees(w, w->at))
-                fetch_slice<D, T>(w->pages + w->page * a->page_bytes, ring + w->stage * S::STAGE);
+        if (walk_sees(w, w->at)) {
+                const uint8_t *from = w->pages + w->page * a->page_bytes;
+                uint8_t *to = ring + w->stage * S::STAGE;
+
+                if (row_chunks<D>::SHARES > 1)
+                        fetch_share<D, T>(from, w->share, to);
+                else
+                        fetch_slice<D, T>(from, to);
+        }
         async_copy_commit();
         w->stage = w->stage + 1 == S::STAGES ? 0 : w->stage + 1;
         w->at += S::WARPS;
@@ -323,7 +344,7 @@ template <int D, kv_type T> DEVICE void walk_fetch(const attend_job *a, walk *w,
 
 template <int D, kv_type T>
 DEVICE walk walk_begin(const attend_job *a, const attend_item *item, const tile *tile,
-                       uint32_t kv_head)
+                       uint32_t kv_head, uint32_t share)
 {
         walk w = {};
 
@@ -333,16 +354,18 @@ DEVICE walk walk_begin(const attend_job *a, const attend_item *item, const tile 
         w.end = item->end * SPLIT_SLICES;
         w.first = tile->first / SLICE;
         w.last = tile->last / SLICE;
+        w.share = share;
         if (walk_sees(&w, w.at))
                 w.page = w.table[w.at];
         return w;
 }
 
 template <int D, kv_type T>
-DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv_head)
+DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t place)
 {
         using S = sizes<D, T>;
         const attend_job *a = &all->op;
+        uint32_t kv_head = place / row_chunks<D>::SHARES, share = place % row_chunks<D>::SHARES;
         shared_pairs *pairs = (shared_pairs *)(shared() + S::WARPS * S::WARP);
         unsigned warp = threadIdx.x / LANES, stage = 0;
         uint8_t *ring = shared() + warp * S::WARP;
@@ -353,7 +376,7 @@ DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv
         uint32_t register_q[D / 16][4];
         sums<D, T> kept;
         running_softmax<D> s;
-        walk w = walk_begin<D, T>(a, item, &tile, kv_head);
+        walk w = walk_begin<D, T>(a, item, &tile, kv_head, share);
 
         if (threadIdx.x < PAIRS) {
                 pairs->most[threadIdx.x] = LOWEST_SCORE;
@@ -390,7 +413,7 @@ DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv
                 warp_sync();
                 if (at % SPLIT_SLICES + S::WARPS >= SPLIT_SLICES) {
                         float *part = whole ? nullptr
-                                            : part_at<D, T>(all, item, &tile, kv_head, item->begin);
+                                            : part_at<D, T>(all, item, &tile, place, item->begin);
 
                         unsigned rows = S::SMALL ? S::RING : stage * S::STAGE;
 
@@ -403,21 +426,23 @@ DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv
         if (!whole) {
                 uint32_t first = tile.first / ATTEND_SPLIT;
                 uint32_t count = tile.last / ATTEND_SPLIT + 1 - first;
-                size_t at = (size_t)item->part * a->kv_heads + (size_t)kv_head * count;
+                size_t at = first_part<D>(all, item, place, count);
 
                 if (!is_last_block(pairs, &all->arrived[at], count))
                         return;
-                join_parts<D, T>(pairs, &tile, part_at<D, T>(all, item, &tile, kv_head, first),
-                                 count, &kept);
+                join_parts<D, T>(pairs, &tile, part_at<D, T>(all, item, &tile, place, first), count,
+                                 &kept);
         }
-        finish<D, T>(a, pairs, item, &tile, kv_head, &kept);
+        finish<D, T>(a, pairs, item, &tile, kv_head, share, &kept);
 }
 
 template <int D, kv_type T> KERNEL(sizes<D, T>::THREADS) attend_items(items_job a)
 {
+        uint32_t places = a.op.kv_heads * row_chunks<D>::SHARES;
+
         wait_for_predecessor();
-        for (uint32_t i = blockIdx.x; i < a.list->count * a.op.kv_heads; i += gridDim.x)
-                take_item<D, T>(&a, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
+        for (uint32_t i = blockIdx.x; i < a.list->count * places; i += gridDim.x)
+                take_item<D, T>(&a, &a.list->items[i / places], i % places);
 }
 
 /* ---- the host ---- */
@@ -435,7 +460,8 @@ struct kind {
                 attend_items<D, T>, D, T, sizes<D, T>::THREADS, sizes<D, T>::SHARED,               \
                         sizes<D, T>::PART                                                          \
         }
-#define KINDS(T) KIND(32, T), KIND(64, T), KIND(80, T), KIND(96, T), KIND(128, T), KIND(256, T)
+#define KINDS(T)                                                                                   \
+        KIND(32, T), KIND(64, T), KIND(80, T), KIND(96, T), KIND(128, T), KIND(256, T), KIND(512, T)
 
 static const kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8), KINDS(KV_FP8) };
 
@@ -467,29 +493,30 @@ int attend_scratch_of(attend_scratch *scratch, uint32_t processors, uint32_t row
                       uint32_t pages_max, attend_scratch_bytes *ret_bytes)
 {
         const kind *kind = kind_of(scratch->head_dim, KV_F16); /* other types need about as much */
-        uint32_t group = scratch->heads / scratch->kv_heads, tiles, splits, all, parts;
+        uint32_t group = scratch->heads / scratch->kv_heads, tiles, splits, all, parts, places;
         size_t items;
 
         assert(kind && scratch->heads % scratch->kv_heads == 0 && processors && rows_max &&
                pages_max);
         splits = (pages_max - 1) / SPLIT_SLICES + 1;
+        places = scratch->kv_heads * attend_shares(scratch->head_dim);
         if (__builtin_mul_overflow(processors, SHARED_OF_PROCESSOR / kind->shared,
                                    &scratch->blocks) ||
             __builtin_mul_overflow(rows_max, (group + PAIRS - 1) / PAIRS, &tiles) ||
             __builtin_mul_overflow(tiles, splits, &all) ||
-            __builtin_mul_overflow(all, scratch->kv_heads, &parts) || all > INT32_MAX)
+            __builtin_mul_overflow(all, places, &parts) || all > INT32_MAX)
                 return -EOVERFLOW;
         /*
          * The longest sequence can be cut even if it is alone.  More than `all` is never needed.
          */
         if (__builtin_mul_overflow(scratch->blocks, CUTS_OF_BLOCK, &scratch->cuts_max))
                 return -EOVERFLOW;
-        scratch->cuts_max /= scratch->kv_heads;
+        scratch->cuts_max /= places;
         if (scratch->cuts_max < splits)
                 scratch->cuts_max = splits;
         if (scratch->cuts_max > all)
                 scratch->cuts_max = all;
-        parts = scratch->cuts_max * scratch->kv_heads; /* does not overflow: no more than before */
+        parts = scratch->cuts_max * places; /* does not overflow: no more than before */
         items = (size_t)tiles + scratch->cuts_max;
         ret_bytes->arrived = (size_t)parts * sizeof(*scratch->arrived);
         if (__builtin_mul_overflow((size_t)parts, kind->part * sizeof(*scratch->parts),

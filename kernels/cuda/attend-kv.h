@@ -23,6 +23,7 @@
 #ifndef KERNELS_CUDA_ATTEND_KV_H
 #define KERNELS_CUDA_ATTEND_KV_H
 
+#include "kernels/cuda/attend.h"
 #include "kernels/cuda/intrinsics.h"
 #include "kernels/page.h"
 
@@ -37,6 +38,9 @@ template <int D> struct row_chunks {
         static constexpr unsigned BYTES = PITCH * 16;
         /* Whether q and sums are kept in registers.  There are not enough for 256. */
         static constexpr bool Q_IN_REGISTERS = D <= 128;
+        /* Numbers of V that a warp adds up, and the number of such shares (attend.h). */
+        static constexpr int SHARE = D > (int)ATTEND_SHARE ? (int)ATTEND_SHARE : D;
+        static constexpr unsigned SHARES = D / SHARE;
 };
 
 template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
@@ -69,6 +73,52 @@ struct kv_columns {
         const float *key_scales, *value_scales;
 };
 
+/* A slice in shared memory: the lines of K and of a share of V, then the scales of both. */
+template <int D, kv_type T> struct kv_slice {
+        static constexpr unsigned NUMBERS =
+                kv_lines<D, T>::NUMBERS + kv_lines<row_chunks<D>::SHARE, T>::NUMBERS;
+        static constexpr unsigned BYTES = NUMBERS + 2 * kv_lines<D, T>::SCALES;
+};
+
+/* Begins to fetch chunks of the lines of a tile: as many of each line as LINES says. */
+template <typename LINES, int WIDTH>
+DEVICE void fetch_lines(const uint8_t *from, unsigned line_bytes, uint8_t *to)
+{
+        UNROLL
+        for (unsigned i = 0; i < LINES::CHUNKS * PAGE_POSITIONS / LANES; i++) {
+                unsigned x = i * LANES + lane_number(), row = x / LINES::CHUNKS;
+                unsigned chunk = x % LINES::CHUNKS;
+
+                async_copy(to + chunk_at<WIDTH>(row, chunk) * 16,
+                           from + row * line_bytes + chunk * 16, true);
+        }
+}
+
+/* Begins to fetch the scales of both tiles. */
+template <int D, kv_type T> DEVICE void fetch_scales(const uint8_t *from, uint8_t *to)
+{
+        using L = kv_lines<D, T>;
+        constexpr unsigned SCALES = PAGE_POSITIONS * sizeof(float);
+        unsigned lane = lane_number();
+
+        if (KV_HAS_SCALES(T) && lane < 2 * SCALES / 16)
+                async_copy(to + lane * 16,
+                           from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) + lane * 16, true);
+}
+
+/* Begins to fetch K of a page, and a share of V. */
+template <int D, kv_type T>
+DEVICE void fetch_share(const uint8_t *from, unsigned share, uint8_t *to)
+{
+        using K = kv_lines<D, T>;
+        using V = kv_lines<row_chunks<D>::SHARE, T>;
+
+        fetch_lines<K, K::WIDTH>(from, K::CHUNKS * 16, to);
+        fetch_lines<V, V::WIDTH>(from + K::BYTES + share * V::CHUNKS * 16, K::CHUNKS * 16,
+                                 to + K::NUMBERS);
+        fetch_scales<D, T>(from, to + kv_slice<D, T>::NUMBERS);
+}
+
 /*
  * Begins to fetch K and V of a page, which are adjacent there.  The destination gets the lines of
  * both first, then the scales of both.
@@ -76,7 +126,6 @@ struct kv_columns {
 template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t *to)
 {
         using L = kv_lines<D, T>;
-        constexpr unsigned SCALES = PAGE_POSITIONS * sizeof(float);
         unsigned lane = lane_number();
 
         UNROLL
@@ -87,20 +136,14 @@ template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t
                 async_copy(tile + chunk_at<L::WIDTH>(row % PAGE_POSITIONS, chunk) * 16,
                            from + row / PAGE_POSITIONS * L::SCALES + x * 16, true);
         }
-        if constexpr (KV_HAS_SCALES(T)) {
-                if (lane < 2 * SCALES / 16)
-                        async_copy(to + 2 * L::NUMBERS + lane * 16,
-                                   from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) +
-                                           lane * 16,
-                                   true);
-        }
+        fetch_scales<D, T>(from, to + 2 * L::NUMBERS);
 }
 
-/* The operands in a slice that fetch_slice() filled. */
+/* The operands in a slice that was fetched. */
 template <int D, kv_type T> DEVICE kv_columns columns_in(const uint8_t *slice)
 {
         using L = kv_lines<D, T>;
-        const float *scales = (const float *)(slice + 2 * L::NUMBERS);
+        const float *scales = (const float *)(slice + kv_slice<D, T>::NUMBERS);
 
         return { slice, slice + L::NUMBERS, scales, scales + PAGE_POSITIONS };
 }

@@ -8,7 +8,7 @@ struct plan_job {
         const step_counts *counts;
         const view_run *runs;
         attend_list *list;
-        uint32_t group, kv_heads, window, blocks, cuts_max, rows_below;
+        uint32_t group, places, window, blocks, cuts_max, rows_below;
 };
 
 /*
@@ -120,7 +120,7 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
         /*
          * Half of a block's average work.  So at most that much work can be left over at the end.
          */
-        whole_max = (uint32_t)((uint64_t)some * a.kv_heads / (2 * a.blocks));
+        whole_max = (uint32_t)((uint64_t)some * a.places / (2 * a.blocks));
         for (uint32_t base = 0; base < tiles; base += PLAN_THREADS) {
                 attend_item item = whole_item(&a, first_tiles, tiles, base + threadIdx.x);
                 uint32_t n = item.end - item.begin, wants = n > 1 && n > whole_max ? n : 0;
@@ -140,10 +140,15 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
 
 int attend_plan(device *device, const step_view *view, const attend_scratch *scratch)
 {
-        const plan_job job = { view->counts,       view->runs,
-                               scratch->list,      scratch->heads / scratch->kv_heads,
-                               scratch->kv_heads,  scratch->window,
-                               scratch->blocks,    scratch->cuts_max,
+        const uint32_t places = scratch->kv_heads * attend_shares(scratch->head_dim);
+        const plan_job job = { view->counts,
+                               view->runs,
+                               scratch->list,
+                               scratch->heads / scratch->kv_heads,
+                               places,
+                               scratch->window,
+                               scratch->blocks,
+                               scratch->cuts_max,
                                scratch->rows_below };
         size_t shared = ((size_t)PLAN_WARPS + view->rows_max) * sizeof(uint32_t);
 

@@ -47,7 +47,10 @@
  */
 #define ATTEND_PROMPT_ROWS 128u
 
-/* The same as attend_serves(). */
+/*
+ * The same as attend_serves(), without head dimension 512: too many registers would hold its sums.
+ * All its runs are left to attend().
+ */
 bool attend_prompt_serves(uint32_t head_dim, kv_type type);
 
 struct attend_prompt_item {

@@ -50,12 +50,12 @@ struct lane_pairs {
 };
 
 /*
- * The results of a warp for the positions that it took so far.  Sums lie as in products: groups
- * of 8 numbers of a head, one after the other.  Where V is bytes: of each 16 numbers the even
- * ones, then the odd ones (attend-kv.h).
+ * The results of a warp for the positions that it took so far, and its share of V.  Sums lie as in
+ * products: groups of 8 numbers of a head, one after the other.  Where V is bytes: of each 16
+ * numbers the even ones, then the odd ones (attend-kv.h).
  */
 template <int D> struct running_softmax {
-        float sums[D / 8][4];
+        float sums[row_chunks<D>::SHARE / 8][4];
         /* `most` is an exponent of 2, as are all former scores. */
         float most[2], sum[2];
 };
@@ -63,7 +63,7 @@ template <int D> struct running_softmax {
 template <int D> DEVICE void running_softmax_init(running_softmax<D> *s)
 {
         UNROLL
-        for (unsigned x = 0; x < D / 2; x++)
+        for (unsigned x = 0; x < row_chunks<D>::SHARE / 2; x++)
                 s->sums[x / 4][x % 4] = 0;
         s->most[0] = s->most[1] = LOWEST_SCORE;
         s->sum[0] = s->sum[1] = 0;
@@ -221,7 +221,7 @@ DEVICE void weigh(running_softmax<D> *s, float to_log2, const lane_visible *visi
                  */
                 against = most > LOWEST_SCORE ? most : 0;
                 UNROLL
-                for (unsigned d = 0; d < D / 8; d++) {
+                for (unsigned d = 0; d < row_chunks<D>::SHARE / 8; d++) {
                         s->sums[d][i * 2] *= scale;
                         s->sums[d][i * 2 + 1] *= scale;
                 }
@@ -267,9 +267,10 @@ template <int D, int N, bool EDGE, kv_type T>
 DEVICE void add_values(running_softmax<D> *s, const kv_columns *kv, const lane_visible *visible,
                        const float weight[N][4])
 {
+        constexpr int SHARE = row_chunks<D>::SHARE;
         uint32_t nonfinite = KV_HAS_SCALES(T)
-                                     ? add_bytes<D, N, EDGE, T>(s->sums, kv, weight)
-                                     : add_numbers<D, N, EDGE, T>(s->sums, kv->values, weight);
+                                     ? add_bytes<SHARE, N, EDGE, T>(s->sums, kv, weight)
+                                     : add_numbers<SHARE, N, EDGE, T>(s->sums, kv->values, weight);
 
         if (EDGE)
                 poison_sums<N>(s->sum, visible, nonfinite);

@@ -10,18 +10,22 @@
  *      out     (rows, width) bfloats, width = heads * head_dim padded to 64 with zeros
  *      pages   KV_LAYOUT_NATURAL, any type but KV_F32 (attend-kv.h); this step's own K and V
  *              are there already
- *      grid    scratch.blocks of 4 warps (head_dim 256: 2), for any step
+ *      grid    scratch.blocks of 4 warps (head_dim 256: 2, 512: 1), for any step
  *      moves   for each tile, KV head and position that the tile sees: 4 * head_dim bytes, or
  *              2 * head_dim + 8 where numbers are bytes; q and out once; for tiles that are cut
- *              (below) 8 * head_dim for each split and pair
+ *              (below) 8 * head_dim for each split and pair.  With head_dim 512, K, q and 8 bytes
+ *              of scales move twice
  *
  * A tensor core multiplies 16 rows, so rows that share K and V are packed: a tile is 16 pairs
  * (row of a run, head of the group that shares one KV head), in that order.  A decode has one
- * tile of a few pairs; a chunk of a prompt has many full tiles.  An item is a tile, a KV head,
- * and some splits:
+ * tile of a few pairs; a chunk of a prompt has many full tiles.  An item is a tile, a KV head, a
+ * share, and some splits:
  *
+ *      share   256 numbers of a head of V: a warp has no registers for the sums of 512.  Heads of
+ *              up to 256 have one share, those of 512 have two.  For each share all scores are
+ *              computed, by the same operations
  *      split   256 positions, from a multiple of 256 on
- *      slice   16 positions, a page's; slice i of a split belongs to warp i % 4 (2)
+ *      slice   16 positions, a page's; slice i of a split belongs to warp i % 4 (2, 1)
  *
  * attend_plan() lists the items of a step once, before its layers.  Tiles that would keep a block
  * busy for much longer than other blocks are cut into an item for each split; every other tile is
@@ -54,19 +58,27 @@
 
 #define ATTEND_SPLIT 256u /* positions */
 #define ATTEND_PAIRS 16u  /* in a tile */
+#define ATTEND_SHARE 256u /* the most numbers of a head of V */
 
 /*
- * Head dimensions 32, 64, 80, 96, 128 and 256, all types but KV_F32.  Others have no kernel here.
+ * Head dimensions 32, 64, 80, 96, 128, 256 and 512, all types but KV_F32.  Others have no kernel
+ * here.
  */
 bool attend_serves(uint32_t head_dim, kv_type type);
+
+/* The number of shares of a head dimension that is served. */
+static inline uint32_t attend_shares(uint32_t head_dim)
+{
+        return head_dim > ATTEND_SHARE ? head_dim / ATTEND_SHARE : 1;
+}
 
 struct attend_item {
         view_run run;
         uint32_t tile;       /* of the run */
         uint32_t begin, end; /* splits */
         /*
-         * The tile's first place in `parts`, in units of kv_heads; or ATTEND_WHOLE, if it is not
-         * cut.
+         * The tile's first place in `parts`, in units of all shares of all KV heads; or
+         * ATTEND_WHOLE, if it is not cut.
          */
         uint32_t part;
 };

@@ -167,17 +167,20 @@ struct finish_args {
         activation act;
         uint16_t *out;
         const uint32_t *rows;
+        const float *factor; /* LINEAR_ACT; or NULL */
+        uint32_t factor_columns;
 };
 
-/* Column n of out from its sums. */
+/* Column n of row r of out from its sums. */
 template <linear_epilogue EPILOGUE>
-DEVICE float finished(const finish_args &a, const float *sums, uint32_t n)
+DEVICE float finished(const finish_args &a, const float *sums, uint32_t r, uint32_t n)
 {
         bool biased = a.bias && n < a.n;
         float gate = activate(a.act, *sums + (biased ? a.bias[n] : 0));
 
         if (EPILOGUE == LINEAR_ACT)
-                return gate;
+                return a.factor && n < a.n ? gate * a.factor[(size_t)r * a.factor_columns + n]
+                                           : gate;
         return gate * (sums[8] + (biased ? a.bias[a.n + n] : 0));
 }
 
@@ -195,7 +198,7 @@ template <linear_epilogue EPILOGUE> KERNEL(THREADS) finish_piece(finish_args a)
                 return;
         UNROLL
         for (unsigned i = 0; i < FINISH_COLUMNS; i++)
-                made[i] = finished<EPILOGUE>(a, sums + i, a.first + j + i);
+                made[i] = finished<EPILOGUE>(a, sums + i, row, a.first + j + i);
         if (j + 1 < a.count)
                 *(uint32_t *)out = two_bfloats(made[0], made[1]);
         else
@@ -347,10 +350,10 @@ static int finish(device *device, const linear_args *args, uint32_t first, uint3
 {
         uint32_t begin = first / parts_of(args), left = args->n - begin;
         uint32_t most = piece / parts_of(args), count = left < most ? left : most;
-        const finish_args finished = { sums,       piece,     begin,
-                                       count,      args->n,   args->out_columns,
-                                       args->bias, args->act, args->out,
-                                       args->count };
+        const finish_args finished = { sums,        piece,        begin,
+                                       count,       args->n,      args->out_columns,
+                                       args->bias,  args->act,    args->out,
+                                       args->count, args->factor, args->factor_columns };
         const launch launch = { args->rows_max,
                                 (count + FINISH_COLUMNS * THREADS - 1) / (FINISH_COLUMNS * THREADS),
                                 1,

@@ -4,7 +4,7 @@
  *      widen   unless LINEAR_BFLOAT:  b[n][k] = bfloat(float(weight)), each rounded once
  *      blas    s[r][n] = sum over k of x[r][k] * b[n][k]
  *      finish  LINEAR_GATE:  out[r][n] = bfloat(act(gate's s + its bias) * (up's s + its bias))
- *              LINEAR_ACT:   out[r][n] = bfloat(act(s + bias))
+ *              LINEAR_ACT:   out[r][n] = bfloat(act(s + bias)), or times a factor
  *
  * For LINEAR_STORE and LINEAR_ADD the library writes y itself, with the bias or with the scale.
  * For the others, s are floats in scratch.  The matrix is multiplied in pieces of its rows, each as
@@ -13,7 +13,7 @@
  *      grid    widen: (rows of the piece, 2048 columns); finish: (rows of x, 512 columns of out);
  *              256 threads with 8 columns each (widen) or 2 (finish)
  *      moves   widen: reads the packed piece, writes 2 bytes a weight, which the library reads;
- *              finish: reads 4 bytes of each s, writes 2 bytes of each out
+ *              finish: reads 4 bytes of each s (and of its factor), writes 2 bytes of each out
  *      order   the library's: a row's bits depend on its bucket.  In linear.h packed weights are as
  *              exact as their file; here they are off by up to 2^-9 of their value
  *

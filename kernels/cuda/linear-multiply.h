@@ -182,9 +182,12 @@ DEVICE void finish(const linear_args &a, const addends &of, unsigned first, unsi
                 a.y[(size_t)row * a.y_columns + n] = sum;
         if (EPILOGUE == LINEAR_ADD)
                 a.y[(size_t)row * a.y_columns + n] += scaled(sum, a.scale);
-        if (EPILOGUE == LINEAR_ACT)
+        if (EPILOGUE == LINEAR_ACT) {
+                float factor = a.factor ? a.factor[(size_t)row * a.factor_columns + n] : 1;
+
                 a.out[(size_t)row * a.out_columns + n] =
-                        (uint16_t)two_bfloats(activate(a.act, sum), 0);
+                        (uint16_t)two_bfloats(activate(a.act, sum) * factor, 0);
+        }
         if (EPILOGUE == LINEAR_GATE) {
                 float up = total(of, r, at + WIDTH) + (a.bias ? a.bias[a.n + n] : 0);
 

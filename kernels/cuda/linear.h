@@ -6,7 +6,8 @@
  *      LINEAR_STORE    y[r][n] = sum + bias[n]
  *      LINEAR_ADD      y[r][n] += scale * (sum + bias[n])
  *      LINEAR_GATE     out[r][n] = bfloat(act(sum of gate + its bias) * (sum of up + its bias))
- *      LINEAR_ACT      out[r][n] = bfloat(act(sum + bias[n]))
+ *      LINEAR_ACT      out[r][n] = bfloat(act(sum + bias[n])), or
+ *                      bfloat(act(sum + bias[n]) * factor[r][n])
  *
  *      x       (rows_max, x_columns) bfloats; y (rows_max, n) floats; out (rows_max, out_columns)
  *              bfloats.  Columns of out past n are never written: the code that allocates out
@@ -180,6 +181,8 @@ struct linear_args {
         uint16_t *out;      /* LINEAR_GATE and LINEAR_ACT write here, not to y */
         uint32_t out_columns;
         activation act;
+        const float *factor;     /* LINEAR_ACT; or NULL */
+        uint32_t factor_columns; /* from one row of factors to the next */
 
         float *sums;       /* scratch; may be NULL where linear_scratch_size() returns 0 */
         unsigned *arrived; /* zeros before and after each call */

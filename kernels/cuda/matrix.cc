@@ -14,9 +14,13 @@ static int shape_check(const matrix_shape *shape, uint64_t *ret_rows)
                         return -EINVAL;
                 *ret_rows += shape->rows[p];
         }
-        if (shape->parts == 2 && shape->rows[0] != shape->rows[1])
-                return -EINVAL;
         return *ret_rows > UINT32_MAX - 16 ? -EINVAL : 0;
+}
+
+/* Gate and up; or q and k, if there are as many KV heads as heads. */
+static bool is_paired(const matrix_shape *shape)
+{
+        return shape->parts == 2 && shape->rows[0] == shape->rows[1];
 }
 
 /*
@@ -27,7 +31,7 @@ static linear_format format_of(const matrix_shape *shape, uint32_t part)
 {
         linear_format format = linear_format_of(shape->type[part]);
 
-        if (shape->parts == 2 && linear_format_of(shape->type[!part]) != format)
+        if (is_paired(shape) && linear_format_of(shape->type[!part]) != format)
                 return LINEAR_BFLOAT;
         return format;
 }
@@ -73,7 +77,7 @@ static int lay_out(const matrix_shape *shape, matrix *ret_matrix)
                 return r;
         *ret_matrix = {};
         ret_matrix->shape = *shape;
-        ret_matrix->paired = shape->parts == 2;
+        ret_matrix->paired = is_paired(shape);
         find_runs(ret_matrix);
         for (uint32_t i = 0; i < ret_matrix->run_count; i++) {
                 matrix_run *run = &ret_matrix->runs[i];
@@ -121,6 +125,24 @@ static void add_blas_scratch(const struct cuda *cuda, const matrix *matrix,
         add_blas_scratch_of(cuda, &before, LINEAR_ACT, memory_needed);
 }
 
+/*
+ * Numbers of a row in `stacked`, for what surely is q, k and v, or q and k and space for v.  The
+ * projection behind them may need it for its results.
+ */
+static size_t stacked_columns(const matrix *matrix)
+{
+        const matrix_shape *shape = &matrix->shape;
+        size_t columns = 0;
+
+        if (shape->parts == 1 || matrix->paired)
+                return 0;
+        for (uint32_t p = 0; p < shape->parts; p++)
+                columns += shape->rows[p];
+        if (shape->parts == 2)
+                columns += shape->rows[1];
+        return larger(columns, shape->columns);
+}
+
 static void matrix_memory_of(const struct cuda *cuda, const matrix *matrix,
                              matrix_memory *ret_memory_needed)
 {
@@ -137,18 +159,13 @@ static void matrix_memory_of(const struct cuda *cuda, const matrix *matrix,
                 if (run->scale_bytes)
                         ret_memory_needed->scales +=
                                 device_memory_of(run->w.rows * run->scale_bytes);
-                if (matrix->shape.parts == 3)
-                        ret_memory_needed->stacked += rows * run->n * sizeof(*cuda->stacked);
                 linear_scratch_size(cuda->device, &run->w, cuda->conf.rows_max, &sums, &arrived);
                 ret_memory_needed->sums =
                         larger(ret_memory_needed->sums, sums * sizeof(*cuda->sums));
                 ret_memory_needed->arrived =
                         larger(ret_memory_needed->arrived, arrived * sizeof(*cuda->arrived));
         }
-        if (matrix->shape.parts == 3)
-                ret_memory_needed->stacked =
-                        larger(ret_memory_needed->stacked,
-                               rows * matrix->shape.columns * sizeof(*cuda->stacked));
+        ret_memory_needed->stacked = rows * stacked_columns(matrix) * sizeof(*cuda->stacked);
         if (cuda->library)
                 add_blas_scratch(cuda, matrix, ret_memory_needed);
 }

@@ -73,9 +73,10 @@ int norm(device *device, const norm_args *args)
 /* A thread writes only numbers that no other thread reads after the sums: `to` may be x. */
 KERNEL(THREADS) norm_floats_row(norm_floats_args a)
 {
-        const norm_piece &piece = a.pieces[blockIdx.y];
-        const float *x = a.x + (size_t)blockIdx.x * a.x_columns + piece.first;
-        float *to = a.to + (size_t)blockIdx.x * a.to_columns + piece.first;
+        const norm_piece &piece = a.pieces[a.repeats ? 0 : blockIdx.y];
+        uint32_t skipped = a.repeats ? blockIdx.y * piece.columns : 0;
+        const float *x = a.x + (size_t)blockIdx.x * a.x_columns + piece.first + skipped;
+        float *to = a.to + (size_t)blockIdx.x * a.to_columns + piece.to + skipped;
         row_moments moments;
 
         wait_for_predecessor();
@@ -86,13 +87,14 @@ KERNEL(THREADS) norm_floats_row(norm_floats_args a)
                 float y = normed(piece.norm, moments, clipped(x[i], a.clip), i);
 
                 y = scaled(y, a.scale);
-                to[i] = a.add ? to[i] + y : y;
+                to[i] = a.add ? scaled(to[i] + y, a.after) : y;
         }
 }
 
 int norm_floats(device *device, const norm_floats_args *args)
 {
-        const launch launch = { args->rows_max, args->piece_count, 1, THREADS, SHARED, true };
+        const uint32_t pieces = args->repeats ? args->repeats : args->piece_count;
+        const launch launch = { args->rows_max, pieces, 1, THREADS, SHARED, true };
 
         return device_launch(device, STREAM_STEPS, launch, norm_floats_row, *args);
 }

@@ -3,7 +3,8 @@
  *
  *      norm            out[r] = bfloat(norm(x[r])), for a product with weights.  The padding of out
  *                      is zero
- *      norm_floats     to[r] = scale * norm(clip(x[r])), or to[r] += that, for each piece of a row
+ *      norm_floats     to[r] = scale * norm(clip(x[r])), or after * (to[r] + that), for each piece
+ *                      of a row
  *
  *      x       (rows, columns) floats; out (rows, width) bfloats; to floats, may be x
  *      grid    a block of 256 for each row of the bucket, and for each piece of it
@@ -41,6 +42,7 @@ int norm(device *device, const norm_args *args);
 #define NORM_PIECES 2u
 struct norm_piece { /* consecutive numbers of a row that are normalised together */
         uint32_t first, columns;
+        uint32_t to; /* where its results begin; may differ from `first` */
         row_norm norm;
 };
 
@@ -50,9 +52,12 @@ struct norm_floats_args {
         uint32_t x_columns, to_columns; /* from one row to the next */
         norm_piece pieces[NORM_PIECES];
         uint32_t piece_count;
+        /* Not 0: the row has so many pieces like the first one, one after the other. */
+        uint32_t repeats;
         float clip;  /* 0: none */
         float scale; /* 0: none */
         bool add;
+        float after;           /* with `add`; 0: none */
         const uint32_t *count; /* number of rows, on the device */
         uint32_t rows_max;
 };

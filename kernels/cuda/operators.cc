@@ -2,9 +2,10 @@
  * The operators of the table, each made from kernels of this directory:
  *
  *      embed           embed of the tokens, then of the positions, norm_floats
- *      qkv             norm, linear, norm_floats (SPAN_WHOLE), qkv-finish
+ *      qkv             norm, linear, unpair (q and k of the same height), norm_floats (SPAN_WHOLE),
+ *                      qkv-finish
  *      attend          operator-attend.cc
- *      project         (norm without a norm,) linear, norm_floats (with a norm)
+ *      project         (norm without a norm,) linear, norm_floats (with a norm, or `after`)
  *      gate            norm, linear
  *      renorm          norm_floats
  *      head            norm of the rows that are wanted, linear, softcap
@@ -24,6 +25,7 @@
 #include "kernels/cuda/pick.h"
 #include "kernels/cuda/qkv-finish.h"
 #include "kernels/cuda/softcap.h"
+#include "kernels/cuda/unpair.h"
 
 static const uint32_t *rows_count(const struct cuda *cuda)
 {
@@ -133,7 +135,7 @@ static norm_floats_args norm_in_place(struct cuda *cuda, float *x, uint32_t colu
 
         args.x = args.to = x;
         args.x_columns = args.to_columns = columns;
-        args.pieces[0] = { 0, columns, *norm_of };
+        args.pieces[0] = { 0, columns, 0, *norm_of };
         args.piece_count = 1;
         args.count = rows_count(cuda);
         args.rows_max = cuda->view.rows_max;
@@ -182,15 +184,64 @@ static int multiply_runs(struct cuda *cuda, const matrix *w, const linear_args *
         return r;
 }
 
-/* The heads of q together are one piece of a row, and those of k are the other. */
+/* Numbers of a row in cuda->stacked: q alone, or q and k and v, or space for v. */
+static uint32_t stacked_columns(const qkv *op)
+{
+        uint32_t heads = op->heads + (op->w->shape.parts > 1 ? 2 * op->kv_heads : 0);
+
+        return heads * op->head_dim;
+}
+
+/* Where parts alternate, their results do, too; these are put behind the rows first. */
+static int multiply_pair(struct cuda *cuda, const qkv *op, const linear_args *all)
+{
+        linear_args args = *all;
+        unpair_args apart = {};
+        int r;
+
+        args.y += (size_t)all->rows_max * all->y_columns;
+        args.y_columns = args.n;
+        args.bias = nullptr;
+        apart = { args.y,    all->y,     op->w->shape.rows[0], all->y_columns,
+                  all->bias, all->count, all->rows_max };
+        r = multiply(cuda, &args);
+        return r ? r : unpair(cuda->device, &apart);
+}
+
+/* Multiplies to q, k and v in cuda->stacked, which it makes large enough. */
+static int stack_heads(struct cuda *cuda, const qkv *op)
+{
+        linear_args args = product(cuda, op->w, LINEAR_STORE, op->bias);
+        bool paired = op->w->paired;
+        int r;
+
+        args.y_columns = stacked_columns(op);
+        r = cuda_stacked_grow(cuda, args.y_columns + (paired ? args.n : 0));
+        args.y = cuda->stacked;
+        if (r)
+                return r;
+        return paired ? multiply_pair(cuda, op, &args) : multiply_runs(cuda, op->w, &args);
+}
+
+/* Whether v is made from the results for k, but these are normalised before. */
+static bool is_k_moved(const qkv *op)
+{
+        return op->w->shape.parts == 2 && op->span == SPAN_WHOLE;
+}
+
+/*
+ * The heads of q together are one piece of a row, and those of k are the other.  If k is also v, it
+ * stays, and its norm goes to the place of v.
+ */
 static int norm_whole(struct cuda *cuda, const qkv *op)
 {
         const uint32_t q = op->heads * op->head_dim, k = op->kv_heads * op->head_dim;
-        norm_floats_args args = norm_in_place(cuda, cuda->stacked, q + 2 * k, &op->q_norm);
+        norm_floats_args args =
+                norm_in_place(cuda, cuda->stacked, stacked_columns(op), &op->q_norm);
 
         args.pieces[0].columns = q;
-        args.pieces[1] = { q, k, op->k_norm };
-        args.piece_count = 2;
+        args.pieces[1] = { q, k, is_k_moved(op) ? q + k : q, op->k_norm };
+        args.piece_count = op->w->shape.parts > 1 ? 2 : 1;
         args.clip = op->clip;
         return norm_floats(cuda->device, &args);
 }
@@ -198,18 +249,22 @@ static int norm_whole(struct cuda *cuda, const qkv *op)
 static int finish_heads(struct cuda *cuda, const qkv *op, float *q)
 {
         const kv *kv = op->kv;
+        const uint32_t parts = op->w->shape.parts;
         qkv_finish_args args = {};
 
         args.view = cuda_view_of(cuda, kv);
         args.y = cuda->stacked;
         args.q = (uint16_t *)q;
         args.heads = op->heads;
-        args.kv_heads = op->kv_heads;
+        args.kv_heads = parts > 1 ? op->kv_heads : 0;
         args.head_dim = op->head_dim;
+        args.k_at = op->heads + (is_k_moved(op) ? op->kv_heads : 0);
+        args.v_at = op->heads + (parts == 3 ? op->kv_heads : 0);
         args.clip = op->clip;
         args.span = op->span;
         args.q_norm = op->q_norm;
         args.k_norm = op->k_norm;
+        args.v_norm = op->v_norm;
         args.rotation = op->rope;
         args.query_beta = op->query_beta;
         args.query_length = op->query_length;
@@ -225,20 +280,25 @@ int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
         struct cuda *cuda = cuda_of(k);
         const kv *kv = op->kv;
         const uint32_t columns = op->heads * op->head_dim;
-        linear_args stack = product(cuda, op->w, LINEAR_STORE, op->bias);
         int r;
 
-        assert(cuda->steps.running && op->w->shape.parts == 3);
+        assert(cuda->steps.running && op->w->shape.rows[0] == columns);
+        for (uint32_t p = 1; p < op->w->shape.parts; p++)
+                assert(op->w->shape.rows[p] == op->kv_heads * op->head_dim);
         assert(op->layer < kv->shape.layers && op->head_dim == kv->shape.head_dim &&
                op->kv_heads == kv->shape.kv_heads);
         assert(op->query_beta == 0 || op->query_length);
-        stack.y = cuda->stacked;
         if ((r = cuda_set_content(cuda, q, cuda_queries_of(kv), columns, columns)) ||
-            (r = to_bfloats(cuda, op->w, x, &op->norm)) || (r = multiply_runs(cuda, op->w, &stack)))
+            (r = to_bfloats(cuda, op->w, x, &op->norm)) || (r = stack_heads(cuda, op)))
                 return cuda_check(cuda, r);
         if (op->span == SPAN_WHOLE)
                 r = norm_whole(cuda, op);
         return cuda_check(cuda, r ? r : finish_heads(cuda, op, q));
+}
+
+static bool is_scaled(float scale)
+{
+        return scale != 0 && scale != 1;
 }
 
 /*
@@ -247,9 +307,8 @@ int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
  */
 static bool is_added_at_once(const struct linear *op)
 {
-        bool scaled = op->scale != 0 && op->scale != 1;
-
-        return op->norm.kind == NORM_NONE && !(scaled && op->bias);
+        return op->norm.kind == NORM_NONE && !is_scaled(op->after) &&
+               !(is_scaled(op->scale) && op->bias);
 }
 
 /* Adds the rows in cuda->stacked, as op says. */
@@ -257,9 +316,14 @@ static int add_normed(struct cuda *cuda, const struct linear *op, float *x)
 {
         norm_floats_args args = norm_in_place(cuda, cuda->stacked, op->w->shape.rows[0], &op->norm);
 
+        if (op->norm_columns) {
+                args.pieces[0].columns = op->norm_columns;
+                args.repeats = op->w->shape.rows[0] / op->norm_columns;
+        }
         args.to = x;
         args.scale = op->scale;
         args.add = true;
+        args.after = op->after;
         return norm_floats(cuda->device, &args);
 }
 
@@ -272,6 +336,7 @@ int cuda_project(struct kernels *k, const struct linear *op, float *x, const flo
         int r = 0;
 
         assert(cuda->steps.running && op->w->shape.parts == 1);
+        assert(!op->norm_columns || op->w->shape.rows[0] % op->norm_columns == 0);
         assert(cuda_has_content(cuda, x, CONTENT_FLOATS));
         if (!at_once)
                 r = cuda_stacked_grow(cuda, args.n);
@@ -293,8 +358,14 @@ int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
         linear_args args = product(cuda, op->w, epilogue, op->bias);
         int r;
 
-        assert(cuda->steps.running && op->w->shape.parts <= 2);
+        assert(cuda->steps.running && (op->w->shape.parts == 1 || op->w->paired));
         args.n = op->w->shape.rows[0];
+        if (op->factor) {
+                assert(!op->w->paired && cuda_has_content(cuda, op->factor, CONTENT_FLOATS));
+                assert(op->factor_first + args.n <= op->factor_columns);
+                args.factor = op->factor + op->factor_first;
+                args.factor_columns = op->factor_columns;
+        }
         args.out = (uint16_t *)out;
         args.out_columns = padded(args.n);
         args.act = op->act;
@@ -325,7 +396,7 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
         linear_args args = product(cuda, op->w, LINEAR_STORE, op->bias);
         const softcap_args hold = { logits, op->scale,          op->softcap,
                                     args.n, cuda->wants_bucket, wants };
-        bool changed = op->softcap > 0 || (op->scale != 0 && op->scale != 1);
+        bool changed = op->softcap > 0 || is_scaled(op->scale);
         int r;
 
         assert(cuda->steps.running && op->w->shape.parts == 1);

@@ -49,10 +49,11 @@ struct source {
 /* The norm of that head alone. */
 DEVICE row_norm norm_of(const qkv_finish_args *a, kind kind, uint32_t head)
 {
-        row_norm norm = kind == HEAD_Q ? a->q_norm : a->k_norm;
-        uint32_t at = a->span == SPAN_HEADS ? head * a->head_dim : 0;
+        row_norm norm = kind == HEAD_Q ? a->q_norm : kind == HEAD_K ? a->k_norm : a->v_norm;
+        head_norm_span span = kind == HEAD_V ? SPAN_HEAD : a->span;
+        uint32_t at = span == SPAN_HEADS ? head * a->head_dim : 0;
 
-        if (kind == HEAD_V || a->span == SPAN_WHOLE)
+        if (span == SPAN_WHOLE)
                 norm.kind = NORM_NONE;
         norm.weight = norm.weight ? norm.weight + at : nullptr;
         norm.bias = norm.bias ? norm.bias + at : nullptr;
@@ -188,7 +189,7 @@ template <kv_type T> DEVICE void put_bytes(const target *to, const float *staged
 template <kv_type T> KERNEL(WARPS *LANES) finish_head(qkv_finish_args a)
 {
         uint32_t number = blockIdx.y, head = blockIdx.x * WARPS + threadIdx.x / LANES;
-        uint32_t lane = lane_number(), dims = 0, all = a.heads + 2 * a.kv_heads;
+        uint32_t lane = lane_number(), dims = 0, all = a.heads + 2 * a.kv_heads, at;
         kind kind = HEAD_Q;
         const float *x;
         float *staged = nullptr;
@@ -198,12 +199,14 @@ template <kv_type T> KERNEL(WARPS *LANES) finish_head(qkv_finish_args a)
         wait_for_predecessor();
         if (number >= a.view.counts->rows || head >= all)
                 return;
-        x = a.y + ((size_t)number * all + head) * a.head_dim;
+        at = head;
         if (head >= a.heads) {
                 head -= a.heads;
                 kind = head < a.kv_heads ? HEAD_K : HEAD_V;
                 head %= a.kv_heads;
+                at = (kind == HEAD_K ? a.k_at : a.v_at) + head;
         }
+        x = a.y + ((size_t)number * all + at) * a.head_dim;
         to = target_of<T>(&a, number, kind, head);
         if (!to.numbers)
                 return;

@@ -190,9 +190,10 @@ static int copy_pages(struct cuda *cuda, kv *const *pools, const step *step)
 {
         int r = 0;
 
-        for (uint32_t i = 0; i < step->copy_count && !r; i++)
-                if (pools[step->copies[i].group])
-                        r = cuda_kv_copy(cuda, pools[step->copies[i].group], &step->copies[i]);
+        for (uint32_t pool = 0; pool < KV_POOLS_MAX; pool++)
+                for (uint32_t i = 0; pools[pool] && i < step->copy_count && !r; i++)
+                        if (step->copies[i].group == pools[pool]->shape.group)
+                                r = cuda_kv_copy(cuda, pools[pool], &step->copies[i]);
         return r;
 }
 

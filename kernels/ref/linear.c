@@ -86,8 +86,9 @@ int ref_project(struct kernels *k, const struct linear *op, float *x, const floa
 {
         struct ref *ref = ref_of(k);
         uint32_t columns = op->w->shape.columns, rows = op->w->rows;
+        uint32_t together = op->norm_columns ? op->norm_columns : rows;
 
-        assert(ref->steps.running && op->w->shape.parts == 1);
+        assert(ref->steps.running && op->w->shape.parts == 1 && rows % together == 0);
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
                 float *to = &x[(size_t)r * rows];
 
@@ -96,9 +97,10 @@ int ref_project(struct kernels *k, const struct linear *op, float *x, const floa
                 for (uint32_t i = 0; i < rows; i++)
                         ref->sums[i] = ref_dot(matrix_row(op->w, 0, i), ref->in, columns) +
                                        (op->bias ? op->bias[i] : 0);
-                ref_norm(ref->sums, &op->norm, rows);
+                for (uint32_t i = 0; i < rows; i += together)
+                        ref_norm(ref->sums + i, &op->norm, together);
                 for (uint32_t i = 0; i < rows; i++)
-                        to[i] = (float)(to[i] + scaled(ref->sums[i], op->scale));
+                        to[i] = (float)scaled(to[i] + scaled(ref->sums[i], op->scale), op->after);
         }
         return 0;
 }
@@ -136,13 +138,18 @@ int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *
         struct ref *ref = ref_of(k);
         const struct matrix_shape *shape = &op->w->shape;
         uint32_t columns = shape->columns, rows = shape->rows[0];
+        const float *factor = NULL;
 
         assert(ref->steps.running && (shape->parts == 1 || shape->parts == 2));
-        assert(shape->parts == 1 || shape->rows[1] == rows);
+        assert(shape->parts == 1 || (shape->rows[1] == rows && !op->factor));
+        assert(!op->factor || op->factor_first + rows <= op->factor_columns);
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
                 ref_norm_row(ref->in, x + (size_t)r * columns, &op->norm, columns);
+                if (op->factor)
+                        factor = op->factor + (size_t)r * op->factor_columns + op->factor_first;
                 for (uint32_t i = 0; i < rows; i++)
-                        out[(size_t)r * rows + i] = (float)gated(op, ref->in, i);
+                        out[(size_t)r * rows + i] =
+                                (float)(gated(op, ref->in, i) * (factor ? factor[i] : 1));
         }
         return 0;
 }

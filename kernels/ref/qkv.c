@@ -7,6 +7,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "kernels/convert.h"
 #include "kernels/ref/ref.h"
@@ -33,20 +34,20 @@ static void rope_turn(const struct rope *rope, double *head, uint32_t position)
         }
 }
 
-/* `span` and `norm` are those of op, for `count` heads of q or of k. */
+/* For `count` heads of q, of k or of v. */
 static void heads_norm(const struct qkv *op, double *heads, uint32_t count,
-                       const struct row_norm *norm)
+                       enum head_norm_span span, const struct row_norm *norm)
 {
         struct row_norm own = *norm;
 
-        if (op->span == SPAN_WHOLE) {
+        if (span == SPAN_WHOLE) {
                 ref_norm(heads, norm, count * op->head_dim);
                 return;
         }
         for (uint32_t h = 0; h < count; h++) {
                 size_t at = (size_t)h * op->head_dim;
 
-                if (op->span == SPAN_HEADS) {
+                if (span == SPAN_HEADS) {
                         own.weight = norm->weight ? norm->weight + at : NULL;
                         own.bias = norm->bias ? norm->bias + at : NULL;
                 }
@@ -57,7 +58,7 @@ static void heads_norm(const struct qkv *op, double *heads, uint32_t count,
 static void heads_finish(const struct qkv *op, double *heads, uint32_t count,
                          const struct row_norm *norm, uint32_t position)
 {
-        heads_norm(op, heads, count, norm);
+        heads_norm(op, heads, count, op->span, norm);
         for (uint32_t h = 0; h < count; h++)
                 rope_turn(&op->rope, heads + (size_t)h * op->head_dim, position);
 }
@@ -128,14 +129,28 @@ static void row_put(const struct ref *ref, const struct qkv *op, const struct st
         }
 }
 
+/* `k` has the sums for k, and behind them those for v, if w has this part, or space for as many. */
+static void kv_finish(const struct ref *ref, const struct qkv *op, const struct step_row *row,
+                      double *k)
+{
+        size_t count = (size_t)op->kv_heads * op->head_dim;
+        double *v = k + count;
+
+        if (op->w->shape.parts == 2)
+                memcpy(v, k, count * sizeof(*v));
+        heads_norm(op, v, op->kv_heads, SPAN_HEAD, &op->v_norm);
+        heads_finish(op, k, op->kv_heads, &op->k_norm, row->position);
+        row_put(ref, op, row, k, v);
+}
+
 static void qkv_check(const struct ref *ref, const struct qkv *op)
 {
         const struct matrix_shape *shape = &op->w->shape;
         const struct kv_shape *kv = &op->kv->shape;
 
-        assert(ref->steps.running && shape->parts == 3);
-        assert(shape->rows[0] == op->heads * op->head_dim);
-        assert(shape->rows[1] == op->kv_heads * op->head_dim && shape->rows[2] == shape->rows[1]);
+        assert(ref->steps.running && shape->rows[0] == op->heads * op->head_dim);
+        for (uint32_t part = 1; part < shape->parts; part++)
+                assert(shape->rows[part] == op->kv_heads * op->head_dim);
         assert(op->layer < kv->layers && op->kv_heads == kv->kv_heads);
         assert(op->head_dim == kv->head_dim);
         assert(op->rope.dims <= op->head_dim && op->rope.dims % 2 == 0);
@@ -161,9 +176,8 @@ static void sums_make(struct ref *ref, const struct qkv *op, const float *x)
 int ref_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
 {
         struct ref *ref = ref_of(k);
-        double *sums = ref->sums;
         size_t q_count = (size_t)op->heads * op->head_dim;
-        size_t k_count = (size_t)op->kv_heads * op->head_dim;
+        double *sums = ref->sums;
 
         qkv_check(ref, op);
         for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
@@ -172,11 +186,10 @@ int ref_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
 
                 sums_make(ref, op, x + (size_t)r * op->w->shape.columns);
                 heads_finish(op, sums, op->heads, &op->q_norm, row->position);
-                heads_finish(op, sums + q_count, op->kv_heads, &op->k_norm, row->position);
                 for (size_t i = 0; i < q_count; i++)
                         q[r * q_count + i] = (float)(sums[i] * factor);
-                if (row->write)
-                        row_put(ref, op, row, sums + q_count, sums + q_count + k_count);
+                if (row->write && op->w->shape.parts > 1)
+                        kv_finish(ref, op, row, sums + q_count);
         }
         return 0;
 }

@@ -79,8 +79,10 @@ static int ref_matrix_new(struct kernels *k, const struct matrix_shape *shape,
         if (rows > UINT32_MAX)
                 return -EINVAL;
 
+        /* q and k without v: there is space for v, too */
         if (scratch_grow(&ref->in, &ref->columns_max, shape->columns) ||
-            scratch_grow(&ref->sums, &ref->rows_max, rows))
+            scratch_grow(&ref->sums, &ref->rows_max,
+                         shape->parts == 2 ? rows + shape->rows[1] : rows))
                 return -ENOMEM;
         matrix = memory_new(1, sizeof(*matrix));
         if (!matrix)

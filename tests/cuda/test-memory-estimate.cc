@@ -65,8 +65,8 @@ static matrix_shape random_shape(void)
         shape.columns = 32 * (1 + below(100));
         shape.parts = 1 + below(3);
         for (uint32_t p = 0; p < shape.parts; p++) {
-                shape.rows[p] =
-                        p && shape.parts == 2 ? shape.rows[0] : 1 + below(below(2) ? 40 : 500);
+                shape.rows[p] = p && shape.parts == 2 && same ? shape.rows[0]
+                                                              : 1 + below(below(2) ? 40 : 500);
                 shape.type[p] = p && same ? shape.type[0] : types[below(5)];
         }
         return shape;
@@ -112,7 +112,7 @@ static void run_step(struct kernels *k, uint64_t number, kv *kv, const struct at
         const step_row row = { 0, 0, 1, STEP_TOKEN, 0, 0 };
         const step_run run = { 0, 1 };
         const step_page page = { 0, 0, 0 };
-        struct kv *const pools[KV_GROUPS_MAX] = { kv };
+        struct kv *const pools[KV_POOLS_MAX] = { kv };
         step step = {};
         buffer *queries = cuda_buffer(cuda_of(k), q);
 
@@ -136,7 +136,7 @@ static void run_step(struct kernels *k, uint64_t number, kv *kv, const struct at
 
 static void the_estimate_of_attention_is_exact(void **)
 {
-        static const uint32_t dims[] = { 32, 64, 80, 96, 128, 256 };
+        static const uint32_t dims[] = { 32, 64, 80, 96, 128, 256, 512 };
 
         for (uint32_t dim : dims) {
                 struct attend attends[2] = {};
@@ -188,7 +188,7 @@ static void the_estimate_of_a_plain_layer_is_exact(void **)
         const kernels_memory memory = ask(k, &objects);
         matrix *matrices[3];
         float *floats[3];
-        struct kv *pools[KV_GROUPS_MAX] = {};
+        struct kv *pools[KV_POOLS_MAX] = {};
         step step = {};
         kv *kv;
 

@@ -590,7 +590,7 @@ static void multiplies_the_parts_of_a_matrix_in_their_own_formats(void **state)
 static void refuses_pools_of_unsupported_types_or_head_sizes(void **state)
 {
         struct kernels_conf conf = cuda_conf();
-        static const uint32_t others[] = { 1, 16, 48, 112, 192, 257, 512 };
+        static const uint32_t others[] = { 1, 16, 48, 112, 192, 257, 384, 1024 };
         struct kv_shape shape = { 1, 1, 64, 4, KV_F32 };
         struct kv *kv;
 
@@ -615,7 +615,7 @@ static void refuses_impossible_matrices(void **state)
         struct matrix_shape shapes[] = {
                 { 0, 1, { 4 }, { ROW_F32 } },
                 { 64, 0, { 0 }, { 0 } },
-                { 64, 2, { 8, 9 }, { ROW_F32, ROW_F32 } },
+                { 64, 2, { 8, 0 }, { ROW_F32, ROW_F32 } },
                 { 33, 1, { 4 }, { ROW_Q8_0 } },
                 { 64, 3, { 4, 0, 4 }, { ROW_F32, ROW_F32, ROW_F32 } },
         };

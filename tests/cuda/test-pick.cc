@@ -36,7 +36,7 @@ int device_launch_raw(device *, stream stream, const launch *launch, const void 
 struct bench {
         struct kernels *k;
         struct kv *kv;
-        struct kv *pools[KV_GROUPS_MAX];
+        struct kv *pools[KV_POOLS_MAX];
         float *logits;
         uint64_t number;
 };

@@ -73,6 +73,8 @@ static fixture fixture_new(kv_type type, uint32_t dim)
         }
         w.args.heads = HEADS;
         w.args.kv_heads = KV_HEADS;
+        w.args.k_at = HEADS;
+        w.args.v_at = HEADS + KV_HEADS;
         w.args.head_dim = dim;
         w.args.rotation.factor = 1;
         return w;

@@ -459,7 +459,7 @@ static void copies_are_made_in_the_pool_of_their_group(void **state)
 {
         const struct kv_shape shape = { 1, 1, 4, 2, KV_F16, 0 }, larger = { 2, 1, 4, 3, KV_F16, 0 };
         const struct step_copy copies[] = { { 0, 1 }, { 2, 0, 1 } };
-        struct kv *pools[KV_GROUPS_MAX];
+        struct kv *pools[KV_POOLS_MAX];
 
         (void)state;
         assert_int_equal(kv_pool_new(&shape, &pools[0]), 0);
