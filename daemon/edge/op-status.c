@@ -135,7 +135,7 @@ static const struct key model_keys[] = {
         { "gpu_layers", SERVED(gpu_layers),      "layers whose weights are in the memory of a GPU" },
         { "width",      SERVED(traits.width),    "numbers in a hidden state" },
         { "heads",      SERVED(traits.heads),    "attention heads" },
-        { "kv_heads",   SERVED(traits.kv_heads), "heads that have keys and values" },
+        { "kv_heads",   SERVED(traits.kv_heads), "heads that have keys and values, in the layer with most" },
         { "head_dim",   SERVED(traits.head_dim), "numbers in a head" },
         { "ffn",        SERVED(traits.ffn),      "width of the feed-forward part" },
         { "temperature", REAL(temperature),      "temperature of requests that give none; the model's files may say it, as the next three" },

@@ -8,7 +8,7 @@
 
 #include "kernels/kernels.h"
 
-/* The groups of layers, of which each has a pool of pages (kernels/page.h). */
+/* The groups of layers, of which each has page tables of its own (kernels/page.h). */
 enum kv_group {
         GROUP_BLOCKS,  /* layers without a window; all layers, if there are no window pages */
         GROUP_WINDOWS, /* layers with a window */

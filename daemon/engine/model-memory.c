@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "base/errtext.h"
 
-#define MATS_MODEL 3u
-#define MATS_LAYER 4u
+#define MATS_MODEL 5u
+#define MATS_LAYER 6u
 
 static uint64_t mul_or_max(uint64_t a, uint64_t b)
 {
@@ -22,10 +22,11 @@ static uint64_t mul_or_max(uint64_t a, uint64_t b)
         return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Floats of x, q, y and h for one row. */
+/* Floats of x, q, y, h and inputs for one row. */
 static uint64_t row_floats(const struct traits *t)
 {
-        return t->width + 2 * (uint64_t)q_columns(t) + t->ffn;
+        return t->width + 2 * (uint64_t)q_columns_max(t) + ffn_max(t) + input_columns(t) +
+               t->layer_input;
 }
 
 /* The pages of all groups in a stage. */
@@ -79,13 +80,14 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
 }
 
 /*
- * The first stage, if it is on the host.  x is there twice, because it is copied to the next stage.
+ * The first stage, if it is on the host.  x and the inputs of layers are there twice, because they
+ * are copied to the next stage.
  */
 static void measure_host(const struct traits *traits, const struct tensors *tensors,
                          const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
         const struct stage_shape stage = stage_on_host(conf);
-        uint64_t row = row_floats(traits) + traits->width;
+        uint64_t row = row_floats(traits) + traits->width + input_columns(traits);
 
         *ret_bytes = (struct model_bytes){ .left = MODEL_BYTES_HOST };
         if (!stage.layers)
@@ -94,6 +96,9 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         ret_bytes->weights += sinusoidal_bytes(traits, conf);
         if (tensors->at[POSITION_EMBD])
                 ret_bytes->weights += tensor_kept_bytes(tensors->at[POSITION_EMBD]);
+        if (traits->layer_input)
+                ret_bytes->weights += tensor_kept_bytes(tensors->at[LAYER_INPUT_EMBD]) +
+                                      tensor_kept_bytes(tensors->at[LAYER_INPUT_PROJ]);
         for (uint32_t i = 0; i < stage.layers; i++)
                 for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
                         if (tensors->layers[i].at[t])
@@ -117,35 +122,47 @@ static uint32_t shapes_of(const struct tensors *tensors, const struct traits *tr
                 ret_shapes[count++] = matrix_shape(&tensors->at[TOKEN_EMBD], 1);
         if (stage->begins && traits->positions)
                 ret_shapes[count++] = positions_shape(tensors, traits, conf);
+        if (stage->begins && traits->layer_input) {
+                ret_shapes[count++] = matrix_shape(&tensors->at[LAYER_INPUT_EMBD], 1);
+                ret_shapes[count++] = matrix_shape(&tensors->at[LAYER_INPUT_PROJ], 1);
+        }
         if (head)
                 ret_shapes[count++] = matrix_shape(&head, 1);
         for (uint32_t i = 0; i < stage->layers; i++) {
                 const struct tensor *const *at = tensors->layers[stage->first + i].at;
 
-                ret_shapes[count++] = matrix_shape(&at[ATTN_Q], 3);
+                ret_shapes[count++] =
+                        matrix_shape(&at[ATTN_Q], qkv_parts(&traits->layer[stage->first + i]));
                 ret_shapes[count++] = matrix_shape(&at[ATTN_OUTPUT], 1);
                 ret_shapes[count++] = matrix_shape(&at[gate_first(traits)], gate_parts(traits));
                 ret_shapes[count++] = matrix_shape(&at[FFN_DOWN], 1);
+                if (!traits->layer_input)
+                        continue;
+                ret_shapes[count++] = matrix_shape(&at[INPUT_GATE], 1);
+                ret_shapes[count++] = matrix_shape(&at[INPUT_PROJ], 1);
         }
         return count;
 }
 
-/* One for each different window; `ret_attends` has space for one of each layer. */
+/* One for each different shape and window; `ret_attends` has space for one of each layer. */
 static uint32_t attends_of(const struct traits *t, const struct stage_shape *stage,
                            struct attend *ret_attends)
 {
         uint32_t count = 0, at;
 
         for (uint32_t i = 0; i < stage->layers; i++) {
-                uint32_t window = t->layer[stage->first + i].window;
+                const struct layer_traits *l = &t->layer[stage->first + i];
 
-                for (at = 0; at < count && ret_attends[at].window != window; at++)
-                        continue;
+                for (at = 0; at < count; at++)
+                        if (ret_attends[at].window == l->window &&
+                            ret_attends[at].kv_heads == l->kv_heads &&
+                            ret_attends[at].head_dim == l->head_dim)
+                                break;
                 if (at == count)
                         ret_attends[count++] = (struct attend){ .heads = t->heads,
-                                                                .kv_heads = t->kv_heads,
-                                                                .head_dim = t->head_dim,
-                                                                .window = window };
+                                                                .kv_heads = l->kv_heads,
+                                                                .head_dim = l->head_dim,
+                                                                .window = l->window };
         }
         return count;
 }

@@ -14,14 +14,47 @@
 
 #define LINE 16u /* floats: 64 bytes */
 
-static inline uint32_t q_columns(const struct traits *t)
+static inline uint32_t q_columns(const struct traits *t, uint32_t layer)
 {
-        return t->heads * t->head_dim;
+        return t->heads * t->layer[layer].head_dim;
 }
 
-static inline uint32_t kv_columns(const struct traits *t)
+static inline uint32_t kv_columns(const struct traits *t, uint32_t layer)
 {
-        return t->kv_heads * t->head_dim;
+        return t->layer[layer].kv_heads * t->layer[layer].head_dim;
+}
+
+/* The most of any layer. */
+static inline uint32_t q_columns_max(const struct traits *t)
+{
+        uint32_t most = 0;
+
+        for (uint32_t i = 0; i < t->layers; i++)
+                if (q_columns(t, i) > most)
+                        most = q_columns(t, i);
+        return most;
+}
+
+static inline uint32_t ffn_max(const struct traits *t)
+{
+        uint32_t most = 0;
+
+        for (uint32_t i = 0; i < t->layers; i++)
+                if (t->layer[i].ffn > most)
+                        most = t->layer[i].ffn;
+        return most;
+}
+
+/* The numbers of the inputs of all layers (traits.h); 0: they have none. */
+static inline uint32_t input_columns(const struct traits *t)
+{
+        return t->layers * t->layer_input;
+}
+
+/* The parts of the matrix that gives q, k and v, or those of them that the layer has. */
+static inline uint32_t qkv_parts(const struct layer_traits *layer)
+{
+        return layer->kv_back ? 1 : layer->v_is_k ? 2 : 3;
 }
 
 static inline size_t lines(size_t floats)
@@ -57,35 +90,40 @@ static inline struct stage_shape stage_of_rest(const struct traits *t,
 }
 
 /* Floats of the vectors of a layer, at most, if the model has the parts that its traits tell. */
-static inline size_t layer_vectors_count(const struct traits *t)
+static inline size_t layer_vectors_count(const struct traits *t, uint32_t layer)
 {
-        size_t norms = 2 * ((size_t)t->pre_norms + t->post_norms + t->sum_norms);
-        size_t each = lines(t->width), q = lines(q_columns(t)), kv = lines(kv_columns(t));
+        size_t norms = 2 * ((size_t)t->pre_norms + t->post_norms + t->sum_norms) +
+                       (t->layer_input ? 1 : 0);
+        size_t each = lines(t->width), q = q_columns(t, layer), kv = kv_columns(t, layer);
 
         if (t->norm_bias != NOT_THERE)
                 norms *= 2;
         /* norms; two biases; norms of q and k with their biases; biases of q, k, v; of the gate */
-        return (norms + 2) * each + (t->qk_norm == NOT_THERE ? 0 : 2 * (q + kv)) +
-               lines(q_columns(t) + 2 * (size_t)kv_columns(t)) + lines(2 * (size_t)t->ffn);
+        return (norms + 2) * each + (t->qk_norm == NOT_THERE ? 0 : 2 * (lines(q) + lines(kv))) +
+               lines(q + 2 * kv) + lines(2 * (size_t)t->layer[layer].ffn);
 }
 
 static inline size_t vectors_count(const struct traits *t, const struct stage_shape *shape)
 {
-        /* norms of the ends with their biases, the head's bias, slopes */
-        size_t ends = 4 * lines(t->width) + lines(t->heads) +
-                      (t->head_bias == NOT_THERE ? 0 : lines(t->vocab));
+        /* norms of the ends with their biases, the head's bias, slopes, the norm of inputs */
+        size_t count = 4 * lines(t->width) + lines(t->heads) + lines(t->layer_input) +
+                       (t->head_bias == NOT_THERE ? 0 : lines(t->vocab)) +
+                       TRAITS_ROPES_MAX * lines(ROPE_PAIRS_MAX);
 
-        return shape->layers * layer_vectors_count(t) + ends +
-               TRAITS_ROPES_MAX * lines(ROPE_PAIRS_MAX);
+        for (uint32_t i = 0; i < shape->layers; i++)
+                count += layer_vectors_count(t, shape->first + i);
+        return count;
 }
 
-/* Buffers of floats; a stage without the head has no FLOATS_LOGITS. */
+/* Buffers of floats, which may have no floats; a stage without the head has no FLOATS_LOGITS. */
 enum floats {
         FLOATS_VECTORS,
         FLOATS_X,
         FLOATS_Q,
         FLOATS_Y,
         FLOATS_H,
+        FLOATS_INPUTS,
+        FLOATS_INPUT,
         FLOATS_LOGITS,
         FLOATS_N,
 };
@@ -98,9 +136,11 @@ static inline uint32_t floats_of(const struct traits *t, const struct model_conf
 
         ret_floats[FLOATS_VECTORS] = vectors_count(t, shape);
         ret_floats[FLOATS_X] = rows * t->width;
-        ret_floats[FLOATS_Q] = rows * q_columns(t);
-        ret_floats[FLOATS_Y] = rows * q_columns(t);
-        ret_floats[FLOATS_H] = rows * t->ffn;
+        ret_floats[FLOATS_Q] = rows * q_columns_max(t);
+        ret_floats[FLOATS_Y] = rows * q_columns_max(t);
+        ret_floats[FLOATS_H] = rows * ffn_max(t);
+        ret_floats[FLOATS_INPUTS] = rows * input_columns(t);
+        ret_floats[FLOATS_INPUT] = rows * t->layer_input;
         ret_floats[FLOATS_LOGITS] = (size_t)conf->wants_max * t->vocab;
         return shape->ends ? FLOATS_N : FLOATS_LOGITS;
 }
@@ -174,46 +214,83 @@ static inline enum layer_tensor gate_first(const struct traits *t)
         return t->gated ? FFN_GATE : FFN_UP;
 }
 
-static inline enum kv_group layer_group(const struct traits *t, const struct model_conf *conf,
-                                        uint32_t layer)
+/*
+ * The pools of a model: of layers without a window, and of those with one, if these are in another
+ * group or have heads of another shape.  Otherwise the first pool has all layers.
+ */
+enum pool { POOL_OF_ALL, POOL_OF_WINDOWS };
+
+static inline enum kv_group pool_group(const struct model_conf *conf, enum pool pool)
 {
-        return conf->windows && t->layer[layer].window ? GROUP_WINDOWS : GROUP_BLOCKS;
+        return conf->windows && pool == POOL_OF_WINDOWS ? GROUP_WINDOWS : GROUP_BLOCKS;
 }
 
-/* How many layers of the stage before `layer` are in a group. */
-static inline uint32_t layers_in_group(const struct traits *t, const struct model_conf *conf,
-                                       const struct stage_shape *shape, enum kv_group group,
-                                       uint32_t layer)
+/* Whether some layers have a window, and other heads than a layer without one. */
+static inline bool windows_have_a_shape(const struct traits *t)
+{
+        const struct layer_traits *first[2] = { NULL, NULL };
+
+        for (uint32_t i = 0; i < t->layers; i++)
+                first[t->layer[i].window > 0] = &t->layer[i];
+        return first[0] && first[1] &&
+               (first[0]->kv_heads != first[1]->kv_heads ||
+                first[0]->head_dim != first[1]->head_dim);
+}
+
+static inline enum pool layer_pool(const struct traits *t, const struct model_conf *conf,
+                                   uint32_t layer)
+{
+        bool apart = conf->windows || windows_have_a_shape(t);
+
+        return apart && t->layer[layer].window ? POOL_OF_WINDOWS : POOL_OF_ALL;
+}
+
+/* How many layers of the stage before `layer` have keys and values in a pool. */
+static inline uint32_t layers_in_pool(const struct traits *t, const struct model_conf *conf,
+                                      const struct stage_shape *shape, enum pool pool,
+                                      uint32_t layer)
 {
         uint32_t count = 0;
 
         for (uint32_t i = shape->first; i < layer; i++)
-                count += layer_group(t, conf, i) == group;
+                count += !t->layer[i].kv_back && layer_pool(t, conf, i) == pool;
         return count;
 }
 
-/* The pool of a group in a stage.  It may have no layers; then there is no such pool. */
+/* A pool in a stage.  It may have no layers; then there is no such pool. */
 static inline struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf,
-                                       const struct stage_shape *shape, enum kv_group group)
+                                       const struct stage_shape *shape, enum pool pool)
 {
-        return (struct kv_shape){
+        enum kv_group group = pool_group(conf, pool);
+        struct kv_shape of = {
                 .group = group,
-                .layers = layers_in_group(t, conf, shape, group, shape->first + shape->layers),
-                .kv_heads = t->kv_heads,
-                .head_dim = t->head_dim,
+                .layers = layers_in_pool(t, conf, shape, pool, shape->first + shape->layers),
                 .pages = group == GROUP_WINDOWS ? conf->windows : conf->blocks,
                 .type = conf->kv,
                 .swap_pages = group == GROUP_WINDOWS ? 0 : conf->swap_blocks,
         };
+
+        for (uint32_t i = 0; i < t->layers; i++)
+                if (layer_pool(t, conf, i) == pool) {
+                        of.kv_heads = t->layer[i].kv_heads;
+                        of.head_dim = t->layer[i].head_dim;
+                }
+        return of;
 }
 
 /* Bytes of a page of a group in a stage; 0 if it has no layers there. */
 static inline uint64_t page_bytes(const struct traits *t, const struct model_conf *conf,
                                   const struct stage_shape *shape, enum kv_group group)
 {
-        const struct kv_shape pool = kv_shape(t, conf, shape, group);
+        uint64_t bytes = 0;
 
-        return kv_page_bytes(&pool);
+        for (uint32_t pool = 0; pool < KV_POOLS_MAX; pool++) {
+                const struct kv_shape of = kv_shape(t, conf, shape, pool);
+
+                if (of.group == group)
+                        bytes += kv_page_bytes(&of);
+        }
+        return bytes;
 }
 
 #endif

@@ -5,47 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/stage-vectors.h"
+#include "daemon/engine/stage-inputs.h"
+#include "daemon/engine/stage-matrices.h"
 #include "base/error.h"
 #include "base/errtext.h"
 
-/* Makes a matrix of stacked tensors; it is loaded later with all others. */
-static int matrix_make(struct stage *s, const struct tensor *const *parts, uint32_t part_count,
-                       struct load_list *list, struct matrix **ret_matrix, char *why,
-                       size_t why_bytes)
-{
-        const struct matrix_shape shape = matrix_shape(parts, part_count);
-        struct kernels *k = s->kernels;
-        struct matrix *matrix;
-        int r;
-
-        r = k->matrix_new(k, &shape, &matrix);
-        if (r)
-                return error_raise(errtext_set(why, why_bytes, r,
-                                               "no memory for the matrix of tensor '%s'",
-                                               shown(parts[0]->name).text));
-        assert(part_count <= list->max - list->count);
-        for (uint32_t i = 0; i < part_count; i++)
-                list->loads[list->count++] = (struct weights_load){ parts[i], k, matrix, i };
-        *ret_matrix = matrix;
-        return 0;
-}
-
-static int matrix_open(struct building *b, const struct tensor *const *parts, uint32_t part_count,
-                       struct matrix **ret_matrix)
-{
-        return matrix_make(b->stage, parts, part_count, b->conf->list, ret_matrix, b->conf->why,
-                           b->conf->why_bytes);
-}
-
-/* A pool counts the layers of its group in this stage; `layer` counts from the model's first. */
+/* A pool counts its layers in this stage; `layer` counts from the model's first. */
 static void attention_set(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct traits *traits = b->conf->traits;
         const struct layer_traits *own = &traits->layer[layer];
         struct stage *s = b->stage;
-        enum kv_group group = layer_group(traits, b->conf->model, layer);
-        uint32_t number = layers_in_group(traits, b->conf->model, &s->shape, group, layer);
+        enum pool pool = layer_pool(traits, b->conf->model, layer);
+        uint32_t number = layers_in_pool(traits, b->conf->model, &s->shape, pool,
+                                         traits_kv_layer(traits, layer));
 
         l->qkv.w = l->qkv_matrix;
         l->qkv.clip = traits->qkv_clip;
@@ -54,17 +27,19 @@ static void attention_set(struct building *b, struct layer *l, uint32_t layer)
                 l->qkv.rope = s->ropes[own->rope];
         l->qkv.query_beta = traits->query_beta;
         l->qkv.query_length = traits->query_length;
-        l->qkv.kv = s->pools[group];
+        if (traits->v_norm)
+                l->qkv.v_norm = (struct row_norm){ .kind = NORM_RMS, .eps = traits->eps };
+        l->qkv.kv = s->pools[pool];
         l->qkv.layer = number;
         l->qkv.heads = traits->heads;
-        l->qkv.kv_heads = traits->kv_heads;
-        l->qkv.head_dim = traits->head_dim;
+        l->qkv.kv_heads = own->kv_heads;
+        l->qkv.head_dim = own->head_dim;
         l->attend = (struct attend){
-                .kv = s->pools[group],
+                .kv = s->pools[pool],
                 .layer = number,
                 .heads = traits->heads,
-                .kv_heads = traits->kv_heads,
-                .head_dim = traits->head_dim,
+                .kv_heads = own->kv_heads,
+                .head_dim = own->head_dim,
                 .scale = traits->attend_scale,
                 .softcap = traits->attend_softcap,
                 .window = own->window,
@@ -112,18 +87,19 @@ static int attention_open(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct layer_tensors *t = &b->conf->tensors->layers[layer];
         const struct traits *traits = b->conf->traits;
-        const uint32_t q = q_columns(traits), kv = kv_columns(traits);
+        const uint32_t q = q_columns(traits, layer), kv = kv_columns(traits, layer);
+        const uint32_t parts = qkv_parts(&traits->layer[layer]);
         int r;
 
-        if ((r = matrix_open(b, &t->at[ATTN_Q], 3, &l->qkv_matrix)) ||
-            (r = matrix_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_matrix)) ||
+        if ((r = stage_matrix_open(b, &t->at[ATTN_Q], parts, &l->qkv_matrix)) ||
+            (r = stage_matrix_open(b, &t->at[ATTN_OUTPUT], 1, &l->output_matrix)) ||
             (r = branch_norm_load(b, t->at[ATTN_NORM], t->at[ATTN_NORM_BIAS], &l->qkv.norm,
                                   &l->output_sum)) ||
             (r = qk_norms_load(b, t, l)) ||
             (r = stage_norm_load(b, t->at[ATTN_POST_NORM], t->at[ATTN_POST_NORM_BIAS],
                                  norm_if(traits, traits->post_norms), &l->output.norm)) ||
             (r = stage_vector_load(b, t->at[ATTN_OUTPUT_BIAS], &l->output.bias)) ||
-            (r = stage_biases_load(b, &t->at[ATTN_Q_BIAS], (uint32_t[]){ q, kv, kv }, 3,
+            (r = stage_biases_load(b, &t->at[ATTN_Q_BIAS], (uint32_t[]){ q, kv, kv }, parts,
                                    &l->qkv.bias)))
                 return error_pass(r);
         attention_set(b, l, layer);
@@ -134,13 +110,13 @@ static int ffn_open(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct layer_tensors *t = &b->conf->tensors->layers[layer];
         const struct traits *traits = b->conf->traits;
-        const uint32_t ffn = traits->ffn, parts = gate_parts(traits);
+        const uint32_t ffn = traits->layer[layer].ffn, parts = gate_parts(traits);
         const struct tensor *const *biases = &t->at[traits->gated ? FFN_GATE_BIAS : FFN_UP_BIAS];
         bool shared = traits->residual == RESIDUAL_ONE_NORM;
         int r;
 
-        if ((r = matrix_open(b, &t->at[gate_first(traits)], parts, &l->gate_matrix)) ||
-            (r = matrix_open(b, &t->at[FFN_DOWN], 1, &l->down_matrix)) ||
+        if ((r = stage_matrix_open(b, &t->at[gate_first(traits)], parts, &l->gate_matrix)) ||
+            (r = stage_matrix_open(b, &t->at[FFN_DOWN], 1, &l->down_matrix)) ||
             (r = branch_norm_load(b, t->at[FFN_NORM], t->at[FFN_NORM_BIAS], &l->gate.norm,
                                   &l->down_sum)) ||
             (r = stage_norm_load(b, t->at[FFN_POST_NORM], t->at[FFN_POST_NORM_BIAS],
@@ -157,10 +133,24 @@ static int ffn_open(struct building *b, struct layer *l, uint32_t layer)
         return 0;
 }
 
+static int layer_open(struct building *b, struct layer *l, uint32_t layer)
+{
+        const struct layer_tensors *t = &b->conf->tensors->layers[layer];
+        bool has_input = b->conf->traits->layer_input;
+        int r;
+
+        if ((r = attention_open(b, l, layer)) || (r = ffn_open(b, l, layer)) ||
+            (has_input && (r = stage_input_open(b, l, layer))) ||
+            (r = stage_factor_read(b, t->at[LAYER_SCALE],
+                                   has_input ? &l->input.after : &l->down.after)))
+                return error_pass(r);
+        return 0;
+}
+
 int stage_give_head(struct stage *s, const struct tensor *tensor, struct load_list *list, char *why,
                     size_t why_bytes)
 {
-        int r = matrix_make(s, &tensor, 1, list, &s->head_matrix, why, why_bytes);
+        int r = stage_matrix_make(s, &tensor, 1, list, &s->head_matrix, why, why_bytes);
 
         if (r)
                 return error_pass(r);
@@ -180,7 +170,7 @@ static int positions_open(struct building *b)
                 return 0;
         s->embed.first_position = traits->first_position;
         if (traits->positions == POSITIONS_LEARNED) {
-                r = matrix_open(b, &conf->tensors->at[POSITION_EMBD], 1, &s->positions);
+                r = stage_matrix_open(b, &conf->tensors->at[POSITION_EMBD], 1, &s->positions);
         } else {
                 shape = positions_shape(conf->tensors, traits, conf->model);
                 r = s->kernels->matrix_new(s->kernels, &shape, &s->positions);
@@ -200,14 +190,14 @@ static int embed_open(struct building *b)
         struct stage *s = b->stage;
         int r;
 
-        if ((r = matrix_open(b, &t[TOKEN_EMBD], 1, &s->embedding)) ||
+        if ((r = stage_matrix_open(b, &t[TOKEN_EMBD], 1, &s->embedding)) ||
             (r = stage_norm_load(b, t[TOKEN_EMBD_NORM], t[TOKEN_EMBD_NORM_BIAS],
                                  norm_if(conf->traits, t[TOKEN_EMBD_NORM]), &s->embed.norm)) ||
             (r = positions_open(b)))
                 return error_pass(r);
         s->embed.table = s->embedding;
         s->embed.scale = conf->traits->embed_scale;
-        return 0;
+        return conf->traits->layer_input ? error_pass(stage_inputs_open(b)) : 0;
 }
 
 static int ends_open(struct building *b)
@@ -239,11 +229,11 @@ static int pools_open(struct stage *s, const struct stage_conf *conf)
         int r = 0;
 
         assert(!conf->model->windows || !conf->model->swap_blocks);
-        for (uint32_t group = 0; !r && group < KV_GROUPS_MAX; group++) {
-                struct kv_shape shape = kv_shape(conf->traits, conf->model, &s->shape, group);
+        for (uint32_t pool = 0; !r && pool < KV_POOLS_MAX; pool++) {
+                struct kv_shape shape = kv_shape(conf->traits, conf->model, &s->shape, pool);
 
                 if (shape.layers)
-                        r = s->kernels->kv_new(s->kernels, &shape, &s->pools[group]);
+                        r = s->kernels->kv_new(s->kernels, &shape, &s->pools[pool]);
         }
         return r;
 }
@@ -258,6 +248,8 @@ static int buffers_open(struct building *b)
                 [FLOATS_Q] = &s->q,
                 [FLOATS_Y] = &s->y,
                 [FLOATS_H] = &s->h,
+                [FLOATS_INPUTS] = &s->inputs,
+                [FLOATS_INPUT] = &s->input,
                 [FLOATS_LOGITS] = &s->logits,
         };
         size_t floats[FLOATS_N];
@@ -270,7 +262,8 @@ static int buffers_open(struct building *b)
         if (!b->scratch || !s->layers)
                 r = -ENOMEM;
         for (uint32_t i = 0; !r && i < count; i++)
-                r = s->kernels->floats_new(s->kernels, floats[i], buffers[i]);
+                if (floats[i])
+                        r = s->kernels->floats_new(s->kernels, floats[i], buffers[i]);
         if (!r)
                 r = pools_open(s, conf);
         if (r)
@@ -289,10 +282,11 @@ static int fill(struct building *b)
         if ((r = buffers_open(b)) || (r = stage_ropes_open(b)) || (r = stage_slopes_open(b)) ||
             (r = ends_open(b)))
                 return error_pass(r);
-        for (uint32_t i = 0; i < s->shape.layers; i++)
-                if ((r = attention_open(b, &s->layers[i], s->shape.first + i)) ||
-                    (r = ffn_open(b, &s->layers[i], s->shape.first + i)))
+        for (uint32_t i = 0; i < s->shape.layers; i++) {
+                r = layer_open(b, &s->layers[i], s->shape.first + i);
+                if (r)
                         return error_pass(r);
+        }
         return 0;
 }
 
@@ -334,19 +328,25 @@ void stage_close(struct stage *s)
                 matrix_drop(k, s->layers[i].output_matrix);
                 matrix_drop(k, s->layers[i].gate_matrix);
                 matrix_drop(k, s->layers[i].down_matrix);
+                matrix_drop(k, s->layers[i].input_gate_matrix);
+                matrix_drop(k, s->layers[i].input_matrix);
         }
         matrix_drop(k, s->embedding);
         matrix_drop(k, s->positions);
+        matrix_drop(k, s->input_embedding);
+        matrix_drop(k, s->input_projection);
         matrix_drop(k, s->head_matrix);
         floats_drop(k, s->vectors);
         floats_drop(k, s->x);
         floats_drop(k, s->q);
         floats_drop(k, s->y);
         floats_drop(k, s->h);
+        floats_drop(k, s->inputs);
+        floats_drop(k, s->input);
         floats_drop(k, s->logits);
-        for (uint32_t group = 0; group < KV_GROUPS_MAX; group++)
-                if (s->pools[group])
-                        k->kv_free(k, s->pools[group]);
+        for (uint32_t pool = 0; pool < KV_POOLS_MAX; pool++)
+                if (s->pools[pool])
+                        k->kv_free(k, s->pools[pool]);
         free(s->layers);
         *s = (struct stage){ 0 };
 }
@@ -364,7 +364,7 @@ static int layer_forward(struct stage *s, const struct layer *l)
             (r = k->project(k, &l->down, s->x, s->h)) ||
             (s->sum_norms && (r = k->renorm(k, &l->down_sum, s->x))))
                 return error_raise(r);
-        return 0;
+        return l->input_matrix ? error_pass(stage_input_add(s, l)) : 0;
 }
 
 /* Runs all operators of a step. */
@@ -374,10 +374,10 @@ static int forward(void *arg)
         struct kernels *k = s->kernels;
         int r = 0;
 
-        if (s->shape.begins)
-                r = k->embed(k, &s->embed, s->x);
-        if (r)
+        if (s->shape.begins && (r = k->embed(k, &s->embed, s->x)))
                 return error_raise(r);
+        if (s->input_embedding && (r = stage_inputs_make(s)))
+                return error_pass(r);
         for (uint32_t i = 0; i < s->shape.layers; i++) {
                 r = layer_forward(s, &s->layers[i]);
                 if (r)
@@ -389,15 +389,20 @@ static int forward(void *arg)
         return 0;
 }
 
-bool stage_back_pool(struct stage *s, uint32_t group, size_t *at)
+bool stage_back_pool(struct stage *s, uint32_t pool, size_t *at)
 {
-        return s->kernels->kv_back && s->pools[group] &&
-               s->kernels->kv_back(s->kernels, s->pools[group], at);
+        return s->kernels->kv_back && s->pools[pool] &&
+               s->kernels->kv_back(s->kernels, s->pools[pool], at);
 }
 
 uint64_t stage_swap_copy_ns(struct stage *s)
 {
-        return s->kernels->kv_copy_ns(s->kernels, s->pools[GROUP_BLOCKS]);
+        uint64_t ns = 0;
+
+        for (uint32_t pool = 0; pool < KV_POOLS_MAX; pool++)
+                if (s->pools[pool])
+                        ns += s->kernels->kv_copy_ns(s->kernels, s->pools[pool]);
+        return ns;
 }
 
 int stage_rehearse(struct stage *s)

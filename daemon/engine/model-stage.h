@@ -4,8 +4,9 @@
  * Opening it makes all objects and reads the small tensors.  Its matrices are put on a list, and
  * the model loads this list after all stages are open.  stage_run() is the usual forward pass:
  * embed; for every layer norm, qkv with rope and KV write, attend, project, norm, gate, project;
- * then head and pick for the wanted rows.  A stage that does not begin takes its input in x from
- * the previous stage.  A stage that does not end leaves its output in x.
+ * then head and pick for the wanted rows.  Some models have more (stage-inputs.h).  A stage that
+ * does not begin takes its input in x from the previous stage.  A stage that does not end leaves
+ * its output in x.
  *
  *      x        (rows, width)             the residual stream
  *      q, y     (rows, heads * head_dim)  queries; attention output
@@ -22,7 +23,7 @@
 /* The most loads that one stage may put on the list. */
 static inline uint32_t stage_loads_max(const struct stage_shape *shape)
 {
-        return 3 + 7 * shape->layers;
+        return 5 + 9 * shape->layers;
 }
 
 /*
@@ -36,8 +37,8 @@ void stage_close(struct stage *stage); /* a zeroed stage is fine */
 int stage_give_head(struct stage *stage, const struct tensor *tensor, struct load_list *list,
                     char *why, size_t why_bytes);
 
-/* Backs the next part of the memory of a group's pool; returns whether there is more. */
-bool stage_back_pool(struct stage *stage, uint32_t group, size_t *at);
+/* Backs the next part of the memory of a pool (enum pool); returns whether there is more. */
+bool stage_back_pool(struct stage *stage, uint32_t pool, size_t *at);
 /* The time to copy its part of a block between the pool and the swap (kernels.h, kv_copy_ns). */
 uint64_t stage_swap_copy_ns(struct stage *stage);
 /* Prepares the steps; call it after the weights are loaded and before the first step. */

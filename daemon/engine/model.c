@@ -29,7 +29,7 @@ struct model {
         struct traits traits;
         struct stage stages[STAGES_MAX];
         uint32_t stage_count;
-        /* The pool that is being backed, counted over the groups of all stages, and how far. */
+        /* The pool that is being backed, counted over those of all stages, and how far. */
         uint32_t backing;
         size_t backed;
         uint32_t rows_max, wants_max;
@@ -41,7 +41,8 @@ struct model {
         const struct tensor *output;
         struct load_list list;
         /* Used only with two stages: */
-        float *carried;                       /* x, on its way from the first stage to the second */
+        /* x, or the inputs of layers, on the way from the first stage to the second */
+        float *carried;
         struct step_row *rows;                /* rows of a step with all tokens known */
         struct wanted wanted[STEPS_BACK + 1]; /* step n uses entry [n % (STEPS_BACK + 1)] */
 };
@@ -56,9 +57,11 @@ static struct stage *last_stage(struct model *m)
 /* Allocates what is needed between two stages. */
 static int between_open(struct model *m)
 {
+        uint32_t columns = input_columns(&m->traits);
         bool whole;
 
-        m->carried = calloc((size_t)m->rows_max * m->traits.width, sizeof(*m->carried));
+        columns = columns > m->traits.width ? columns : m->traits.width;
+        m->carried = calloc((size_t)m->rows_max * columns, sizeof(*m->carried));
         m->rows = calloc(m->rows_max, sizeof(*m->rows));
         whole = m->carried && m->rows;
         for (uint32_t i = 0; i <= STEPS_BACK; i++) {
@@ -219,10 +222,10 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
 
 bool model_back_pool(struct model *m)
 {
-        while (m->backing < m->stage_count * KV_GROUPS_MAX) {
-                struct stage *stage = &m->stages[m->backing / KV_GROUPS_MAX];
+        while (m->backing < m->stage_count * KV_POOLS_MAX) {
+                struct stage *stage = &m->stages[m->backing / KV_POOLS_MAX];
 
-                if (stage_back_pool(stage, m->backing % KV_GROUPS_MAX, &m->backed))
+                if (stage_back_pool(stage, m->backing % KV_POOLS_MAX, &m->backed))
                         return true;
                 m->backing++;
                 m->backed = 0;
@@ -300,15 +303,25 @@ static int make_known(struct model *m, const struct step *step, struct step *ret
         return 0;
 }
 
+static int carry_floats(struct model *m, float *to, const float *from, size_t count)
+{
+        struct kernels *giver = m->stages[0].kernels, *taker = m->stages[1].kernels;
+        int r;
+
+        giver->get(giver, m->carried, from, count);
+        r = taker->put(taker, to, m->carried, count);
+        return r ? error_raise(r) : 0;
+}
+
 static int carry(struct model *m, uint32_t rows)
 {
         const struct stage *from = &m->stages[0], *to = &m->stages[1];
-        size_t count = (size_t)rows * m->traits.width;
-        int r;
+        size_t inputs = (size_t)rows * input_columns(&m->traits);
+        int r = carry_floats(m, to->x, from->x, (size_t)rows * m->traits.width);
 
-        from->kernels->get(from->kernels, m->carried, from->x, count);
-        r = to->kernels->put(to->kernels, to->x, m->carried, count);
-        return r ? error_raise(r) : 0;
+        if (!r && inputs)
+                r = carry_floats(m, to->inputs, from->inputs, inputs);
+        return error_pass(r);
 }
 
 int model_forward(struct model *m, const struct step *step)

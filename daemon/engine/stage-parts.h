@@ -13,12 +13,16 @@
 /* Everything constant across steps, filled once, so that a layer is five calls, or seven. */
 struct layer {
         struct matrix *qkv_matrix, *output_matrix, *gate_matrix, *down_matrix;
+        struct matrix *input_gate_matrix, *input_matrix;
         struct qkv qkv;
         struct attend attend;
         struct linear output;
         struct gate gate;
         struct linear down;
         struct renorm output_sum, down_sum; /* if there are norms of sums */
+        /* if layers have inputs besides x */
+        struct gate input_gate;
+        struct linear input;
 };
 
 struct stage {
@@ -30,15 +34,19 @@ struct stage {
         bool sum_norms;
         struct layer *layers; /* shape.layers entries */
         struct matrix *embedding, *positions;
+        struct matrix *input_embedding, *input_projection;
         struct matrix *head_matrix; /* NULL: tied to the embedding */
         struct embed embed;
+        struct embed input_embed;
+        struct linear input_project;
         struct head head;
         struct rope ropes[TRAITS_ROPES_MAX];
         const float *slopes;
-        struct kv *pools[KV_GROUPS_MAX]; /* by enum kv_group; NULL: it has no layers */
+        struct kv *pools[KV_POOLS_MAX]; /* by enum pool; NULL: it has no layers */
         /* norms, biases, frequencies, slopes; each starts on its own line of LINE floats */
         float *vectors;
         float *x, *q, *y, *h, *logits;
+        float *inputs, *input; /* of all layers, for each row; the hidden values of one layer's */
 };
 
 /* Matrices that have to be loaded. */

@@ -16,9 +16,10 @@ static size_t larger(size_t a, size_t b)
 
 size_t stage_scratch_count(const struct traits *t)
 {
-        size_t n = larger(q_columns(t), t->width);
+        size_t n = larger(q_columns_max(t), t->width);
 
-        return larger(larger(n, t->ffn), larger(t->vocab, ROPE_PAIRS_MAX));
+        n = larger(larger(n, ffn_max(t)), t->layer_input);
+        return larger(n, larger(t->vocab, ROPE_PAIRS_MAX));
 }
 
 static float *vector_take(struct building *b, size_t floats)
@@ -113,6 +114,24 @@ int stage_biases_load(struct building *b, const struct tensor *const *parts,
                 if (r)
                         return error_pass(r);
         }
+        return 0;
+}
+
+int stage_factor_read(struct building *b, const struct tensor *tensor, float *ret_factor)
+{
+        const struct stage_conf *conf = b->conf;
+        int r = tensor ? rows_read_floats(conf->checkpoint, tensor, b->scratch, conf->why,
+                                          conf->why_bytes)
+                       : 0;
+
+        if (r || !tensor)
+                return error_pass(r);
+        if (!isfinite(b->scratch[0]) || b->scratch[0] == 0)
+                return error_raise(
+                        errtext_set(conf->why, conf->why_bytes, -EINVAL,
+                                    "tensor '%s' is %g, not a finite number other than 0",
+                                    shown(tensor->name).text, (double)b->scratch[0]));
+        *ret_factor = b->scratch[0];
         return 0;
 }
 

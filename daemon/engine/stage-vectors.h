@@ -33,6 +33,9 @@ int stage_norm_load(struct building *b, const struct tensor *weight, const struc
 int stage_biases_load(struct building *b, const struct tensor *const *parts,
                       const uint32_t *columns, uint32_t part_count, const float **ret_bias);
 
+/* The only number of a tensor.  Without a tensor *ret_factor stays as it is. */
+int stage_factor_read(struct building *b, const struct tensor *tensor, float *ret_factor);
+
 /* The ropes and the slopes of the stage. */
 int stage_ropes_open(struct building *b);
 int stage_slopes_open(struct building *b);

@@ -38,16 +38,16 @@ struct tensor tensor_times(const struct tensor *tensor, const float *matrix, uin
 }
 
 /* How often the rows of some q, their k and their v follow each other in the file. */
-static uint32_t periods_of(const struct traits *t)
+static uint32_t periods_of(const struct traits *t, const struct layer_traits *layer)
 {
         switch (t->qkv_order) {
         case QKV_STACKED:
                 return 1;
         case QKV_BY_HEAD:
-                assert(t->heads == t->kv_heads);
+                assert(t->heads == layer->kv_heads);
                 return t->heads;
         case QKV_BY_GROUP:
-                return t->kv_heads;
+                return layer->kv_heads;
         case QKV_IN_FOURS:
                 return 4;
         }
@@ -55,20 +55,21 @@ static uint32_t periods_of(const struct traits *t)
         return 1;
 }
 
-void tensor_parts_qkv(const struct traits *t, struct tensor_part ret_parts[3])
+void tensor_parts_qkv(const struct traits *t, const struct layer_traits *layer,
+                      struct tensor_part ret_parts[3])
 {
         static const unsigned usual[] = { 0, 1, 2 }, v_before_k[] = { 0, 2, 1 };
-        const uint32_t heads[] = { t->heads, t->kv_heads, t->kv_heads };
+        const uint32_t heads[] = { t->heads, layer->kv_heads, layer->kv_heads };
         const unsigned *order = t->qkv_order == QKV_IN_FOURS ? v_before_k : usual;
-        uint32_t periods = periods_of(t), first = 0;
+        uint32_t periods = periods_of(t, layer), first = 0;
 
-        assert(!(t->heads % periods) && !(t->kv_heads % periods));
+        assert(!(t->heads % periods) && !(layer->kv_heads % periods));
         for (unsigned i = 0; i < 3; i++) {
                 unsigned part = order[i];
-                uint32_t group = heads[part] / periods * t->head_dim;
+                uint32_t group = heads[part] / periods * layer->head_dim;
 
                 ret_parts[part] =
-                        (struct tensor_part){ heads[part] * t->head_dim, first, group, 0 };
+                        (struct tensor_part){ heads[part] * layer->head_dim, first, group, 0 };
                 first += group;
         }
         for (unsigned i = 0; i < 3; i++) {
@@ -78,10 +79,10 @@ void tensor_parts_qkv(const struct traits *t, struct tensor_part ret_parts[3])
         }
 }
 
-void tensor_parts_gate(const struct traits *t, struct tensor_part ret_parts[2])
+void tensor_parts_gate(const struct layer_traits *layer, struct tensor_part ret_parts[2])
 {
-        ret_parts[0] = (struct tensor_part){ .count = t->ffn };
-        ret_parts[1] = (struct tensor_part){ .count = t->ffn, .first = t->ffn };
+        ret_parts[0] = (struct tensor_part){ .count = layer->ffn };
+        ret_parts[1] = (struct tensor_part){ .count = layer->ffn, .first = layer->ffn };
 }
 
 struct tensor tensor_part_of(const struct tensor *whole, const struct tensor_part *part)

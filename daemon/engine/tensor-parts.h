@@ -37,10 +37,11 @@ struct tensor_part {
         uint32_t group, stride; /* as in struct tensor */
 };
 
-/* The parts q, k, v of the numbers of heads. */
-void tensor_parts_qkv(const struct traits *traits, struct tensor_part ret_parts[3]);
+/* The parts q, k, v of the numbers of heads, in this layer. */
+void tensor_parts_qkv(const struct traits *traits, const struct layer_traits *layer,
+                      struct tensor_part ret_parts[3]);
 /* The gate, then `up`. */
-void tensor_parts_gate(const struct traits *traits, struct tensor_part ret_parts[2]);
+void tensor_parts_gate(const struct layer_traits *layer, struct tensor_part ret_parts[2]);
 
 /* `whole` has no scales.  A vector is one row, and its numbers are divided. */
 struct tensor tensor_part_of(const struct tensor *whole, const struct tensor_part *part);

@@ -14,6 +14,8 @@ enum extent {
         EXTENT_FFN,
         EXTENT_VOCAB,
         EXTENT_POSITIONS,
+        EXTENT_INPUT,
+        EXTENT_INPUTS,
 };
 
 /* Tensors of a group are present or absent together. */
@@ -40,8 +42,14 @@ enum group {
         GATE_BIAS,
         FFN_BIAS,
         HEAD_BIAS,
-        QK_NORM,
-        QK_NORM_BIAS,
+        Q_NORM,
+        Q_NORM_BIAS,
+        K_NORM,
+        K_NORM_BIAS,
+        MATRIX_K,
+        MATRIX_V,
+        LAYER_INPUT,
+        LAYER_SCALES,
 };
 
 struct entry {
@@ -67,6 +75,12 @@ static const struct entry model_entries[MODEL_TENSOR_N] = {
         [ROPE_FACTORS_SHORT] = { "rope_factors_short.weight", EXTENT_ONE, EXTENT_TURNS,
                                  ROPE_TABLES },
         [ROPE_FACTORS_LONG] = { "rope_factors_long.weight", EXTENT_ONE, EXTENT_TURNS, ROPE_TABLES },
+        [LAYER_INPUT_EMBD] = { "per_layer_token_embd.weight", EXTENT_VOCAB, EXTENT_INPUTS,
+                               LAYER_INPUT },
+        [LAYER_INPUT_PROJ] = { "per_layer_model_proj.weight", EXTENT_INPUTS, EXTENT_WIDTH,
+                               LAYER_INPUT },
+        [LAYER_INPUT_NORM] = { "per_layer_proj_norm.weight", EXTENT_ONE, EXTENT_INPUT,
+                               LAYER_INPUT },
 };
 
 static const struct entry layer_entries[LAYER_TENSOR_N] = {
@@ -75,15 +89,15 @@ static const struct entry layer_entries[LAYER_TENSOR_N] = {
         [ATTN_NORM_BIAS] = { "attn_norm.bias", EXTENT_ONE, EXTENT_WIDTH, PRE_NORM_BIAS,
                              "attn_norm_2.bias" },
         [ATTN_Q] = { "attn_q.weight", EXTENT_Q, EXTENT_WIDTH },
-        [ATTN_K] = { "attn_k.weight", EXTENT_KV, EXTENT_WIDTH },
-        [ATTN_V] = { "attn_v.weight", EXTENT_KV, EXTENT_WIDTH },
+        [ATTN_K] = { "attn_k.weight", EXTENT_KV, EXTENT_WIDTH, MATRIX_K },
+        [ATTN_V] = { "attn_v.weight", EXTENT_KV, EXTENT_WIDTH, MATRIX_V },
         [ATTN_Q_BIAS] = { "attn_q.bias", EXTENT_ONE, EXTENT_Q, QKV_BIAS },
         [ATTN_K_BIAS] = { "attn_k.bias", EXTENT_ONE, EXTENT_KV, QKV_BIAS },
         [ATTN_V_BIAS] = { "attn_v.bias", EXTENT_ONE, EXTENT_KV, QKV_BIAS },
-        [ATTN_Q_NORM] = { "attn_q_norm.weight", EXTENT_ONE, EXTENT_Q_NORM, QK_NORM },
-        [ATTN_Q_NORM_BIAS] = { "attn_q_norm.bias", EXTENT_ONE, EXTENT_Q_NORM, QK_NORM_BIAS },
-        [ATTN_K_NORM] = { "attn_k_norm.weight", EXTENT_ONE, EXTENT_K_NORM, QK_NORM },
-        [ATTN_K_NORM_BIAS] = { "attn_k_norm.bias", EXTENT_ONE, EXTENT_K_NORM, QK_NORM_BIAS },
+        [ATTN_Q_NORM] = { "attn_q_norm.weight", EXTENT_ONE, EXTENT_Q_NORM, Q_NORM },
+        [ATTN_Q_NORM_BIAS] = { "attn_q_norm.bias", EXTENT_ONE, EXTENT_Q_NORM, Q_NORM_BIAS },
+        [ATTN_K_NORM] = { "attn_k_norm.weight", EXTENT_ONE, EXTENT_K_NORM, K_NORM },
+        [ATTN_K_NORM_BIAS] = { "attn_k_norm.bias", EXTENT_ONE, EXTENT_K_NORM, K_NORM_BIAS },
         [ATTN_OUTPUT] = { "attn_output.weight", EXTENT_WIDTH, EXTENT_Q },
         [ATTN_OUTPUT_BIAS] = { "attn_output.bias", EXTENT_ONE, EXTENT_WIDTH, OUTPUT_BIAS_GROUP },
         [ATTN_POST_NORM] = { "post_attention_norm.weight", EXTENT_ONE, EXTENT_WIDTH, POST_NORM },
@@ -101,10 +115,15 @@ static const struct entry layer_entries[LAYER_TENSOR_N] = {
         [FFN_DOWN_BIAS] = { "ffn_down.bias", EXTENT_ONE, EXTENT_WIDTH, FFN_BIAS },
         [FFN_POST_NORM] = { "post_ffw_norm.weight", EXTENT_ONE, EXTENT_WIDTH, POST_NORM },
         [FFN_POST_NORM_BIAS] = { "post_ffw_norm.bias", EXTENT_ONE, EXTENT_WIDTH, POST_NORM_BIAS },
+        [INPUT_GATE] = { "inp_gate.weight", EXTENT_INPUT, EXTENT_WIDTH, LAYER_INPUT },
+        [INPUT_PROJ] = { "proj.weight", EXTENT_WIDTH, EXTENT_INPUT, LAYER_INPUT },
+        [INPUT_POST_NORM] = { "post_norm.weight", EXTENT_ONE, EXTENT_WIDTH, LAYER_INPUT },
+        [LAYER_SCALE] = { "layer_output_scale.weight", EXTENT_ONE, EXTENT_ONE, LAYER_SCALES },
 };
 
-static uint32_t extent_of(const struct traits *t, enum extent extent)
+static uint32_t extent_of(const struct traits *t, uint32_t layer, enum extent extent)
 {
+        const struct layer_traits *l = &t->layer[layer];
         bool one = t->qk_norm_span == SPAN_HEAD;
 
         switch (extent) {
@@ -115,17 +134,21 @@ static uint32_t extent_of(const struct traits *t, enum extent extent)
         case EXTENT_EMBED:
                 return t->embed_width ? t->embed_width : t->width;
         case EXTENT_Q:
-                return t->heads * t->head_dim;
+                return t->heads * l->head_dim;
         case EXTENT_KV:
-                return t->kv_heads * t->head_dim;
+                return l->kv_heads * l->head_dim;
         case EXTENT_Q_NORM:
-                return one ? t->head_dim : t->heads * t->head_dim;
+                return one ? l->head_dim : t->heads * l->head_dim;
         case EXTENT_K_NORM:
-                return one ? t->head_dim : t->kv_heads * t->head_dim;
+                return one ? l->head_dim : l->kv_heads * l->head_dim;
         case EXTENT_TURNS:
                 return t->ropes[0].dims / 2;
         case EXTENT_FFN:
-                return t->ffn;
+                return l->ffn;
+        case EXTENT_INPUT:
+                return t->layer_input;
+        case EXTENT_INPUTS:
+                return t->layers * t->layer_input;
         case EXTENT_VOCAB:
                 return t->vocab;
         case EXTENT_POSITIONS:
@@ -147,7 +170,7 @@ static enum presence norm_presence(const struct traits *t, bool there, bool bias
         return bias ? t->norm_bias : MUST_BE_THERE;
 }
 
-static enum presence presence_of(const struct traits *t, enum group group)
+static enum presence presence_of(const struct traits *t, uint32_t layer, enum group group)
 {
         bool second = (t->pre_norms && t->residual != RESIDUAL_ONE_NORM) || t->sum_norms;
 
@@ -192,34 +215,61 @@ static enum presence presence_of(const struct traits *t, enum group group)
                 return t->ffn_bias;
         case HEAD_BIAS:
                 return t->head_bias;
-        case QK_NORM:
+        case Q_NORM:
+        case K_NORM:
                 return t->qk_norm;
-        case QK_NORM_BIAS:
+        case Q_NORM_BIAS:
+        case K_NORM_BIAS:
                 return t->qk_norm_bias;
+        case MATRIX_K:
+                return MUST_BE_THERE;
+        case MATRIX_V:
+                return must_be(!t->layer[layer].v_is_k);
+        case LAYER_INPUT:
+                return must_be(t->layer_input > 0);
+        case LAYER_SCALES:
+                return t->layer_scale;
         }
         assert(false);
         return NOT_THERE;
 }
 
-static struct wanted_tensor wanted(const struct traits *t, const struct entry *entry)
+/* Whether a layer has no use for this because it attends to the k and v of another layer. */
+static bool is_unused(const struct layer_traits *layer, enum group group)
 {
+        bool is_of_kv =
+                group == MATRIX_K || group == MATRIX_V || group == K_NORM || group == K_NORM_BIAS;
+
+        return layer->kv_back && is_of_kv;
+}
+
+/* `layer` is 0 for a tensor of the model. */
+static struct wanted_tensor wanted(const struct traits *t, uint32_t layer,
+                                   const struct entry *entry)
+{
+        bool unused = is_unused(&t->layer[layer], entry->group);
+
         return (struct wanted_tensor){
                 .name = entry->name,
                 .second = entry->second,
-                .rows = extent_of(t, entry->rows),
-                .columns = extent_of(t, entry->columns),
-                .presence = presence_of(t, entry->group),
+                .rows = extent_of(t, layer, entry->rows),
+                .columns = extent_of(t, layer, entry->columns),
+                .presence = unused ? MAYBE_THERE : presence_of(t, layer, entry->group),
+                .is_unused = unused,
+                .head_dim = t->layer[layer].head_dim,
                 .is_matrix = entry->rows != EXTENT_ONE,
-                .is_of_heads = entry->group == QK_NORM && t->qk_norm_span == SPAN_HEADS,
+                .is_of_heads = (entry->group == Q_NORM || entry->group == K_NORM) &&
+                               t->qk_norm_span == SPAN_HEADS,
         };
 }
 
 struct wanted_tensor wanted_in_model(const struct traits *traits, enum model_tensor which)
 {
-        return wanted(traits, &model_entries[which]);
+        return wanted(traits, 0, &model_entries[which]);
 }
 
-struct wanted_tensor wanted_in_layer(const struct traits *traits, enum layer_tensor which)
+struct wanted_tensor wanted_in_layer(const struct traits *traits, uint32_t layer,
+                                     enum layer_tensor which)
 {
-        return wanted(traits, &layer_entries[which]);
+        return wanted(traits, layer, &layer_entries[which]);
 }

@@ -20,6 +20,9 @@ enum model_tensor {
         ROPE_FREQS,
         ROPE_FACTORS_SHORT,
         ROPE_FACTORS_LONG,
+        LAYER_INPUT_EMBD,
+        LAYER_INPUT_PROJ,
+        LAYER_INPUT_NORM,
         MODEL_TENSOR_N,
 };
 
@@ -50,6 +53,10 @@ enum layer_tensor {
         FFN_DOWN_BIAS,
         FFN_POST_NORM,
         FFN_POST_NORM_BIAS,
+        INPUT_GATE,
+        INPUT_PROJ,
+        INPUT_POST_NORM,
+        LAYER_SCALE,
         LAYER_TENSOR_N,
 };
 
@@ -58,11 +65,14 @@ struct wanted_tensor {
         const char *second; /* its name in a layer that has "attn_norm_2.weight"; NULL: the same */
         uint32_t rows, columns;
         enum presence presence;
+        bool is_unused; /* some files have it although the model does not need it */
         bool is_matrix;
-        bool is_of_heads; /* norms of q or k: each head has weights of its own */
+        bool is_of_heads;  /* norms of q or k: each head has weights of its own */
+        uint32_t head_dim; /* in a layer */
 };
 
 struct wanted_tensor wanted_in_model(const struct traits *traits, enum model_tensor which);
-struct wanted_tensor wanted_in_layer(const struct traits *traits, enum layer_tensor which);
+struct wanted_tensor wanted_in_layer(const struct traits *traits, uint32_t layer,
+                                     enum layer_tensor which);
 
 #endif

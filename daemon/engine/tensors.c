@@ -91,7 +91,7 @@ static bool is_flat(const struct wanted_tensor *wanted, const struct tensor *ten
 static int find_heads(struct finding *f, const struct wanted_tensor *wanted, const char *name,
                       const struct tensor **ret_tensor)
 {
-        const uint32_t columns = wanted->columns, head_dim = f->traits->head_dim;
+        const uint32_t columns = wanted->columns, head_dim = wanted->head_dim;
         struct tensor all = { .rows = 1, .columns = columns, .pieces = f->parts + f->part_count };
         int stem = (int)(strlen(name) - strlen(".weight"));
         char one[TENSOR_NAME_MAX];
@@ -167,7 +167,8 @@ static const struct tensor *layer_tensor(struct finding *f, uint32_t layer, cons
 static int find_whole(struct finding *f, uint32_t layer, const struct whole *whole,
                       struct layer_tensors *ret_tensors)
 {
-        const struct wanted_tensor wanted = wanted_in_layer(f->traits, whole->first);
+        const struct wanted_tensor wanted = wanted_in_layer(f->traits, layer, whole->first);
+        const struct layer_traits *own = &f->traits->layer[layer];
         struct tensor_part parts[TENSOR_PARTS_MAX];
         bool matrix = wanted.is_matrix, transposed = matrix && f->traits->transposed;
         const struct tensor *t;
@@ -179,12 +180,12 @@ static int find_whole(struct finding *f, uint32_t layer, const struct whole *who
         if (wanted.presence == NOT_THERE || layer_tensor(f, layer, wanted.name, name))
                 return 0;
         t = layer_tensor(f, layer, whole->name, name);
-        if (!t || (whole->parts == 2 && (matrix ? t->rows : t->columns) == f->traits->ffn))
+        if (!t || (whole->parts == 2 && (matrix ? t->rows : t->columns) == own->ffn))
                 return 0; /* `up` alone */
         if (whole->parts == 3)
-                tensor_parts_qkv(f->traits, parts);
+                tensor_parts_qkv(f->traits, own, parts);
         else
-                tensor_parts_gate(f->traits, parts);
+                tensor_parts_gate(own, parts);
         for (uint32_t i = 0; i < whole->parts; i++)
                 count += parts[i].count;
         r = matrix ? check_transposed(f, t, count, f->traits->width, transposed)
@@ -206,7 +207,8 @@ static int find_whole(struct finding *f, uint32_t layer, const struct whole *who
 static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *ret_tensors)
 {
         char name[TENSOR_NAME_MAX];
-        bool second = layer_tensor(f, layer, wanted_in_layer(f->traits, ATTN_NORM).second, name);
+        bool second =
+                layer_tensor(f, layer, wanted_in_layer(f->traits, layer, ATTN_NORM).second, name);
         int r;
 
         for (size_t i = 0; i < sizeof(wholes) / sizeof(*wholes); i++) {
@@ -215,7 +217,7 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
                         return error_pass(r);
         }
         for (unsigned i = 0; i < LAYER_TENSOR_N; i++) {
-                const struct wanted_tensor wanted = wanted_in_layer(f->traits, i);
+                const struct wanted_tensor wanted = wanted_in_layer(f->traits, layer, i);
 
                 if (ret_tensors->at[i])
                         continue;
@@ -227,6 +229,8 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
                 r = find_tensor(f, &wanted, name, f->traits->transposed, &ret_tensors->at[i]);
                 if (r)
                         return error_pass(r);
+                if (wanted.is_unused)
+                        ret_tensors->at[i] = NULL;
         }
         return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/errtext.h"
+#include "daemon/files/config-gemma4.h"
 #include "json/reader.h"
 
 static const char *const layers[] = { "num_hidden_layers", NULL };
@@ -485,6 +486,28 @@ static const struct config_family families[] = {
           SANDWICH, .qk_norm = NORM_RMS, .window = WINDOW_IN_TURNS, .window_usual = 4096,
           .period = 6, .ropes = ROPES_TWO, .rope_base = 1e6, .local_base = 1e4,
           .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED, .read = gemma3_read },
+        { "Gemma4ForCausalLM",
+          "gemma4_text",
+          &gemma_sizes,
+          .tied = true,
+          .bos_first = true,
+          .head_dim = 256,
+          .activation = ACT_GELU_TANH,
+          RMS(1e-6),
+          .context = 131072,
+          .naming = NAMING_GEMMA,
+          .kv_heads = 4,
+          SANDWICH,
+          .qk_norm = NORM_RMS,
+          .window = WINDOW_IN_TURNS,
+          .window_usual = 512,
+          .period = 6,
+          .ropes = ROPES_TWO,
+          .rope_base = 1e6,
+          .local_base = 1e4,
+          .qkv_bias = BIAS_KEYED,
+          .output_bias = BIAS_KEYED,
+          .read = config_gemma4_read },
         { "CohereForCausalLM", "cohere", &layer_sizes, .tied = true, .bos_first = true, LAYER(1e-5),
           .residual = RESIDUAL_ONE_NORM, .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED,
           .adjacent = true, .rope_base = 500000, .read = cohere_read },

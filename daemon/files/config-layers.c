@@ -196,6 +196,8 @@ static enum rope_scaling read_scaling(struct trait_reader *rd, const struct conf
 
         if (name && !strcmp(name, "yarn") && !strcmp(family->type, "phi3"))
                 return ROPE_LONG; /* so its first files say */
+        if (name && !strcmp(name, "proportional") && !strcmp(family->type, "gemma4_text"))
+                return ROPE_PLAIN; /* and some pairs stand still: config-gemma4.c */
         for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
                 if (!strcmp(name, names[i].name))
                         return names[i].scaling;

@@ -44,6 +44,7 @@ static const struct refusal refusals[] = {
 static const char *const wrappers[] = {
         "Mistral3ForConditionalGeneration",
         "Gemma3ForConditionalGeneration",
+        "Gemma4ForConditionalGeneration",
 };
 
 static bool is_wrapper(const char *name)
@@ -161,6 +162,7 @@ static void set_form(struct trait_reader *rd, const struct config_family *family
         t->transposed = family->transposed;
         t->gated = !family->plain;
         t->rope_table = t->rope_tables = NOT_THERE; /* only GGUF files have these tensors */
+        t->layer_scale = NOT_THERE;
 }
 
 /* A wrapper's own key comes first: it owns the head. */

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "daemon/files/gguf.h"
@@ -99,6 +100,56 @@ static void gemma3_read(struct trait_reader *rd, struct traits *t)
         t->rope_count = 2;
         for (uint32_t i = 0; i < t->layers; i++)
                 t->layer[i].rope = t->layer[i].window > 0;
+}
+
+/* Whether v is k, only the tensors tell. */
+static void gemma4_values(struct trait_reader *rd, struct traits *t)
+{
+        char name[64];
+
+        for (uint32_t i = 0; i < t->layers; i++) {
+                bool whole;
+
+                snprintf(name, sizeof(name), "blk.%" PRIu32 ".attn_qkv.weight", i);
+                whole = gguf_tensor(rd->from, name);
+                snprintf(name, sizeof(name), "blk.%" PRIu32 ".attn_v.weight", i);
+                t->layer[i].v_is_k = !whole && !gguf_tensor(rd->from, name);
+        }
+}
+
+/* Layers with a window have other heads, and rotate them by another base. */
+static void gemma4_read(struct trait_reader *rd, struct traits *t)
+{
+        static const uint32_t no_layers = 0;
+        static const double local = 10000;
+        uint32_t head_dim =
+                trait_reader_whole(rd, ".attention.key_length_swa", 2, HEAD_DIM_MAX, &t->head_dim);
+        uint32_t shared =
+                trait_reader_whole(rd, ".attention.shared_kv_layers", 0, t->layers - 1, &no_layers);
+
+        (void)trait_reader_whole(rd, ".attention.value_length_swa", head_dim, head_dim, &head_dim);
+        t->embed_scale = sqrtf((float)t->width);
+        t->attend_scale = 1;
+        t->head_softcap =
+                (float)trait_reader_real(rd, ".final_logit_softcapping", 0, SCALE_MAX, &none);
+        t->v_norm = true;
+        t->layer_scale = MAYBE_THERE;
+        t->layer_input = trait_reader_whole(rd, ".embedding_length_per_layer_input", 0,
+                                            WIDTH_MAX / t->layers, &no_layers);
+        t->ropes[1] = (struct rope_shape){
+                .dims = trait_reader_whole(rd, ".rope.dimension_count_swa", 0, head_dim, &head_dim),
+                .pairing = t->ropes[0].pairing,
+                .attention = 1,
+                .base = trait_reader_real(rd, ".rope.freq_base_swa", 1, ROPE_BASE_MAX, &local),
+        };
+        t->rope_count = 2;
+        for (uint32_t i = 0; i < t->layers; i++) {
+                t->layer[i].rope = t->layer[i].window > 0;
+                if (t->layer[i].window)
+                        t->layer[i].head_dim = head_dim;
+        }
+        gemma4_values(rd, t);
+        traits_share_kv(rd, t, shared);
 }
 
 /* OLMo 3 has windows; its layers with a window are not stretched. */
@@ -284,6 +335,9 @@ static const struct gguf_family families[] = {
         { "gemma3", ROPE_HALVES, NO_BIASES, NO_NORM_BIAS, .activation = ACT_GELU_TANH,
           .post_norms = true, .qk_norm = MUST_BE_THERE, .in_turns = true, .period = 6,
           .read = gemma3_read },
+        { "gemma4", ROPE_HALVES, NO_BIASES, NO_NORM_BIAS, .activation = ACT_GELU_TANH,
+          .post_norms = true, .qk_norm = MUST_BE_THERE, .in_turns = true, .period = 6,
+          .read = gemma4_read },
         { "command-r", ROPE_ADJACENT, NO_BIASES, NO_NORM_BIAS, NO_QK, .norm = NORM_LAYER,
           .residual = RESIDUAL_ONE_NORM, .read = cohere_read },
         { "cohere2", ROPE_ADJACENT, NO_BIASES, NO_NORM_BIAS, NO_QK, .norm = NORM_LAYER,

@@ -89,6 +89,49 @@ static const struct gguf_family *read_family(struct trait_reader *rd)
         return family;
 }
 
+/*
+ * A number for all layers, or a list with one for each: then `field` of each layer is set, and the
+ * largest is returned.
+ */
+static uint32_t read_by_layer(struct trait_reader *rd, struct traits *t, const char *key,
+                              uint32_t high, const uint32_t *absent,
+                              uint32_t *(*field)(struct layer_traits *layer))
+{
+        struct gguf_array array;
+        uint32_t value, most = 1;
+
+        if (!trait_reader_has(rd, key) || pair_whole(rd, &value) ||
+            !gguf_array(rd->from, rd->key, &array))
+                return trait_reader_whole(rd, key, 1, high, absent);
+        if (array.left != t->layers) {
+                trait_reader_fault(rd, "metadata '%s' is not a list for %" PRIu32 " layers",
+                                   rd->key, t->layers);
+                return 1;
+        }
+        for (uint32_t i = 0; i < t->layers; i++) {
+                if (!gguf_next_u32(&array, &value) || !value || value > high) {
+                        trait_reader_fault(rd,
+                                           "metadata '%s' has a value for layer %" PRIu32
+                                           " that is not between 1 and %" PRIu32,
+                                           rd->key, i, high);
+                        return 1;
+                }
+                *field(&t->layer[i]) = value;
+                most = value > most ? value : most;
+        }
+        return most;
+}
+
+static uint32_t *kv_heads_of(struct layer_traits *layer)
+{
+        return &layer->kv_heads;
+}
+
+static uint32_t *ffn_of(struct layer_traits *layer)
+{
+        return &layer->ffn;
+}
+
 /* Absent: linear, the only kind before this key existed. */
 static enum rope_scaling read_scaling(struct trait_reader *rd)
 {
@@ -219,7 +262,8 @@ static void read_windows(struct trait_reader *rd, const struct gguf_family *fami
 static void read_heads(struct trait_reader *rd, struct traits *t)
 {
         t->heads = trait_reader_whole(rd, ".attention.head_count", 1, HEADS_MAX, NULL);
-        t->kv_heads = trait_reader_whole(rd, ".attention.head_count_kv", 1, HEADS_MAX, &t->heads);
+        t->kv_heads =
+                read_by_layer(rd, t, ".attention.head_count_kv", HEADS_MAX, &t->heads, kv_heads_of);
         t->head_dim = trait_reader_head_dim(rd, ".attention.key_length", t);
 }
 
@@ -264,6 +308,7 @@ static void set_form(const struct gguf_family *family, struct traits *t)
         t->qk_norm_kind = NORM_RMS;
         t->qk_norm_span = family->qk_span;
         t->rope_tables = NOT_THERE;
+        t->layer_scale = NOT_THERE;
         t->gated = !family->plain;
         t->act = family->activation;
 }
@@ -275,7 +320,7 @@ static void read_sizes(struct trait_reader *rd, struct traits *t)
 
         t->layers = trait_reader_whole(rd, ".block_count", 1, LAYERS_MAX, NULL);
         t->width = trait_reader_whole(rd, ".embedding_length", 1, WIDTH_MAX, NULL);
-        t->ffn = trait_reader_whole(rd, ".feed_forward_length", 1, WIDTH_MAX, NULL);
+        t->ffn = read_by_layer(rd, t, ".feed_forward_length", WIDTH_MAX, NULL, ffn_of);
         t->context = trait_reader_whole(rd, ".context_length", 1, CONTEXT_MAX, NULL);
         t->eps = (float)trait_reader_real(rd, eps, EPS_MIN, 1, NULL);
         read_heads(rd, t);

@@ -43,6 +43,9 @@ static const struct renaming llama_outside[] = {
         { "embed_tokens", "token_embd" },
         { "norm", "output_norm" },
         { "lm_head", "output" },
+        { "embed_tokens_per_layer", "per_layer_token_embd" },
+        { "per_layer_model_projection", "per_layer_model_proj" },
+        { "per_layer_projection_norm", "per_layer_proj_norm" },
         { NULL, NULL },
 };
 
@@ -77,6 +80,10 @@ static const struct renaming gemma_inside[] = {
         { "post_attention_layernorm", "post_attention_norm" },
         { "pre_feedforward_layernorm", "ffn_norm" },
         { "post_feedforward_layernorm", "post_ffw_norm" },
+        { "per_layer_input_gate", "inp_gate" },
+        { "per_layer_projection", "proj" },
+        { "post_per_layer_input_norm", "post_norm" },
+        { "layer_scalar", "layer_output_scale.weight" },
         { NULL, NULL },
 };
 

@@ -180,10 +180,6 @@ static void check_rope(struct trait_reader *rd, struct traits *t, struct rope_sh
         bool by_parts = rope->scaling == ROPE_LLAMA3 || rope->scaling == ROPE_YARN;
         double stretched = rope->trained * rope->factor;
 
-        if (rope->dims > t->head_dim)
-                trait_reader_fault(rd,
-                                   "rope rotates %" PRIu32 " numbers of a head, which has %" PRIu32,
-                                   rope->dims, t->head_dim);
         if (rope->dims % 2 || rope->dims / 2 > ROPE_PAIRS_MAX)
                 trait_reader_fault(
                         rd, "rope rotates %" PRIu32 " numbers of a head, not an even count to %u",
@@ -199,15 +195,93 @@ static void check_rope(struct trait_reader *rd, struct traits *t, struct rope_sh
                 t->context = stretched < CONTEXT_MAX ? (uint32_t)stretched : CONTEXT_MAX;
 }
 
+void traits_share_kv(struct trait_reader *rd, struct traits *t, uint32_t count)
+{
+        uint32_t first = t->layers - count;
+
+        for (uint32_t i = first; i < t->layers; i++) {
+                uint32_t back = i - first + 1;
+
+                while (back <= i && !t->layer[i - back].window != !t->layer[i].window)
+                        back++;
+                if (back <= i)
+                        t->layer[i].kv_back = (uint16_t)back;
+                else
+                        trait_reader_fault(rd,
+                                           "layer %" PRIu32 " shares the keys and values of an "
+                                           "earlier layer, and there is none of its kind",
+                                           i);
+        }
+}
+
+/* A layer that has nothing of its own has what the model has. */
+static void finish_layers(struct traits *t)
+{
+        for (uint32_t i = 0; i < t->layers; i++) {
+                struct layer_traits *l = &t->layer[i];
+
+                l->kv_heads = l->kv_heads ? l->kv_heads : t->kv_heads;
+                l->head_dim = l->head_dim ? l->head_dim : t->head_dim;
+                l->ffn = l->ffn ? l->ffn : t->ffn;
+        }
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+        return a > b ? a : b;
+}
+
+static void set_largest(struct traits *t)
+{
+        t->kv_heads = t->head_dim = t->ffn = 0;
+        for (uint32_t i = 0; i < t->layers; i++) {
+                t->kv_heads = larger(t->kv_heads, t->layer[i].kv_heads);
+                t->head_dim = larger(t->head_dim, t->layer[i].head_dim);
+                t->ffn = larger(t->ffn, t->layer[i].ffn);
+        }
+}
+
+static void check_heads(struct trait_reader *rd, const struct traits *t,
+                        const struct layer_traits *layer)
+{
+        if (t->heads % layer->kv_heads)
+                trait_reader_fault(rd,
+                                   "%" PRIu32 " heads are not a multiple of %" PRIu32 " kv heads",
+                                   t->heads, layer->kv_heads);
+        if (layer->rope != TRAITS_NO_ROPE && t->ropes[layer->rope].dims > layer->head_dim)
+                trait_reader_fault(rd,
+                                   "rope rotates %" PRIu32 " numbers of a head, which has %" PRIu32,
+                                   t->ropes[layer->rope].dims, layer->head_dim);
+}
+
+/* Layers with a window have heads of one shape, and so have the others (engine/model-shapes.h). */
+static void check_shapes(struct trait_reader *rd, const struct traits *t)
+{
+        const struct layer_traits *first[2] = { NULL, NULL };
+
+        for (uint32_t i = 0; i < t->layers; i++) {
+                const struct layer_traits *l = &t->layer[i], **same = &first[l->window > 0];
+
+                check_heads(rd, t, l);
+                *same = *same ? *same : l;
+                if (l->kv_heads != (*same)->kv_heads || l->head_dim != (*same)->head_dim)
+                        trait_reader_fault(rd,
+                                           "layer %" PRIu32 " has %" PRIu32 " kv heads of %" PRIu32
+                                           ", and another layer like it has %" PRIu32 " of %" PRIu32
+                                           "; this is not supported yet",
+                                           i, l->kv_heads, l->head_dim, (*same)->kv_heads,
+                                           (*same)->head_dim);
+        }
+}
+
 void traits_check(struct trait_reader *rd, struct traits *t)
 {
+        finish_layers(t);
+        set_largest(t);
         if (t->vocab < 2 || t->vocab > VOCAB_MAX)
                 trait_reader_fault(rd, "the vocabulary has %" PRIu32 " tokens, not 2 to %u",
                                    t->vocab, VOCAB_MAX);
-        if (t->heads % t->kv_heads)
-                trait_reader_fault(rd,
-                                   "%" PRIu32 " heads are not a multiple of %" PRIu32 " kv heads",
-                                   t->heads, t->kv_heads);
+        check_shapes(rd, t);
         if (t->qkv_order == QKV_BY_HEAD && t->heads != t->kv_heads)
                 trait_reader_fault(rd,
                                    "%" PRIu32 " heads and %" PRIu32

@@ -104,6 +104,12 @@ uint32_t trait_reader_head_dim(struct trait_reader *rd, const char *key,
 void traits_add_eos(struct trait_reader *rd, struct traits *traits, uint32_t id);
 
 /*
+ * The last `count` layers have no keys and values: each attends to those of the last earlier layer
+ * of its kind, with a window or without, that has them.
+ */
+void traits_share_kv(struct trait_reader *rd, struct traits *traits, uint32_t count);
+
+/*
  * Call it last: checks values against each other, and sets what follows from them (the attention
  * scale, a stretched context).
  */

@@ -53,6 +53,8 @@ void rope_frequencies(const struct rope_shape *shape, uint32_t context, const fl
 
                         frequency *= kept + (1 - kept) / shape->factor;
                 }
+                if (i + shape->still >= shape->dims / 2)
+                        frequency = 0;
                 ret_frequency[i] = (float)(slower ? frequency / slower[i] : frequency);
         }
 }

@@ -39,6 +39,7 @@ struct rope_shape {
         enum rope_pairing pairing;
         enum rope_scaling scaling;
         bool whole;     /* yarn: round the borders to whole pairs */
+        uint32_t still; /* the last pairs, which do not rotate */
         double base;    /* greater than 1 */
         double factor;  /* at least 1 */
         double trained; /* positions */

@@ -14,6 +14,14 @@
  *
  * n is there if `pre_norms`, m if `post_norms`.  With `sum_norms` a norm o follows each branch of
  * RESIDUAL_SERIAL: x = o(x + attention(x)).  Then there is no norm before the head.
+ *
+ * With `layer_input`, a layer has an input i besides x.  It is made from the token's embedding x0
+ * and from the token's row e, for this layer, of a second table.  A third branch reads it:
+ *
+ *      i = (sqrt(layer_input) e + n4(W x0)) / sqrt(2)
+ *      x += m3(Wo (act(Wg x) * i))
+ *
+ * With `layer_scale`, a layer ends with x *= its scale.
  */
 #ifndef DAEMON_MODEL_TRAITS_H
 #define DAEMON_MODEL_TRAITS_H
@@ -50,6 +58,11 @@ struct layer_traits {
         /* sliding window: positions that a row sees, including its own; 0: no window */
         uint32_t window;
         uint8_t rope; /* index into `ropes`, or TRAITS_NO_ROPE */
+        bool v_is_k;  /* no matrix for v: v is k, before its norm and its rope */
+        /* it has no k and v, and attends to those of the layer that is so many before; 0: it has */
+        uint16_t kv_back;
+        /* until traits_check() has set them, 0 stands for the model's */
+        uint32_t kv_heads, head_dim, ffn;
 };
 
 struct traits {
@@ -57,8 +70,11 @@ struct traits {
         uint32_t context; /* the context length that the file states */
         uint32_t width;
         uint32_t layers;
-        uint32_t heads, kv_heads, head_dim;
-        uint32_t ffn;
+        uint32_t heads;
+        /* the largest of any layer; before traits_check(): of layers that have no others */
+        uint32_t kv_heads, head_dim, ffn;
+        uint32_t layer_input; /* numbers; 0: layers have no inputs besides x */
+        enum presence layer_scale;
         /* 0: width; otherwise the width of the embedding and of the head, with matrices between */
         uint32_t embed_width;
         bool tied; /* the embedding is also the head, unless the file has a separate head */
@@ -80,6 +96,7 @@ struct traits {
         enum presence qk_norm, qk_norm_bias;
         enum norm_kind qk_norm_kind;
         enum head_norm_span qk_norm_span;
+        bool v_norm; /* RMSNorm of each head of v, without weights */
         /* q is multiplied by 1 + beta * log(1 + floor(position / length)); beta 0: by nothing */
         float query_beta;
         uint32_t query_length;
@@ -119,6 +136,26 @@ static inline uint32_t traits_window(const struct traits *traits, uint32_t conte
                 if (traits->layer[i].window > window)
                         window = traits->layer[i].window;
         return window < context ? window : 0;
+}
+
+/* The layer whose keys and values a layer attends to. */
+static inline uint32_t traits_kv_layer(const struct traits *traits, uint32_t layer)
+{
+        return layer - traits->layer[layer].kv_back;
+}
+
+/*
+ * The most first layers of a model that may be in another backend than the others, because a layer
+ * is in the backend of its keys and values.
+ */
+static inline uint32_t traits_split_max(const struct traits *traits)
+{
+        uint32_t most = traits->layers - 1;
+
+        for (uint32_t i = 0; i < traits->layers; i++)
+                if (traits->layer[i].kv_back && traits_kv_layer(traits, i) < most)
+                        most = traits_kv_layer(traits, i);
+        return most;
 }
 
 #endif

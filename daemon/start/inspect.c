@@ -185,16 +185,30 @@ static void print_count(FILE *to, uint64_t count)
                 fprintf(to, "%" PRIu64, count);
 }
 
+/* The size, or the two sizes, of layers' heads. */
+static void print_heads(const struct traits *t, FILE *to)
+{
+        const struct layer_traits *other = NULL;
+
+        for (uint32_t i = 0; !other && i < t->layers; i++)
+                if (t->layer[i].head_dim != t->layer[0].head_dim ||
+                    t->layer[i].kv_heads != t->layer[0].kv_heads)
+                        other = &t->layer[i];
+        fprintf(to, "%" PRIu32 " heads of %" PRIu32 " (%" PRIu32 " of K and V)", t->heads,
+                t->layer[0].head_dim, t->layer[0].kv_heads);
+        if (other)
+                fprintf(to, ", in some layers of %" PRIu32 " (%" PRIu32 ")", other->head_dim,
+                        other->kv_heads);
+}
+
 static void print_model(const struct inspection *inspection, FILE *to)
 {
         const struct traits *t = &inspection->setup->served.traits;
 
-        fprintf(to,
-                "model       %" PRIu32 " layers, width %" PRIu32 ", %" PRIu32 " heads of %" PRIu32
-                " (%" PRIu32 " of K and V), ffn %" PRIu32 ", vocabulary %" PRIu32
-                ", context %" PRIu32 "%s, ",
-                t->layers, t->width, t->heads, t->head_dim, t->kv_heads, t->ffn, t->vocab,
-                t->context, t->tied ? ", head tied" : "");
+        fprintf(to, "model       %" PRIu32 " layers, width %" PRIu32 ", ", t->layers, t->width);
+        print_heads(t, to);
+        fprintf(to, ", ffn %" PRIu32 ", vocabulary %" PRIu32 ", context %" PRIu32 "%s, ", t->ffn,
+                t->vocab, t->context, t->tied ? ", head tied" : "");
         print_count(to, inspection->parameters);
         fprintf(to, " parameters\n");
 }

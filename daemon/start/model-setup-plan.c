@@ -3,6 +3,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -155,13 +156,20 @@ static int try_layers(struct model_setup *setup, struct kernels *kernels, uint32
  */
 static int choose_layers(struct model_setup *setup, struct kernels *kernels)
 {
-        uint32_t layers = setup->served.traits.layers, fit = 0, too_many = layers + 1, asked;
+        uint32_t layers = setup->served.traits.layers, too_many = layers + 1, asked;
+        uint32_t least = layers - traits_split_max(&setup->served.traits), fit = least - 1;
         char why[sizeof(setup->why)];
         int r = 0;
 
         setup->fewer[0] = '\0';
         asked = setup->config->gpu_layers;
         assert(asked);
+        if (asked < least)
+                return error_raise(errtext_set(setup->why, sizeof(setup->why), -EINVAL,
+                                               "gpu_layers is %" PRIu32 ", and the last %" PRIu32
+                                               " layers of this model share keys and values; set "
+                                               "gpu_layers to 0 or to at least %" PRIu32,
+                                               asked, least, least));
         if (asked != CONFIG_AUTO) {
                 setup->model_conf.host_layers = asked < layers ? layers - asked : 0;
                 return 0;
@@ -177,7 +185,7 @@ static int choose_layers(struct model_setup *setup, struct kernels *kernels)
         }
         if (r)
                 return error_pass(r);
-        if (!fit)
+        if (fit < least)
                 return errtext_set(setup->why, sizeof(setup->why), MODEL_SETUP_E_TOO_SMALL, "%s",
                                    why);
         if (fit < layers)

@@ -279,8 +279,10 @@ static void model_measure_counts_kv_weights_and_activations(void **state)
         assert_int_equal(bytes.swap, 7 * bytes.block);
         assert_int_equal(bytes.activations, 4 * (8 * (128 + 2 * 128 + 256) + 4 * VOCAB));
         assert_true(bytes.weights > 2500000 && bytes.weights < 2700000);
-        rig.traits.layers = rig.traits.kv_heads = 1024;
-        rig.traits.head_dim = 512;
+        rig.traits.layers = TRAITS_LAYERS_MAX;
+        for (uint32_t i = 0; i < TRAITS_LAYERS_MAX; i++)
+                rig.traits.layer[i] =
+                        (struct layer_traits){ .kv_heads = 1024, .head_dim = 512, .ffn = 1 };
         conf.blocks = UINT32_MAX;
         model_measure(rig.checkpoint, &rig.traits, &conf, &bytes);
         assert_true(bytes.kv == UINT64_MAX);

@@ -323,7 +323,7 @@ static void refuses_properties_that_would_change_the_numbers(void **state)
 
 static void refuses_an_unknown_architecture_by_name(void **state)
 {
-        static const char *const names[] = { "gemma4", "qwen2moe", "mistral4", "", "llama\n" };
+        static const char *const names[] = { "gemma3n", "qwen2moe", "mistral4", "", "llama\n" };
         struct traits t;
         char why[256];
 
