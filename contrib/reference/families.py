@@ -10,8 +10,9 @@ transformers, in float64 but for norms, softmax and the angles of rope, which it
 always computes in float32.
 Prompts and tokens are in the format of forward.py; the first line names the files.
 
-family_models.py has the models, family_files.py spells their files, family_gguf.py writes GGUF, and
-family_remote.py has families whose code transformers does not have.
+family_models.py has the models, family_wide.py those for GPUs, family_files.py spells their files,
+and family_gguf.py writes GGUF.  family_gemma4.py has what Gemma 4 alone needs.  family_remote.py has
+families whose code transformers does not have.
 The numbers are random, and large enough that positions matter.  Models that differ in their
 config.json alone share their tensors by a symbolic link.  Needs torch, transformers, safetensors
 and gguf.  A model depends on its name alone, so it can be made again without the others.  Never
@@ -32,6 +33,7 @@ import family_check
 import family_files
 import family_gguf
 import family_remote
+import family_wide
 from family_models import MODELS, SMALL
 from forward import wrapped
 
@@ -39,18 +41,21 @@ PROMPTS = [9, 40]
 GREEDY = 12
 NORM = re.compile(r"(^|\.)[^.]*(norm|ln_)[^.]*(\.norms\.\d+)?\.weight$")
 EMBEDDING = re.compile(r"embed|wte|wpe")
+family_wide.add(MODELS)
 AROUND_ZERO = {"gemma", "gemma2", "gemma3_text", "nemotron"}  # the model adds 1 to a norm's weights
 
 
-def scale_of(name, p, model):
-    """Embeddings of 1, or less where they are multiplied or are the head; products of about 1.4."""
+def scale_of(name, p, model, product):
+    """Embeddings of 1, or less where they are multiplied or are the head; products of that size."""
     config = model.config.get_text_config()
     if not EMBEDDING.search(name):
         inputs = p.shape[0] if type(model.get_submodule(name.rpartition(".")[0])).__name__ == (
             "Conv1D") else p[0].numel()
         # in a deep model the branches add less, or rounding would decide about the logits
         deep = config.num_hidden_layers > 8 and re.search(r"o_proj|down_proj", name)
-        return (0.15 if deep else 1.4) / math.sqrt(inputs)
+        return (0.15 if deep else product) / math.sqrt(inputs)
+    if "per_layer" in name:
+        return 0.3
     if config.model_type.startswith("gemma"):
         return 0.1
     if config.model_type.startswith("granite"):
@@ -61,8 +66,10 @@ def scale_of(name, p, model):
 def norm_of(name, model):
     """A tied head has small numbers, or tokens would follow themselves; the last norm makes up."""
     config = model.config.get_text_config()
+    if config.model_type == "gemma4_text" and re.search(r"[qk]_norm", name):
+        return 1.5 / model.get_parameter(name).numel() ** 0.25  # its scores are not scaled
     usual = 1
-    if config.tie_word_embeddings and not re.search(r"\.\d+\.", name):
+    if config.tie_word_embeddings and not re.search(r"\.\d+\.|per_layer", name):
         usual = 0.2 if "embed" in name else 2.5
     return usual - (config.model_type in AROUND_ZERO)
 
@@ -77,8 +84,11 @@ def fill(model, name):
         elif tensor.endswith("bias"):
             noise = 0.4 * noise
         else:
-            noise = scale_of(tensor, p, model) * noise
+            noise = scale_of(tensor, p, model, family_wide.product_of(name)) * noise
         p.data = noise.to(p.dtype)
+    for tensor, p in model.named_buffers():
+        if tensor.endswith("layer_scalar"):
+            p.copy_(0.6 + 0.8 * torch.rand(p.shape, generator=generator, dtype=torch.float64))
     model.tie_weights()
 
 

@@ -3,6 +3,7 @@ import torch
 from transformers import AutoConfig
 
 import family_files
+import family_gemma4
 
 LEAST = 5e-3
 
@@ -39,6 +40,9 @@ SILENT = {
     ("opt", ".k_proj.bias"), ("opt-350m", ".k_proj.bias"), ("xglm", ".k_proj.bias"),
     ("falcon-rw", "rope.rope_theta"),
     ("granite4-dense-nope", "rope.rope_theta"),
+    # the norm behind these cancels them because its eps is small
+    ("gemma4-wrapped", "layers.5.layer_scalar"), ("gemma4-wrapped", "per_layer_input_scale"),
+    ("gemma4-wrapped", "per_layer_model_projection_scale"),
 }
 
 
@@ -78,6 +82,7 @@ def settings(config):
 
 def check(name, folder, tokens):
     """How many settings and tensors change nothing although they should."""
+    name = name.removesuffix("-wide")
     model = family_files.load(folder)
     usual, bad = logits(model, tokens), 0
     for label, change in settings(model.config):
@@ -91,11 +96,22 @@ def check(name, folder, tokens):
         wrong = (differs > LEAST) == ((name, label) in SILENT)
         print(f"  {label}: {differs:.3g}" + ("  WRONG" if wrong else ""))
         bad += wrong
-    for label, p in model.named_parameters():
-        if "vision_" in label or "multi_modal" in label:
+    for label, change in family_gemma4.traits(model):
+        changed = family_files.load(folder)
+        change(changed)
+        differs = (logits(changed, tokens) - usual).abs().max().item()
+        wrong = (differs > LEAST) == ((name, label) in SILENT)
+        print(f"  {label}: {differs:.3g}" + ("  WRONG" if wrong else ""))
+        bad += wrong
+    scalars = [(name, p) for name, p in model.named_buffers() if name.endswith("layer_scalar")]
+    for label, p in [*model.named_parameters(), *scalars]:
+        if "vision" in label or "multi_modal" in label:
             continue
         kept = p.data.clone()
-        p.data = kept + kept.abs().mean() * torch.randn(kept.shape, dtype=kept.dtype)
+        if label.endswith("layer_scalar"):  # the last norm cancels most of the last one
+            p.data = kept / 10
+        else:
+            p.data = kept + kept.abs().mean() * torch.randn(kept.shape, dtype=kept.dtype)
         differs = (logits(model, tokens) - usual).abs().max().item()
         p.data = kept
         silent = any(name == n and label.endswith(l) for n, l in SILENT)

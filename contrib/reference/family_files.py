@@ -12,6 +12,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM
 
+import family_gemma4
 from family_models import MODELS, SMALL, VISION
 
 transformers.utils.logging.disable_progress_bar()
@@ -109,6 +110,17 @@ def old_spelling(values):
     old_layers(text)
 
 
+def global_sizes(values):
+    """The sizes of Gemma 4's full layers as keys of their own, as in published files."""
+    text = values.get("text_config", values)
+    of_full = next(iter(text.pop("per_layer_config").values()))
+    text |= {"global_head_dim": of_full["head_dim"],
+             "num_global_key_value_heads": of_full.get("num_key_value_heads")}
+
+
+SPELLINGS = {"old": old_spelling, "global": global_sizes}
+
+
 def rename(folder, change):
     """Gives the tensors other names; a name of None leaves one out."""
     path = f"{folder}/model.safetensors"
@@ -139,6 +151,7 @@ def with_buffers(tensors):
 
 RENAMED = {
     "bare": without_prefix,
+    "unused": lambda tensors: tensors | family_gemma4.unused(tensors),
     "buffers": with_buffers,
     "bare with buffers": lambda tensors: with_buffers(without_prefix(tensors)),
     "inner": lambda tensors: {re.sub(r"^language_model\.(?:model\.)?", "model.language_model.",
@@ -177,7 +190,7 @@ def save(name, folder, fill):
         made.save_pretrained(folder, max_shard_size=model.shard)
     if model.names != "new":
         rename(folder, RENAMED[model.names])
-    if model.spelling == "old":
-        rewrite_json(f"{folder}/config.json", old_spelling)
+    if model.spelling != "new":
+        rewrite_json(f"{folder}/config.json", SPELLINGS[model.spelling])
         again = AutoConfig.from_pretrained(folder)
         check_spelling(config.get_text_config(), again.get_text_config())

@@ -6,6 +6,7 @@ import gguf
 import numpy
 import torch
 
+import family_gemma4
 import family_remote
 from family_models import MODELS
 
@@ -13,11 +14,11 @@ ARCHITECTURES = {
     "llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "phi3": "PHI3",
     "glm": "CHATGLM", "glm4": "GLM4", "olmo": "OLMO", "olmo2": "OLMO2", "olmo3": "OLMO2",
     "granite": "GRANITE", "granitemoehybrid": "GRANITE", "smollm3": "SMOLLM3", "gemma": "GEMMA",
-    "gemma2": "GEMMA2", "gemma3_text": "GEMMA3", "ministral3": "MISTRAL3", "cohere": "COMMAND_R",
-    "cohere2": "COHERE2", "exaone4": "EXAONE4", "nemotron": "NEMOTRON", "seed_oss": "SEED_OSS",
-    "stablelm": "STABLELM", "gpt2": "GPT2", "gpt_neox": "GPTNEOX", "falcon": "FALCON",
-    "starcoder2": "STARCODER2", "gpt_bigcode": "STARCODER", "mpt": "MPT", "bloom": "BLOOM",
-    "phi": "PHI2",
+    "gemma2": "GEMMA2", "gemma3_text": "GEMMA3", "gemma4_text": "GEMMA4", "ministral3": "MISTRAL3",
+    "cohere": "COMMAND_R", "cohere2": "COHERE2", "exaone4": "EXAONE4", "nemotron": "NEMOTRON",
+    "seed_oss": "SEED_OSS", "stablelm": "STABLELM", "gpt2": "GPT2", "gpt_neox": "GPTNEOX",
+    "falcon": "FALCON", "starcoder2": "STARCODER2", "gpt_bigcode": "STARCODER", "mpt": "MPT",
+    "bloom": "BLOOM", "phi": "PHI2",
 }
 # Here the converter makes the two halves of a head neighbours.
 PERMUTED = {"LLAMA", "INTERNLM2", "BAICHUAN", "MISTRAL3", "GRANITE", "SMOLLM3", "OLMO"}
@@ -59,10 +60,18 @@ def llama3_table(head_dim, rope):
 
 
 def kv_heads(config):
+    if config.model_type == "gemma4_text":
+        return family_gemma4.kv_heads(config)
     if config.model_type == "falcon" and not config.new_decoder_architecture:
         return 1 if config.multi_query else config.num_attention_heads
     return (getattr(config, "num_kv_heads", None) or getattr(config, "num_key_value_heads", None) or
             config.num_attention_heads)
+
+
+def width_of_heads(config):
+    if config.model_type == "gemma4_text":
+        return family_gemma4.head_dim(config, "full_attention")
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def gathered(numbers, config):
@@ -87,7 +96,7 @@ def rewritten(name, numbers, kind, architecture, config):
         numbers = permuted(numbers, config.num_attention_heads)
     elif architecture in PERMUTED and ".k_proj." in name:
         numbers = permuted(numbers, config.num_key_value_heads)
-    elif (kind.startswith("gemma") or kind == "nemotron") and name.endswith("norm.weight"):
+    elif kind in ("gemma", "gemma2", "gemma3_text", "nemotron") and name.endswith("norm.weight"):
         numbers = numbers + 1
     elif kind == "gpt2" and re.search(r"\.c_(attn|proj|fc)\.weight", name):
         numbers = numbers.T
@@ -103,6 +112,8 @@ def text_tensors(model, name):
     out, kind, tensors = {}, MODELS[name].kind, dict(model.named_parameters())
     if MODELS[name].remote == "qwen":
         tensors = family_remote.names_of_qwen(tensors, None)
+    tensors |= {f"{name}.weight": p for name, p in model.named_buffers()
+                if name.endswith("layer_scalar")}
     for name, p in tensors.items():
         name = name.replace("model.language_model.", "model.")
         if kind == "bloom":
@@ -113,7 +124,7 @@ def text_tensors(model, name):
             name, numbers = head[1] + head[3], numbers[None]
             if name in out:
                 numbers = numpy.concatenate([out[name], numbers])
-        if not re.search(r"vision_|multi_modal", name):
+        if not re.search(r"vision|multi_modal", name):
             out[name] = numbers
     return out
 
@@ -133,7 +144,11 @@ def write_tensor(writer, name, numbers, kind):
 def write_tensors(writer, name, model, config):
     architecture = architecture_of(name)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture], config.num_hidden_layers)
-    for tensor, numbers in text_tensors(model, name).items():
+    tensors = text_tensors(model, name)
+    if MODELS[name].names == "unused":
+        tensors |= {key: p.to(torch.float64).numpy()
+                    for key, p in family_gemma4.unused(tensors).items()}
+    for tensor, numbers in tensors.items():
         for part, rows in rewritten(tensor, numbers, MODELS[name].kind, architecture, config):
             found = names.get_name(part, (".weight", ".bias"))
             if found is None:
@@ -145,6 +160,8 @@ def write_tensors(writer, name, model, config):
 
 
 def wide(config):
+    if config.model_type == "gemma4_text":
+        return family_gemma4.wide(config)
     for key in ("shared_intermediate_size", "intermediate_size", "n_inner", "ffn_hidden_size"):
         if getattr(config, key, None):
             return getattr(config, key)
@@ -202,7 +219,8 @@ def write_longrope(w, rope, config):
 def write_rope(w, config, head_dim):
     ropes = config.rope_parameters
     rope = ropes.get("full_attention", ropes)
-    w.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1)))
+    part = rope.get("partial_rotary_factor", 1) if rope["rope_type"] != "proportional" else 1
+    w.add_rope_dimension_count(int(head_dim * part))
     w.add_rope_freq_base(rope["rope_theta"])
     local = ropes.get("sliding_attention", rope)["rope_theta"]
     # 10000 is what a reader has to take for Gemma 3 if nothing is said
@@ -227,7 +245,7 @@ def write_window(w, config):
     elif getattr(config, "sliding_window", None):
         w.add_sliding_window(config.sliding_window)
     windowed = [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or []]
-    if config.model_type == "olmo3":
+    if config.model_type in ("olmo3", "gemma4_text"):
         w.add_sliding_window_pattern(windowed)
     elif config.model_type == "gemma3_text" and windowed.index(False) != 5:
         w.add_sliding_window_pattern(windowed.index(False) + 1)
@@ -258,7 +276,7 @@ def write_factors(w, config):
 
 def write(name, model, path):
     config = model.config.get_text_config()
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    head_dim = width_of_heads(config)
     w = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[gguf.MODEL_ARCH[architecture_of(name)]])
     w.add_name(name)
     write_sizes(w, name, config, head_dim)
@@ -266,6 +284,8 @@ def write(name, model, path):
         write_rope(w, config, head_dim)
     write_window(w, config)
     write_factors(w, config)
+    if config.model_type == "gemma4_text":
+        family_gemma4.write_keys(w, config)
     write_tensors(w, name, model, config)
     w.write_header_to_file()
     w.write_kv_data_to_file()

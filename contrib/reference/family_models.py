@@ -33,7 +33,7 @@ class Model:
     changes: dict = field(default_factory=dict)
     rope: dict | None = None
     tensors_of: str | None = None   # another model with the same tensors
-    spelling: str = "new"           # of config.json: "old" is that of published files
+    spelling: str = "new"           # of config.json: a key of SPELLINGS, "new" is that of today
     names: str = "new"              # of the tensors: also a key of RENAMED
     shard: str = "1MB"
     in_gguf: bool = True
@@ -146,6 +146,38 @@ DENSE = {
                           rope=ROPES_OF_GEMMA3, tensors_of="gemma3", in_gguf=False),
 }
 
+ROPES_OF_GEMMA4 = {"sliding_attention": plain(10000.0),
+                   "full_attention": {"rope_type": "proportional", "rope_theta": 1000000.0,
+                                      "partial_rotary_factor": 0.5}}
+# A norm cancels a scale before it.  The large eps makes these scales matter.
+GEMMA4 = TIED | {"rms_norm_eps": 0.1, "head_dim": 8, "global_head_dim": 16, "sliding_window": 7,
+                 "pad_token_id": 0, "final_logit_softcapping": 3.0,
+                 "hidden_size_per_layer_input": 0}
+# In full layers, V is made of the product that K is made of.
+GEMMA4_DENSE = GEMMA4 | {"num_global_key_value_heads": 1, "attention_k_eq_v": True}
+# The last layers have neither K nor V, and a feed-forward part that is twice as wide.  Before them
+# come a windowed layer and a full one, as in published models: llama.cpp takes K and V of these.
+GEMMA4_E = GEMMA4 | {"intermediate_size": 12, "hidden_size_per_layer_input": 8,
+                     "vocab_size_per_layer_input": 40, "num_kv_shared_layers": 3,
+                     "use_double_wide_mlp": True}
+WIDE = {"hidden_size": 64, "intermediate_size": 16, "head_dim": 32, "global_head_dim": 64}
+
+GEMMA4_MODELS = {
+    "gemma4": Model("gemma4_text", changes=GEMMA4_DENSE | {"layer_types": layers("wwf")},
+                    rope=ROPES_OF_GEMMA4, spelling="global"),
+    # as transformers 5.24 stores it: sizes of full layers by layer
+    "gemma4-by-layer": Model("gemma4_text", changes=GEMMA4_DENSE | {"layer_types": layers("wwf")},
+                             rope=ROPES_OF_GEMMA4, tensors_of="gemma4", in_gguf=False),
+    "gemma4-e": Model("gemma4_text", changes=GEMMA4_E | {"layer_types": layers("wwwfwwf", 1)},
+                      rope=ROPES_OF_GEMMA4, spelling="global"),
+    "gemma4-wide": Model("gemma4_text",
+                         changes=GEMMA4_DENSE | WIDE | {"layer_types": layers("wwf", 1)},
+                         rope=ROPES_OF_GEMMA4, spelling="global", in_gguf=False),
+    "gemma4-e-wide": Model("gemma4_text", changes=GEMMA4_E | WIDE | {
+        "num_attention_heads": 2, "num_key_value_heads": 1, "num_kv_shared_layers": 2,
+        "layer_types": layers("wwfwf", 1)}, rope=ROPES_OF_GEMMA4, spelling="global", in_gguf=False),
+}
+
 MINISTRAL3 = YARN | {"original_max_position_embeddings": 16, "factor": 8.0, "mscale": 1.0,
                      "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5}
 VISION_SIZES = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
@@ -156,6 +188,11 @@ VISION = {
                                        "image_token_index": 50},
     "Mistral3ForConditionalGeneration": {"vision_config": VISION_SIZES | {"head_dim": 8},
                                          "image_token_index": 50},
+    "Gemma4ForConditionalGeneration": {
+        "vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+                          "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8,
+                          "patch_size": 2, "pooling_kernel_size": 1, "position_embedding_size": 8},
+        "image_token_id": 50, "video_token_id": 51, "audio_token_id": 52},
 }
 
 WRAPPED = {
@@ -164,6 +201,12 @@ WRAPPED = {
         "gemma3_text", changes=GEMMA3 | {"layer_types": layers("wwwwwf", 1)},
         rope={"sliding_attention": plain(10000.0), "full_attention": plain(1000000.0)},
         wrapper="Gemma3ForConditionalGeneration", names="inner"),
+    # the eps of published models, and their tensors of K and V that no layer uses
+    "gemma4-wrapped": Model("gemma4_text", changes=GEMMA4_E | {
+        "rms_norm_eps": 1e-6, "hidden_size": 40, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "num_kv_shared_layers": 2, "layer_types": layers("wf", 3)},
+        rope=ROPES_OF_GEMMA4, spelling="global", wrapper="Gemma4ForConditionalGeneration",
+        names="unused"),
     "ministral3": Model("ministral3", changes={"head_dim": 12}, rope=MINISTRAL3),
     "mistral3": Model("mistral", changes={"head_dim": 12, "sliding_window": None},
                       rope=plain(1000.0), wrapper="Mistral3ForConditionalGeneration",
@@ -258,4 +301,4 @@ REMOTE = {
                   remote="qwen"),
 }
 
-MODELS = NEAR_LLAMA | DENSE | WRAPPED | POST_NORMS | OLDER | REMOTE
+MODELS = NEAR_LLAMA | DENSE | GEMMA4_MODELS | WRAPPED | POST_NORMS | OLDER | REMOTE

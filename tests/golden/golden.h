@@ -56,7 +56,8 @@ unsigned texts_read(FILE *in, struct text ret_texts[TEXTS_MAX]);
 void stand_open(struct stand *stand, const char *path, const char *backend, enum kv_type kv);
 void stand_close(struct stand *stand);
 
-/* Runs each text on a model of its own, the prompt whole and in pieces; adds to *sum. */
+/* Runs each text on a model of its own, the prompt whole and in pieces; adds to *sum.  An emulated
+ * GPU is slow: there the first prompt comes in pieces and the others whole. */
 void texts_check(const char *path, const char *backend, const struct text *texts,
                  unsigned text_count, const struct nearness *near, struct sum *sum);
 
