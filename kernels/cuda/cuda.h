@@ -284,10 +284,10 @@ struct matrix_memory {
 int cuda_matrix_memory(const struct cuda *cuda, const matrix_shape *shape,
                        matrix_memory *ret_memory_needed);
 /*
- * Grow scratch for qkv() and project() with results of `columns` numbers, and for gate().  A model's
- * matrices have usually made them grow already: matrix_memory says why.  Otherwise they grow in the
- * warm-up, or in the first step: for q and k of the same height, and for a project() whose results
- * are more than the columns of q, k and v.
+ * Grow scratch for qkv() and project() with results of `columns` numbers, and for gate().  A
+ * model's matrices have usually made them grow already: matrix_memory says why.  Otherwise they
+ * grow in the warm-up, or in the first step: for q and k of the same height, and for a project()
+ * whose results are more than the columns of q, k and v.
  */
 int cuda_stacked_grow(struct cuda *cuda, uint32_t columns);
 int cuda_gate_grow(struct cuda *cuda, const matrix *w);

@@ -1,5 +1,5 @@
 /*
- * What an operator does to parts of a row, run by the emulator, against ref: matrices without v, or
+ * Operators that treat parts of a row, run by the emulator, against ref: matrices without v, or
  * with q alone, norms of V, norms of some columns, factors of whole rows, and factors of a gate.
  */
 #include "tests/cuda/operator-sides.h"
