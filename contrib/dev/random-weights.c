@@ -5,7 +5,7 @@
  * but its output means nothing.  It is for measuring, where the real one is not available.  The
  * same arguments give the same bytes.
  *
- *      SHAPE   tiny, llama-3.2-1b, qwen3-0.6b, qwen2.5-7b
+ *      SHAPE   tiny, llama-3.2-1b, qwen3-0.6b, qwen2.5-7b, gemma-3-4b, phi-4-mini
  *      TYPE    F32, F16, BF16, Q8_0, Q4_0, ... in capitals: of all matrices
  *              f32, f16, bf16, q8_0, q4_0, q4_k_m ... in small letters: as quantising programs mix
  *              them, which mostly give more bits to the head
@@ -33,6 +33,10 @@ static const struct shape {
         uint32_t vocab, controls, context;
         float base, eps;
         bool tied, biases, head_norms, slowed; /* slowed: with Llama 3's rope factors */
+        bool post_norms;                       /* of what each branch adds */
+        bool fused;       /* one tensor for Q, K and V, one for gate and `up`; LongRoPE's tables */
+        uint32_t window;  /* in some layers, as the architecture says; 0: none */
+        uint32_t turning; /* numbers of a head that rotate; 0: all */
 } shapes[] = {
         { "tiny", "llama", "llama-bpe", 2, 256, 512, 4, 2, 64, 1024, 16, 32768, 500000, 1e-5f,
           .tied = true, .slowed = true },
@@ -42,6 +46,10 @@ static const struct shape {
           1e-6f, .tied = true, .head_norms = true },
         { "qwen2.5-7b", "qwen2", "qwen2", 28, 3584, 18944, 28, 4, 128, 152064, 421, 32768, 1000000,
           1e-6f, .biases = true },
+        { "gemma-3-4b", "gemma3", "llama-bpe", 34, 2560, 10240, 8, 4, 256, 262208, 256, 131072,
+          1000000, 1e-6f, .tied = true, .head_norms = true, .post_norms = true, .window = 1024 },
+        { "phi-4-mini", "phi3", "llama-bpe", 32, 3072, 8192, 24, 8, 128, 200064, 256, 131072, 10000,
+          1e-5f, .tied = true, .fused = true, .turning = 96 },
 };
 
 static const struct mixture {
@@ -109,15 +117,19 @@ static void vector(struct random_weights *s, struct act *act, const char *name, 
         out_align(&s->out);
 }
 
-/* Fast rotations stay as they are, slow ones become slower, with a transition in between. */
-static void rope_factors(struct random_weights *s, struct act *act)
+static uint32_t turning(const struct shape *h)
 {
-        uint32_t count = s->shape->head_dim / 2;
+        return h->turning ? h->turning : h->head_dim;
+}
+
+/* Fast rotations stay as they are, slow ones become slower, with a transition in between. */
+static void rope_factors(struct random_weights *s, struct act *act, const char *name)
+{
+        uint32_t count = turning(s->shape) / 2;
 
         act->index++;
         if (act->what == ANNOUNCE)
-                out_tensor(&s->out, "rope_freqs.weight", 1, count,
-                           random_weights_gguf_type(ROW_F32), 4 * count);
+                out_tensor(&s->out, name, 1, count, random_weights_gguf_type(ROW_F32), 4 * count);
         if (act->what != WRITE)
                 return;
         for (uint32_t i = 0; i < count; i++) {
@@ -154,19 +166,22 @@ static void layer(struct random_weights *s, struct act *act, uint32_t number)
         } parts[] = {
                 { "attn_norm.weight", 0, h->width, 0, 1, 0.05, true },
                 /* Larger, so that attention weighs some positions more than others. */
-                { "attn_q.weight", q, h->width, most, 3 * in, 0, true },
-                { "attn_k.weight", kv, h->width, most, in, 0, true },
-                { "attn_v.weight", kv, h->width, more, in, 0, true },
+                { "attn_q.weight", q, h->width, most, 3 * in, 0, !h->fused },
+                { "attn_k.weight", kv, h->width, most, in, 0, !h->fused },
+                { "attn_v.weight", kv, h->width, more, in, 0, !h->fused },
+                { "attn_qkv.weight", q + 2 * kv, h->width, most, 2 * in, 0, h->fused },
                 { "attn_q.bias", 0, q, 0, 0, 0.3, h->biases },
                 { "attn_k.bias", 0, kv, 0, 0, 0.3, h->biases },
                 { "attn_v.bias", 0, kv, 0, 0, 0.3, h->biases },
                 { "attn_q_norm.weight", 0, h->head_dim, 0, 2, 0.05, h->head_norms },
                 { "attn_k_norm.weight", 0, h->head_dim, 0, 1.5, 0.05, h->head_norms },
                 { "attn_output.weight", h->width, q, most, 3 / sqrt(q), 0, true },
+                { "post_attention_norm.weight", 0, h->width, 0, 1, 0.05, h->post_norms },
                 { "ffn_norm.weight", 0, h->width, 0, 1, 0.05, true },
-                { "ffn_gate.weight", h->ffn, h->width, most, in, 0, true },
-                { "ffn_up.weight", h->ffn, h->width, most, in, 0, true },
+                { "ffn_gate.weight", h->ffn, h->width, most, in, 0, !h->fused },
+                { "ffn_up.weight", h->fused ? 2 * h->ffn : h->ffn, h->width, most, in, 0, true },
                 { "ffn_down.weight", h->width, h->ffn, more, 3 / sqrt(h->ffn), 0, true },
+                { "post_ffw_norm.weight", 0, h->width, 0, 1, 0.05, h->post_norms },
         };
         char name[64];
 
@@ -196,7 +211,11 @@ static uint32_t tensors(struct random_weights *s, struct act act)
         if (!h->tied)
                 tensor(s, &act, "output.weight", h->vocab, h->width, s->types.head, small);
         if (h->slowed)
-                rope_factors(s, &act);
+                rope_factors(s, &act, "rope_freqs.weight");
+        if (h->fused) {
+                rope_factors(s, &act, "rope_factors_long.weight");
+                rope_factors(s, &act, "rope_factors_short.weight");
+        }
         return act.index;
 }
 
@@ -223,7 +242,8 @@ static void header(struct random_weights *s)
         const struct shape *h = s->shape;
         struct out *o = &s->out;
 
-        out_begin(o, tensors(s, (struct act){ COUNT }), 20 + WORDS_PAIRS);
+        out_begin(o, tensors(s, (struct act){ COUNT }),
+                  20 + WORDS_PAIRS + (h->window ? 1 : 0) + (h->fused ? 1 : 0));
         out_pair_string(o, "general.architecture", h->architecture);
         out_pair_string(o, "general.name", h->name);
         out_pair_u32(o, "general.alignment", OUT_ALIGNMENT);
@@ -237,7 +257,11 @@ static void header(struct random_weights *s)
         pair_of_model(s, "attention.key_length", h->head_dim);
         pair_of_model(s, "attention.value_length", h->head_dim);
         real_of_model(s, "attention.layer_norm_rms_epsilon", h->eps);
-        pair_of_model(s, "rope.dimension_count", h->head_dim);
+        pair_of_model(s, "rope.dimension_count", turning(h));
+        if (h->window)
+                pair_of_model(s, "attention.sliding_window", h->window);
+        if (h->fused)
+                pair_of_model(s, "rope.scaling.original_context_length", 4096);
         real_of_model(s, "rope.freq_base", h->base);
         out_pair_string(o, "tokenizer.ggml.model", "gpt2");
         out_pair_string(o, "tokenizer.ggml.pre", h->splitter);
