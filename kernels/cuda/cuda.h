@@ -287,7 +287,7 @@ int cuda_matrix_memory(const struct cuda *cuda, const matrix_shape *shape,
  * Grow scratch for qkv() and project() with results of `columns` numbers, and for gate().  A
  * model's matrices have usually made them grow already: matrix_memory says why.  Otherwise they
  * grow in the warm-up, or in the first step: for q and k of the same height, and for a project()
- * whose results are more than the columns of q, k and v.
+ * with more results than q, k and v have.
  */
 int cuda_stacked_grow(struct cuda *cuda, uint32_t columns);
 int cuda_gate_grow(struct cuda *cuda, const matrix *w);
@@ -309,7 +309,6 @@ void cuda_operators_deinit(struct cuda *cuda);
 int cuda_embed(struct kernels *k, const struct embed *op, float *x);
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x);
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
-int cuda_renorm(struct kernels *k, const struct renorm *op, float *x);
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);

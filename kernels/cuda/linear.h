@@ -176,13 +176,17 @@ struct linear_args {
         uint32_t n;        /* rows of w, not padded; LINEAR_GATE: of each part */
         const float *bias; /* (n); LINEAR_GATE: of gate, then of up; or NULL */
         float scale;       /* LINEAR_ADD; 0: none, like 1 */
-        float *y;
-        uint32_t y_columns; /* n of them are written */
-        uint16_t *out;      /* LINEAR_GATE and LINEAR_ACT write here, not to y */
+        union {
+                float *y;
+                const float *factor; /* LINEAR_ACT; or NULL */
+        };
+        union {
+                uint32_t y_columns; /* n of them are written */
+                uint32_t factor_columns;
+        };
+        uint16_t *out; /* LINEAR_GATE and LINEAR_ACT write here, not to y */
         uint32_t out_columns;
         activation act;
-        const float *factor;     /* LINEAR_ACT; or NULL */
-        uint32_t factor_columns; /* from one row of factors to the next */
 
         float *sums;       /* scratch; may be NULL where linear_scratch_size() returns 0 */
         unsigned *arrived; /* zeros before and after each call */

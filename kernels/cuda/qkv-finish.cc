@@ -186,7 +186,10 @@ template <kv_type T> DEVICE void put_bytes(const target *to, const float *staged
                 *to->scale = scale;
 }
 
-template <kv_type T> KERNEL(WARPS *LANES) finish_head(qkv_finish_args a)
+/* Blocks of a multiprocessor: as many as registers allow without spills. */
+#define BLOCKS_OF(type) (KV_HAS_SCALES(type) ? 10 : 12)
+
+template <kv_type T> KERNEL(WARPS *LANES, BLOCKS_OF(T)) finish_head(qkv_finish_args a)
 {
         uint32_t number = blockIdx.y, head = blockIdx.x * WARPS + threadIdx.x / LANES;
         uint32_t lane = lane_number(), dims = 0, all = a.heads + 2 * a.kv_heads, at;
