@@ -457,7 +457,7 @@ static void a_slot_has_a_page_table_in_each_group(void **state)
 
 static void copies_are_made_in_the_pool_of_their_group(void **state)
 {
-        const struct kv_shape shape = { 1, 1, 4, 2, KV_F16, 0 }, larger = { 2, 1, 4, 3, KV_F16, 0 };
+        const struct kv_shape shape = { 1, 1, 4, 2, KV_F16 }, larger = { 2, 1, 4, 3, KV_F16, 0, 1 };
         const struct step_copy copies[] = { { 0, 1 }, { 2, 0, 1 } };
         struct kv *pools[KV_POOLS_MAX];
 
