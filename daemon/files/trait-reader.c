@@ -262,7 +262,6 @@ static void check_shapes(struct trait_reader *rd, const struct traits *t)
         for (uint32_t i = 0; i < t->layers; i++) {
                 const struct layer_traits *l = &t->layer[i], **same = &first[l->window > 0];
 
-                check_heads(rd, t, l);
                 *same = *same ? *same : l;
                 if (l->kv_heads != (*same)->kv_heads || l->head_dim != (*same)->head_dim)
                         trait_reader_fault(rd,
@@ -272,6 +271,8 @@ static void check_shapes(struct trait_reader *rd, const struct traits *t)
                                            i, l->kv_heads, l->head_dim, (*same)->kv_heads,
                                            (*same)->head_dim);
         }
+        for (uint32_t i = 0; i < t->layers; i++)
+                check_heads(rd, t, &t->layer[i]);
 }
 
 void traits_check(struct trait_reader *rd, struct traits *t)
