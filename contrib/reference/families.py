@@ -67,7 +67,9 @@ def norm_of(name, model):
     """A tied head has small numbers, or tokens would follow themselves; the last norm makes up."""
     config = model.config.get_text_config()
     if config.model_type == "gemma4_text" and re.search(r"[qk]_norm", name):
-        return 1.5 / model.get_parameter(name).numel() ** 0.25  # its scores are not scaled
+        return 1.0 / model.get_parameter(name).numel() ** 0.25  # its scores are not scaled
+    if config.model_type == "gemma4_text" and "post_" in name:
+        return 0.4  # or each of its three branches would multiply rounding
     usual = 1
     if config.tie_word_embeddings and not re.search(r"\.\d+\.|per_layer", name):
         usual = 0.2 if "embed" in name else 2.5
