@@ -9,12 +9,13 @@
 #define LAYERS   2u /* of each pool */
 #define COLUMNS  64u
 #define HEADS    4u
+#define KV_HEADS 2u
 #define ROWS     130u
 #define WIDEST   (HEADS * 512u)
 #define POSITION (SLOT_PAGES * PAGE_POSITIONS)
 
-static const uint32_t dims[POOLS] = { 64, 512 }, kv_heads[POOLS] = { 2, 1 };
-static const uint32_t windows[POOLS] = { 20, 0 };
+/* Layers of both pools differ in the size of their heads only. */
+static const uint32_t dims[POOLS] = { 64, 512 }, windows[LAYERS] = { 20, 0 };
 
 enum { GPU, REF, SIDES };
 
@@ -41,7 +42,7 @@ static float *random_bfloats(size_t count)
 static void matrix_make(struct kernels *k, uint32_t pool, const float *rows, struct matrix **ret)
 {
         /* q, k and v; or q and k, which is v, too */
-        const uint32_t heads = HEADS * dims[pool], kv = kv_heads[pool] * dims[pool];
+        const uint32_t heads = HEADS * dims[pool], kv = KV_HEADS * dims[pool];
         const struct matrix_shape shape = { COLUMNS, 3 - pool, { heads, kv, kv }, { ROW_F32 } };
 
         assert_int_equal(k->matrix_new(k, &shape, ret), 0);
@@ -56,8 +57,8 @@ static void model_of_two_open(struct model_of_two *m, struct kernels *k, enum kv
 {
         *m = (struct model_of_two){ .k = k };
         for (uint32_t i = 0; i < POOLS; i++) {
-                const struct kv_shape shape = { LAYERS, kv_heads[i], dims[i], PAGES,
-                                                type,   SWAP_PAGES,  0 };
+                const struct kv_shape shape = { LAYERS, KV_HEADS,   dims[i], PAGES,
+                                                type,   SWAP_PAGES, 0 };
 
                 assert_int_equal(k->kv_new(k, &shape, &m->pools[i]), 0);
                 matrix_make(k, i, weights, &m->w[i]);
@@ -100,15 +101,15 @@ static int operators(void *arg)
                                          .kv = m->pools[pool],
                                          .layer = i / POOLS,
                                          .heads = HEADS,
-                                         .kv_heads = kv_heads[pool],
+                                         .kv_heads = KV_HEADS,
                                          .head_dim = dims[pool] };
                 const struct attend attend = { .kv = m->pools[pool],
                                                .layer = i / POOLS,
                                                .heads = HEADS,
-                                               .kv_heads = kv_heads[pool],
+                                               .kv_heads = KV_HEADS,
                                                .head_dim = dims[pool],
                                                .scale = 1.f / 32,
-                                               .window = windows[pool] };
+                                               .window = windows[i / POOLS] };
                 int r = m->k->qkv(m->k, &qkv, m->q[pool], m->x);
 
                 if (!r)
@@ -184,7 +185,7 @@ static void pages_are_copied(struct model_of_two *m, uint32_t from, uint32_t to)
 {
         for (uint32_t i = 0; i < POOLS; i++) {
                 size_t bytes = kv_page_bytes(
-                        &(struct kv_shape){ LAYERS, kv_heads[i], dims[i], 1, KV_F16, 0, 0 });
+                        &(struct kv_shape){ LAYERS, KV_HEADS, dims[i], 1, KV_F16, 0, 0 });
                 uint8_t *pages = malloc(PAGES * bytes);
 
                 assert_non_null(pages);
