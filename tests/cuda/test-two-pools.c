@@ -244,14 +244,12 @@ static void heads_of_two_sizes_alternate_by_layer(void **state)
         (void)state;
         for (uint32_t i = 0; i < 4; i++)
                 compare(types[i], i % 2, false);
-        compare(KV_F16, true, false);
 }
 
 static void captured_steps_have_heads_of_two_sizes(void **state)
 {
         (void)state;
         compare(KV_F16, false, true);
-        compare(KV_BF16, true, true);
 }
 
 int main(void)
