@@ -21,9 +21,9 @@ import numpy
 
 FAR = 1e-4
 # Differences that were looked into: its gelu is a table in F16.
-ROUGH = {"gemma", "gemma2", "gemma3", "gemma3-wrapped", "gemma4", "gemma4-e", 
-         "gemma4-wrapped", "gpt2", "gpt_neox", "gpt_neox-serial", "falcon",
-         "falcon-new", "falcon-new-one", "gpt_bigcode", "mpt", "mpt-clip", "bloom", "phi"}
+ROUGH = {"gemma", "gemma2", "gemma3", "gemma3-wrapped", "gemma4", "gemma4-e",
+         "gemma4-wrapped", "gpt2", "gpt_neox", "gpt_neox-serial", "falcon", "falcon-new",
+         "falcon-new-one", "gpt_bigcode", "mpt", "mpt-clip", "bloom", "phi"}
 # It knows no window for these architectures.
 WITHOUT_WINDOW = {"mistral", "phi3", "starcoder2"}
 CONTEXT = 256
