@@ -309,6 +309,7 @@ void cuda_operators_deinit(struct cuda *cuda);
 int cuda_embed(struct kernels *k, const struct embed *op, float *x);
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x);
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
+int cuda_renorm(struct kernels *k, const struct renorm *op, float *x);
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);
