@@ -176,6 +176,7 @@ static int ask(struct kernels *k, const struct traits *traits, const struct tens
         struct attend *attends = calloc(stage.layers, sizeof(*attends));
         struct kernels_objects objects = { .matrices = shapes };
         size_t floats[FLOATS_N];
+        uint32_t count;
         int r;
 
         if (!shapes || !attends) {
@@ -183,7 +184,10 @@ static int ask(struct kernels *k, const struct traits *traits, const struct tens
                 free(shapes);
                 return -ENOMEM;
         }
-        objects.floats_count = floats_of(traits, conf, &stage, floats);
+        count = floats_of(traits, conf, &stage, floats);
+        for (uint32_t i = 0; i < count; i++)
+                if (floats[i])
+                        floats[objects.floats_count++] = floats[i];
         objects.matrix_count = shapes_of(tensors, traits, conf, &stage, shapes);
         objects.floats = floats;
         objects.attends = attends;
