@@ -286,7 +286,7 @@ static void a_layer_that_shares_keys_needs_no_matrix_for_v(void **state)
 }
 
 static const struct bad {
-        struct given pair[2];
+        struct given pair[3];
         const char *message;
 } bads[] = {
         { { { "attention.head_count_kv", LIST(I32, 2, 2, 1, 2, 2) } }, "head_count_kv'" },
@@ -319,6 +319,12 @@ static const struct bad {
         { { { "attention.key_length_swa", U32, 0 } }, "key_length_swa' is 0, not 2 to 512" },
         { { { "attention.key_length_swa", U32, 513 } }, "key_length_swa' is 513, not 2 to 512" },
         { { { "attention.key_length_swa", U32, 4294967295 } }, "key_length_swa' is 4294967295" },
+        { { { "attention.key_length_swa", U32, 7 }, { "attention.value_length_swa", U32, 7 } },
+          "dimension_count_swa' is 8, not 0 to 7" },
+        { { { "attention.key_length_swa", U32, 7 },
+            { "attention.value_length_swa", U32, 7 },
+            { "rope.dimension_count_swa" } },
+          "7 numbers of a head" },
         { { { "attention.key_length_swa", I32, -8 } }, "key_length_swa'" },
         { { { "attention.key_length_swa", F32, 8 } }, "key_length_swa'" },
         { { { "attention.value_length_swa", U32, 16 } }, "value_length_swa' is 16, not 8 to 8" },
@@ -355,7 +361,8 @@ static void refuses_in_one_line_what_does_not_fit(void **state)
 
         (void)state;
         for (size_t i = 0; i < sizeof(bads) / sizeof(*bads); i++) {
-                struct given pairs[PAIRS_MAX] = { bads[i].pair[0], bads[i].pair[1] };
+                struct given pairs[PAIRS_MAX] = { bads[i].pair[0], bads[i].pair[1],
+                                                  bads[i].pair[2] };
                 char why[256] = "";
                 int r = read_traits(pairs, ALL_HAVE_V, &t, why, sizeof(why));
 
