@@ -8,31 +8,64 @@
 #include "base/errtext.h"
 #include "json/reader.h"
 
+#define LAYER_DIGITS_MAX 4u
+
+/* The layer that a member of "per_layer_config" is named by; false: it is none. */
+static bool layer_of(const struct trait_reader *rd, uint32_t node, uint32_t layers,
+                     uint32_t *ret_layer)
+{
+        size_t bytes;
+        const char *name = json_key(rd->from, node, &bytes);
+
+        if (!name || !bytes || bytes > LAYER_DIGITS_MAX || strspn(name, "0123456789") != bytes)
+                return false;
+        *ret_layer = (uint32_t)strtoul(name, NULL, 10);
+        return *ret_layer < layers;
+}
+
+static void read_listed_layer(struct trait_reader *rd, struct traits *t, struct layer_traits *layer)
+{
+        for (uint32_t at = json_first(rd->from, rd->root); at != JSON_NONE;
+             at = json_next(rd->from, at)) {
+                const char *key = json_key(rd->from, at, NULL);
+
+                if (!key || (strcmp(key, "head_dim") && strcmp(key, "num_key_value_heads")))
+                        trait_reader_fault(rd,
+                                           "config.json's 'per_layer_config' has '%s', which is "
+                                           "not supported yet",
+                                           shown(key ? key : "?").text);
+        }
+        layer->head_dim = trait_reader_whole(rd, "head_dim", 2, HEAD_DIM_MAX, &t->head_dim);
+        layer->kv_heads = trait_reader_whole(rd, "num_key_value_heads", 1, HEADS_MAX, &t->kv_heads);
+}
+
 /* The members of "per_layer_config", by the number of a layer; other layers are as the model. */
 static void read_listed_heads(struct trait_reader *rd, struct traits *t)
 {
-        uint32_t list = rd->node, root = rd->root;
+        uint32_t list = rd->node, root = rd->root, layer;
 
+        if (json_kind(rd->from, list) != JSON_OBJECT) {
+                trait_reader_fault(rd, "config.json's 'per_layer_config' is not an object");
+                return;
+        }
         for (uint32_t at = json_first(rd->from, list); at != JSON_NONE;
              at = json_next(rd->from, at)) {
                 const char *name = json_key(rd->from, at, NULL);
-                char *end = NULL;
-                unsigned long layer = name ? strtoul(name, &end, 10) : 0;
-                struct layer_traits *l;
 
-                if (!name || !*name || *end || layer >= t->layers) {
+                if (!layer_of(rd, at, t->layers, &layer)) {
                         trait_reader_fault(rd,
                                            "config.json's 'per_layer_config' has '%s', which is "
                                            "not one of the %" PRIu32 " layers",
                                            shown(name ? name : "?").text, t->layers);
-                        continue;
+                } else if (json_kind(rd->from, at) != JSON_OBJECT) {
+                        trait_reader_fault(
+                                rd, "config.json's 'per_layer_config.%" PRIu32 "' is not an object",
+                                layer);
+                } else {
+                        rd->root = at;
+                        read_listed_layer(rd, t, &t->layer[layer]);
+                        rd->root = root;
                 }
-                l = &t->layer[layer];
-                rd->root = at;
-                l->head_dim = trait_reader_whole(rd, "head_dim", 2, HEAD_DIM_MAX, &t->head_dim);
-                l->kv_heads =
-                        trait_reader_whole(rd, "num_key_value_heads", 1, HEADS_MAX, &t->kv_heads);
-                rd->root = root;
         }
 }
 
@@ -40,10 +73,11 @@ static void read_listed_heads(struct trait_reader *rd, struct traits *t)
 static void read_heads(struct trait_reader *rd, struct traits *t, bool v_is_k)
 {
         static const uint32_t usual = 512;
-        bool listed = trait_reader_take(rd, "per_layer_config");
+        bool has = trait_reader_take(rd, "per_layer_config");
+        bool listed = has || rd->node != JSON_NONE; /* null: a list that names no layer */
         uint32_t head_dim, kv_heads = t->kv_heads;
 
-        if (listed)
+        if (has)
                 read_listed_heads(rd, t);
         head_dim = trait_reader_whole(rd, "global_head_dim", 2, HEAD_DIM_MAX, &usual);
         if (v_is_k)
@@ -64,17 +98,37 @@ static void read_heads(struct trait_reader *rd, struct traits *t, bool v_is_k)
 static void read_rope(struct trait_reader *rd, struct traits *t)
 {
         static const double quarter = 0.25, one = 1;
-        const char *type = trait_reader_text(rd, "rope_parameters.full_attention.rope_type");
+        static const char *const locals[] = { "rope_parameters.sliding_attention.rope_type",
+                                              "rope_parameters.sliding_attention.type", NULL };
+        static const char *const types[] = { "rope_parameters.full_attention.rope_type",
+                                             "rope_parameters.full_attention.type", NULL };
+        const char *local = trait_reader_text(rd, trait_reader_first(rd, locals));
+        const char *type = trait_reader_text(rd, trait_reader_first(rd, types));
+        bool has = trait_reader_has(rd, "rope_parameters.full_attention");
+        bool is_usual = has && (!type || !strcmp(type, "default"));
+        bool shared = trait_reader_has(rd, "rope_parameters.full_attention.partial_rotary_factor");
         double share = trait_reader_real(rd, "rope_parameters.full_attention.partial_rotary_factor",
-                                         0, 1, type ? &one : &quarter);
+                                         0, 1, has ? &one : &quarter);
         struct rope_shape *rope = &t->ropes[0];
 
         for (uint32_t i = 0; i < t->layers; i++)
                 if (!t->layer[i].window)
                         rope->dims = t->layer[i].head_dim ? t->layer[i].head_dim : t->head_dim;
         rope->still = 0;
-        if (type && strcmp(type, "proportional"))
+        if (local && !strcmp(local, "proportional"))
+                trait_reader_fault(rd, "config.json's 'rope_parameters.sliding_attention' "
+                                       "is 'proportional', which is not supported yet");
+        if (is_usual)
                 return;
+        if (type && strcmp(type, "proportional")) {
+                if (shared)
+                        trait_reader_fault(rd,
+                                           "config.json's 'rope_parameters.full_attention' has a "
+                                           "'partial_rotary_factor' and type '%s', which is not "
+                                           "supported yet",
+                                           shown(type).text);
+                return;
+        }
         (void)trait_reader_real(rd, "rope_parameters.full_attention.factor", 1, 1, &one);
         rope->still = rope->dims / 2 - (uint32_t)(share * rope->dims / 2);
 }

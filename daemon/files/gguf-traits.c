@@ -100,14 +100,15 @@ static uint32_t read_by_layer(struct trait_reader *rd, struct traits *t, const c
         struct gguf_array array;
         uint32_t value, most = 1;
 
-        if (!trait_reader_has(rd, key) || pair_whole(rd, &value) ||
-            !gguf_array(rd->from, rd->key, &array))
+        if (!trait_reader_has(rd, key) || !gguf_array(rd->from, rd->key, &array))
                 return trait_reader_whole(rd, key, 1, high, absent);
         if (array.left != t->layers) {
                 trait_reader_fault(rd, "metadata '%s' is not a list for %" PRIu32 " layers",
                                    rd->key, t->layers);
                 return 1;
         }
+        if (pair_whole(rd, &value))
+                return trait_reader_whole(rd, key, 1, high, absent);
         for (uint32_t i = 0; i < t->layers; i++) {
                 if (!gguf_next_u32(&array, &value) || !value || value > high) {
                         trait_reader_fault(rd,

@@ -85,6 +85,8 @@ static const struct bad bad_lists[] = {
         { LISTED("\"4294967301\":{}"), "is not one of the 8 layers" },
         { LISTED("\"99999999999999999999\":{}"), "is not one of the 8 layers" },
         { LISTED("\"5\\n\":{}"), "is not one of the 8 layers" },
+        { LISTED("\"5\":{\"head_dim\":32},\"7\":{\"head_dim\":64}"), "another layer like it" },
+        { LISTED("\"7\":{\"head_dim\":32}"), "another layer like it" },
         { LISTED("\"0\":{\"head_dim\":32}"), "another layer like it" },
         { LISTED("\"3\":{\"num_key_value_heads\":2}"), "another layer like it" },
         { LISTED("\"5\":{\"head_dim\":2147483648}"), "'head_dim' is 2147483648, not 2 to 512" },
@@ -94,7 +96,12 @@ static const struct bad bad_lists[] = {
         { LISTED("\"5\":{\"num_key_value_heads\":3},\"7\":{\"num_key_value_heads\":3}"),
           "8 heads are not a multiple of 3 kv heads" },
         { LISTED("\"5\":{\"num_key_value_heads\":0}"), "'num_key_value_heads' is 0" },
+        { "\"per_layer_config\":[]", "'per_layer_config'" },
+        { "\"per_layer_config\":7", "'per_layer_config'" },
+        { "\"per_layer_config\":\"5\"", "'per_layer_config'" },
         { "\"per_layer_config\":[{\"head_dim\":16}]", "'per_layer_config'" },
+        { LISTED("\"5\":7"), "per_layer_config" },
+        { LISTED("\"5\":[16,2]"), "per_layer_config" },
 };
 
 /* Number of cases that are not refused in one line, with the sentence. */
@@ -128,6 +135,49 @@ static void refuses_a_list_of_heads_that_does_not_fit(void **state)
         assert_int_equal(wrong_of(bad_lists, sizeof(bad_lists) / sizeof(*bad_lists)), 0);
 }
 
+/* strtoul() would take each for the number of a layer. */
+static void a_layer_in_a_list_of_heads_is_named_by_its_digits(void **state)
+{
+        static const struct bad names[] = {
+                { LISTED("\"-18446744073709551611\":{}"), "is not one of the 8 layers" },
+                { LISTED("\"5\\u0000\":{}"), "" },
+        };
+
+        (void)state;
+        assert_int_equal(wrong_of(names, sizeof(names) / sizeof(*names)), 0);
+}
+
+/* transformers refuses them; they would change the layer. */
+static void refuses_other_keys_in_a_list_of_heads(void **state)
+{
+        static const struct bad keys[] = {
+                { LISTED("\"5\":{\"intermediate_size\":48}"), "intermediate_size" },
+                { LISTED("\"0\":{\"sliding_window\":4}"), "sliding_window" },
+                { LISTED("\"5\":{\"num_attention_heads\":4}"), "num_attention_heads" },
+                { LISTED("\"5\":{\"rms_norm_eps\":0.5}"), "rms_norm_eps" },
+                { LISTED("\"5\":{\"head_size\":32}"), "head_size" },
+        };
+
+        (void)state;
+        assert_int_equal(wrong_of(keys, sizeof(keys) / sizeof(*keys)), 0);
+}
+
+/* transformers computes with these: 2 of 4 pairs stand still; a half of the head rotates. */
+static void refuses_ropes_that_it_would_compute_otherwise(void **state)
+{
+        static const struct bad ropes[] = {
+                { "\"head_dim\":8,\"rope_parameters\":{\"full_attention\":{\"rope_type\":"
+                  "\"default\",\"rope_theta\":1e6},\"sliding_attention\":{\"rope_type\":"
+                  "\"proportional\",\"partial_rotary_factor\":0.5,\"rope_theta\":1e4}}",
+                  "sliding_attention" },
+                { ROPE("\"rope_type\":\"linear\",\"factor\":8,\"partial_rotary_factor\":0.5,"),
+                  "partial_rotary_factor" },
+        };
+
+        (void)state;
+        assert_int_equal(wrong_of(ropes, sizeof(ropes) / sizeof(*ropes)), 0);
+}
+
 static void refuses_the_published_model_with_experts(void **state)
 {
         static struct traits t;
@@ -147,6 +197,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(refuses_in_one_line_what_it_cannot_compute),
                 cmocka_unit_test(refuses_a_list_of_heads_that_does_not_fit),
+                cmocka_unit_test(a_layer_in_a_list_of_heads_is_named_by_its_digits),
+                cmocka_unit_test(refuses_other_keys_in_a_list_of_heads),
+                cmocka_unit_test(refuses_ropes_that_it_would_compute_otherwise),
                 cmocka_unit_test(refuses_the_published_model_with_experts),
         };
 

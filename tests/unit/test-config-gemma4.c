@@ -162,8 +162,9 @@ static void heads_of_layers_without_a_window_have_two_spellings(void **state)
 /* A list that is there, and names no layer, leaves every layer as the model. */
 static void an_empty_list_of_heads_means_the_same_heads_everywhere(void **state)
 {
-        static const char *const lists[] = { HEADS "\"per_layer_config\":{}", HEADS
-                                             "\"per_layer_config\":{},\"global_head_dim\":32" };
+        static const char *const lists[] = { HEADS "\"per_layer_config\":{}",
+                                             HEADS "\"per_layer_config\":{},\"global_head_dim\":32",
+                                             HEADS "\"per_layer_config\":null" };
         static const struct kinds kinds = { 16, 4, 16, 4 };
 
         (void)state;
@@ -267,6 +268,21 @@ static void a_rope_of_the_default_type_turns_all_pairs(void **state)
         }
 }
 
+/* Parameters without a type are of the default type, as in every model of transformers. */
+static void a_rope_without_a_type_turns_all_pairs(void **state)
+{
+        static const char *const ropes[] = { ROPE(""), ROPE("\"partial_rotary_factor\":0.5,") };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(ropes) / sizeof(*ropes); i++) {
+                struct traits t = traits_of(with(ropes[i]));
+
+                assert_true(rope_of(&t, 7)->dims == 32 && rope_of(&t, 7)->base == 5e5);
+                if (rope_of(&t, 7)->still)
+                        fail_msg("%s: %u pairs stand still", ropes[i], rope_of(&t, 7)->still);
+        }
+}
+
 static void a_rope_may_be_slowed_down_in_each_kind_of_layer(void **state)
 {
         struct traits t = traits_of(with(ROPE("\"rope_type\":\"linear\",\"factor\":8,")));
@@ -334,6 +350,7 @@ int main(void)
                 cmocka_unit_test(the_last_layer_never_has_a_window),
                 cmocka_unit_test(a_proportional_rope_lets_the_last_pairs_stand_still),
                 cmocka_unit_test(a_rope_of_the_default_type_turns_all_pairs),
+                cmocka_unit_test(a_rope_without_a_type_turns_all_pairs),
                 cmocka_unit_test(a_rope_may_be_slowed_down_in_each_kind_of_layer),
                 cmocka_unit_test(accepts_values_at_their_limits),
                 cmocka_unit_test(attention_has_biases_if_the_file_says_so),

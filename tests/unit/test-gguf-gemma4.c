@@ -291,6 +291,7 @@ static const struct bad {
 } bads[] = {
         { { { "attention.head_count_kv", LIST(I32, 2, 2, 1, 2, 2) } }, "head_count_kv'" },
         { { { "attention.head_count_kv", LIST(I32, 2, 2, 1, 2, 2, 1, 2) } }, "head_count_kv'" },
+        { { { "attention.head_count_kv", LIST(I32, 2) } }, "head_count_kv'" },
         { { { "attention.head_count_kv", LIST(I32, 2, 2, 0, 2, 2, 1) } }, "head_count_kv'" },
         { { { "attention.head_count_kv", LIST(I32, 0, 0, 0, 0, 0, 0) } }, "head_count_kv'" },
         { { { "attention.head_count_kv", LIST(I32, 2, 2, 1, 2, 2, -1) } }, "head_count_kv'" },
@@ -307,6 +308,10 @@ static const struct bad {
         { { { "attention.head_count_kv", LIST(I32, 2, 2, 1, 2, 2, 2) } }, "another layer like it" },
         { { { "feed_forward_length", LIST(I32, 96, 96, 48, 96, 96) } }, "feed_forward_length'" },
         { { { "feed_forward_length", LIST(I32, 96, 96, 48, 96, 96, 96, 96) } },
+          "feed_forward_length'" },
+        /* of the same number, for too few layers or too many */
+        { { { "feed_forward_length", LIST(I32, 96, 96, 96, 96, 96) } }, "feed_forward_length'" },
+        { { { "feed_forward_length", LIST(I32, 96, 96, 96, 96, 96, 96, 96) } },
           "feed_forward_length'" },
         { { { "feed_forward_length", LIST(I32, 96, 96, 96, 0, 96, 96) } }, "feed_forward_length'" },
         { { { "feed_forward_length", LIST(I32, 96, 96, -96, 1, 96, 96) } },
