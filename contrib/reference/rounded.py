@@ -6,9 +6,10 @@
 
 The cpu backend rounds the rows that it multiplies with weights in BF16 to BF16.  The cuda backend
 does the same, and has Q, K, V and the weights of attention in F16.  The rest is in float64, by
-transformers.  The goldens' tokens are read, not chosen anew, and have no margin, so none is compared.  OUT gets goldens with these logits,
-and links to the models.  The test then measures what of a backend's difference is not rounding: it
-must be far below the difference that tests/golden/families/bounds permits.
+transformers.  The goldens' tokens are read, not chosen anew, and have no margin, so none is
+compared.  OUT gets goldens with these logits, and links to the models.  The test then measures what
+of a backend's difference is not rounding: it must be far below the difference that
+tests/golden/families/bounds permits.
 
 Models with other weights than BF16 are left out, as are those of family_remote.py.  With cuda, only
 models are made whose attention transformers lets a caller replace.
