@@ -429,10 +429,11 @@ static void xglm_read(struct trait_reader *rd, struct traits *t)
 #define BIASES(b) .qkv_bias = (b), .output_bias = (b), .ffn_bias = (b)
 #define SANDWICH  .post_norms = true
 #define POST_ONLY .post_norms = true, .no_pre_norms = true
-#define GEMMA                                                                                      \
-        .sizes = &gemma_sizes, .tied = true, .bos_first = true, .norm_is_one_plus = true,          \
-        .head_dim = 256, .activation = ACT_GELU_TANH, RMS(1e-6)
-#define GPT .plain = true, .tied = true, .activation = ACT_GELU_TANH, .norm_bias = true, LAYER(1e-5)
+#define GEMMA_ANY                                                                                  \
+        .sizes = &gemma_sizes, .tied = true, .bos_first = true, .head_dim = 256,                   \
+        .activation = ACT_GELU_TANH, RMS(1e-6)
+#define GEMMA GEMMA_ANY, .norm_is_one_plus = true
+#define GPT   .plain = true, .tied = true, .activation = ACT_GELU_TANH, .norm_bias = true, LAYER(1e-5)
 
 static const struct config_family families[] = {
         { "LlamaForCausalLM", "llama", &usual, BIASES(BIAS_KEYED), .bos_first = true, RMS(1e-6) },
@@ -486,28 +487,10 @@ static const struct config_family families[] = {
           SANDWICH, .qk_norm = NORM_RMS, .window = WINDOW_IN_TURNS, .window_usual = 4096,
           .period = 6, .ropes = ROPES_TWO, .rope_base = 1e6, .local_base = 1e4,
           .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED, .read = gemma3_read },
-        { "Gemma4ForCausalLM",
-          "gemma4_text",
-          &gemma_sizes,
-          .tied = true,
-          .bos_first = true,
-          .head_dim = 256,
-          .activation = ACT_GELU_TANH,
-          RMS(1e-6),
-          .context = 131072,
-          .naming = NAMING_GEMMA,
-          .kv_heads = 4,
-          SANDWICH,
-          .qk_norm = NORM_RMS,
-          .window = WINDOW_IN_TURNS,
-          .window_usual = 512,
-          .period = 6,
-          .ropes = ROPES_TWO,
-          .rope_base = 1e6,
-          .local_base = 1e4,
-          .qkv_bias = BIAS_KEYED,
-          .output_bias = BIAS_KEYED,
-          .read = config_gemma4_read },
+        { "Gemma4ForCausalLM", "gemma4_text", GEMMA_ANY, .context = 131072, .naming = NAMING_GEMMA,
+          .kv_heads = 4, SANDWICH, .qk_norm = NORM_RMS, .window = WINDOW_IN_TURNS,
+          .window_usual = 512, .period = 6, .ropes = ROPES_TWO, .rope_base = 1e6, .local_base = 1e4,
+          .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED, .read = config_gemma4_read },
         { "CohereForCausalLM", "cohere", &layer_sizes, .tied = true, .bos_first = true, LAYER(1e-5),
           .residual = RESIDUAL_ONE_NORM, .qkv_bias = BIAS_KEYED, .output_bias = BIAS_KEYED,
           .adjacent = true, .rope_base = 500000, .read = cohere_read },
