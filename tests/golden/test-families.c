@@ -275,7 +275,7 @@ static void cpu_backend_is_near_the_floats_of_rare_gguf_types(void **state)
         check_types("cpu");
 }
 
-static void emulated_gpu_is_near_transformers_for_every_family(void **state)
+static void gpu_is_near_transformers_for_every_family(void **state)
 {
         (void)state;
         check_all(CUDA, &on_gpu, true);
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(cpu_backend_is_near_the_floats_of_rare_gguf_types),
         };
         const struct CMUnitTest on_a_gpu[] = {
-                cmocka_unit_test(emulated_gpu_is_near_transformers_for_every_family),
+                cmocka_unit_test(gpu_is_near_transformers_for_every_family),
                 cmocka_unit_test(every_model_with_bounds_was_compared),
         };
 
