@@ -171,34 +171,43 @@ struct finish_args {
         uint32_t factor_columns;
 };
 
-/* Column n of row r of out from its sums. */
+/* Column n of row r of out from its sums; `up` is that of LINEAR_GATE. */
 template <linear_epilogue EPILOGUE>
-DEVICE float finished(const finish_args &a, const float *sums, uint32_t r, uint32_t n)
+DEVICE float finished(const finish_args &a, float sum, float up, uint32_t r, uint32_t n)
 {
         bool biased = a.bias && n < a.n;
-        float gate = activate(a.act, *sums + (biased ? a.bias[n] : 0));
+        float gate = activate(a.act, sum + (biased ? a.bias[n] : 0));
 
         if (EPILOGUE == LINEAR_ACT)
                 return a.factor && n < a.n ? gate * a.factor[(size_t)r * a.factor_columns + n]
                                            : gate;
-        return gate * (sums[8] + (biased ? a.bias[a.n + n] : 0));
+        return gate * (up + (biased ? a.bias[a.n + n] : 0));
 }
 
-/* Columns j and j + 1 of the piece. */
+/*
+ * Columns j and j + 1 of the piece.  All sums are asked for before one is used, so that a thread
+ * waits for memory once.
+ */
 template <linear_epilogue EPILOGUE> KERNEL(THREADS) finish_piece(finish_args a)
 {
         uint32_t row = blockIdx.x, j = (blockIdx.y * THREADS + threadIdx.x) * FINISH_COLUMNS;
         uint32_t at = EPILOGUE == LINEAR_GATE ? j / 8 * 16 + j % 8 : j;
         const float *sums = a.sums + (size_t)row * a.width + at;
         uint16_t *out = a.out + (size_t)row * a.out_columns + a.first + j;
-        float made[FINISH_COLUMNS];
+        float sum[FINISH_COLUMNS], up[FINISH_COLUMNS] = {}, made[FINISH_COLUMNS];
 
         wait_for_predecessor();
         if (row >= *a.rows || j >= a.count)
                 return;
         UNROLL
+        for (unsigned i = 0; i < FINISH_COLUMNS; i++) {
+                sum[i] = sums[i];
+                if (EPILOGUE == LINEAR_GATE)
+                        up[i] = sums[8 + i];
+        }
+        UNROLL
         for (unsigned i = 0; i < FINISH_COLUMNS; i++)
-                made[i] = finished<EPILOGUE>(a, sums + i, row, a.first + j + i);
+                made[i] = finished<EPILOGUE>(a, sum[i], up[i], row, a.first + j + i);
         if (j + 1 < a.count)
                 *(uint32_t *)out = two_bfloats(made[0], made[1]);
         else

@@ -40,7 +40,7 @@ DEVICE target target_of(const qkv_finish_args *a, uint32_t number, kind kind, ui
 /* The numbers of a head as a product left them, and what a warp needs to finish them. */
 struct source {
         const float *x;
-        float clip;
+        float limit; /* of the clip */
         row_norm norm;
         row_moments moments;
         float factor; /* of the finished numbers */
@@ -53,8 +53,8 @@ DEVICE row_norm norm_of(const qkv_finish_args *a, kind kind, uint32_t head)
         head_norm_span span = kind == HEAD_V ? SPAN_HEAD : a->span;
         uint32_t at = span == SPAN_HEADS ? head * a->head_dim : 0;
 
-        if (span == SPAN_WHOLE)
-                norm.kind = NORM_NONE;
+        if (span == SPAN_WHOLE || norm.kind == NORM_NONE)
+                return {};
         norm.weight = norm.weight ? norm.weight + at : nullptr;
         norm.bias = norm.bias ? norm.bias + at : nullptr;
         return norm;
@@ -70,11 +70,11 @@ DEVICE row_moments moments_of(const source &from, uint32_t count)
                 return row;
         if (from.norm.kind == NORM_LAYER) {
                 for (uint32_t i = lane_number(); i < count; i += LANES)
-                        sum += clipped(from.x[i], from.clip);
+                        sum += clipped(from.x[i], from.limit);
                 row.mean = warp_sum(sum) / (float)count;
         }
         for (uint32_t i = lane_number(); i < count; i += LANES) {
-                float off = clipped(from.x[i], from.clip) - row.mean;
+                float off = clipped(from.x[i], from.limit) - row.mean;
 
                 squares += off * off;
         }
@@ -93,7 +93,7 @@ DEVICE source source_of(const qkv_finish_args *a, const float *x, uint32_t numbe
                         uint32_t head)
 {
         bool is_clipped = kind != HEAD_V && a->span == SPAN_WHOLE;
-        source from = { x, is_clipped ? 0 : a->clip, norm_of(a, kind, head), {}, 1 };
+        source from = { x, limit_of(is_clipped ? 0 : a->clip), norm_of(a, kind, head), {}, 1 };
 
         from.moments = moments_of(from, a->head_dim);
         if (kind == HEAD_Q)
@@ -104,7 +104,7 @@ DEVICE source source_of(const qkv_finish_args *a, const float *x, uint32_t numbe
 /* Number i, before it is rotated. */
 DEVICE float number_of(const source &from, uint32_t i)
 {
-        return normed(from.norm, from.moments, clipped(from.x[i], from.clip), i);
+        return normed(from.norm, from.moments, clipped(from.x[i], from.limit), i);
 }
 
 /* Rotates a pair by its angle; whole turns are subtracted from the angle first. */
@@ -186,10 +186,10 @@ template <kv_type T> DEVICE void put_bytes(const target *to, const float *staged
                 *to->scale = scale;
 }
 
-/* Blocks of a multiprocessor: as many as registers allow without spills. */
-#define BLOCKS_OF(type) (KV_HAS_SCALES(type) ? 10 : 12)
+/* Of a multiprocessor: as many as registers allow without spills. */
+#define BLOCKS 9
 
-template <kv_type T> KERNEL(WARPS *LANES, BLOCKS_OF(T)) finish_head(qkv_finish_args a)
+template <kv_type T> KERNEL(WARPS *LANES, BLOCKS) finish_head(qkv_finish_args a)
 {
         uint32_t number = blockIdx.y, head = blockIdx.x * WARPS + threadIdx.x / LANES;
         uint32_t lane = lane_number(), dims = 0, all = a.heads + 2 * a.kv_heads, at;

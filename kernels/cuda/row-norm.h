@@ -19,21 +19,30 @@ DEVICE float inverse_of(float squares, uint32_t count, float eps)
         return 1 / sqrtf(squares / (float)count + eps);
 }
 
-/* x is number i of the row. */
+/*
+ * x is number i of the row.  There is no branch, and what is read is asked for before x is used: so
+ * a thread waits for memory once.  A NORM_NONE must have neither a weight nor a bias here, although
+ * kernels.h permits them; its moments change nothing.
+ */
 DEVICE float normed(const row_norm &norm, const row_moments &row, float x, uint32_t i)
 {
-        if (norm.kind == NORM_NONE)
-                return x;
-        x = (x - row.mean) * row.inverse;
-        if (norm.weight)
-                x *= norm.weight[i];
-        return norm.bias ? x + norm.bias[i] : x;
+        float weight = norm.weight ? norm.weight[i] : 1;
+        float bias = norm.bias ? norm.bias[i] : 0;
+
+        x = (x - row.mean) * row.inverse * weight;
+        return norm.bias ? x + bias : x;
 }
 
-/* 0: nothing is clipped.  NaN stays NaN. */
-DEVICE float clipped(float x, float clip)
+/* The largest absolute value that a clip permits; 0 clips nothing. */
+DEVICE float limit_of(float clip)
 {
-        return clip > 0 && fabsf(x) > clip ? copysignf(clip, x) : x;
+        return clip > 0 ? clip : INFINITY;
+}
+
+/* NaN stays NaN.  There is no branch, so that a loop may read several numbers at once. */
+DEVICE float clipped(float x, float limit)
+{
+        return fabsf(x) > limit ? copysignf(limit, x) : x;
 }
 
 /* 0: none, like 1. */
