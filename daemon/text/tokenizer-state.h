@@ -1,5 +1,6 @@
 /*
- * The private state of a tokenizer: for tokenizer-open.c, which makes it, and tokenizer.c.
+ * The private state of a tokenizer: for tokenizer-open.c, which makes it, and for encodings
+ * (encoder.h).
  */
 #ifndef DAEMON_TEXT_TOKENIZER_STATE_H
 #define DAEMON_TEXT_TOKENIZER_STATE_H
