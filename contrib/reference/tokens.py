@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ids that the makers' own programs give: goldens for tests/golden/test-vocabularies.c.
 
-    python3 -m venv V && V/bin/pip install tokenizers tiktoken sentencepiece
+    python3 -m venv V && V/bin/pip install tokenizers tiktoken sentencepiece transformers
     V/bin/python contrib/reference/tokens.py FOLDER [--texts N] [--seed N] [--data SAMOVAR_DATA] [--real N] [--keep]
 
 Trains small vocabularies of every kind that is served on text of its own making, writes them to
@@ -18,6 +18,7 @@ import io
 import json
 import os
 import random
+import shutil
 import struct
 import unicodedata
 
@@ -490,6 +491,95 @@ def write_words(f):
     f.write("bert-gguf", "bert.gguf", known_in_all_forms(lambda text: small.encode(text, add_special_tokens=False).ids), HF)
 
 
+# Files that complete a vocabulary which lacks its added tokens: all flags, and tokens that the
+# vocabulary has.
+def listed(first, more=(), normalized=True):
+    flags = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": False}
+    tokens = [("<|end|>", {"special": True}), ("<|user|>", {"special": True, "rstrip": True}), ("<b>", {"lstrip": True, "normalized": normalized}),
+              ("<alone>", {"single_word": True, "normalized": normalized}), ("end>", {})]
+    known = {i: {**flags, "special": x != "the", "content": x} for i, x in more}
+    return {**known, **{first + i: {**flags, "content": x, **on} for i, (x, on) in enumerate(tokens)}}
+
+
+def write_json(path, value):
+    with open(path, "w") as out:
+        json.dump(value, out, ensure_ascii=False, indent=1)
+
+
+def by_transformers(folder, kind):
+    """Texts on which the library's class for the folder and, if there is one, its program for SentencePiece agree."""
+    import transformers
+    from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
+
+    fast = getattr(transformers, kind).from_pretrained(folder)
+    config = json.load(open(os.path.join(folder, "tokenizer_config.json")))
+    slow = SentencePieceBackend.from_pretrained(folder) if config.get("legacy") else None
+
+    def ids(text):
+        out = fast.encode(text, add_special_tokens=False)
+        if slow and slow.encode(text, add_special_tokens=False) != out:
+            return None
+        # Its class for Llama adds no blank before one; SentencePiece does.
+        return None if "legacy" in config and text.startswith((" ", "\u2581")) else out
+
+    return ids
+
+
+def make_pair(source, folder):
+    os.makedirs(folder, exist_ok=True)
+    model = json.load(open(source))["model"]
+    model["vocab"]["<fim>"] = len(model["vocab"])
+    write_json(os.path.join(folder, "vocab.json"), model["vocab"])
+    with open(os.path.join(folder, "merges.txt"), "w") as out:
+        out.writelines((x if isinstance(x, str) else " ".join(x)) + "\n" for x in ["#version: 0.2", *model["merges"]])
+    return model["vocab"]
+
+
+def make_side(f):
+    """Folders without a tokenizer.json; NAME-old as they were written before the list of added tokens was."""
+    vocab = make_pair(f.at("gpt2.json"), f.at("side-pair"))
+    make_pair(f.at("gpt2.json"), f.at("side-pair-old"))
+    first, named = max(vocab.values()) + 1, {"tokenizer_class": "GPT2Tokenizer", "bos_token": "<|end|>", "eos_token": "<|end|>", "unk_token": "<|end|>"}
+    write_json(f.at("side-pair/tokenizer_config.json"), {**named, "added_tokens_decoder": listed(first, [(vocab[x], x) for x in ("the", "<fim>")])})
+    write_json(f.at("side-pair-old/tokenizer_config.json"), {"tokenizer_class": "GPT2Tokenizer"})
+    write_json(f.at("side-pair-old/added_tokens.json"), {"<b>": first + 1, "<|end|>": first, "<|user|>": first + 2})
+    write_json(f.at("side-pair-old/special_tokens_map.json"),
+               {**{k: v for k, v in named.items() if k != "tokenizer_class"}, "additional_special_tokens": ["<|user|>", "<fim>"]})
+    spm_size = sentencepiece.SentencePieceProcessor(model_file=f.at("bytes.model")).get_piece_size()
+    for name, legacy in (("side-model", False), ("side-model-each", True)):
+        os.makedirs(f.at(name), exist_ok=True)
+        shutil.copy(f.at("bytes.model"), f.at(name + "/tokenizer.model"))
+        write_json(f.at(name + "/tokenizer_config.json"),
+                   {"tokenizer_class": "LlamaTokenizer", "legacy": legacy, "add_bos_token": False, "bos_token": "<s>", "eos_token": "<|end|>",
+                    "unk_token": "<unk>", "added_tokens_decoder": listed(spm_size, zip(range(3), ("<unk>", "<s>", "</s>")), False)})
+    make_vocab_txt(f.at("wordpiece.json"), f.at("side-words"))
+    words = sum(1 for _ in open(f.at("side-words/vocab.txt")))
+    write_json(f.at("side-words/tokenizer_config.json"),
+               {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "unk_token": "[UNK]", "added_tokens_decoder": listed(words)})
+    os.remove(f.at("side-words/by-hf.json"))
+
+
+def write_side(f):
+    try:
+        import transformers
+    except ImportError:
+        print("no transformers: no ids for vocabularies with files beside them")
+        return
+    by = "transformers " + transformers.__version__
+    if not f.has("side-pair"):
+        make_side(f)
+    for name, file, kind, splitter in (
+        ("side-pair", "vocab.json", "GPT2Tokenizer", "gpt2"), ("side-pair-old", "vocab.json", "GPT2Tokenizer", "gpt2"),
+        ("side-model", "tokenizer.model", "LlamaTokenizer", None), ("side-model-each", "tokenizer.model", "LlamaTokenizer", None),
+        ("side-words", "vocab.txt", "BertTokenizer", None),
+    ):
+        encode = by_transformers(f.at(name), kind)
+        f.write(name, name + "/" + file, known_in_all_forms(encode) if name == "side-words" else encode, by, splitter,
+                source=with_tokens(
+                    ["<|end|>", "<|user|>", "<b>", "<alone>", "the<alone>", "\u200d<alone>", "end>", "the", "<fim>", "<s>"],
+                    f.args.texts, f.args.seed))
+
+
 def hf(path):
     t = Tokenizer.from_file(path)
     return lambda text: t.encode(text, add_special_tokens=False).ids
@@ -561,8 +651,11 @@ def without_new_controls(path):
 
 def with_added(t, count, seed):
     """Texts, with added tokens of the vocabulary in some of them."""
+    yield from with_tokens([x.content for x in t.get_added_tokens_decoder().values()][:40], count, seed)
+
+
+def with_tokens(added, count, seed):
     rng = random.Random(seed)
-    added = [x.content for x in t.get_added_tokens_decoder().values()][:40]
     for text in texts(count, seed):
         if added and rng.random() < 0.4:
             k = rng.randrange(len(text) + 1)
@@ -726,6 +819,7 @@ def main():
         f.write(name, name + ".json", known_marks(hf(f.at(name + ".json")), form), HF, rules=True)
 
     write_words(f)
+    write_side(f)
 
     if args.data and args.real:
         write_real(f, args.data, args.real, args.seed)

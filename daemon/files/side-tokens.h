@@ -1,31 +1,26 @@
 /*
- * Tokens in the other files of a folder: tokenizer_config.json and added_tokens.json.
+ * Adds the tokens of the files beside a vocabulary (side-files.h) to it.
  *
- * A tokenizer.model and a file of ranks do not have the tokens that were added to the vocabulary
- * later, nor always those of chats.  A tokenizer.json has all of them, and these files are not read
- * for it.
+ * Each added token has the id and the flags of `added_tokens_decoder` in tokenizer_config.json.
+ * added_tokens.json has ids alone.  The special tokens (`bos_token`, ...) stand in
+ * tokenizer_config.json or in special_tokens_map.json.  As in Hugging Face's `transformers`, the
+ * first of the two counts if it has `added_tokens_decoder`, else the second.  But a token that only
+ * one of them names is always read.  A special token without an id is left out.
  */
 #ifndef DAEMON_FILES_SIDE_TOKENS_H
 #define DAEMON_FILES_SIDE_TOKENS_H
 
+#include "daemon/files/side-files.h"
 #include "daemon/files/vocabulary-builder.h"
-#include "json/reader.h"
-
-struct side_tokens {
-        struct json_document *config, *added; /* NULL: there is no such file */
-        uint64_t ids;                         /* the largest id plus one */
-        uint64_t count;
-        size_t bytes; /* of all spellings together */
-};
-
-/* Reads the files beside this one.  0, -EINVAL with the sentence in *why, or another error. */
-int side_tokens_open(struct side_tokens *ret_side, const char *path, char *why, size_t why_bytes);
-void side_tokens_close(struct side_tokens *side); /* all zero is fine */
 
 /*
- * Adds those that the vocabulary does not have by their id; and bos, eos and add_bos if the files
- * name them.  The builder has room for `ids` and `bytes`; the files must outlive it.
+ * Adds the tokens.  One that the vocabulary has by its id gets the kind and the spelling that are
+ * listed.  The builder has room for the ids and the bytes; it has all of its own entries; the
+ * files must outlive it.  side may be NULL, here and below.
  */
-int side_tokens_add(const struct side_tokens *side, struct vocabulary_builder *builder);
+int side_tokens_add(const struct side_files *side, struct vocabulary_builder *builder);
+
+/* Behind that: sets bos, eos, add_bos and what ends a text, if the files say so. */
+void side_tokens_set_ends(const struct side_files *side, struct vocabulary_builder *builder);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "daemon/files/side-tokens.h"
 #include "daemon/files/vocabulary.h"
 #include "json/reader.h"
 
@@ -42,6 +43,7 @@ int vocabulary_bert_cuts(struct vocabulary_builder *m)
 struct bert {
         struct vocabulary_builder m;
         const struct json_document *config; /* NULL: there is none */
+        const struct side_files *side;
 };
 
 static uint32_t member(const struct bert *rd, const char *key)
@@ -144,11 +146,15 @@ static int read_all(struct bert *rd, const char *text, size_t bytes, char *why, 
 {
         struct vocabulary *v = &rd->m.v;
         uint64_t lines = bytes && text[bytes - 1] != '\n';
+        uint64_t ids;
         int r;
 
         for (size_t i = 0; i < bytes; i++)
                 lines += text[i] == '\n';
-        r = vocabulary_builder_begin(&rd->m, lines, 0, bytes + lines, why, why_bytes);
+        r = side_files_fit(rd->side, lines, &ids, why, why_bytes);
+        if (!r)
+                r = vocabulary_builder_begin(
+                        &rd->m, ids, 0, bytes + lines + side_files_bytes(rd->side), why, why_bytes);
         if (r)
                 return error_pass(r);
         v->kind = VOCABULARY_WORDPIECE;
@@ -157,7 +163,8 @@ static int read_all(struct bert *rd, const char *text, size_t bytes, char *why, 
         rd->m.mark = "##";
         rd->m.mark_bytes = 2;
         rd->m.cleans = true;
-        if ((r = read_rules(rd)) || (r = read_lines(rd, text, bytes)))
+        if ((r = read_rules(rd)) || (r = read_lines(rd, text, bytes)) ||
+            (r = side_tokens_add(rd->side, &rd->m)))
                 return error_pass(r);
         v->unknown = find_special(rd, "unk_token", "[UNK]");
         v->bos = find_special(rd, "cls_token", "[CLS]");
@@ -166,9 +173,10 @@ static int read_all(struct bert *rd, const char *text, size_t bytes, char *why, 
 }
 
 int vocabulary_from_words(const char *text, size_t bytes, const char *config, size_t config_bytes,
-                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
+                          const struct side_files *side, struct vocabulary **ret_vocabulary,
+                          char *why, size_t why_bytes)
 {
-        struct bert rd = { .m = { .why = why, .why_bytes = why_bytes } };
+        struct bert rd = { .m = { .why = why, .why_bytes = why_bytes }, .side = side };
         struct json_document *json = NULL;
         int r = 0;
 

@@ -246,6 +246,19 @@ static int spell(struct vocabulary_builder *m, uint64_t id, const char *name, si
         return 0;
 }
 
+/* The entry whose bytes come next in m->bytes. */
+static void store(struct vocabulary_builder *m, uint64_t id, size_t count, enum entry_kind kind,
+                  double score)
+{
+        const char *at = m->bytes + m->bytes_used;
+
+        m->bytes_used += count;
+        m->entries[id] = (struct entry){ at, (uint32_t)count, score, (uint8_t)kind, 0 };
+        if (m->cleans && count && (kind == ENTRY_USER || (kind == ENTRY_NORMAL && *at == ' ')) &&
+            is_joined(at + (kind == ENTRY_NORMAL), count - (kind == ENTRY_NORMAL)))
+                m->entries[id].matching = ENTRY_JOINS;
+}
+
 int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, const char *name,
                                  size_t bytes, enum entry_kind kind, enum spelling spelling,
                                  double score)
@@ -267,14 +280,19 @@ int vocabulary_builder_add_entry(struct vocabulary_builder *m, uint64_t id, cons
                 return vocabulary_builder_refuse(m,
                                                  "token %" PRIu64 " has %zu bytes, the limit is %u",
                                                  id, count, VOCABULARY_ENTRY_BYTES_MAX);
-        m->bytes_used += count;
         m->given[id / 64] |= UINT64_C(1) << id % 64;
-        m->entries[id] = (struct entry){ to, (uint32_t)count, score, (uint8_t)kind, 0 };
-        if (m->cleans && count && (kind == ENTRY_USER || (kind == ENTRY_NORMAL && *to == ' ')) &&
-            is_joined(to + (kind == ENTRY_NORMAL), count - (kind == ENTRY_NORMAL)))
-                m->entries[id].matching = ENTRY_JOINS;
+        store(m, id, count, kind, score);
         wordmap_put(m->by_name, name, bytes, (uint32_t)id);
         return 0;
+}
+
+void vocabulary_builder_respell(struct vocabulary_builder *m, uint32_t id, const char *name,
+                                size_t bytes, enum entry_kind kind)
+{
+        assert(vocabulary_builder_has(m, id) && bytes <= VOCABULARY_ENTRY_BYTES_MAX &&
+               bytes <= m->bytes_capacity - m->bytes_used);
+        memcpy(m->bytes + m->bytes_used, name, bytes);
+        store(m, id, bytes, kind, m->entries[id].score);
 }
 
 int vocabulary_builder_move_entry(struct vocabulary_builder *m, uint32_t from, uint64_t to,

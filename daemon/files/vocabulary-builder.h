@@ -67,6 +67,9 @@ void vocabulary_builder_free(struct vocabulary_builder *builder);
 int vocabulary_builder_add_entry(struct vocabulary_builder *builder, uint64_t id, const char *name,
                                  size_t bytes, enum entry_kind kind, enum spelling spelling,
                                  double score);
+/* The entry that there is gets another kind, and is written like this. */
+void vocabulary_builder_respell(struct vocabulary_builder *builder, uint32_t id, const char *name,
+                                size_t bytes, enum entry_kind kind);
 void vocabulary_builder_set_matching(struct vocabulary_builder *builder, uint32_t id,
                                      unsigned matching);
 /* An entry gets another id.  *why says if there is an entry of that id. */

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/files/side-tokens.h"
 #include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary.h"
 
@@ -46,7 +47,8 @@ static const struct {
 
 struct vocabulary_reader {
         struct vocabulary_builder m;
-        uint64_t id;
+        const struct side_files *side;
+        uint64_t id;   /* the next piece's; in the end, how many pieces there are */
         uint64_t type; /* of the model */
         uint64_t blank, squeezes, escapes, suffix, falls_back;
         uint64_t special[3]; /* unknown, bos, eos */
@@ -159,7 +161,7 @@ static int read_piece(struct vocabulary_reader *rd, struct message message)
 /* A piece that is a zero byte: SentencePiece has the byte's token in its place. */
 static void drop_zero(struct vocabulary_reader *rd)
 {
-        for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
+        for (uint64_t id = 0; id < rd->id; id++) {
                 struct entry *e = &rd->m.entries[id];
 
                 if (e->kind == ENTRY_NORMAL && e->count == 1 && !e->bytes[0])
@@ -219,7 +221,7 @@ static uint32_t special(const struct vocabulary_reader *rd, unsigned which)
 {
         uint64_t id = rd->special[which];
 
-        return id < rd->m.entry_capacity ? (uint32_t)id : VOCABULARY_NONE;
+        return id < rd->id ? (uint32_t)id : VOCABULARY_NONE;
 }
 
 static uint32_t count_blanks(const struct entry *e)
@@ -236,7 +238,7 @@ static void set_scores(struct vocabulary_reader *rd)
 {
         float lowest = FLT_MAX, highest = FLT_MIN;
 
-        for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
+        for (uint64_t id = 0; id < rd->id; id++) {
                 float score = (float)rd->m.entries[id].score;
 
                 if (rd->m.entries[id].kind != ENTRY_NORMAL)
@@ -246,13 +248,26 @@ static void set_scores(struct vocabulary_reader *rd)
         }
         rd->m.v.single_sums = true;
         rd->m.v.unknown_score = (double)(lowest - UNKNOWN_PENALTY);
-        for (uint32_t id = 0; id < rd->m.entry_capacity; id++) {
+        for (uint64_t id = 0; id < rd->id; id++) {
                 struct entry *e = &rd->m.entries[id];
 
                 if (e->kind == ENTRY_USER) /* a blank is a bar of three bytes there */
                         e->score =
                                 (double)((float)(e->count + 2 * count_blanks(e)) * highest) - 0.1;
         }
+}
+
+/*
+ * Where a blank goes.  With `legacy`, transformers encodes each text between added tokens for
+ * itself.
+ */
+static enum vocabulary_blank choose_blank(const struct vocabulary_reader *rd)
+{
+        if (!side_files_is_on(rd->side, "add_prefix_space", rd->blank))
+                return BLANK_NEVER;
+        if (rd->suffix)
+                return BLANK_LAST;
+        return side_files_is_on(rd->side, "legacy", false) ? BLANK_EACH : BLANK_FIRST;
 }
 
 static int judge(struct vocabulary_reader *rd)
@@ -269,7 +284,8 @@ static int judge(struct vocabulary_reader *rd)
                         &rd->m, "it does not write blanks as bars, which is not supported");
         v->kind = rd->type == 1 ? VOCABULARY_UNIGRAM : VOCABULARY_CHARACTERS;
         v->by_score = rd->type == 2;
-        v->blank = !rd->blank ? BLANK_NEVER : rd->suffix ? BLANK_LAST : BLANK_FIRST;
+        v->original = true;
+        v->blank = choose_blank(rd);
         v->unknown_run = true;
         v->squeezes = rd->squeezes;
         v->unknown = special(rd, 0);
@@ -301,25 +317,35 @@ static int read_all(struct vocabulary_reader *rd, struct message message)
                 if (r)
                         return error_pass(r);
         }
-        return r < 0 ? r : error_pass(judge(rd));
+        if (r == END)
+                r = judge(rd);
+        if (!r)
+                r = side_tokens_add(rd->side, &rd->m);
+        if (!r)
+                side_tokens_set_ends(rd->side, &rd->m);
+        return error_pass(r);
 }
 
-int vocabulary_from_model(const char *bytes, size_t count, struct vocabulary **ret_vocabulary,
-                          char *why, size_t why_bytes)
+int vocabulary_from_model(const char *bytes, size_t count, const struct side_files *side,
+                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
         const struct message message = { bytes, count };
         /* The format's defaults for absent fields. */
         struct vocabulary_reader rd = { .m = { .why = why, .why_bytes = why_bytes },
+                                        .side = side,
                                         .type = 1,
                                         .blank = 1,
                                         .squeezes = 1,
                                         .escapes = 1,
                                         .special = { 0, 1, 2 } };
-        uint64_t pieces;
+        uint64_t pieces, ids = 0;
         int r = count_pieces(&rd, message, &pieces);
 
         if (!r)
-                r = vocabulary_builder_begin(&rd.m, pieces, 0, count, why, why_bytes);
+                r = side_files_fit(side, pieces, &ids, why, why_bytes);
+        if (!r)
+                r = vocabulary_builder_begin(&rd.m, ids, 0, count + side_files_bytes(side), why,
+                                             why_bytes);
         if (!r)
                 r = read_all(&rd, message);
         if (!r)

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "daemon/files/side-tokens.h"
 #include "daemon/files/vocabulary-builder.h"
 #include "daemon/files/vocabulary-json.h"
 #include "daemon/files/vocabulary.h"
@@ -65,28 +66,36 @@ static int read_merges(struct vocabulary_builder *m, struct lines lines)
 }
 
 static int read_both(struct vocabulary_builder *m, const struct json_document *json,
-                     struct lines lines, const struct splitter *splitter, char *why,
-                     size_t why_bytes)
+                     struct lines lines, const struct splitter *splitter,
+                     const struct side_files *side, char *why, size_t why_bytes)
 {
         struct json_words words;
+        uint64_t ids = 0;
         int r = json_words_measure(json, 0, &words, why, why_bytes);
 
         if (!r)
                 r = json_words_fit(&words, why, why_bytes);
         if (!r)
-                r = vocabulary_builder_begin(m, words.ids, count_lines(lines), words.bytes, why,
-                                             why_bytes);
+                r = side_files_fit(side, words.ids, &ids, why, why_bytes);
+        if (!r)
+                r = vocabulary_builder_begin(m, ids, count_lines(lines),
+                                             words.bytes + side_files_bytes(side), why, why_bytes);
         if (!r)
                 r = json_words_read(json, 0, m, SPELT_LETTERS, false);
         if (!r)
                 r = read_merges(m, lines);
+        if (!r)
+                r = side_tokens_add(side, m);
+        if (r)
+                return error_pass(r);
+        side_tokens_set_ends(side, m);
         m->v.kind = VOCABULARY_BYTE_LEVEL;
         m->v.whole_wins = splitter->whole_wins;
-        return r ? error_pass(r) : error_pass(vocabulary_builder_add_cuts(m, splitter));
+        return error_pass(vocabulary_builder_add_cuts(m, splitter));
 }
 
 int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merges,
-                         size_t merges_bytes, const char *splitter,
+                         size_t merges_bytes, const char *splitter, const struct side_files *side,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
 {
         struct vocabulary_builder m = { 0 };
@@ -105,7 +114,7 @@ int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merg
                 json_parse(vocab, vocab_bytes, VOCABULARY_ENTRIES_MAX + 1, &json, why, why_bytes));
         if (!r)
                 r = read_both(&m, json, lines_of(merges, merges_bytes), splitter_named(splitter),
-                              why, why_bytes);
+                              side, why, why_bytes);
         if (!r)
                 r = vocabulary_builder_finish(&m, ret_vocabulary);
         if (r)

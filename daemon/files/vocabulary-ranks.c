@@ -243,12 +243,12 @@ static int choose_cuts(struct rank_reader *rd, const char *splitter, const struc
         return 0;
 }
 
-static int read_all(struct rank_reader *rd, const char *splitter, const struct side_tokens *side)
+static int read_all(struct rank_reader *rd, const char *splitter, const struct side_files *side)
 {
         const struct family *family;
         const struct splitter *cuts = NULL;
         uint64_t count, ids;
-        size_t bytes = rd->left + side->bytes + SPECIALS_MAX * NAME_BYTES_MAX;
+        size_t bytes = rd->left + side_files_bytes(side) + SPECIALS_MAX * NAME_BYTES_MAX;
         int r = count_ranks(rd, &count, &ids);
 
         if (r)
@@ -259,16 +259,17 @@ static int read_all(struct rank_reader *rd, const char *splitter, const struct s
         r = choose_cuts(rd, splitter, family, count, &cuts);
         if (r)
                 return error_pass(r);
-        if (side->count) /* the files beside it know better */
+        if (side && side->count) /* the files beside it know better */
                 family = NULL;
-        if (side->ids > ids)
-                ids = side->ids;
-        if (family)
-                ids += family->special_count;
-        if (ids > 2 * (count + side->count) + SPARE_IDS)
+        if (ids > 2 * count + SPARE_IDS)
                 return vocabulary_builder_refuse(
                         &rd->m, "its largest id is %" PRIu64 ", but it has %" PRIu64 " tokens",
                         ids - 1, count);
+        r = side_files_fit(side, ids, &ids, rd->m.why, rd->m.why_bytes);
+        if (r)
+                return error_pass(r);
+        if (family)
+                ids += family->special_count;
         r = vocabulary_builder_begin(&rd->m, ids, 0, bytes, rd->m.why, rd->m.why_bytes);
         rd->m.v.kind = VOCABULARY_BYTE_LEVEL;
         rd->m.v.whole_wins = rd->m.v.by_score = true;
@@ -278,31 +279,30 @@ static int read_all(struct rank_reader *rd, const char *splitter, const struct s
                 r = side_tokens_add(side, &rd->m);
         if (!r && family)
                 r = add_specials(rd, family);
+        if (!r)
+                side_tokens_set_ends(side, &rd->m);
         return r ? error_pass(r) : error_pass(vocabulary_builder_add_cuts(&rd->m, cuts));
 }
 
-int vocabulary_from_ranks(const char *text, size_t bytes, const char *splitter, const char *path,
-                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
+int vocabulary_from_ranks(const char *text, size_t bytes, const char *splitter,
+                          const struct side_files *side, struct vocabulary **ret_vocabulary,
+                          char *why, size_t why_bytes)
 {
         struct rank_reader rd = { .m = { .why = why, .why_bytes = why_bytes },
                                   .text = text,
                                   .left = bytes };
-        struct side_tokens side = { 0 };
-        int r = path ? side_tokens_open(&side, path, why, why_bytes) : 0;
+        int r;
 
-        if (r)
-                return error_pass(r);
         rd.decoded = malloc(bytes + 4);
         rd.names = malloc(SPECIALS_MAX * NAME_BYTES_MAX);
         if (rd.decoded && rd.names)
-                r = read_all(&rd, splitter, &side);
+                r = read_all(&rd, splitter, side);
         else
                 r = error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
         if (!r)
                 r = vocabulary_builder_finish(&rd.m, ret_vocabulary);
         if (r)
                 vocabulary_builder_free(&rd.m);
-        side_tokens_close(&side);
         free(rd.decoded);
         free(rd.names);
         return error_pass(r);

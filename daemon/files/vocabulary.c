@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "daemon/files/file.h"
 #include "daemon/files/gguf.h"
+#include "daemon/files/side-files.h"
 #include "daemon/files/vocabulary.h"
 
 #define PATH_BYTES 4096u
@@ -83,7 +84,8 @@ static int open_gguf(const struct door *d, const char *path)
         return error_pass(r);
 }
 
-static int open_pair(const struct door *d, const char *path, const char *merges_name)
+static int open_pair(const struct door *d, const char *path, const char *merges_name,
+                     const struct side_files *side)
 {
         struct whole vocab, merges;
         char other[PATH_BYTES], what[256];
@@ -100,7 +102,7 @@ static int open_pair(const struct door *d, const char *path, const char *merges_
                 errtext_set(d->why, d->why_bytes, r, "%s, beside it: %s", merges_name, what);
         } else {
                 r = vocabulary_from_pair(vocab.bytes, vocab.count, merges.bytes, merges.count,
-                                         d->splitter, d->ret, d->why, d->why_bytes);
+                                         d->splitter, side, d->ret, d->why, d->why_bytes);
                 free(merges.bytes);
         }
         free(vocab.bytes);
@@ -139,13 +141,7 @@ static bool is_text(const struct whole *whole)
         return n;
 }
 
-static int open_ranks(const struct door *d, const char *path, const struct whole *whole)
-{
-        return error_pass(vocabulary_from_ranks(whole->bytes, whole->count, d->splitter, path,
-                                                d->ret, d->why, d->why_bytes));
-}
-
-static int open_words(const struct door *d, const char *path)
+static int open_words(const struct door *d, const char *path, const struct side_files *side)
 {
         struct whole words, config = { 0 };
         char other[PATH_BYTES];
@@ -164,46 +160,90 @@ static int open_words(const struct door *d, const char *path)
                 errtext_prefix(d->why, d->why_bytes, r, "tokenizer_config.json");
         else
                 r = vocabulary_from_words(words.bytes, words.count, r ? NULL : config.bytes,
-                                          config.count, d->ret, d->why, d->why_bytes);
+                                          config.count, side, d->ret, d->why, d->why_bytes);
         free(words.bytes);
         free(config.bytes);
+        return error_pass(r);
+}
+
+/* The other file of a pair.  NULL: this is no file of one. */
+static const char *merges_of(const char *name)
+{
+        for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+                if (!strcmp(name, pairs[i].vocab))
+                        return pairs[i].merges;
+        return NULL;
+}
+
+/* A file that has everything. */
+static int open_json(const struct door *d, const char *path)
+{
+        const char *name = last_part(path);
+        struct whole whole;
+        int r = read_whole(d, path, &whole);
+
+        if (r)
+                return error_pass(r);
+        if (strcmp(name, "tekken.json") && strncmp(name, "tekken_", 7))
+                r = vocabulary_from_json(whole.bytes, whole.count, d->splitter, d->ret, d->why,
+                                         d->why_bytes);
+        else
+                r = d->splitter ? refuse_splitter(d)
+                                : vocabulary_from_tekken(whole.bytes, whole.count, d->ret, d->why,
+                                                         d->why_bytes);
+        free(whole.bytes);
+        return error_pass(r);
+}
+
+static int open_model(const struct door *d, const char *path, const struct side_files *side)
+{
+        struct whole whole;
+        int r = read_whole(d, path, &whole);
+
+        if (r)
+                return error_pass(r);
+        if (ends_with(path, ".tiktoken") || is_text(&whole))
+                r = vocabulary_from_ranks(whole.bytes, whole.count, d->splitter, side, d->ret,
+                                          d->why, d->why_bytes);
+        else
+                r = d->splitter ? refuse_splitter(d)
+                                : vocabulary_from_model(whole.bytes, whole.count, side, d->ret,
+                                                        d->why, d->why_bytes);
+        free(whole.bytes);
+        return error_pass(r);
+}
+
+/* A file that the others of its folder complete. */
+static int open_completed(const struct door *d, const char *path)
+{
+        const char *merges = merges_of(last_part(path));
+        struct side_files side;
+        int r = side_files_open(&side, path, d->why, d->why_bytes);
+
+        if (r)
+                return error_pass(r);
+        if (merges)
+                r = open_pair(d, path, merges, &side);
+        else if (ends_with(path, ".txt"))
+                r = open_words(d, path, &side);
+        else
+                r = open_model(d, path, &side);
+        side_files_close(&side);
         return error_pass(r);
 }
 
 static int open_file(const struct door *d, const char *path)
 {
         const char *name = last_part(path);
-        struct whole whole;
-        int r;
 
-        for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-                if (!strcmp(name, pairs[i].vocab))
-                        return error_pass(open_pair(d, path, pairs[i].merges));
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
-        if (ends_with(name, ".txt"))
-                return error_pass(open_words(d, path));
-        if (!ends_with(name, ".json") && !has_model_name(name) && !ends_with(name, ".tiktoken"))
-                return say(d, -EINVAL,
-                           "its name does not end in .gguf, .json, .model, .tiktoken or .txt");
-        r = read_whole(d, path, &whole);
-        if (r)
-                return error_pass(r);
-        if (!strcmp(name, "tekken.json") || !strncmp(name, "tekken_", 7))
-                r = d->splitter ? refuse_splitter(d)
-                                : vocabulary_from_tekken(whole.bytes, whole.count, d->ret, d->why,
-                                                         d->why_bytes);
-        else if (ends_with(name, ".json"))
-                r = vocabulary_from_json(whole.bytes, whole.count, d->splitter, d->ret, d->why,
-                                         d->why_bytes);
-        else if (ends_with(name, ".tiktoken") || is_text(&whole))
-                r = open_ranks(d, path, &whole);
-        else
-                r = d->splitter ? refuse_splitter(d)
-                                : vocabulary_from_model(whole.bytes, whole.count, d->ret, d->why,
-                                                        d->why_bytes);
-        free(whole.bytes);
-        return error_pass(r);
+        if (ends_with(name, ".json") && !merges_of(name))
+                return error_pass(open_json(d, path));
+        if (merges_of(name) || ends_with(name, ".txt") || has_model_name(name) ||
+            ends_with(name, ".tiktoken"))
+                return error_pass(open_completed(d, path));
+        return say(d, -EINVAL, "its name does not end in .gguf, .json, .model, .tiktoken or .txt");
 }
 
 /* Finds the first known file in a folder; earlier names carry more information.  NULL: none. */

@@ -120,6 +120,8 @@ enum {
         ENTRY_STRIPS_RIGHT = 2, /* also the blanks on the right */
         ENTRY_ALONE = 4,        /* not beside a letter, a mark, a digit or '_' */
         ENTRY_NORMALISED = 8,   /* USER: the normalised spelling, in the normalised text */
+        /* USER of SentencePiece's own file: as `tokenizers` has it, before anything else */
+        ENTRY_FIRST = 32,
 };
 
 /* With BORDER_FRONT, in the same field: the blank in front of NORMAL and USER is no text. */
@@ -169,6 +171,7 @@ struct vocabulary {
         /* UNIGRAM */
         double unknown_score; /* of a character that is no entry */
         bool single_sums;     /* sums are floats, and USER entries are found in no other way */
+        bool original;        /* SentencePiece's own file: USER entries match in normalised text */
         bool spelt_bytes;     /* BYTE entries have scores, for their spelling: <0x0A> */
         bool keeps_bars;      /* CHARACTERS: U+2581 is a character like others, and is no blank */
         enum vocabulary_border border;

@@ -224,9 +224,11 @@ enum { FIND_USERS = 1, FIND_CONTROLS = 2, FIND_LATE = 4 };
 
 static bool finds(const struct build *b, const struct entry *e, unsigned what)
 {
-        bool late = e->kind == ENTRY_USER && (b->t->late_users || e->matching & ENTRY_NORMALISED);
+        bool first = e->matching & ENTRY_FIRST;
+        bool late = e->kind == ENTRY_USER &&
+                    ((b->t->late_users && !first) || e->matching & ENTRY_NORMALISED);
 
-        if (e->kind == ENTRY_USER && b->t->no_users)
+        if (e->kind == ENTRY_USER && b->t->no_users && !first)
                 return false;
         if (!e->count || (e->kind != ENTRY_USER && e->kind != ENTRY_CONTROL))
                 return false;
@@ -303,6 +305,14 @@ static int match(struct build *b, unsigned what, struct added_tokens **ret_added
         return error_pass(r);
 }
 
+/* The characters of words: \w of the regular expressions of Rust, which has the joiners, too. */
+static int find_word(struct charset *ret_word)
+{
+        int r = charset_shorthand(ret_word, 'w');
+
+        return r ? error_pass(r) : error_pass(charset_add(ret_word, 0x200C, 0x200D));
+}
+
 static int find_added(struct build *b)
 {
         struct tokenizer *t = b->t;
@@ -315,7 +325,7 @@ static int find_added(struct build *b)
                 r = match(b, FIND_LATE, &t->late);
         for (uint32_t id = 0; id < t->entry_count; id++)
                 alone = alone || t->matching[id] & ENTRY_ALONE;
-        return r || !alone ? error_pass(r) : error_pass(charset_shorthand(&t->word, 'w'));
+        return r || !alone ? error_pass(r) : error_pass(find_word(&t->word));
 }
 
 /* The USER entries, which SentencePiece's rules leave as they are. */
@@ -336,7 +346,7 @@ static int keep_users(struct build *b)
         for (uint32_t id = 0; id < b->v->entry_count; id++) {
                 const struct entry *e = &b->v->entries[id];
 
-                if (e->kind == ENTRY_USER && e->count)
+                if (e->kind == ENTRY_USER && e->count && !(e->matching & ENTRY_FIRST))
                         words[count++] = (struct trie_word){ e->bytes, e->count, id };
         }
         if (count)
@@ -381,8 +391,8 @@ static int build(struct build *b)
 /* From a file of SentencePiece itself, whose BPE has no list of merges. */
 static bool is_original(const struct vocabulary *v)
 {
-        if (v->kind == VOCABULARY_UNIGRAM)
-                return v->single_sums;
+        if (v->kind == VOCABULARY_UNIGRAM || v->original)
+                return v->original || v->single_sums;
         return v->kind == VOCABULARY_CHARACTERS && !v->merge_count && v->by_score &&
                (v->blank == BLANK_FIRST || v->blank == BLANK_LAST || v->squeezes);
 }

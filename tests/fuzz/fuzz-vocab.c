@@ -34,7 +34,7 @@ static int read_one(const char *file, size_t size, unsigned what, struct vocabul
                 end = memchr(file, 0, size);
                 return vocabulary_from_words(
                         file, end ? (size_t)(end - file) : size, end ? end + 1 : NULL,
-                        end ? (size_t)(file + size - end) - 1 : 0, ret, why, sizeof(why));
+                        end ? (size_t)(file + size - end) - 1 : 0, NULL, ret, why, sizeof(why));
         }
         switch (what % 4) {
         case 0:
@@ -47,14 +47,14 @@ static int read_one(const char *file, size_t size, unsigned what, struct vocabul
         case 1:
                 return vocabulary_from_json(file, size, splitter, ret, why, sizeof(why));
         case 2:
-                return vocabulary_from_model(file, size, ret, why, sizeof(why));
+                return vocabulary_from_model(file, size, NULL, ret, why, sizeof(why));
         default:
                 end = memchr(file, 0, size);
                 if (!end)
                         end = file + size;
                 return vocabulary_from_pair(file, (size_t)(end - file), end + (end < file + size),
                                             (size_t)(file + size - end) - (end < file + size),
-                                            splitter, ret, why, sizeof(why));
+                                            splitter, NULL, ret, why, sizeof(why));
         }
 }
 

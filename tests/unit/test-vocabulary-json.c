@@ -370,8 +370,8 @@ static int from_words(const char *text, const char *config)
 {
         made = NULL;
         why[0] = '\0';
-        return vocabulary_from_words(text, strlen(text), config, config ? strlen(config) : 0, &made,
-                                     why, sizeof(why));
+        return vocabulary_from_words(text, strlen(text), config, config ? strlen(config) : 0, NULL,
+                                     &made, why, sizeof(why));
 }
 
 static void reads_vocab_txt(void **state)
@@ -526,8 +526,8 @@ static void each_step_of_a_pre_tokenizer_is_a_cut(void **state)
 static int from_pair(const char *vocab, const char *merges, const char *splitter)
 {
         made = NULL;
-        return vocabulary_from_pair(vocab, strlen(vocab), merges, strlen(merges), splitter, &made,
-                                    why, sizeof(why));
+        return vocabulary_from_pair(vocab, strlen(vocab), merges, strlen(merges), splitter, NULL,
+                                    &made, why, sizeof(why));
 }
 
 static void reads_vocab_json_and_merges(void **state)

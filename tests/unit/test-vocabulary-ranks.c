@@ -1,8 +1,6 @@
 /* Files of ranks, as tiktoken writes them, and tekken.json. */
 #include "tests/unit/vocabulary-made.h"
 
-#include <unistd.h>
-
 #include "daemon/files/base64.h"
 #include "daemon/text/tokenizer.h"
 
@@ -114,73 +112,6 @@ static void knows_the_control_tokens_of_llama_3_by_its_number_of_ranks(void **st
         vocabulary_close(made);
 }
 
-/* ---- other files of the folder ---- */
-
-static void write_file(const char *folder, const char *name, const char *text)
-{
-        char path[256];
-        FILE *to;
-
-        snprintf(path, sizeof(path), "%s/%s", folder, name);
-        to = fopen(path, "w");
-        assert_non_null(to);
-        assert_int_equal(fwrite(text, 1, strlen(text), to), strlen(text));
-        fclose(to);
-}
-
-static int open_folder(const char *config, const char *added)
-{
-        char folder[] = "/tmp/samovar-ranks-XXXXXX", path[256];
-        int r;
-
-        assert_non_null(mkdtemp(folder));
-        write_file(folder, "tokenizer.model", six);
-        if (config)
-                write_file(folder, "tokenizer_config.json", config);
-        if (added)
-                write_file(folder, "added_tokens.json", added);
-        snprintf(path, sizeof(path), "%s/tokenizer.model", folder);
-        made = NULL;
-        r = vocabulary_open(path, "qwen2", &made, why, sizeof(why));
-        unlink(path);
-        snprintf(path, sizeof(path), "%s/tokenizer_config.json", folder);
-        unlink(path);
-        snprintf(path, sizeof(path), "%s/added_tokens.json", folder);
-        unlink(path);
-        rmdir(folder);
-        return r;
-}
-
-static void takes_control_tokens_from_the_files_beside_it(void **state)
-{
-        (void)state;
-        good(open_folder("{\"added_tokens_decoder\":{\"7\":{\"content\":\"[EOS]\",\"special\":true,"
-                         "\"rstrip\":true},\"6\":{\"content\":\"<x>\",\"single_word\":true},"
-                         "\"0\":{\"content\":\"not this one\"}},"
-                         "\"eos_token\":{\"content\":\"[EOS]\"},\"bos_token\":\"a\","
-                         "\"add_bos_token\":true}",
-                         "{\"<y>\":8,\"<x>\":6}"));
-        assert_int_equal(made->entry_count, 9);
-        check_entry(0, "a", ENTRY_NORMAL);
-        check_entry(6, "<x>", ENTRY_USER);
-        check_entry(7, "[EOS]", ENTRY_CONTROL);
-        check_entry(8, "<y>", ENTRY_USER);
-        assert_int_equal(made->entries[6].matching, ENTRY_ALONE);
-        assert_int_equal(made->entries[7].matching, ENTRY_STRIPS_RIGHT);
-        assert_int_equal(made->eos, 7);
-        assert_true(made->add_bos && made->bos == 0);
-        vocabulary_close(made);
-        good(open_folder(NULL, NULL));
-        assert_int_equal(made->entry_count, 6);
-        vocabulary_close(made);
-        said(open_folder("{\"added_tokens_decoder\":{\"x\":{\"content\":\"a\"}}}", NULL),
-             "tokenizer_config.json, beside it: 'added_tokens_decoder' has an id");
-        said(open_folder("{", NULL), "tokenizer_config.json, beside it: ");
-        said(open_folder(NULL, "{\"a\":-1}"), "added_tokens.json, beside it: the id of 'a'");
-        said(open_folder("{\"added_tokens_decoder\":{\"9999\":{\"content\":\"a\"}}}", NULL),
-             "its largest id is 9999");
-}
-
 /* ---- Tekken ---- */
 
 #define TEKKEN(config, vocab, more)                                                                \
@@ -240,7 +171,6 @@ int main(void)
                 cmocka_unit_test(reads_ranks_and_merges_the_lowest_first),
                 cmocka_unit_test(refuses_lines_that_are_no_ranks),
                 cmocka_unit_test(knows_the_control_tokens_of_llama_3_by_its_number_of_ranks),
-                cmocka_unit_test(takes_control_tokens_from_the_files_beside_it),
                 cmocka_unit_test(reads_tekken_with_its_control_tokens_first),
                 cmocka_unit_test(refuses_a_tekken_file_that_does_not_fit_together),
         };
