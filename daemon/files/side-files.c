@@ -160,6 +160,19 @@ static void measure_special(void *arg, const struct json_document *json, uint32_
                 side->bytes += bytes;
 }
 
+int side_files_measure(struct side_files *side, char *why, size_t why_bytes)
+{
+        int r = measure_listed(side, why, why_bytes);
+
+        if (!r)
+                r = measure_added(side, why, why_bytes);
+        if (r)
+                return error_pass(r);
+        side_files_each_special(side->config, measure_special, side);
+        side_files_each_special(side->map, measure_special, side);
+        return 0;
+}
+
 int side_files_open(struct side_files *ret_side, const char *path, char *why, size_t why_bytes)
 {
         struct side_files side = { 0 };
@@ -168,13 +181,10 @@ int side_files_open(struct side_files *ret_side, const char *path, char *why, si
         if ((r = open_beside(path, "tokenizer_config.json", &side.config, why, why_bytes)) ||
             (r = open_beside(path, "added_tokens.json", &side.added, why, why_bytes)) ||
             (r = open_beside(path, "special_tokens_map.json", &side.map, why, why_bytes)) ||
-            (r = measure_listed(&side, why, why_bytes)) ||
-            (r = measure_added(&side, why, why_bytes))) {
+            (r = side_files_measure(&side, why, why_bytes))) {
                 side_files_close(&side);
                 return error_pass(r);
         }
-        side_files_each_special(side.config, measure_special, &side);
-        side_files_each_special(side.map, measure_special, &side);
         *ret_side = side;
         return 0;
 }

@@ -26,6 +26,8 @@ struct side_files {
 /* Reads the files beside this one.  0, -EINVAL with the sentence in *why, or another error. */
 int side_files_open(struct side_files *ret_side, const char *path, char *why, size_t why_bytes);
 void side_files_close(struct side_files *side); /* all zero is fine */
+/* Checks documents that were read in another way, and measures them. */
+int side_files_measure(struct side_files *side, char *why, size_t why_bytes);
 
 /*
  * How many ids a vocabulary of `entries` has with these tokens.  -EINVAL if that is many more than

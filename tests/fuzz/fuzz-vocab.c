@@ -2,7 +2,7 @@
  * Hostile vocabulary files.
  *
  *      the kind of file | the file; of a pair: the vocabulary, 0, the merges; of words: they, 0,
- *      the configuration
+ *      the configuration; if the kind says so, 0, a file that lies beside it
  *
  * An accepted file keeps the limits that vocabulary.h names.  It either makes a tokenizer that
  * gives a text back, or is refused with a sentence.
@@ -12,14 +12,21 @@
 #include <string.h>
 
 #include "daemon/files/gguf.h"
+#include "daemon/files/side-files.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define NODES_MAX (1u << 16)
+
+/* Bits of the kind of file. */
+enum { HAS_SIDE = 16, SIDE_IS_ADDED = 32 };
+
 static char why[256];
 
-static int read_one(const char *file, size_t size, unsigned what, struct vocabulary **ret)
+static int read_one(const char *file, size_t size, unsigned what, const struct side_files *side,
+                    struct vocabulary **ret)
 {
         static const char *const splitters[] = { NULL, "gpt2", "llama3", "qwen2" };
         const char *splitter = splitters[what / 4 % 4], *end;
@@ -29,12 +36,12 @@ static int read_one(const char *file, size_t size, unsigned what, struct vocabul
         if (what >= 192)
                 return vocabulary_from_tekken(file, size, ret, why, sizeof(why));
         if (what >= 128)
-                return vocabulary_from_ranks(file, size, splitter, NULL, ret, why, sizeof(why));
+                return vocabulary_from_ranks(file, size, splitter, side, ret, why, sizeof(why));
         if (what >= 64) {
                 end = memchr(file, 0, size);
                 return vocabulary_from_words(
                         file, end ? (size_t)(end - file) : size, end ? end + 1 : NULL,
-                        end ? (size_t)(file + size - end) - 1 : 0, NULL, ret, why, sizeof(why));
+                        end ? (size_t)(file + size - end) - 1 : 0, side, ret, why, sizeof(why));
         }
         switch (what % 4) {
         case 0:
@@ -47,15 +54,41 @@ static int read_one(const char *file, size_t size, unsigned what, struct vocabul
         case 1:
                 return vocabulary_from_json(file, size, splitter, ret, why, sizeof(why));
         case 2:
-                return vocabulary_from_model(file, size, NULL, ret, why, sizeof(why));
+                return vocabulary_from_model(file, size, side, ret, why, sizeof(why));
         default:
                 end = memchr(file, 0, size);
                 if (!end)
                         end = file + size;
                 return vocabulary_from_pair(file, (size_t)(end - file), end + (end < file + size),
                                             (size_t)(file + size - end) - (end < file + size),
-                                            splitter, NULL, ret, why, sizeof(why));
+                                            splitter, side, ret, why, sizeof(why));
         }
+}
+
+/* One text is the configuration and the map of special tokens, or a list of added tokens. */
+static int read_side(const char *text, size_t bytes, unsigned what, struct side_files *side)
+{
+        struct json_document **first = what & SIDE_IS_ADDED ? &side->added : &side->config;
+        int r = json_parse_python(text, bytes, NODES_MAX, first, why, sizeof(why));
+
+        if (!r)
+                r = json_parse_python(text, bytes, NODES_MAX, &side->map, why, sizeof(why));
+        return r ? r : side_files_measure(side, why, sizeof(why));
+}
+
+static int read_both(const char *file, size_t size, unsigned what, struct vocabulary **ret)
+{
+        const char *end = what & HAS_SIDE ? memrchr(file, 0, size) : NULL;
+        struct side_files side = { 0 };
+        int r;
+
+        if (!end)
+                return read_one(file, size, what, NULL, ret);
+        r = read_side(end + 1, (size_t)(file + size - end) - 1, what, &side);
+        if (!r)
+                r = read_one(file, (size_t)(end - file), what, &side, ret);
+        side_files_close(&side);
+        return r;
 }
 
 static void check(const struct vocabulary *v)
@@ -106,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!size)
                 return 0;
         why[0] = 0;
-        if (read_one((const char *)data + 1, size - 1, data[0], &v)) {
+        if (read_both((const char *)data + 1, size - 1, data[0], &v)) {
                 assert(why[0]);
                 return 0;
         }
