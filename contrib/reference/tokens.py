@@ -559,6 +559,12 @@ def make_side(f):
     os.remove(f.at("side-words/by-hf.json"))
 
 
+def beside_tokens(count, seed):
+    """Texts, after some in which a joiner, which is part of a word, or another token is beside a token."""
+    yield from ("\u200d<alone> a", "a <alone>\u200c", "the<alone> a", "<alone>the<alone>")
+    yield from with_tokens(["<|end|>", "<|user|>", "<b>", "<alone>", "end>", "the", "<fim>", "<s>"], count, seed)
+
+
 def write_side(f):
     try:
         import transformers
@@ -568,16 +574,19 @@ def write_side(f):
     by = "transformers " + transformers.__version__
     if not f.has("side-pair"):
         make_side(f)
-    for name, file, kind, splitter in (
+    for i, (name, file, kind, splitter) in enumerate((
         ("side-pair", "vocab.json", "GPT2Tokenizer", "gpt2"), ("side-pair-old", "vocab.json", "GPT2Tokenizer", "gpt2"),
         ("side-model", "tokenizer.model", "LlamaTokenizer", None), ("side-model-each", "tokenizer.model", "LlamaTokenizer", None),
         ("side-words", "vocab.txt", "BertTokenizer", None),
-    ):
+    )):
         encode = by_transformers(f.at(name), kind)
         f.write(name, name + "/" + file, known_in_all_forms(encode) if name == "side-words" else encode, by, splitter,
-                source=with_tokens(
-                    ["<|end|>", "<|user|>", "<b>", "<alone>", "the<alone>", "\u200d<alone>", "end>", "the", "<fim>", "<s>"],
-                    f.args.texts, f.args.seed))
+                source=beside_tokens(f.args.texts, f.args.seed + i))
+    if f.args.data:
+        folder = "real/granite-3.1-1b-a400m"
+        encode = by_transformers(os.path.join(f.args.data, folder), "GPT2Tokenizer")
+        f.write("data-granite", folder + "/vocab.json", encode, by, "gpt2",
+                source=with_tokens(["<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<fim_pad>"], f.args.texts, f.args.seed))
 
 
 def hf(path):
