@@ -17,26 +17,34 @@
 #define PATH_BYTES 4096u
 #define SPARE_IDS  262144u
 
-/* 0 without a document: there is no such file. */
-static int open_beside(const char *path, const char *name, struct json_document **ret_json,
-                       char *why, size_t why_bytes)
+/* 0 without a document: there is no such file, or it is no JSON. */
+static int open_beside(struct side_files *side, const char *path, const char *name,
+                       struct json_document **ret_json, char *why, size_t why_bytes)
 {
         const char *slash = strrchr(path, '/');
         char other[PATH_BYTES];
         int n = snprintf(other, sizeof(other), "%.*s%s", slash ? (int)(slash - path + 1) : 0, path,
                          name);
-        char what[192] = "";
+        char what[192] = "", *text;
+        size_t bytes;
         int r;
 
         if (n < 0 || (size_t)n >= sizeof(other))
                 return error_raise(
                         errtext_set(why, why_bytes, -ENAMETOOLONG, "the path is too long"));
-        r = file_read_json(AT_FDCWD, other, BYTES_MAX, NODES_MAX, ret_json, what, sizeof(what));
+        r = file_read_all(AT_FDCWD, other, BYTES_MAX, &text, &bytes, what, sizeof(what));
         if (r == FILE_E_ABSENT)
                 return 0;
+        if (!r) {
+                r = error_raise(
+                        json_parse_python(text, bytes, NODES_MAX, ret_json, what, sizeof(what)));
+                free(text);
+        }
+        if (r == -EINVAL)
+                return errtext_set(side->fault, sizeof(side->fault), 0, "%s, beside it: %s", name,
+                                   what);
         if (r)
-                errtext_set(why, why_bytes, r, "%s, beside it: %s", name,
-                            strrchr(what, '/') ? strrchr(what, '/') + 1 : what);
+                errtext_set(why, why_bytes, r, "%s, beside it: %s", name, what);
         return error_pass(r);
 }
 
@@ -178,9 +186,9 @@ int side_files_open(struct side_files *ret_side, const char *path, char *why, si
         struct side_files side = { 0 };
         int r;
 
-        if ((r = open_beside(path, "tokenizer_config.json", &side.config, why, why_bytes)) ||
-            (r = open_beside(path, "added_tokens.json", &side.added, why, why_bytes)) ||
-            (r = open_beside(path, "special_tokens_map.json", &side.map, why, why_bytes)) ||
+        if ((r = open_beside(&side, path, "tokenizer_config.json", &side.config, why, why_bytes)) ||
+            (r = open_beside(&side, path, "added_tokens.json", &side.added, why, why_bytes)) ||
+            (r = open_beside(&side, path, "special_tokens_map.json", &side.map, why, why_bytes)) ||
             (r = side_files_measure(&side, why, why_bytes))) {
                 side_files_close(&side);
                 return error_pass(r);

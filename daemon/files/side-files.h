@@ -5,6 +5,8 @@
  * Most kinds of vocabulary files do not have the tokens that were added to the vocabulary later,
  * nor always those of chats.  A tokenizer.json has all of them, and these files are not read for
  * it.
+ *
+ * Most vocabularies are useful without these files.  So one that is no JSON counts as absent.
  */
 #ifndef DAEMON_FILES_SIDE_FILES_H
 #define DAEMON_FILES_SIDE_FILES_H
@@ -16,11 +18,14 @@
 #include "daemon/model/vocabulary.h"
 #include "json/reader.h"
 
+#define SIDE_FILES_FAULT_BYTES 256u
+
 struct side_files {
         struct json_document *config, *added, *map; /* NULL: there is no such file */
         uint64_t ids;                               /* the largest id plus one */
         uint64_t count;                             /* of tokens in the lists */
         size_t bytes;                               /* of all spellings together */
+        char fault[SIDE_FILES_FAULT_BYTES];         /* why one is no JSON; empty: all are */
 };
 
 /* Reads the files beside this one.  0, -EINVAL with the sentence in *why, or another error. */

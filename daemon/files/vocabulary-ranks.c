@@ -259,6 +259,8 @@ static int read_all(struct rank_reader *rd, const char *splitter, const struct s
         r = choose_cuts(rd, splitter, family, count, &cuts);
         if (r)
                 return error_pass(r);
+        if (side && side->fault[0]) /* it may have the control tokens */
+                return vocabulary_builder_refuse(&rd->m, "%s", side->fault);
         if (side && side->count) /* the files beside it know better */
                 family = NULL;
         if (ids > 2 * count + SPARE_IDS)

@@ -197,14 +197,29 @@ static void refuses_files_that_contradict_the_vocabulary(void **state)
         (void)state;
         said(open_ranks("{\"added_tokens_decoder\":{\"x\":{\"content\":\"a\"}}}", NULL, NULL),
              "tokenizer_config.json, beside it: 'added_tokens_decoder' has an id");
-        said(open_ranks("{", NULL, NULL), "tokenizer_config.json, beside it: ");
-        said(open_ranks(NULL, NULL, "{"), "special_tokens_map.json, beside it: ");
         said(open_ranks(NULL, "{\"a\":-1}", NULL), "added_tokens.json, beside it: the id of 'a'");
         said(open_ranks(LIST("\"999999\":{\"content\":\"x\"}", ""), NULL, NULL),
              "the largest id beside it is 999999, but it has 6 tokens");
         said(open_pair(LIST("\"4\":{\"content\":\"ab\"}", ""), NULL, NULL),
              "the token 'ab' has the id 2, but 4 in the files beside it");
         said(open_model(NULL, "{\"a\":7}", NULL), "the token 'a' has the id 2, but 7");
+}
+
+/* A file of ranks needs them for its control tokens; the other kinds have some. */
+static void only_ranks_are_refused_beside_a_file_that_is_no_json(void **state)
+{
+        (void)state;
+        said(open_ranks("{", NULL, NULL), "tokenizer_config.json, beside it: ");
+        said(open_ranks(NULL, NULL, "{"), "special_tokens_map.json, beside it: ");
+        good(open_model("{", "{\"<y>\":4}", NULL));
+        assert_int_equal(made->entry_count, 5);
+        vocabulary_close(made);
+        good(open_pair(NULL, "{", "{\"eos_token\":\"[E]\"}"));
+        assert_int_equal(made->eos, 3);
+        vocabulary_close(made);
+        good(open_words(NULL, "{", "{"));
+        vocabulary_close(made);
+        said(open_words("{", NULL, NULL), "tokenizer_config.json: byte 1");
 }
 
 int main(void)
@@ -217,6 +232,7 @@ int main(void)
                 cmocka_unit_test(without_a_list_the_map_of_special_tokens_counts_first),
                 cmocka_unit_test(a_list_can_rename_a_token),
                 cmocka_unit_test(refuses_files_that_contradict_the_vocabulary),
+                cmocka_unit_test(only_ranks_are_refused_beside_a_file_that_is_no_json),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
