@@ -14,6 +14,7 @@ the tree are of `--texts 60`; more, with another --seed, is a check by hand:
     GOLDENS=/tmp/more SAMOVAR_DATA=DIR build/tests/test-vocabularies
 """
 import argparse
+import base64
 import io
 import json
 import os
@@ -589,6 +590,39 @@ def write_side(f):
                 source=with_tokens(["<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<fim_pad>"], f.args.texts, f.args.seed))
 
 
+def make_ranks(vocab_path, folder):
+    """A file of ranks, and a list of control tokens that leaves out some ids."""
+    byte, first = letters(), 600
+    os.makedirs(folder, exist_ok=True)
+    with open(vocab_path) as f:
+        words = sorted((i, word) for word, i in json.load(f)["model"]["vocab"].items() if not word.startswith("<|"))
+    with open(os.path.join(folder, "qwen.tiktoken"), "w") as out:
+        for rank, (_, word) in enumerate(words):
+            print(base64.b64encode(bytes(byte[c] for c in word)).decode(), rank, file=out)
+    flags = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": True}
+    write_json(os.path.join(folder, "tokenizer_config.json"),
+               {"tokenizer_class": "Other", "added_tokens_decoder": {first + 3 * i: {**flags, "content": x} for i, x in enumerate(RANKS_SPECIAL)}})
+
+
+RANKS_SPECIAL = ["<|end|>", "<|user|>", "<b>", "the<|end|>"]
+
+
+def ranks(folder, pattern):
+    with open(os.path.join(folder, "qwen.tiktoken"), "rb") as f:
+        known = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, f)}
+    with open(os.path.join(folder, "tokenizer_config.json")) as f:
+        special = {x["content"]: int(i) for i, x in json.load(f)["added_tokens_decoder"].items()}
+    t = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=known, special_tokens=special)
+    return lambda text: t.encode(text, allowed_special="all")
+
+
+def write_ranks(f):
+    if not f.has("side-ranks"):
+        make_ranks(f.at("qwen2.json"), f.at("side-ranks"))
+    f.write("side-ranks", "side-ranks/qwen.tiktoken", ranks(f.at("side-ranks"), QWEN2), "tiktoken " + tiktoken.__version__, "qwen2",
+            source=with_tokens(RANKS_SPECIAL, f.args.texts, f.args.seed))
+
+
 def hf(path):
     t = Tokenizer.from_file(path)
     return lambda text: t.encode(text, add_special_tokens=False).ids
@@ -828,6 +862,7 @@ def main():
         f.write(name, name + ".json", known_marks(hf(f.at(name + ".json")), form), HF, rules=True)
 
     write_words(f)
+    write_ranks(f)
     write_side(f)
 
     if args.data and args.real:
