@@ -744,8 +744,9 @@ def write_real(f, data, count, seed):
                 source=with_added(t, count, seed))
 
 
-def pair(vocab, merges, pattern, **model):
+def pair(vocab, merges, pattern, form=None, **model):
     t = Tokenizer(models.BPE.from_file(vocab, merges, **model))
+    t.normalizer = form
     t.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
@@ -871,7 +872,7 @@ def main():
         at = os.path.join(args.data, "tokenizers")
         qwen = [os.path.join(at, "qwen2.5", x) for x in ("vocab.json", "merges.txt")]
         llama = [os.path.join(at, "llama3.2", x) for x in ("encoder.json", "vocab.bpe")]
-        f.write("data-qwen2", "tokenizers/qwen2.5/vocab.json", pair(*qwen, QWEN2), HF, "qwen2", False)
+        f.write("data-qwen2", "tokenizers/qwen2.5/vocab.json", known_marks(pair(*qwen, QWEN2, normalizers.NFC())), HF, "qwen2", False)
         f.write("data-llama3", "tokenizers/llama3.2/encoder.json", rust(llama[0], LLAMA3), "tiktoken " + tiktoken.__version__, "llama3", False)
         f.write("data-llama3-hf", "tokenizers/llama3.2/encoder.json", pair(*llama, LLAMA3, ignore_merges=True), HF, "llama3", False)
         stories = os.path.join(args.data, "models", "stories260K", "tok512.model")

@@ -225,3 +225,14 @@ bool side_files_is_on(const struct side_files *side, const char *key, bool absen
                 json_bool(side->config, json_member(side->config, 0, key), &on);
         return on;
 }
+
+bool side_files_has_class(const struct side_files *side, const char *name)
+{
+        size_t n = strlen(name), bytes = 0;
+        const char *found = NULL;
+
+        if (side && side->config)
+                found = json_string(side->config, json_member(side->config, 0, "tokenizer_class"),
+                                    &bytes);
+        return found && !strncmp(found, name, n) && (!found[n] || !strcmp(found + n, "Fast"));
+}

@@ -50,6 +50,9 @@ static inline size_t side_files_bytes(const struct side_files *side)
 /* A switch of tokenizer_config.json; `absent` if that does not have it. */
 bool side_files_is_on(const struct side_files *side, const char *key, bool absent);
 
+/* Whether `tokenizer_class` of tokenizer_config.json is this one, or its faster twin. */
+bool side_files_has_class(const struct side_files *side, const char *name);
+
 /*
  * The list of tokenizer_config.json: an object of ids and their properties.  JSON_NONE: there is
  * none.  Each of its tokens could be read when the files were opened.

@@ -91,7 +91,9 @@ static int read_both(struct vocabulary_builder *m, const struct json_document *j
         side_tokens_set_ends(side, m);
         m->v.kind = VOCABULARY_BYTE_LEVEL;
         m->v.whole_wins = splitter->whole_wins;
-        return error_pass(vocabulary_builder_add_cuts(m, splitter));
+        if (side_files_has_class(side, "Qwen2Tokenizer")) /* it composes texts */
+                r = vocabulary_builder_add_normal(m, NORMAL_NFC, NULL, NULL, 0);
+        return r ? error_pass(r) : error_pass(vocabulary_builder_add_cuts(m, splitter));
 }
 
 int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merges,

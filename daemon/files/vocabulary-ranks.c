@@ -89,11 +89,12 @@ static const struct family {
         const struct specials *specials;
         uint32_t special_count;
         uint32_t bos, eos; /* which of the control tokens; bos VOCABULARY_NONE: none */
+        bool composes;     /* Qwen's own class composes a text (NFC) before tiktoken gets it */
 } families[] = {
-        { 128000, "llama3", llama3, 256, 0, 1 },
-        { 200000, "gpt-4o", llama4, SPECIALS_MAX, 0, 1 },
-        { 151643, "qwen2", qwen, 208, VOCABULARY_NONE, 0 },
-        { 248044, "qwen35", none, 0, VOCABULARY_NONE, VOCABULARY_NONE },
+        { 128000, "llama3", llama3, 256, 0, 1, false },
+        { 200000, "gpt-4o", llama4, SPECIALS_MAX, 0, 1, false },
+        { 151643, "qwen2", qwen, 208, VOCABULARY_NONE, 0, true },
+        { 248044, "qwen35", none, 0, VOCABULARY_NONE, VOCABULARY_NONE, false },
 };
 
 struct rank_reader {
@@ -103,7 +104,9 @@ struct rank_reader {
         uint64_t line;
         char *decoded; /* of all tokens; the builder keeps pointers into it */
         size_t decoded_bytes;
-        char *names; /* of control tokens */
+        char *names;                 /* of control tokens */
+        const struct family *family; /* NULL: none that is known */
+        const struct splitter *cuts;
 };
 
 /* The next line that is not empty.  False: there is none. */
@@ -243,26 +246,29 @@ static int choose_cuts(struct rank_reader *rd, const char *splitter, const struc
         return 0;
 }
 
-static int read_all(struct rank_reader *rd, const char *splitter, const struct side_files *side)
+/* Files beside it that have tokens know better than the family. */
+static bool has_tokens(const struct side_files *side)
 {
-        const struct family *family;
-        const struct splitter *cuts = NULL;
-        uint64_t count, ids;
+        return side && side->count;
+}
+
+/* Chooses the family and the splitter, and begins the builder. */
+static int prepare(struct rank_reader *rd, const char *splitter, const struct side_files *side)
+{
         size_t bytes = rd->left + side_files_bytes(side) + SPECIALS_MAX * NAME_BYTES_MAX;
+        uint64_t count, ids;
         int r = count_ranks(rd, &count, &ids);
 
         if (r)
                 return error_pass(r);
         if (!count)
-                return vocabulary_builder_refuse(&rd->m, "it has no token");
-        family = find_family(count, ids);
-        r = choose_cuts(rd, splitter, family, count, &cuts);
+                return vocabulary_builder_refuse(&rd->m, "it has no tokens");
+        rd->family = find_family(count, ids);
+        r = choose_cuts(rd, splitter, rd->family, count, &rd->cuts);
         if (r)
                 return error_pass(r);
         if (side && side->fault[0]) /* it may have the control tokens */
                 return vocabulary_builder_refuse(&rd->m, "%s", side->fault);
-        if (side && side->count) /* the files beside it know better */
-                family = NULL;
         if (ids > 2 * count + SPARE_IDS)
                 return vocabulary_builder_refuse(
                         &rd->m, "its largest id is %" PRIu64 ", but it has %" PRIu64 " tokens",
@@ -270,20 +276,29 @@ static int read_all(struct rank_reader *rd, const char *splitter, const struct s
         r = side_files_fit(side, ids, &ids, rd->m.why, rd->m.why_bytes);
         if (r)
                 return error_pass(r);
-        if (family)
-                ids += family->special_count;
-        r = vocabulary_builder_begin(&rd->m, ids, 0, bytes, rd->m.why, rd->m.why_bytes);
+        if (rd->family && !has_tokens(side))
+                ids += rd->family->special_count;
+        return error_pass(
+                vocabulary_builder_begin(&rd->m, ids, 0, bytes, rd->m.why, rd->m.why_bytes));
+}
+
+static int read_all(struct rank_reader *rd, const char *splitter, const struct side_files *side)
+{
+        int r = prepare(rd, splitter, side);
+
         rd->m.v.kind = VOCABULARY_BYTE_LEVEL;
         rd->m.v.whole_wins = rd->m.v.by_score = true;
         if (!r)
                 r = read_lines(rd);
         if (!r)
                 r = side_tokens_add(side, &rd->m);
-        if (!r && family)
-                r = add_specials(rd, family);
+        if (!r && rd->family && !has_tokens(side))
+                r = add_specials(rd, rd->family);
         if (!r)
                 side_tokens_set_ends(side, &rd->m);
-        return r ? error_pass(r) : error_pass(vocabulary_builder_add_cuts(&rd->m, cuts));
+        if (!r && rd->family && rd->family->composes)
+                r = vocabulary_builder_add_normal(&rd->m, NORMAL_NFC, NULL, NULL, 0);
+        return r ? error_pass(r) : error_pass(vocabulary_builder_add_cuts(&rd->m, rd->cuts));
 }
 
 int vocabulary_from_ranks(const char *text, size_t bytes, const char *splitter,

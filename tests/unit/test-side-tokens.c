@@ -192,6 +192,23 @@ static void a_list_can_rename_a_token(void **state)
         vocabulary_close(made);
 }
 
+static void the_class_of_qwen_composes_texts(void **state)
+{
+        (void)state;
+        good(open_pair("{\"tokenizer_class\":\"Qwen2Tokenizer\"}", NULL, NULL));
+        assert_true(made->normal_count == 1 && made->normals[0].kind == NORMAL_NFC);
+        vocabulary_close(made);
+        good(open_pair("{\"tokenizer_class\":\"Qwen2TokenizerFast\"}", NULL, NULL));
+        assert_int_equal(made->normal_count, 1);
+        vocabulary_close(made);
+        good(open_pair("{\"tokenizer_class\":\"Qwen2TokenizerFaster\"}", NULL, NULL));
+        assert_int_equal(made->normal_count, 0);
+        vocabulary_close(made);
+        good(open_pair("{\"tokenizer_class\":[\"Qwen2Tokenizer\"]}", NULL, NULL));
+        assert_int_equal(made->normal_count, 0);
+        vocabulary_close(made);
+}
+
 static void refuses_files_that_contradict_the_vocabulary(void **state)
 {
         (void)state;
@@ -231,6 +248,7 @@ int main(void)
                 cmocka_unit_test(a_file_of_words_takes_them_too),
                 cmocka_unit_test(without_a_list_the_map_of_special_tokens_counts_first),
                 cmocka_unit_test(a_list_can_rename_a_token),
+                cmocka_unit_test(the_class_of_qwen_composes_texts),
                 cmocka_unit_test(refuses_files_that_contradict_the_vocabulary),
                 cmocka_unit_test(only_ranks_are_refused_beside_a_file_that_is_no_json),
         };

@@ -85,19 +85,25 @@ static void refuses_lines_that_are_no_ranks(void **state)
 }
 
 /* The ids of Llama 3's control tokens follow its 128,000 ranks. */
-static void knows_the_control_tokens_of_llama_3_by_its_number_of_ranks(void **state)
+static void open_many_ranks(uint32_t ranks)
 {
         static const char digits[] =
                 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        const uint32_t ranks = 128000;
         char *text = malloc(ranks * 20), *to = text;
 
-        (void)state;
         for (uint32_t i = 0; i < ranks; i++)
                 to += sprintf(to, "%c%c%c%c %u\n", digits[i >> 18 & 63], digits[i >> 12 & 63],
                               digits[i >> 6 & 63], digits[i & 63], i);
         good(from_ranks(text, NULL));
         free(text);
+}
+
+static void knows_the_control_tokens_of_llama_3_by_its_number_of_ranks(void **state)
+{
+        const uint32_t ranks = 128000;
+
+        (void)state;
+        open_many_ranks(ranks);
         check_split("llama3");
         assert_int_equal(made->entry_count, ranks + 256);
         assert_int_equal(made->bos, ranks);
@@ -109,6 +115,21 @@ static void knows_the_control_tokens_of_llama_3_by_its_number_of_ranks(void **st
         check_entry(ranks + 9, "<|eot_id|>", ENTRY_CONTROL);
         check_entry(ranks + 12, "<|reserved_special_token_2|>", ENTRY_CONTROL);
         check_entry(ranks + 255, "<|reserved_special_token_245|>", ENTRY_CONTROL);
+        vocabulary_close(made);
+}
+
+static void knows_qwen_1_by_its_number_of_ranks_and_composes_its_texts(void **state)
+{
+        const uint32_t ranks = 151643;
+
+        (void)state;
+        open_many_ranks(ranks);
+        check_split("qwen2");
+        assert_int_equal(made->entry_count, ranks + 208);
+        assert_true(!made->add_bos && made->eos == ranks);
+        check_entry(ranks + 1, "<|im_start|>", ENTRY_CONTROL);
+        check_entry(ranks + 207, "<|extra_204|>", ENTRY_CONTROL);
+        assert_true(made->normal_count == 1 && made->normals[0].kind == NORMAL_NFC);
         vocabulary_close(made);
 }
 
@@ -171,6 +192,7 @@ int main(void)
                 cmocka_unit_test(reads_ranks_and_merges_the_lowest_first),
                 cmocka_unit_test(refuses_lines_that_are_no_ranks),
                 cmocka_unit_test(knows_the_control_tokens_of_llama_3_by_its_number_of_ranks),
+                cmocka_unit_test(knows_qwen_1_by_its_number_of_ranks_and_composes_its_texts),
                 cmocka_unit_test(reads_tekken_with_its_control_tokens_first),
                 cmocka_unit_test(refuses_a_tekken_file_that_does_not_fit_together),
         };
