@@ -363,6 +363,7 @@ static void check_back(const struct tokenizer *t, const char *text, size_t size,
         for (size_t i = 0; i < count; i++) {
                 const char *piece = tokenizer_piece(t, ids[i], &n);
 
+                assert(n <= tokenizer_piece_max(t));
                 if (blank && n) {
                         assert(*piece == ' ');
                         blank = false;
@@ -393,6 +394,7 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
         uint64_t log = 1;
         size_t count;
 
+        assert(tokenizer_vocab(t) == v->entry_count && !tokenizer_divisible(t));
         assert(tokenizer_ids_max(t, size) <= sizeof(ids) / sizeof(*ids));
         assert(!tokenizer_encode(t, text, size, &how, ids, &count));
         while (size >> log)
@@ -409,7 +411,7 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
             v->squeezes || v->squeezes_all || added || v->blank == BLANK_LAST ||
             (v->kind != VOCABULARY_BYTE_LEVEL && has_bar(text, size)))
                 return;
-        check_back(t, text, size, v->blank != BLANK_NEVER && size, ids, count);
+        check_back(t, text, size, tokenizer_adds_blank(t) && size, ids, count);
         if (size <= NAIVE_MAX && !v->cut_count && !v->blank && v->kind == VOCABULARY_UNIGRAM)
                 check_path(v, text, size, ids, count);
         else if (size <= NAIVE_MAX && !v->cut_count && !v->whole_wins && !v->blank)
