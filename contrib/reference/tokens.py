@@ -441,31 +441,62 @@ def make_vocab_txt(source, folder):
     t.save(os.path.join(folder, "by-hf.json"))
 
 
+# Metadata of a GGUF file.
+def gguf_text(x):
+    return struct.pack("<Q", len(x.encode())) + x.encode()
+
+
+def gguf_pair(key, kind, value):
+    return gguf_text("tokenizer.ggml." + key) + struct.pack("<I", kind) + value
+
+
+def write_gguf(path, architecture, pairs):
+    pairs = [gguf_text("general.architecture") + struct.pack("<I", 8) + gguf_text(architecture), *pairs]
+    with open(path, "wb") as out:
+        out.write(struct.pack("<IIQQ", 0x46554747, 3, 0, len(pairs)) + b"".join(pairs))
+
+
+def make_t5_gguf(model_path, path, suffix):
+    """As llama.cpp's converter writes a SentencePiece file of T5, but for the padding and with the file's own ids."""
+    spm = sentencepiece.SentencePieceProcessor(model_file=model_path)
+    with open(model_path, "rb") as model:
+        normalizer = dict(fields(next(value for number, value in fields(model.read()) if number == 3)))
+    names = [spm.id_to_piece(i) for i in range(spm.get_piece_size())]
+    types = [2 if spm.is_unknown(i) else 3 if spm.is_control(i) else 1 for i in range(len(names))]
+    rules = normalizer.get(2, b"")
+
+    write_gguf(path, "t5", [
+        gguf_pair("model", 8, gguf_text("t5")),
+        gguf_pair("pre", 8, gguf_text("default")),
+        gguf_pair("tokens", 9, struct.pack("<IQ", 8, len(names)) + b"".join(map(gguf_text, names))),
+        gguf_pair("scores", 9, struct.pack("<IQ%df" % len(names), 6, len(names), *(spm.get_score(i) for i in range(len(names))))),
+        gguf_pair("token_type", 9, struct.pack("<IQ%di" % len(types), 5, len(types), *types)),
+        gguf_pair("add_space_prefix", 7, struct.pack("<?", normalizer.get(3, 1))),
+        gguf_pair("remove_extra_whitespaces", 7, struct.pack("<?", normalizer.get(4, 1))),
+        gguf_pair("treat_whitespace_as_suffix", 7, struct.pack("<?", suffix)),
+        gguf_pair("precompiled_charsmap", 9, struct.pack("<IQ", 0, len(rules)) + rules),
+        gguf_pair("eos_token_id", 4, struct.pack("<I", spm.eos_id())),
+        gguf_pair("unknown_token_id", 4, struct.pack("<I", spm.unk_id())),
+        gguf_pair("add_bos_token", 7, b"\0"),
+        gguf_pair("add_eos_token", 7, b"\1"),
+    ])
+
+
 def make_bert_gguf(source, path):
     """As llama.cpp's converter writes BERT's words: a bar in front of those that begin one."""
     vocab = json.load(open(source))["model"]["vocab"]
-
-    def text(x):
-        return struct.pack("<Q", len(x.encode())) + x.encode()
-
-    def pair(key, kind, value):
-        return text("tokenizer.ggml." + key) + struct.pack("<I", kind) + value
-
     names = sorted(vocab, key=vocab.get)
     types = [2 if x == "[UNK]" else 3 if x in SPECIALS else 1 for x in names]
     names = [x if x in SPECIALS else x[2:] if x.startswith("##") else "\u2581" + x for x in names]
-    pairs = [
-        text("general.architecture") + struct.pack("<I", 8) + text("bert"),
-        pair("model", 8, text("bert")),
-        pair("tokens", 9, struct.pack("<IQ", 8, len(names)) + b"".join(map(text, names))),
-        pair("token_type", 9, struct.pack("<IQ%di" % len(types), 5, len(types), *types)),
-        pair("unknown_token_id", 4, struct.pack("<I", vocab["[UNK]"])),
-        pair("cls_token_id", 4, struct.pack("<I", vocab["[CLS]"])),
-        pair("seperator_token_id", 4, struct.pack("<I", vocab["[SEP]"])),
-        pair("eos_token_id", 4, struct.pack("<I", vocab["[SEP]"])),
-    ]
-    with open(path, "wb") as out:
-        out.write(struct.pack("<IIQQ", 0x46554747, 3, 0, len(pairs)) + b"".join(pairs))
+    write_gguf(path, "bert", [
+        gguf_pair("model", 8, gguf_text("bert")),
+        gguf_pair("tokens", 9, struct.pack("<IQ", 8, len(names)) + b"".join(map(gguf_text, names))),
+        gguf_pair("token_type", 9, struct.pack("<IQ%di" % len(types), 5, len(types), *types)),
+        gguf_pair("unknown_token_id", 4, struct.pack("<I", vocab["[UNK]"])),
+        gguf_pair("cls_token_id", 4, struct.pack("<I", vocab["[CLS]"])),
+        gguf_pair("seperator_token_id", 4, struct.pack("<I", vocab["[SEP]"])),
+        gguf_pair("eos_token_id", 4, struct.pack("<I", vocab["[SEP]"])),
+    ])
 
 
 WORDS = (
@@ -777,6 +808,17 @@ def spm(path):
     return model.encode
 
 
+def unless_even(path):
+    """SentencePiece adds scores as floats, llama.cpp as doubles: texts that have one best division by far."""
+    model = sentencepiece.SentencePieceProcessor(model_file=path)
+
+    def ids(text):
+        sums = [sum(map(model.get_score, x)) for x in model.nbest_encode_as_ids(text, 2)] if text else []
+        return model.encode(text) if len(sums) < 2 or abs(sums[0] - sums[1]) > 1e-3 else None
+
+    return ids
+
+
 def spm_pieces(path, users=()):
     model = sentencepiece.SentencePieceProcessor(model_file=path)
     for i in range(model.get_piece_size()):
@@ -853,6 +895,10 @@ def main():
             train_spm(f.at(name + ".model"), **{"model_type": "unigram", "hard_vocab_limit": False, **more})
         f.write(name, name + ".model", spm(f.at(name + ".model")), SPM, controls=False, rules=True)
         f.write_pieces(name, name + ".model", spm_pieces(f.at(name + ".model"), more.get("user_defined_symbols", ())), SPM)
+    for name in ("unigram", "unigram-suffix"):
+        if not f.has(name + ".gguf"):
+            make_t5_gguf(f.at(name + ".model"), f.at(name + ".gguf"), name == "unigram-suffix")
+        f.write(name + "-gguf", name + ".gguf", unless_even(f.at(name + ".model")), SPM, controls=False, rules=True)
     if not f.has("t5.json"):
         make_t5(f.at("unigram.model"), f.at("t5.json"))
     f.write("t5", "t5.json", without_new_controls(f.at("t5.json")), HF, rules=True)
