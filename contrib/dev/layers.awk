@@ -18,6 +18,7 @@ BEGIN {
         may["daemon/ipc"]    = "include shm base daemon/ipc"
         may["daemon/model"]  = "include kernels base daemon/model"
         may["daemon/core"]   = "include daemon/core"
+        may["daemon/constraint"] = "json base daemon/constraint"
         may["daemon/text"]   = "include json base daemon/model daemon/text"
         may["daemon/files"]  = "json kernels base daemon/model daemon/files"
         may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/text daemon/files daemon/engine"
