@@ -1,0 +1,50 @@
+/*
+ * Compiles a JSON Schema (draft 2020-12) to a grammar of the texts that are valid.
+ *
+ * A keyword is enforced exactly, or refused with its name and its place, a JSON pointer.  Keywords
+ * that only describe are read over, and so are those that begin with "x-"; unknown ones are
+ * refused, since a typing error must not pass.
+ *
+ * Texts are narrower than values, on purpose:
+ *
+ *  - Members come in the order of `properties`, then those that are only `required`, then others.
+ *  - Space is written as `space` says, and never before or behind the whole value.
+ *  - A number has at most 16 digits before the point if it has no bounds, and 16 behind it.  A number
+ *    with bounds or a divisor has no exponent.  An integer has no point.
+ *  - A string with a pattern, a format, an excluded value or listed values writes each character in
+ *    one way (characters.h); another string may use every escape of JSON.
+ *
+ * A key that `properties` does not name may come twice: no other engine excludes that either.
+ *
+ * `format` is enforced: date, time, date-time, duration, uuid, ipv4, ipv6, email, hostname, uri.
+ */
+#ifndef CONSTRAINT_JSON_SCHEMA_H
+#define CONSTRAINT_JSON_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "daemon/constraint/grammar.h"
+
+enum json_space {
+        JSON_SPACE_ONE, /* nothing, a blank, or a newline with at most 20 blanks or tabs */
+        JSON_SPACE_NONE,
+        JSON_SPACE_FREE, /* as JSON allows it: without a bound */
+};
+
+struct json_schema_options {
+        enum json_space space;
+        bool any_order; /* of members */
+};
+
+#define JSON_SCHEMA_NODES 500000u /* values in a schema */
+
+/*
+ * Returns 0; -EINVAL, -E2BIG or -ENOMEM with a sentence.  The schema `true` allows every JSON
+ * value.
+ */
+int json_schema_compile(const char *text, size_t bytes, const struct json_schema_options *options,
+                        const struct grammar_limits *limits, struct grammar **ret_grammar,
+                        char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,128 @@
+#include "daemon/constraint/json-schema.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/errtext.h"
+#include "daemon/constraint/schema-compiler.h"
+#include "daemon/constraint/schema-leaves.h"
+#include "daemon/constraint/schema-shape.h"
+#include "json/reader.h"
+
+#define BRANCHES_MAX 5000u /* of one conjunction */
+
+/* What the leaves of one conjunction add up to. */
+struct values {
+        uint32_t rule;
+        uint32_t term; /* values that are no containers */
+};
+
+static void add_leaf(struct schema_compiler *compiler, const struct conjunction *leaf, void *data)
+{
+        struct values *values = data;
+        struct regex_pool *pool = compiler->pool;
+        uint32_t quote = regex_literal(pool, "\"", 1), terms[4];
+        struct shape shape;
+
+        shape_of(compiler, leaf, &shape);
+        if (compiler->failed)
+                return;
+        terms[0] = values->term;
+        terms[1] = shape_words(compiler, &shape);
+        terms[2] = shape_numbers(compiler, &shape);
+        terms[3] = regex_concat(pool, quote,
+                                regex_concat(pool, shape_strings(compiler, &shape), quote));
+        values->term = regex_or(pool, terms, 4);
+        shape_arrays(compiler, &shape, values->rule);
+        shape_objects(compiler, &shape, values->rule);
+}
+
+static void compile_next(struct schema_compiler *compiler)
+{
+        struct known_conjunction known = compiler->known[compiler->compiled++];
+        struct conjunction copy = { .count = known.count };
+        struct values values = { known.symbol, REGEX_NONE };
+        uint32_t symbol;
+
+        memcpy(copy.elements, compiler->known_elements + known.first,
+               known.count * sizeof(uint32_t));
+        compiler->branches = BRANCHES_MAX;
+        schema_leaves(compiler, copy.elements, copy.count, add_leaf, &values);
+        if (compiler->failed || compiler->grammar->failed)
+                return;
+        if (values.term != REGEX_NONE) {
+                symbol = grammar_lexeme(compiler->grammar, values.term);
+                grammar_add(compiler->grammar, known.symbol, &symbol, 1);
+        }
+}
+
+static uint32_t space_term(struct regex_pool *pool, enum json_space space)
+{
+        struct byte_set blanks = { 0 };
+        uint32_t lines;
+
+        byte_set_add(&blanks, ' ', ' ');
+        byte_set_add(&blanks, '\t', '\t');
+        if (space == JSON_SPACE_NONE)
+                return REGEX_EMPTY;
+        if (space == JSON_SPACE_FREE) {
+                byte_set_add(&blanks, '\n', '\n');
+                byte_set_add(&blanks, '\r', '\r');
+                return regex_repeat(pool, regex_set(pool, &blanks), 0, REGEX_FOREVER);
+        }
+        lines = regex_concat(pool, regex_literal(pool, "\n", 1),
+                             regex_repeat(pool, regex_set(pool, &blanks), 0, 20));
+        return regex_repeat(pool, regex_or2(pool, regex_literal(pool, " ", 1), lines), 0, 1);
+}
+
+static int compile(struct schema_compiler *compiler)
+{
+        struct conjunction root = { { ELEMENT(MATCHES, 0) }, 1 };
+        uint32_t symbol;
+
+        compiler->space = space_term(compiler->pool, compiler->options.space);
+        symbol = schema_symbol(compiler, &root);
+        while (compiler->compiled < compiler->known_count && !compiler->failed &&
+               !compiler->grammar->failed && regex_spent(compiler->pool) == REGEX_FINE)
+                compile_next(compiler);
+        if (compiler->failed)
+                return error_pass(compiler->failed);
+        return error_pass(
+                grammar_seal(compiler->grammar, symbol, compiler->why, compiler->why_bytes));
+}
+
+int json_schema_compile(const char *text, size_t bytes, const struct json_schema_options *options,
+                        const struct grammar_limits *limits, struct grammar **ret_grammar,
+                        char *why, size_t why_bytes)
+{
+        struct schema_compiler *compiler = calloc(1, sizeof(*compiler));
+        struct grammar *grammar = grammar_new(limits);
+        struct json_document *json = NULL;
+        int r = -ENOMEM;
+
+        if (compiler && grammar) {
+                r = json_parse(text, bytes, JSON_SCHEMA_NODES, &json, why, why_bytes);
+                if (r == 0) {
+                        compiler->json = json;
+                        compiler->grammar = grammar;
+                        compiler->pool = grammar->pool;
+                        compiler->options = *options;
+                        compiler->why = why;
+                        compiler->why_bytes = why_bytes;
+                        r = compile(compiler);
+                }
+                free(compiler->known);
+                free(compiler->known_elements);
+        } else {
+                errtext_set(why, why_bytes, r, "out of memory");
+        }
+        json_free(json);
+        free(compiler);
+        if (r < 0)
+                grammar_free(grammar);
+        else
+                *ret_grammar = grammar;
+        return error_pass(r);
+}

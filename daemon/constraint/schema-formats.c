@@ -1,0 +1,57 @@
+/* The formats of JSON Schema that are enforced, as regular expressions. */
+#include <string.h>
+
+#include "daemon/constraint/regex-text.h"
+#include "daemon/constraint/schema-shape.h"
+
+#define DATE                                                                                       \
+        "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"        \
+        "02-(0[1-9]|1\\d|2[0-8]))|"                                                                \
+        "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+#define CLOCK "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?"
+#define TIME  CLOCK "([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
+#define BYTE  "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+#define IPV4  "(" BYTE "\\.){3}" BYTE
+#define HEX   "[0-9a-fA-F]{1,4}"
+#define LABEL "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+#define HOST  LABEL "(\\." LABEL ")*"
+#define ATOM  "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+"
+#define PATH  "([a-zA-Z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})"
+
+static const struct format {
+        const char *name, *expression;
+} formats[] = {
+        { "date", DATE },
+        { "time", TIME },
+        { "date-time", "(" DATE ")[Tt]" TIME },
+        { "duration", "P((\\d+Y(\\d+M(\\d+D)?)?|\\d+M(\\d+D)?|\\d+D)"
+                      "(T(\\d+H(\\d+M(\\d+S)?)?|\\d+M(\\d+S)?|\\d+S))?|"
+                      "T(\\d+H(\\d+M(\\d+S)?)?|\\d+M(\\d+S)?|\\d+S)|\\d+W)" },
+        { "uuid", "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}" },
+        { "ipv4", IPV4 },
+        { "ipv6", "(" HEX ":){7}" HEX "|(" HEX ":){1,7}:|(" HEX ":){1,6}:" HEX "|"
+                  "(" HEX ":){1,5}(:" HEX "){1,2}|(" HEX ":){1,4}(:" HEX "){1,3}|"
+                  "(" HEX ":){1,3}(:" HEX "){1,4}|(" HEX ":){1,2}(:" HEX "){1,5}|" HEX ":(:" HEX
+                  "){1,6}|:((:" HEX "){1,7}|:)" },
+        { "email", ATOM "(\\." ATOM ")*@" HOST },
+        { "hostname", HOST },
+        { "uri",
+          "[a-zA-Z][a-zA-Z0-9+.-]*:(//([a-zA-Z0-9._~!$&'()*+,;=:-]*@)?" HOST "(:\\d*)?(/" PATH
+          "*)*|/?" PATH "+(/" PATH "*)*)(\\?(" PATH "|[/?])*)?(#(" PATH "|[/?])*)?" },
+};
+
+bool shape_format(struct schema_compiler *compiler, const char *name, uint32_t *ret_term)
+{
+        for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+                const char *text = formats[i].expression;
+                char why[160];
+
+                if (strcmp(name, formats[i].name) != 0)
+                        continue;
+                if (regex_text_read(compiler->pool, text, strlen(text), WRITING_JSON, REGEX_WHOLE,
+                                    ret_term, why, sizeof(why)) < 0)
+                        schema_fail(compiler, 0, "%s", why);
+                return true;
+        }
+        return false;
+}
