@@ -2,7 +2,7 @@
  * Compiles a JSON Schema (draft 2020-12) to a grammar of the texts that are valid.
  *
  * A keyword is enforced exactly, or refused with its name and its place, a JSON pointer.  Keywords
- * that only describe are read over, and so are those that begin with "x-"; unknown ones are
+ * that only describe are read over, and so are those that begin with "x-" or "_"; unknown ones are
  * refused, since a typing error must not pass.
  *
  * Texts are narrower than values, on purpose:

@@ -14,17 +14,71 @@ static void set_token(const struct token_trie *trie, uint32_t *bits, uint32_t to
                 set_bit(bits, token);
 }
 
+/*
+ * A place of the walk.  It is *quiet* if a single lexeme is being read there and nothing has ended:
+ * then a state of the lexer says all, and a step is one look into a table.  Other places are
+ * positions of the matcher.
+ */
+struct place {
+        uint32_t position; /* of this place, or of the last one before it that is not quiet */
+        uint32_t row, state;
+        bool quiet;
+};
+
+static struct place last_place(const struct matcher *matcher, uint32_t before)
+{
+        uint32_t last = matcher->position_count - 1;
+        uint32_t first = matcher_first_thread(matcher, last);
+        const struct position *position = &matcher->positions[last];
+        struct place place = { .position = last };
+
+        if (position->threads_end - first != 1 || (position->row != ROW_NONE && before != ROW_NONE))
+                return place;
+        place.quiet = true;
+        place.position = before == ROW_NONE ? last : before;
+        place.row = matcher->threads[first].row;
+        place.state = matcher->threads[first].state;
+        return place;
+}
+
+/* One step by a table, or by the matcher where a lexeme ends or several are read. */
+static enum push step(struct matcher *matcher, const struct place *from, uint8_t byte,
+                      struct place *to)
+{
+        struct lexer *lexer = &matcher->grammar->lexer;
+        enum push pushed;
+
+        if (from->quiet) {
+                uint32_t state = lexer_next(lexer, from->state, byte);
+
+                if (state == LEXER_DEAD)
+                        return PUSH_DEAD;
+                if (state != LEXER_SPENT && lexer->states[state].accept_count == 0) {
+                        *to = (struct place){ from->position, from->row, state, true };
+                        return PUSH_FINE;
+                }
+        }
+        matcher_cut(matcher, from->position);
+        if (from->quiet && matcher_resume(matcher, from->row, from->state) == PUSH_SPENT)
+                return PUSH_SPENT;
+        pushed = matcher_push(matcher, byte);
+        if (pushed == PUSH_FINE)
+                *to = last_place(matcher, from->position);
+        return pushed;
+}
+
 /* Reads the texts of all tokens of the slice, each common beginning once. */
 static enum push walk(struct matcher *matcher, const struct trie_slice *slice, uint32_t *bits)
 {
         uint32_t base = matcher->position_count - 1, visited = 0;
+        struct place path[TOKEN_TRIE_DEPTH + 1];
         enum push pushed = PUSH_FINE;
 
+        path[0] = last_place(matcher, ROW_NONE);
         for (uint32_t i = 0; i < slice->count && pushed != PUSH_SPENT; visited++) {
                 const struct trie_node *node = &slice->nodes[i];
 
-                matcher_cut(matcher, base + node->depth - 1);
-                pushed = matcher_push(matcher, node->byte);
+                pushed = step(matcher, &path[node->depth - 1], node->byte, &path[node->depth]);
                 if (pushed == PUSH_DEAD) {
                         i += node->subtree;
                         continue;

@@ -370,6 +370,18 @@ static enum push end_lexemes(struct matcher *matcher, uint32_t from)
         return close_row(matcher);
 }
 
+enum push matcher_resume(struct matcher *matcher, uint32_t row, uint32_t state)
+{
+        if (matcher->position_count == matcher->positions_max)
+                return matcher_spend(matcher, "the text is too long for its matcher");
+        if (add_thread(matcher, row, state) == PUSH_SPENT)
+                return PUSH_SPENT;
+        matcher->positions[matcher->position_count++] =
+                (struct position){ matcher->thread_count, matcher->row_count,
+                                   matcher->register_count, ROW_NONE };
+        return PUSH_FINE;
+}
+
 enum push matcher_push(struct matcher *matcher, uint8_t byte)
 {
         struct lexer *lexer = &matcher->grammar->lexer;

@@ -221,18 +221,45 @@ static bool takes_plain(struct regex_pool *pool, uint32_t term)
         return true;
 }
 
+static bool repeats_plain(struct regex_pool *pool, const struct term *repeat)
+{
+        if (repeat->kind != TERM_REPEAT)
+                return false;
+        if (repeat->a != pool->plain_asked) {
+                pool->plain_asked = repeat->a;
+                pool->plain_answer = takes_plain(pool, repeat->a);
+        }
+        return pool->plain_answer;
+}
+
+/* Any characters without an end, but for finitely many texts: none of those is the only way on. */
+static bool excludes_few(struct regex_pool *pool, const struct term *both)
+{
+        bool repeats = false;
+
+        for (uint32_t i = 0; i < both->b; i++) {
+                const struct term *term = &pool->terms[pool->children[both->a + i]];
+
+                if (term->kind == TERM_NOT && pool->terms[term->a].finite)
+                        continue;
+                if (repeats || term->c != REGEX_FOREVER || !repeats_plain(pool, term))
+                        return false;
+                repeats = true;
+        }
+        return repeats;
+}
+
 uint32_t regex_plain(struct regex_pool *pool, uint32_t term)
 {
+        const struct term *first;
+
         if (pool->terms[term].kind == TERM_CONCAT) {
                 if (!regex_alive(pool, pool->terms[term].b))
                         return 0;
                 term = pool->terms[term].a;
         }
-        if (pool->terms[term].kind != TERM_REPEAT)
-                return 0;
-        if (pool->terms[term].a != pool->plain_asked) {
-                pool->plain_asked = pool->terms[term].a;
-                pool->plain_answer = takes_plain(pool, pool->terms[term].a);
-        }
-        return pool->plain_answer ? pool->terms[term].c : 0;
+        first = &pool->terms[term];
+        if (first->kind == TERM_AND)
+                return excludes_few(pool, first) ? REGEX_FOREVER : 0;
+        return repeats_plain(pool, first) ? first->c : 0;
 }

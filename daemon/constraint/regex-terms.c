@@ -99,9 +99,11 @@ struct regex_pool *regex_pool_new(uint32_t terms_max)
             !pool->memo || !pool->scratch)
                 return regex_pool_free(pool);
         assert(terms_max > 16);
-        pool->terms[REGEX_NONE] = (struct term){ .kind = TERM_NONE, .life = LIFE_DEAD };
-        pool->terms[REGEX_EMPTY] =
-                (struct term){ .kind = TERM_EMPTY, .life = LIFE_ALIVE, .nullable = true };
+        pool->terms[REGEX_NONE] =
+                (struct term){ .kind = TERM_NONE, .life = LIFE_DEAD, .finite = true };
+        pool->terms[REGEX_EMPTY] = (struct term){
+                .kind = TERM_EMPTY, .life = LIFE_ALIVE, .nullable = true, .finite = true
+        };
         pool->term_count = 2;
         pool->fuel = 1000;
         byte = regex_range(pool, 0, 255);
@@ -168,7 +170,8 @@ uint32_t regex_set(struct regex_pool *pool, const struct byte_set *set)
                 return pool_fail(pool, REGEX_TERMS_SPENT);
         if (index == pool->set_count)
                 pool->sets[pool->set_count++] = *set;
-        return make(pool, (struct term){ .kind = TERM_SET, .a = index, .depth = 1 }, NULL);
+        return make(pool, (struct term){ .kind = TERM_SET, .a = index, .depth = 1, .finite = true },
+                    NULL);
 }
 
 uint32_t regex_range(struct regex_pool *pool, uint8_t from, uint8_t to)
@@ -196,6 +199,7 @@ static uint32_t concat_two(struct regex_pool *pool, uint32_t first, uint32_t sec
                 .kind = TERM_CONCAT,
                 .nullable = a->nullable && b->nullable,
                 .complex = a->complex || b->complex,
+                .finite = a->finite && b->finite,
                 .depth = inside > behind ? inside : behind,
                 .a = first,
                 .b = second,
@@ -261,6 +265,7 @@ uint32_t regex_repeat(struct regex_pool *pool, uint32_t term, uint32_t min, uint
                     (struct term){ .kind = TERM_REPEAT,
                                    .nullable = min == 0,
                                    .complex = a->complex,
+                                   .finite = a->finite && max != REGEX_FOREVER,
                                    .depth = a->depth + 1,
                                    .a = term,
                                    .b = min,
@@ -340,12 +345,14 @@ static uint32_t combined(struct regex_pool *pool, enum term_kind kind, const uin
         struct term term = { .kind = kind, .nullable = kind == TERM_AND, .b = count };
 
         term.complex = kind == TERM_AND;
+        term.finite = true;
         for (uint32_t i = 0; i < count; i++) {
                 const struct term *child = &pool->terms[list[i]];
 
                 term.nullable = kind == TERM_AND ? term.nullable && child->nullable
                                                  : term.nullable || child->nullable;
                 term.complex |= child->complex;
+                term.finite = term.finite && child->finite;
                 if (term.depth <= child->depth)
                         term.depth = child->depth + 1;
         }

@@ -31,6 +31,7 @@ enum term_life {
 struct term {
         uint8_t kind, life;
         bool nullable;
+        bool finite;  /* matches finitely many texts; false: perhaps not */
         bool complex; /* an intersection or a complement is inside: is it alive? */
         uint32_t depth;
         uint32_t a, b, c;

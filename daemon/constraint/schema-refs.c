@@ -11,7 +11,7 @@ static const char *const describing[] = {
         "title",      "description",   "default",        "examples",        "example",
         "$comment",   "$schema",       "$anchor",        "$defs",           "definitions",
         "deprecated", "readOnly",      "writeOnly",      "contentEncoding", "contentMediaType",
-        "$id",        "contentSchema", "$dynamicAnchor", "$vocabulary",
+        "$id",        "contentSchema", "$dynamicAnchor", "$vocabulary",     "id",
 };
 
 static const char *const enforced[] = {
@@ -64,7 +64,8 @@ static bool among(const char *word, const char *const *words, size_t count)
 
 bool schema_describes(const char *keyword)
 {
-        return among(keyword, describing, COUNT(describing)) || strncmp(keyword, "x-", 2) == 0;
+        return among(keyword, describing, COUNT(describing)) || strncmp(keyword, "x-", 2) == 0 ||
+               *keyword == '_';
 }
 
 void schema_check_keywords(struct schema_compiler *compiler, uint32_t schema)
