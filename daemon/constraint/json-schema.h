@@ -9,10 +9,10 @@
  *
  *  - Members come in the order of `properties`, then those that are only `required`, then others.
  *  - Space is written as `space` says, and never before or behind the whole value.
- *  - A number has at most 16 digits before the point if it has no bounds, and 16 behind it.  A number
+ *  - A number without bounds has at most 16 digits before the point, and 16 behind it.  A number
  *    with bounds or a divisor has no exponent.  An integer has no point.
- *  - A string with a pattern, a format, an excluded value or listed values writes each character in
- *    one way (characters.h); another string may use every escape of JSON.
+ *  - A string with a pattern, a format, an excluded value or listed values writes each character
+ *    in one way (characters.h); another string may use every escape of JSON.
  *
  * A key that `properties` does not name may come twice: no other engine excludes that either.
  *

@@ -91,7 +91,8 @@ static uint32_t intern(struct lexer *lexer, const struct lexer_part *parts, uint
                                        .count = count,
                                        .accept = lexer->accept_count,
                                        .chain = *bucket,
-                                       .plain = LEXER_UNKNOWN };
+                                       .plain = LEXER_UNKNOWN,
+                                       .more = LEXER_UNKNOWN };
         memcpy(lexer->parts + state->first, parts, count * sizeof(*parts));
         lexer->part_count += count;
         for (uint32_t i = 0; i < count; i++)
@@ -134,6 +135,28 @@ uint32_t lexer_extend(struct lexer *lexer, uint32_t state, unsigned class)
         if (next != LEXER_SPENT)
                 lexer->next[(size_t)state * lexer->classes + class] = next;
         return next;
+}
+
+static bool find_next(struct lexer *lexer, uint32_t state)
+{
+        const struct lexer_state *at = &lexer->states[state];
+        bool ended = true;
+
+        for (uint32_t i = 0; i < at->count; i++)
+                ended = ended && lexer->parts[at->first + i].rest == REGEX_EMPTY;
+        for (unsigned class = 0; class < lexer->classes && !ended; class ++)
+                if (lexer_next(lexer, state, lexer->example[class]) != LEXER_DEAD)
+                        return true;
+        return false;
+}
+
+bool lexer_goes_on(struct lexer *lexer, uint32_t state)
+{
+        if (lexer->states[state].accept_count == 0)
+                return true; /* a state that is alive has to end yet */
+        if (lexer->states[state].more == LEXER_UNKNOWN)
+                lexer->states[state].more = find_next(lexer, state);
+        return lexer->states[state].more;
 }
 
 uint32_t lexer_plain(struct lexer *lexer, uint32_t state)

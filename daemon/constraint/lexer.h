@@ -22,6 +22,7 @@
 struct lexer_state {
         uint32_t first, count;         /* its lexemes, in `parts` */
         uint32_t accept, accept_count; /* the lexemes that end here, in `accepts` */
+        uint32_t more;                 /* see lexer_goes_on(); UNKNOWN: not asked yet */
         uint32_t chain;                /* of the hash */
         uint32_t plain;                /* see lexer_plain(); UNKNOWN: not asked yet */
 };
@@ -65,6 +66,9 @@ static inline uint32_t lexer_next(struct lexer *lexer, uint32_t state, uint8_t b
 
         return next != LEXER_UNKNOWN ? next : lexer_extend(lexer, state, class);
 }
+
+/* Whether any byte may follow: false where all lexemes have ended, and none can be longer. */
+bool lexer_goes_on(struct lexer *lexer, uint32_t state);
 
 /* The most of regex_plain() over all lexemes of the state. */
 uint32_t lexer_plain(struct lexer *lexer, uint32_t state);

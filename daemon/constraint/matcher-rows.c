@@ -317,6 +317,17 @@ static enum push close_row(struct matcher *matcher)
                 lexer_start(&matcher->grammar->lexer, matcher->expected, matcher->expected_count));
 }
 
+/* Lexemes that have ended, and cannot be longer, are read no more. */
+static void drop_ended(struct matcher *matcher, uint32_t from)
+{
+        uint32_t kept = from;
+
+        for (uint32_t i = from; i < matcher->thread_count; i++)
+                if (lexer_goes_on(&matcher->grammar->lexer, matcher->threads[i].state))
+                        matcher->threads[kept++] = matcher->threads[i];
+        matcher->thread_count = kept;
+}
+
 enum push matcher_push_first(struct matcher *matcher)
 {
         enum push pushed;
@@ -328,6 +339,7 @@ enum push matcher_push_first(struct matcher *matcher)
         open_row(matcher);
         predict(matcher, matcher->grammar->root & ~SYMBOL_RULE);
         pushed = close_row(matcher);
+        drop_ended(matcher, 0);
         matcher->rows[0].ends =
                 matcher->grammar->rules[matcher->grammar->root & ~SYMBOL_RULE].nullable;
         matcher->positions[0] = (struct position){ matcher->thread_count, matcher->row_count,
@@ -399,8 +411,11 @@ enum push matcher_push(struct matcher *matcher, uint8_t byte)
                 ends |= state != LEXER_DEAD && lexer->states[state].accept_count > 0;
         }
         matcher->row = ROW_NONE;
-        if (ends && end_lexemes(matcher, begin) == PUSH_SPENT)
-                return PUSH_SPENT;
+        if (ends) {
+                if (end_lexemes(matcher, begin) == PUSH_SPENT)
+                        return PUSH_SPENT;
+                drop_ended(matcher, begin);
+        }
         if (matcher->thread_count == begin &&
             (matcher->row == ROW_NONE || !matcher->rows[matcher->row].ends)) {
                 matcher_cut(matcher, last);

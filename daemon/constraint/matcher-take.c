@@ -236,18 +236,10 @@ bool matcher_can_end(const struct matcher *matcher)
         return row != ROW_NONE && matcher->rows[row].ends;
 }
 
-bool matcher_must_end(struct matcher *matcher)
+bool matcher_must_end(const struct matcher *matcher)
 {
-        struct lexer *lexer = &matcher->grammar->lexer;
         uint32_t last = matcher->position_count - 1;
 
-        if (!matcher_can_end(matcher))
-                return false;
-        for (uint32_t i = matcher_first_thread(matcher, last);
-             i < matcher->positions[last].threads_end; i++)
-                for (unsigned class = 0; class < lexer->classes; class ++)
-                        if (lexer_next(lexer, matcher->threads[i].state, lexer->example[class]) !=
-                            LEXER_DEAD)
-                                return false;
-        return true;
+        return matcher_can_end(matcher) &&
+               matcher_first_thread(matcher, last) == matcher->positions[last].threads_end;
 }

@@ -59,8 +59,8 @@ void matcher_back(struct matcher *matcher, uint32_t count);
 /* Makes `to` equal to `from`.  Both have the same grammar, trie and limits. */
 void matcher_copy(struct matcher *to, const struct matcher *from);
 
-bool matcher_can_end(const struct matcher *matcher); /* the text is complete */
-bool matcher_must_end(struct matcher *matcher);      /* and nothing may follow */
+bool matcher_can_end(const struct matcher *matcher);  /* the text is complete */
+bool matcher_must_end(const struct matcher *matcher); /* and nothing may follow */
 
 /*
  * Sets the bit of each token that may come next, and clears all others: bit i & 31 of

@@ -169,6 +169,15 @@ static bool has_multiple(const struct number_range *range, const struct reading 
         return low + (first ? range->multiple - first : 0) <= high;
 }
 
+/* Whether the least number behind these digits is the high bound itself: all its others are 0. */
+static bool least_is_high(const struct number_range *range, unsigned digits)
+{
+        for (unsigned i = digits; i < range->high.count; i++)
+                if (range->high.digits[i])
+                        return false;
+        return true;
+}
+
 /* Whether a number of so many digits before the point can be within the range. */
 static bool possible_length(const struct number_range *range, const struct reading *at,
                             uint32_t remainder, unsigned whole)
@@ -180,7 +189,9 @@ static bool possible_length(const struct number_range *range, const struct readi
                 high = by_length(at->high, &range->high, whole);
         if (low == LESS || high == GREATER)
                 return false;
-        if (!more && ((low == EQUAL && range->above) || (high == EQUAL && range->below)))
+        if (!more && low == EQUAL && range->above)
+                return false;
+        if (range->has_high && high == EQUAL && range->below && least_is_high(range, at->whole))
                 return false;
         return !range->multiple ||
                has_multiple(range, at, remainder, whole, whole - at->whole + range->multiple_scale);

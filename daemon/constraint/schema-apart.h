@@ -10,7 +10,7 @@
  */
 bool schemas_apart(struct schema_compiler *compiler, uint32_t one, uint32_t other);
 
-/* The types that `type` allows, as bits 1 << json_kind; all without `type`.  An integer is a number. */
+/* The types of a `type`, as bits 1 << json_kind; all if it is absent.  An integer is a number. */
 unsigned schema_types(const struct json_document *json, uint32_t type, bool *ret_integer);
 
 #endif

@@ -13,7 +13,7 @@
 
 #define BRANCHES_MAX 5000u /* of one conjunction */
 
-/* What the leaves of one conjunction add up to. */
+/* All values of one conjunction. */
 struct values {
         uint32_t rule;
         uint32_t term; /* values that are no containers */

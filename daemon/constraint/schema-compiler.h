@@ -1,5 +1,5 @@
 /*
- * What the parts of the compiler for JSON Schema share (the files schema-*.c).
+ * Shared by the parts of the compiler for JSON Schema (the files schema-*.c).
  *
  * An *element* is one demand on a value: that it matches a schema, or does not, and a few more that
  * schemas need.  A *conjunction* is a sorted list of elements, and stands for all values that meet

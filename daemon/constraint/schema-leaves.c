@@ -209,7 +209,7 @@ static void choose_different(struct schema_compiler *compiler, const struct bran
                 choose_against(compiler, branch, use, json_key(json, at, NULL), at);
 }
 
-/* Looks at one element: false if the branch ends here, dead or because its choices were followed. */
+/* Looks at one element.  False: the branch ends here, dead, or with its choices followed. */
 static bool look(struct schema_compiler *compiler, struct branch *branch, struct leaf_use *use,
                  uint32_t element)
 {

@@ -234,8 +234,8 @@ static bool matches(struct regex_pool *pool, uint32_t term, const char *text, si
 }
 
 /*
- * What a schema demands of the value of a key: one that it names (`text`), or one that matches the
- * patterns of `subset`.
+ * Adds all that a schema demands of the value of a key: one that it names (`text`), or one that
+ * matches the patterns of `subset`.
  */
 static void demand(struct schema_compiler *compiler, const struct object_shape *object,
                    uint32_t schema, const struct key *key, unsigned subset,

@@ -1,5 +1,5 @@
 /*
- * What a leaf says about types, and its values that are no containers, as expressions.
+ * The types that a leaf allows, and its values that are no containers, as expressions.
  *
  * for the files schema-*.c only.
  */
