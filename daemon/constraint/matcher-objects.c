@@ -21,6 +21,16 @@ uint32_t object_key(const struct grammar *grammar, const struct grammar_object *
         return seen[COUNT] ? of->next_key : of->first_key;
 }
 
+/* Members that stand for many keys are last, and come in any order. */
+static uint32_t first_repeating(const struct grammar *grammar, const struct grammar_object *object)
+{
+        uint32_t at = object->member_count;
+
+        while (at > 0 && member_of(grammar, object, at - 1)->repeats)
+                at--;
+        return at;
+}
+
 /* The first member that may still come, if they come in their order. */
 static uint32_t first_open(const struct grammar *grammar, const struct grammar_object *object,
                            const uint32_t *seen)
@@ -29,7 +39,9 @@ static uint32_t first_open(const struct grammar *grammar, const struct grammar_o
                 return 0;
         for (uint32_t i = object->member_count; i-- > 0;)
                 if (has(seen, i))
-                        return member_of(grammar, object, i)->repeats ? i : i + 1;
+                        return member_of(grammar, object, i)->repeats
+                                       ? first_repeating(grammar, object)
+                                       : i + 1;
         return 0;
 }
 
@@ -89,7 +101,7 @@ bool object_may_take(const struct grammar *grammar, const struct grammar_object 
         if (object->max != REGEX_FOREVER && seen[COUNT] >= object->max)
                 return false;
         if (!object->any_order)
-                from = of->repeats ? member : member + 1;
+                from = of->repeats ? first_repeating(grammar, object) : member + 1;
         if (object->need_count == 0 && object->max == REGEX_FOREVER && object->min == 0) {
                 for (uint32_t i = 0; i < from; i++)
                         if (i != member && member_of(grammar, object, i)->required && !has(seen, i))

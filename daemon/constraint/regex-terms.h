@@ -7,7 +7,7 @@
 #define DEPTH_MAX    1000u /* of terms: deriving recurses that far */
 #define MEMO_SLOTS   (1u << 14)
 #define SETS_MAX     4096u
-#define NUMBERS_MAX  256u
+#define NUMBERS_MAX  4096u
 #define SCRATCH_SIZE (1u << 16)
 
 enum term_kind {

@@ -235,42 +235,54 @@ static uint32_t whole_numbers(struct regex_pool *pool)
                             regex_concat(pool, digits, regex_repeat(pool, zeros, 0, 1)));
 }
 
-/* A number of the schema: as it is written, and with zeros behind the point up to `fraction`. */
-static uint32_t one_number(struct schema_compiler *compiler, uint32_t node, unsigned fraction)
+static uint32_t decimal_text(struct regex_pool *pool, const struct decimal *decimal)
 {
+        char text[2 * NUMBER_DIGITS + 1];
+        unsigned count = 0;
+
+        for (unsigned i = 0; i < decimal->count; i++) {
+                if (i == decimal->whole)
+                        text[count++] = '.';
+                text[count++] = '0' + decimal->digits[i];
+        }
+        return regex_literal(pool, text, count);
+}
+
+/*
+ * A number of the schema: in its shortest form; or in every form without an exponent, so that it
+ * can be excluded.
+ */
+static uint32_t one_number(struct schema_compiler *compiler, uint32_t node, bool every_form)
+{
+        struct regex_pool *pool = compiler->pool;
         const char *text = json_number(compiler->json, node);
         struct number_range range = { .has_high = true };
+        uint32_t minus = regex_range(pool, '-', '-'), term;
         bool negative;
-        uint32_t term;
 
         if (!decimal_read(text, &range.low, &negative) ||
             range.low.count - range.low.whole + 1 > NUMBER_DIGITS)
-                return regex_literal(compiler->pool, text, strlen(text));
+                return regex_literal(pool, text, strlen(text));
         range.high = range.low;
-        range.fraction_max = range.low.count - range.low.whole;
-        if (fraction)
-                range.fraction_max = most(fraction, range.fraction_max + 1);
-        term = regex_number(compiler->pool, &range);
-        if (fraction && decimal_is_zero(&range.low))
-                return regex_concat(
-                        compiler->pool,
-                        regex_repeat(compiler->pool, regex_range(compiler->pool, '-', '-'), 0, 1),
-                        term);
-        if (!negative || decimal_is_zero(&range.low))
-                return term;
-        return regex_concat(compiler->pool, regex_range(compiler->pool, '-', '-'), term);
+        range.fraction_max = most(FRACTION_DIGITS, range.low.count - range.low.whole + 1);
+        term = every_form ? regex_number(pool, &range) : decimal_text(pool, &range.low);
+        if (decimal_is_zero(&range.low))
+                return every_form ? regex_concat(pool, regex_repeat(pool, minus, 0, 1), term)
+                                  : term;
+        return negative ? regex_concat(pool, minus, term) : term;
 }
 
-static uint32_t listed(struct schema_compiler *compiler, uint32_t list, unsigned fraction)
+static uint32_t listed(struct schema_compiler *compiler, uint32_t list, bool every_form)
 {
         const struct json_document *json = compiler->json;
         uint32_t term = REGEX_NONE;
 
         if (json_kind(json, list) == JSON_NUMBER)
-                return one_number(compiler, list, fraction);
+                return one_number(compiler, list, every_form);
         for (uint32_t at = json_first(json, list); at != JSON_NONE; at = json_next(json, at))
                 if (json_kind(json, at) == JSON_NUMBER)
-                        term = regex_or2(compiler->pool, term, one_number(compiler, at, fraction));
+                        term = regex_or2(compiler->pool, term,
+                                         one_number(compiler, at, every_form));
         return term;
 }
 
@@ -288,16 +300,16 @@ uint32_t shape_numbers(struct schema_compiler *compiler, const struct shape *sha
 
                 read_element(compiler, &number, element);
                 if (element_kind(element) == IS)
-                        term = regex_and2(pool, term, listed(compiler, node, 0));
+                        term = regex_and2(pool, term, listed(compiler, node, false));
                 if (shape_denies(compiler, element, "const") ||
                     shape_denies(compiler, element, "enum")) {
                         denies = true;
                         term = regex_and2(pool, term,
-                                          regex_not(pool, listed(compiler, node, FRACTION_DIGITS)));
+                                          regex_not(pool, listed(compiler, node, true)));
                 }
         }
         for (uint32_t i = 0; i < shape->list_count; i++)
-                term = regex_and2(pool, term, listed(compiler, shape->lists[i], 0));
+                term = regex_and2(pool, term, listed(compiler, shape->lists[i], false));
         if (shape->fraction)
                 term = regex_and2(pool, term, regex_not(pool, whole_numbers(pool)));
         if (shape->integer && number.scale) {

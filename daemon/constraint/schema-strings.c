@@ -9,6 +9,7 @@
 
 struct string_shape {
         uint32_t term; /* what patterns, formats and lists say; ANY: nothing */
+        bool excludes; /* some of it is a complement, which has texts that are no strings */
         uint32_t min, max;
 };
 
@@ -160,6 +161,7 @@ static void read_denied(struct schema_compiler *compiler, struct string_shape *s
         uint32_t node = element_node(element);
         double count = 0;
 
+        string->excludes = true;
         json_real(compiler->json, node, &count);
         if (count < 0 || count > 1e9)
                 count = 1e9;
@@ -195,7 +197,7 @@ static uint32_t free_character(struct regex_pool *pool)
 
 uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *shape)
 {
-        struct string_shape string = { REGEX_ANY, 0, REGEX_FOREVER };
+        struct string_shape string = { REGEX_ANY, false, 0, REGEX_FOREVER };
         struct regex_pool *pool = compiler->pool;
         uint32_t character;
 
@@ -215,6 +217,9 @@ uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *sha
                 add(compiler, &string, listed(compiler, shape->lists[i]));
         if (string.min > string.max)
                 return REGEX_NONE;
+        if (string.term != REGEX_ANY && !string.excludes && string.min == 0 &&
+            string.max == REGEX_FOREVER)
+                return string.term;
         character = string.term == REGEX_ANY ? free_character(pool)
                                              : characters_any(pool, WRITING_JSON);
         return regex_and2(pool, string.term, regex_repeat(pool, character, string.min, string.max));
