@@ -1,0 +1,19 @@
+/* Any regular expression of a constraint, and any text along it: expression | 0 | text. */
+#include "daemon/constraint/choices.h"
+#include "tests/fuzz/constraint-walk.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        size_t split = walk_split(data, size);
+        struct grammar *grammar;
+        char why[256];
+
+        if (regex_compile((const char *)data, split, &walk_grammar_limits, &grammar, why,
+                          sizeof(why)))
+                return 0;
+        walk_along(grammar, data + split + (split < size), size - split - (split < size));
+        grammar_free(grammar);
+        return 0;
+}
