@@ -1,6 +1,6 @@
 /*
- * Follows a grammar that was compiled from hostile text along a text that is hostile, too, and checks
- * that masks, tokens and steps back agree.  For fuzzers.
+ * Follows a grammar that was compiled from hostile text along a text that is hostile, too, and
+ * checks that masks, tokens and steps back agree.  For fuzzers.
  */
 #ifndef TESTS_FUZZ_CONSTRAINT_WALK_H
 #define TESTS_FUZZ_CONSTRAINT_WALK_H
