@@ -42,7 +42,10 @@ static bool same_term(const struct regex_pool *pool, const struct term *one,
                 return false;
         if (one->kind != TERM_OR && one->kind != TERM_AND)
                 return one->a == other->a;
-        return memcmp(pool->children + one->a, children, one->b * sizeof(*children)) == 0;
+        for (uint32_t i = 0; i < one->b; i++)
+                if (pool->children[one->a + i] != children[i])
+                        return false;
+        return true;
 }
 
 /* The one term that is equal to this; `children` are those of a union or an intersection. */
