@@ -18,8 +18,11 @@
 #define ATOM  "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+"
 #define PATH  "([a-zA-Z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})"
 
+/* RFC 5321 and RFC 1035 limit the lengths of names. */
+#define WITHIN 2
 static const struct format {
         const char *name, *expression;
+        const char *within[WITHIN]; /* all texts match these, too */
 } formats[] = {
         { "date", DATE },
         { "time", TIME },
@@ -33,24 +36,37 @@ static const struct format {
                   "(" HEX ":){1,5}(:" HEX "){1,2}|(" HEX ":){1,4}(:" HEX "){1,3}|"
                   "(" HEX ":){1,3}(:" HEX "){1,4}|(" HEX ":){1,2}(:" HEX "){1,5}|" HEX ":(:" HEX
                   "){1,6}|:((:" HEX "){1,7}|:)" },
-        { "email", ATOM "(\\." ATOM ")*@" HOST },
-        { "hostname", HOST },
+        { "email", ATOM "(\\." ATOM ")*@" HOST, { ".{1,64}@.+", ".{1,254}" } },
+        { "hostname", HOST, { ".{1,253}" } },
         { "uri",
           "[a-zA-Z][a-zA-Z0-9+.-]*:(//([a-zA-Z0-9._~!$&'()*+,;=:-]*@)?" HOST "(:\\d*)?(/" PATH
           "*)*|/?" PATH "+(/" PATH "*)*)(\\?(" PATH "|[/?])*)?(#(" PATH "|[/?])*)?" },
 };
 
+static bool read_expression(struct schema_compiler *compiler, const char *text, uint32_t *ret_term)
+{
+        char why[160];
+
+        if (!regex_text_read(compiler->pool, text, strlen(text), WRITING_JSON, REGEX_WHOLE,
+                             ret_term, why, sizeof(why)))
+                return true;
+        schema_fail(compiler, 0, "%s", why);
+        return false;
+}
+
 bool shape_format(struct schema_compiler *compiler, const char *name, uint32_t *ret_term)
 {
         for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-                const char *text = formats[i].expression;
-                char why[160];
+                const struct format *format = &formats[i];
+                uint32_t within;
 
-                if (strcmp(name, formats[i].name) != 0)
+                if (strcmp(name, format->name) != 0)
                         continue;
-                if (regex_text_read(compiler->pool, text, strlen(text), WRITING_JSON, REGEX_WHOLE,
-                                    ret_term, why, sizeof(why)) < 0)
-                        schema_fail(compiler, 0, "%s", why);
+                if (!read_expression(compiler, format->expression, ret_term))
+                        return true;
+                for (unsigned w = 0; w < WITHIN && format->within[w]; w++)
+                        if (read_expression(compiler, format->within[w], &within))
+                                *ret_term = regex_and2(compiler->pool, *ret_term, within);
                 return true;
         }
         return false;

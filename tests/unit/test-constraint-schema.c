@@ -109,6 +109,28 @@ static void numbers_are_as_json_writes_them(void **state)
         check("{\"type\": \"number\", \"not\": {\"type\": \"integer\"}}", "1.5", "1.0");
 }
 
+static void names_of_hosts_have_the_lengths_that_standards_allow(void **state)
+{
+        const char *host = "{\"type\": \"string\", \"format\": \"hostname\"}";
+        const char *email = "{\"type\": \"string\", \"format\": \"email\"}";
+        char good[300], bad[300], label[64] = "";
+
+        (void)state;
+        memset(label, 'a', 63);
+        snprintf(good, sizeof(good), "\"%s.%s.%s.%.61s\"", label, label, label, label);
+        snprintf(bad, sizeof(bad), "\"%s.%s.%s.%.62s\"", label, label, label, label);
+        check(host, good, bad);
+        check(host, "\"a.b-c\"", "\"a..b\"");
+        snprintf(bad, sizeof(bad), "\"%sa\"", label);
+        check(host, NULL, bad);
+        snprintf(good, sizeof(good), "\"%sa@b\"", label);
+        snprintf(bad, sizeof(bad), "\"%saa@b\"", label);
+        check(email, good, bad);
+        snprintf(good, sizeof(good), "\"a@%s.%s.%s.%.60s\"", label, label, label, label);
+        snprintf(bad, sizeof(bad), "\"a@%s.%s.%s.%.61s\"", label, label, label, label);
+        check(email, good, bad);
+}
+
 static void strings_are_counted_in_characters(void **state)
 {
         (void)state;
@@ -242,6 +264,7 @@ static void explosions_are_refused(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(names_of_hosts_have_the_lengths_that_standards_allow),
                 cmocka_unit_test(space_is_limited_and_never_around_the_value),
                 cmocka_unit_test(members_come_in_their_order),
                 cmocka_unit_test(numbers_are_as_json_writes_them),
