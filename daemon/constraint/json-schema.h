@@ -17,6 +17,8 @@
  * A key that `properties` does not name may come twice: no other engine excludes that either.
  *
  * `format` is enforced: date, time, date-time, duration, uuid, ipv4, ipv6, email, hostname, uri.
+ * Narrower than their standards: a time has no leap second and at most 9 digits behind the point;
+ * the name of a host has no label that is encoded (xn--...); an email has no quotes.
  */
 #ifndef CONSTRAINT_JSON_SCHEMA_H
 #define CONSTRAINT_JSON_SCHEMA_H

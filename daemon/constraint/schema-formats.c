@@ -13,10 +13,34 @@
 #define BYTE  "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
 #define IPV4  "(" BYTE "\\.){3}" BYTE
 #define HEX   "[0-9a-fA-F]{1,4}"
-#define LABEL "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-#define HOST  LABEL "(\\." LABEL ")*"
-#define ATOM  "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+"
-#define PATH  "([a-zA-Z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})"
+/* RFC 4291: all groups, or "::" in place of some; then the same before an IPv4 address. */
+#define IPV6                                                                                       \
+        "((" HEX ":){7}" HEX "|(" HEX ":){1,7}:|(" HEX ":){1,6}:" HEX "|"                          \
+        "(" HEX ":){1,5}(:" HEX "){1,2}|(" HEX ":){1,4}(:" HEX "){1,3}|"                           \
+        "(" HEX ":){1,3}(:" HEX "){1,4}|(" HEX ":){1,2}(:" HEX "){1,5}|" HEX ":(:" HEX             \
+        "){1,6}|:((:" HEX "){1,7}|:)|"                                                             \
+        "((" HEX ":){6}|:(:" HEX "){0,5}:|" HEX ":(:" HEX "){0,4}:|"                               \
+        "(" HEX ":){1,2}(:" HEX "){0,3}:|(" HEX ":){1,3}(:" HEX "){0,2}:|"                         \
+        "(" HEX ":){1,4}(:" HEX ")?:|(" HEX ":){1,5}:)" IPV4 ")"
+/*
+ * Not with hyphens as third and fourth character: RFC 5891 leaves these to encoded labels, of which
+ * no expression can say whether they are valid.
+ */
+#define ALNUM "[a-zA-Z0-9]"
+#define INNER "[a-zA-Z0-9-]"
+#define LABEL                                                                                      \
+        ALNUM "(" ALNUM "|" INNER ALNUM "|" INNER INNER ALNUM "|" INNER "(" ALNUM INNER "|-" ALNUM \
+              ")" INNER "{0,58}" ALNUM ")?"
+#define HOST LABEL "(\\." LABEL ")*"
+#define ATOM "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+"
+/* RFC 3986 */
+#define ENCODED  "%[0-9a-fA-F]{2}"
+#define PLAIN    "-a-zA-Z0-9._~!$&'()*+,;="
+#define NAME     "([" PLAIN "]|" ENCODED ")*"
+#define USER     "([" PLAIN ":]|" ENCODED ")*@"
+#define LITERAL  "\\[(" IPV6 "|[vV][0-9a-fA-F]+\\.[" PLAIN ":]+)\\]"
+#define PATH     "([" PLAIN ":@]|" ENCODED ")"
+#define QUESTION "([" PLAIN ":@/?]|" ENCODED ")*"
 
 /* RFC 5321 and RFC 1035 limit the lengths of names. */
 #define WITHIN 2
@@ -32,15 +56,13 @@ static const struct format {
                       "T(\\d+H(\\d+M(\\d+S)?)?|\\d+M(\\d+S)?|\\d+S)|\\d+W)" },
         { "uuid", "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}" },
         { "ipv4", IPV4 },
-        { "ipv6", "(" HEX ":){7}" HEX "|(" HEX ":){1,7}:|(" HEX ":){1,6}:" HEX "|"
-                  "(" HEX ":){1,5}(:" HEX "){1,2}|(" HEX ":){1,4}(:" HEX "){1,3}|"
-                  "(" HEX ":){1,3}(:" HEX "){1,4}|(" HEX ":){1,2}(:" HEX "){1,5}|" HEX ":(:" HEX
-                  "){1,6}|:((:" HEX "){1,7}|:)" },
-        { "email", ATOM "(\\." ATOM ")*@" HOST, { ".{1,64}@.+", ".{1,254}" } },
+        { "ipv6", IPV6 },
+        { "email",
+          ATOM "(\\." ATOM ")*@(" HOST "|\\[(" IPV4 "|IPv6:" IPV6 ")\\])",
+          { ".{1,64}@.+", ".{1,254}" } },
         { "hostname", HOST, { ".{1,253}" } },
-        { "uri",
-          "[a-zA-Z][a-zA-Z0-9+.-]*:(//([a-zA-Z0-9._~!$&'()*+,;=:-]*@)?" HOST "(:\\d*)?(/" PATH
-          "*)*|/?" PATH "+(/" PATH "*)*)(\\?(" PATH "|[/?])*)?(#(" PATH "|[/?])*)?" },
+        { "uri", "[a-zA-Z][a-zA-Z0-9+.-]*:(//(" USER ")?(" LITERAL "|" NAME ")(:\\d*)?(/" PATH
+                 "*)*|/?(" PATH "+(/" PATH "*)*)?)(\\?" QUESTION ")?(#" QUESTION ")?" },
 };
 
 static bool read_expression(struct schema_compiler *compiler, const char *text, uint32_t *ret_term)
