@@ -15,79 +15,209 @@ static void set_token(const struct token_trie *trie, uint32_t *bits, uint32_t to
 }
 
 /*
- * A place of the walk.  It is *quiet* if a single lexeme is being read there and nothing has ended:
- * then a state of the lexer says all, and a step is one look into a table.  Other places are
+ * A place of the walk.  It is *quiet* if nothing has ended there and few lexemes are being read:
+ * then states of the lexer say all, and a step is a look into a table for each.  Other places are
  * positions of the matcher.
  */
+#define QUIET_MAX 2u /* threads: a lexeme that may be longer, and what follows where it ends */
 struct place {
+        struct thread threads[QUIET_MAX];
         uint32_t position; /* of this place, or of the last one before it that is not quiet */
-        uint32_t row, state;
-        bool quiet;
+        uint8_t count;     /* of threads */
+        bool quiet, kept;  /* kept: there is no position before it but those that a walk keeps */
 };
+
+/*
+ * Most tokens that end a lexeme end it in the same way: `at` is the same, with the states behind
+ * the last byte, and so is the quiet place `next`.  The row between them is made once, and kept
+ * below all other positions until the mask is complete.
+ */
+struct end {
+        struct place at, next;
+};
+
+#define ENDS_KEPT 32u
+struct walk {
+        struct matcher *matcher;
+        uint32_t *bits;
+        struct place first;
+        uint32_t top;                      /* the last position that is kept */
+        uint32_t items_max, registers_max; /* when no more are kept */
+        struct end ends[ENDS_KEPT];
+        unsigned end_count;
+};
+
+/* A quiet place with the threads of the last position; false: there are too many. */
+static bool quiet_place(const struct matcher *matcher, struct place *place)
+{
+        uint32_t last = matcher->position_count - 1;
+        uint32_t first = matcher_first_thread(matcher, last);
+        uint32_t count = matcher->positions[last].threads_end - first;
+
+        if (count > QUIET_MAX)
+                return false;
+        place->quiet = true;
+        place->count = count;
+        for (uint32_t i = 0; i < count; i++)
+                place->threads[i] = matcher->threads[first + i];
+        return true;
+}
 
 static struct place last_place(const struct matcher *matcher, uint32_t before)
 {
         uint32_t last = matcher->position_count - 1;
-        uint32_t first = matcher_first_thread(matcher, last);
-        const struct position *position = &matcher->positions[last];
-        struct place place = { .position = last };
+        struct place place = { .position = before };
 
-        if (position->threads_end - first != 1 || (position->row != ROW_NONE && before != ROW_NONE))
-                return place;
-        place.quiet = true;
-        place.position = before == ROW_NONE ? last : before;
-        place.row = matcher->threads[first].row;
-        place.state = matcher->threads[first].state;
+        if (matcher->positions[last].row != ROW_NONE || !quiet_place(matcher, &place))
+                place.position = last;
         return place;
 }
 
-/* One step by a table, or by the matcher where a lexeme ends or several are read. */
-static enum push step(struct matcher *matcher, const struct place *from, uint8_t byte,
-                      struct place *to)
+/* All walks of a mask begin here.  Space stays for what is not kept. */
+static void walk_init(struct walk *walk, struct matcher *matcher, uint32_t *bits)
 {
-        struct lexer *lexer = &matcher->grammar->lexer;
+        walk->matcher = matcher;
+        walk->bits = bits;
+        walk->top = matcher->position_count - 1;
+        walk->end_count = 0;
+        walk->items_max = matcher->item_count + matcher->limits.items / 16;
+        walk->registers_max = matcher->register_count + matcher->registers_max / 16;
+        walk->first = (struct place){ .position = walk->top };
+        walk->first.kept = quiet_place(matcher, &walk->first);
+}
+
+static bool same_threads(const struct place *one, const struct place *other)
+{
+        return one->count == other->count &&
+               memcmp(one->threads, other->threads, one->count * sizeof(*one->threads)) == 0;
+}
+
+static const struct end *find_end(const struct walk *walk, const struct place *at)
+{
+        for (unsigned i = 0; i < walk->end_count; i++)
+                if (same_threads(&walk->ends[i].at, at))
+                        return &walk->ends[i];
+        return NULL;
+}
+
+/* Keeps the last position, where lexemes have ended, if what follows it is quiet. */
+static const struct end *keep_end(struct walk *walk, const struct place *at)
+{
+        const struct matcher *matcher = walk->matcher;
+        struct end *end = &walk->ends[walk->end_count];
+
+        if (walk->end_count == ENDS_KEPT || matcher->item_count > walk->items_max ||
+            matcher->register_count > walk->registers_max)
+                return NULL;
+        *end = (struct end){ .at = *at, .next = { .kept = true } };
+        if (!quiet_place(matcher, &end->next))
+                return NULL;
+        walk->top = matcher->position_count - 1;
+        walk->end_count++;
+        return end;
+}
+
+/* A step from a quiet place by which a lexeme ends.  `to` has the states behind the byte. */
+static enum push step_end(struct walk *walk, const struct place *from, uint8_t byte,
+                          struct place *to)
+{
+        struct matcher *matcher = walk->matcher;
+        const struct end *end = from->kept ? find_end(walk, to) : NULL;
+        uint32_t before = from->kept ? walk->top : from->position;
+        struct place at = *to;
         enum push pushed;
 
-        if (from->quiet) {
-                uint32_t state = lexer_next(lexer, from->state, byte);
+        if (!end) {
+                matcher_cut(matcher, before);
+                if (matcher_resume(matcher, from->threads, from->count) == PUSH_SPENT)
+                        return PUSH_SPENT;
+                pushed = matcher_push(matcher, byte);
+                if (pushed != PUSH_FINE)
+                        return pushed;
+                *to = last_place(matcher, before);
+                end = from->kept ? keep_end(walk, &at) : NULL;
+        }
+        if (end)
+                *to = end->next;
+        return PUSH_FINE;
+}
+
+static bool ends_lexeme(const struct lexer *lexer, uint32_t state)
+{
+        return state == LEXER_SPENT || lexer->states[state].accept_count > 0;
+}
+
+static enum push step_quiet(struct walk *walk, const struct place *from, uint8_t byte,
+                            struct place *to)
+{
+        struct lexer *lexer = &walk->matcher->grammar->lexer;
+        bool ends = false;
+
+        *to = *from;
+        to->count = 0;
+        for (unsigned i = 0; i < from->count; i++) {
+                uint32_t state = lexer_next(lexer, from->threads[i].state, byte);
 
                 if (state == LEXER_DEAD)
-                        return PUSH_DEAD;
-                if (state != LEXER_SPENT && lexer->states[state].accept_count == 0) {
-                        *to = (struct place){ from->position, from->row, state, true };
-                        return PUSH_FINE;
-                }
+                        continue;
+                ends |= ends_lexeme(lexer, state);
+                to->threads[to->count++] = (struct thread){ from->threads[i].row, state };
         }
-        matcher_cut(matcher, from->position);
-        if (from->quiet && matcher_resume(matcher, from->row, from->state) == PUSH_SPENT)
-                return PUSH_SPENT;
-        pushed = matcher_push(matcher, byte);
+        if (ends)
+                return step_end(walk, from, byte, to);
+        return to->count ? PUSH_FINE : PUSH_DEAD;
+}
+
+/* The same for one thread: nearly all steps of a walk. */
+static inline enum push step_single(struct walk *walk, const struct place *from, uint8_t byte,
+                                    struct place *to)
+{
+        struct lexer *lexer = &walk->matcher->grammar->lexer;
+        uint32_t state = lexer_next(lexer, from->threads[0].state, byte);
+
+        if (state == LEXER_DEAD)
+                return PUSH_DEAD;
+        *to = *from;
+        to->threads[0].state = state;
+        return ends_lexeme(lexer, state) ? step_end(walk, from, byte, to) : PUSH_FINE;
+}
+
+/* One step by a table, or by the matcher where a lexeme ends or many are read. */
+static enum push step(struct walk *walk, const struct place *from, uint8_t byte, struct place *to)
+{
+        enum push pushed;
+
+        if (from->quiet)
+                return from->count == 1 ? step_single(walk, from, byte, to)
+                                        : step_quiet(walk, from, byte, to);
+        matcher_cut(walk->matcher, from->position);
+        pushed = matcher_push(walk->matcher, byte);
         if (pushed == PUSH_FINE)
-                *to = last_place(matcher, from->position);
+                *to = last_place(walk->matcher, from->position);
         return pushed;
 }
 
 /* Reads the texts of all tokens of the slice, each common beginning once. */
-static enum push walk(struct matcher *matcher, const struct trie_slice *slice, uint32_t *bits)
+static enum push walk_slice(struct walk *walk, const struct trie_slice *slice)
 {
-        uint32_t base = matcher->position_count - 1, visited = 0;
+        struct matcher *matcher = walk->matcher;
         struct place path[TOKEN_TRIE_DEPTH + 1];
         enum push pushed = PUSH_FINE;
+        uint32_t visited = 0;
 
-        path[0] = last_place(matcher, ROW_NONE);
+        path[0] = walk->first;
         for (uint32_t i = 0; i < slice->count && pushed != PUSH_SPENT; visited++) {
                 const struct trie_node *node = &slice->nodes[i];
 
-                pushed = step(matcher, &path[node->depth - 1], node->byte, &path[node->depth]);
+                pushed = step(walk, &path[node->depth - 1], node->byte, &path[node->depth]);
                 if (pushed == PUSH_DEAD) {
                         i += node->subtree;
                         continue;
                 }
                 if (node->token != TOKEN_TRIE_NONE)
-                        set_token(matcher->trie, bits, node->token);
+                        set_token(matcher->trie, walk->bits, node->token);
                 i++;
         }
-        matcher_cut(matcher, base);
         if (pushed != PUSH_SPENT && !regex_burn(matcher->grammar->pool, visited))
                 return matcher_spend(matcher, "a mask takes more work than the limit");
         return pushed;
@@ -138,6 +268,7 @@ static enum push walk_controls(struct matcher *matcher, uint32_t *bits)
 enum matcher_outcome matcher_mask(struct matcher *matcher, uint32_t *ret_bits)
 {
         const struct token_trie *trie = matcher->trie;
+        struct walk walk;
         uint32_t plain;
 
         if (matcher->why)
@@ -146,16 +277,18 @@ enum matcher_outcome matcher_mask(struct matcher *matcher, uint32_t *ret_bits)
         matcher_compact(matcher);
         memset(ret_bits, 0, trie->words * sizeof(*ret_bits));
         plain = plain_most(matcher);
+        walk_init(&walk, matcher, ret_bits);
         for (enum token_slice which = 0; which < SLICE_COUNT; which++) {
                 const struct trie_slice *slice = &trie->slices[which];
 
                 if (slice->characters && slice->characters <= plain) {
                         for (uint32_t i = 0; i < trie->words; i++)
                                 ret_bits[i] |= slice->bits[i];
-                } else if (walk(matcher, slice, ret_bits) == PUSH_SPENT) {
+                } else if (walk_slice(&walk, slice) == PUSH_SPENT) {
                         return MATCHER_SPENT;
                 }
         }
+        matcher_cut(matcher, walk.first.position);
         return walk_controls(matcher, ret_bits) == PUSH_SPENT ? MATCHER_SPENT : MATCHER_FINE;
 }
 

@@ -382,12 +382,13 @@ static enum push end_lexemes(struct matcher *matcher, uint32_t from)
         return close_row(matcher);
 }
 
-enum push matcher_resume(struct matcher *matcher, uint32_t row, uint32_t state)
+enum push matcher_resume(struct matcher *matcher, const struct thread *threads, uint32_t count)
 {
         if (matcher->position_count == matcher->positions_max)
                 return matcher_spend(matcher, "the text is too long for its matcher");
-        if (add_thread(matcher, row, state) == PUSH_SPENT)
-                return PUSH_SPENT;
+        for (uint32_t i = 0; i < count; i++)
+                if (add_thread(matcher, threads[i].row, threads[i].state) == PUSH_SPENT)
+                        return PUSH_SPENT;
         matcher->positions[matcher->position_count++] =
                 (struct position){ matcher->thread_count, matcher->row_count,
                                    matcher->register_count, ROW_NONE };

@@ -78,8 +78,8 @@ enum push {
 /* Puts the row of the beginning, and its thread. */
 enum push matcher_push_first(struct matcher *matcher);
 enum push matcher_push(struct matcher *matcher, uint8_t byte);
-/* Puts a position where just this lexeme, begun at this row, is being read in this state. */
-enum push matcher_resume(struct matcher *matcher, uint32_t row, uint32_t state);
+/* Puts a position where these threads are being read. */
+enum push matcher_resume(struct matcher *matcher, const struct thread *threads, uint32_t count);
 /* Removes all positions behind this one. */
 void matcher_cut(struct matcher *matcher, uint32_t position);
 enum push matcher_spend(struct matcher *matcher, const char *why);
