@@ -25,6 +25,7 @@ struct place {
         uint32_t position; /* of this place, or of the last one before it that is not quiet */
         uint8_t count;     /* of threads */
         bool quiet, kept;  /* kept: there is no position before it but those that a walk keeps */
+        bool inside;       /* the only lexeme that was read at the beginning has not ended */
 };
 
 /*
@@ -36,7 +37,8 @@ struct end {
         struct place at, next;
 };
 
-#define ENDS_KEPT 32u
+#define ENDS_KEPT      32u
+#define INSIDE_VISITED 1000u /* nodes: a state that takes less work is not remembered */
 struct walk {
         struct matcher *matcher;
         uint32_t *bits;
@@ -45,6 +47,8 @@ struct walk {
         uint32_t items_max, registers_max; /* when no more are kept */
         struct end ends[ENDS_KEPT];
         unsigned end_count;
+        uint32_t visited;      /* nodes */
+        struct inside *inside; /* is written by this walk; NULL: none */
 };
 
 /* A quiet place with the threads of the last position; false: there are too many. */
@@ -84,6 +88,9 @@ static void walk_init(struct walk *walk, struct matcher *matcher, uint32_t *bits
         walk->registers_max = matcher->register_count + matcher->registers_max / 16;
         walk->first = (struct place){ .position = walk->top };
         walk->first.kept = quiet_place(matcher, &walk->first);
+        walk->first.inside = walk->first.kept && walk->first.count == 1;
+        walk->visited = 0;
+        walk->inside = NULL;
 }
 
 static bool same_threads(const struct place *one, const struct place *other)
@@ -197,30 +204,65 @@ static enum push step(struct walk *walk, const struct place *from, uint8_t byte,
         return pushed;
 }
 
-/* Reads the texts of all tokens of the slice, each common beginning once. */
-static enum push walk_slice(struct walk *walk, const struct trie_slice *slice)
+/* Whether the only lexeme may end by this byte. */
+static bool is_exit(struct walk *walk, const struct place *from, uint8_t byte)
 {
-        struct matcher *matcher = walk->matcher;
+        struct lexer *lexer = &walk->matcher->grammar->lexer;
+        uint32_t state =
+                from->inside ? lexer_next(lexer, from->threads[0].state, byte) : LEXER_DEAD;
+
+        return state != LEXER_DEAD && ends_lexeme(lexer, state);
+}
+
+/* Reads the texts of some nodes of a slice, each common beginning once; `first` is before them. */
+static enum push walk_nodes(struct walk *walk, enum token_slice which, uint32_t begin, uint32_t end,
+                            const struct place *first)
+{
+        const struct token_trie *trie = walk->matcher->trie;
+        const struct trie_node *nodes = trie->slices[which].nodes;
         struct place path[TOKEN_TRIE_DEPTH + 1];
         enum push pushed = PUSH_FINE;
-        uint32_t visited = 0;
 
-        path[0] = walk->first;
-        for (uint32_t i = 0; i < slice->count && pushed != PUSH_SPENT; visited++) {
-                const struct trie_node *node = &slice->nodes[i];
+        if (begin < end)
+                path[nodes[begin].depth - 1] = *first;
+        for (uint32_t i = begin; i < end && pushed != PUSH_SPENT; walk->visited++) {
+                const struct trie_node *node = &nodes[i];
+                const struct place *from = &path[node->depth - 1];
 
-                pushed = step(walk, &path[node->depth - 1], node->byte, &path[node->depth]);
+                if (walk->inside && is_exit(walk, from, node->byte))
+                        inside_add_exit(walk->inside,
+                                        (struct inside_exit){ i, which, from->threads[0].state });
+                pushed = step(walk, from, node->byte, &path[node->depth]);
                 if (pushed == PUSH_DEAD) {
                         i += node->subtree;
                         continue;
                 }
-                if (node->token != TOKEN_TRIE_NONE)
-                        set_token(matcher->trie, walk->bits, node->token);
+                if (node->token != TOKEN_TRIE_NONE) {
+                        set_token(trie, walk->bits, node->token);
+                        if (walk->inside && path[node->depth].inside)
+                                set_token(trie, walk->inside->bits, node->token);
+                }
                 i++;
         }
-        if (pushed != PUSH_SPENT && !regex_burn(matcher->grammar->pool, visited))
-                return matcher_spend(matcher, "a mask takes more work than the limit");
         return pushed;
+}
+
+/* The tokens that stay inside of the lexeme are known: walks what is behind the exits. */
+static enum push walk_exits(struct walk *walk, const struct inside *inside)
+{
+        struct place place = walk->first;
+
+        for (uint32_t i = 0; i < inside->exit_count; i++) {
+                const struct inside_exit *exit = &inside->exits[i];
+                const struct trie_node *node =
+                        &walk->matcher->trie->slices[exit->slice].nodes[exit->node];
+
+                place.threads[0].state = exit->state;
+                if (walk_nodes(walk, exit->slice, exit->node, exit->node + node->subtree, &place) ==
+                    PUSH_SPENT)
+                        return PUSH_SPENT;
+        }
+        return PUSH_FINE;
 }
 
 /* How many plain characters may follow, whatever they are: the most that a lexeme takes. */
@@ -265,29 +307,60 @@ static enum push walk_controls(struct matcher *matcher, uint32_t *bits)
         return pushed;
 }
 
+static void add_slice(const struct trie_slice *slice, uint32_t *bits, uint32_t words)
+{
+        for (uint32_t i = 0; i < words; i++)
+                bits[i] |= slice->bits[i];
+}
+
+/* Walks all tokens but those of slices that the lexemes take wholly. */
+static enum push walk_all(struct walk *walk)
+{
+        struct matcher *matcher = walk->matcher;
+        const struct token_trie *trie = matcher->trie;
+        uint32_t plain = plain_most(matcher);
+
+        if (walk->first.inside)
+                walk->inside = inside_begin(&matcher->inside);
+        for (enum token_slice which = 0; which < SLICE_COUNT; which++) {
+                const struct trie_slice *slice = &trie->slices[which];
+
+                if (slice->characters && slice->characters <= plain) {
+                        add_slice(slice, walk->bits, trie->words);
+                        if (walk->inside)
+                                add_slice(slice, walk->inside->bits, trie->words);
+                } else if (walk_nodes(walk, which, 0, slice->count, &walk->first) == PUSH_SPENT) {
+                        return PUSH_SPENT;
+                }
+        }
+        if (walk->inside && walk->visited >= INSIDE_VISITED)
+                inside_keep(&matcher->inside, walk->first.threads[0].state);
+        return PUSH_FINE;
+}
+
 enum matcher_outcome matcher_mask(struct matcher *matcher, uint32_t *ret_bits)
 {
-        const struct token_trie *trie = matcher->trie;
+        const struct inside *inside = NULL;
+        size_t bytes = matcher->trie->words * sizeof(*ret_bits);
         struct walk walk;
-        uint32_t plain;
+        enum push pushed;
 
         if (matcher->why)
                 return MATCHER_SPENT;
         regex_refuel(matcher->grammar->pool, matcher->limits.fuel);
         matcher_compact(matcher);
-        memset(ret_bits, 0, trie->words * sizeof(*ret_bits));
-        plain = plain_most(matcher);
         walk_init(&walk, matcher, ret_bits);
-        for (enum token_slice which = 0; which < SLICE_COUNT; which++) {
-                const struct trie_slice *slice = &trie->slices[which];
-
-                if (slice->characters && slice->characters <= plain) {
-                        for (uint32_t i = 0; i < trie->words; i++)
-                                ret_bits[i] |= slice->bits[i];
-                } else if (walk_slice(&walk, slice) == PUSH_SPENT) {
-                        return MATCHER_SPENT;
-                }
-        }
+        if (walk.first.inside)
+                inside = inside_find(&matcher->inside, walk.first.threads[0].state);
+        if (inside)
+                memcpy(ret_bits, inside->bits, bytes);
+        else
+                memset(ret_bits, 0, bytes);
+        pushed = inside ? walk_exits(&walk, inside) : walk_all(&walk);
+        if (pushed != PUSH_SPENT && !regex_burn(matcher->grammar->pool, walk.visited))
+                pushed = matcher_spend(matcher, "a mask takes more work than the limit");
+        if (pushed == PUSH_SPENT)
+                return MATCHER_SPENT;
         matcher_cut(matcher, walk.first.position);
         return walk_controls(matcher, ret_bits) == PUSH_SPENT ? MATCHER_SPENT : MATCHER_FINE;
 }

@@ -9,6 +9,7 @@
 #ifndef CONSTRAINT_MATCHER_STATE_H
 #define CONSTRAINT_MATCHER_STATE_H
 
+#include "daemon/constraint/matcher-inside.h"
 #include "daemon/constraint/matcher.h"
 
 #define ROW_NONE UINT32_MAX
@@ -66,7 +67,8 @@ struct matcher {
         uint32_t *lexeme_stamps, *rule_stamps;
         uint32_t *expected; /* lexemes */
         uint32_t *remap;    /* while rows are removed */
-        const char *why;    /* a budget is spent */
+        struct inside_cache inside;
+        const char *why; /* a budget is spent */
 };
 
 enum push {

@@ -43,9 +43,10 @@ static bool allocate(struct matcher *matcher)
         matcher->rule_stamps = calloc(grammar->rule_count, sizeof(*matcher->rule_stamps));
         matcher->remap =
                 calloc((size_t)matcher->rows_max + matcher->registers_max, sizeof(*matcher->remap));
-        return matcher->rows && matcher->items && matcher->threads && matcher->positions &&
-               matcher->registers && matcher->marks && matcher->seen && matcher->lexeme_stamps &&
-               matcher->expected && matcher->rule_stamps && matcher->remap;
+        return inside_init(&matcher->inside, matcher->trie->words) && matcher->rows &&
+               matcher->items && matcher->threads && matcher->positions && matcher->registers &&
+               matcher->marks && matcher->seen && matcher->lexeme_stamps && matcher->expected &&
+               matcher->rule_stamps && matcher->remap;
 }
 
 struct matcher *matcher_new(struct grammar *grammar, const struct token_trie *trie,
@@ -85,6 +86,7 @@ struct matcher *matcher_free(struct matcher *matcher)
         free(matcher->rule_stamps);
         free(matcher->expected);
         free(matcher->remap);
+        inside_deinit(&matcher->inside);
         free(matcher);
         return NULL;
 }
@@ -93,7 +95,8 @@ size_t matcher_bytes(const struct matcher *matcher)
 {
         const struct lexer *lexer = &matcher->grammar->lexer;
 
-        return sizeof(*matcher) + matcher->rows_max * sizeof(*matcher->rows) +
+        return sizeof(*matcher) + inside_bytes(&matcher->inside) +
+               matcher->rows_max * sizeof(*matcher->rows) +
                matcher->limits.items * sizeof(*matcher->items) +
                matcher->threads_max * sizeof(*matcher->threads) +
                matcher->positions_max * sizeof(*matcher->positions) +
