@@ -97,36 +97,41 @@ uint32_t regex_derive(struct regex_pool *pool, uint32_t term, uint8_t byte)
         return result;
 }
 
-unsigned regex_classes(const struct regex_pool *pool, uint8_t class_of[256])
+/* A class that has bytes inside and outside of the set is split. */
+static void split_classes(struct regex_pool *pool, const struct byte_set *set)
 {
-        unsigned classes = 1;
+        int16_t split[256];
 
-        memset(class_of, 0, 256);
-        for (uint32_t i = 0; i < pool->set_count + (pool->number_count ? 11 : 0); i++) {
-                struct byte_set set = { 0 };
-                int16_t split[256];
+        memset(split, -1, sizeof(split));
+        for (unsigned byte = 0; byte < 256; byte++)
+                if (!byte_set_has(set, byte))
+                        split[pool->class_of[byte]] = pool->class_of[byte];
+        for (unsigned byte = 0; byte < 256; byte++) {
+                unsigned class = pool->class_of[byte];
 
-                if (i < pool->set_count)
-                        set = pool->sets[i];
-                else
-                        byte_set_add(&set, "0123456789."[i - pool->set_count],
-                                     "0123456789."[i - pool->set_count]);
-                memset(split, -1, sizeof(split));
-                /* A class that has bytes inside and outside of the set is split. */
-                for (unsigned byte = 0; byte < 256; byte++)
-                        if (!byte_set_has(&set, byte))
-                                split[class_of[byte]] = class_of[byte];
-                for (unsigned byte = 0; byte < 256; byte++) {
-                        unsigned class = class_of[byte];
-
-                        if (!byte_set_has(&set, byte) || split[class] < 0)
-                                continue;
-                        if (split[class] == (int)class)
-                                split[class] = classes++;
-                        class_of[byte] = split[class];
-                }
+                if (!byte_set_has(set, byte) || split[class] < 0)
+                        continue;
+                if (split[class] == (int)class)
+                        split[class] = pool->classes++;
+                pool->class_of[byte] = split[class];
         }
-        return classes;
+}
+
+unsigned regex_classes(struct regex_pool *pool, uint8_t class_of[256])
+{
+        if (pool->classes == 0)
+                pool->classes = 1;
+        for (; pool->classed_sets < pool->set_count; pool->classed_sets++)
+                split_classes(pool, &pool->sets[pool->classed_sets]);
+        for (unsigned i = 0; i < 11 && pool->number_count && !pool->classed_numbers; i++) {
+                struct byte_set set = { 0 };
+
+                byte_set_add(&set, "0123456789."[i], "0123456789."[i]);
+                split_classes(pool, &set);
+        }
+        pool->classed_numbers = pool->number_count > 0;
+        memcpy(class_of, pool->class_of, sizeof(pool->class_of));
+        return pool->classes;
 }
 
 /*

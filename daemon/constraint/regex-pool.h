@@ -99,6 +99,6 @@ uint32_t regex_plain(struct regex_pool *pool, uint32_t term);
  * Groups bytes that all terms of the pool treat alike: class_of[byte] < the number returned.
  * Derivatives keep to these classes.
  */
-unsigned regex_classes(const struct regex_pool *pool, uint8_t class_of[256]);
+unsigned regex_classes(struct regex_pool *pool, uint8_t class_of[256]);
 
 #endif

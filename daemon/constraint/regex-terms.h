@@ -56,6 +56,10 @@ struct regex_pool {
         uint64_t fuel;
         uint32_t plain_asked; /* the last character that regex_plain() looked at */
         bool plain_answer;
+        uint8_t class_of[256]; /* by the first sets, and by numbers: regex_classes() */
+        uint32_t classed_sets; /* how many sets */
+        unsigned classes;      /* 0: not asked yet */
+        bool classed_numbers;
 };
 
 uint32_t pool_fail(struct regex_pool *pool, enum regex_spent spent);
