@@ -41,9 +41,27 @@ static bool is_possible(const struct parts *parts, enum dialect_mark mark)
 {
         if (!parts->dialect->marks[mark].bytes)
                 return false;
-        if (parts->state == REASONING)
-                return mark == MARK_THINK_END;
-        return mark == MARK_CALL ? parts->calls_wanted : mark == MARK_THINK && parts->fresh;
+        if (parts->state == REASONING && mark != MARK_THINK_END &&
+            !((mark == MARK_CALL || mark == MARK_CALLS) &&
+              parts->dialect->traits & DIALECT_IN_REASONING))
+                return false;
+        switch (mark) {
+        case MARK_THINK_END:
+                return parts->state == REASONING;
+        case MARK_THINK:
+                return parts->fresh;
+        case MARK_CALL:
+        case MARK_CALLS:
+                return parts->calls_wanted;
+        case MARK_CALLS_END:
+                return parts->calls_wanted && parts->call_count && parts->fresh;
+        case MARK_ANSWER:
+                return parts->fresh && !parts->answer;
+        case MARK_ANSWER_END:
+                return parts->answer;
+        default:
+                return false;
+        }
 }
 
 /* The bytes that are held contain the mark, and perhaps a newline before it, and nothing else. */
@@ -51,11 +69,15 @@ static void take_mark(struct parts *parts, enum dialect_mark mark)
 {
         parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
         if (mark == MARK_CALL) {
+                call_begin(parts, false, parts->state == REASONING);
                 parts->state = IN_CALL;
-                call_begin(parts, false);
                 return;
         }
         parts_drop(parts);
+        if (mark == MARK_ANSWER || mark == MARK_ANSWER_END)
+                parts->answer = mark == MARK_ANSWER;
+        if (mark != MARK_THINK && mark != MARK_THINK_END)
+                return;
         parts->reasoned = true;
         parts->fresh = true;
         parts->state = mark == MARK_THINK ? REASONING : TEXT;
@@ -105,7 +127,8 @@ static enum match match_held(const struct parts *parts, enum dialect_mark *ret_m
 /* An object without a mark may be a call. */
 static bool may_be_bare_call(const struct parts *parts)
 {
-        return parts->dialect->bare && parts->calls_wanted && parts->fresh && parts->state == TEXT;
+        return (parts->dialect->traits & DIALECT_BARE) && parts->calls_wanted && parts->fresh &&
+               parts->state == TEXT;
 }
 
 /* With these bytes a mark may begin here, or a call without a mark; how many. */
@@ -158,7 +181,7 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
         parts->skip = 0;
         if (!parts->held_count && byte == '{' && may_be_bare_call(parts)) {
                 parts->state = IN_CALL;
-                call_begin(parts, true);
+                call_begin(parts, true, false);
                 (void)call_feed(parts, byte, out);
                 return;
         }
@@ -177,10 +200,22 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
 
 /* ---- calls ---- */
 
-/* An object without a mark is perhaps no call, but an answer in JSON. */
+/*
+ * An object without a mark is perhaps no call, but an answer in JSON.  Reasoning may speak of the
+ * mark.
+ */
+static bool is_doubtful(const struct parts *parts)
+{
+        return parts->call.bare ||
+               (parts->call.in_reasoning && !call_is_open(parts) && !call_is_passed_on(parts));
+}
+
 static void release_unparsed(struct parts *parts, struct parts_out *out)
 {
-        parts_release(parts, out, SMV_PART_TEXT, parts->call.bare ? 0 : SMV_PARTS_UNPARSED);
+        bool reasoning = is_doubtful(parts) && parts->call.in_reasoning;
+
+        parts->state = reasoning ? REASONING : TEXT;
+        parts_release(parts, out, kind_of(parts), is_doubtful(parts) ? 0 : SMV_PARTS_UNPARSED);
 }
 
 /* Gives up a call: the bytes that are held back are text. */
@@ -190,7 +225,6 @@ static void give_up(struct parts *parts, struct parts_out *out)
                 parts_put_call_end(parts, out, SMV_PARTS_UNPARSED | SMV_PARTS_CUT);
         release_unparsed(parts, out);
         parts->fresh = false;
-        parts->state = TEXT;
 }
 
 static void end_call(struct parts *parts)
@@ -232,13 +266,15 @@ static void miss_call_end(struct parts *parts, struct parts_out *out)
         parts_feed(parts, held, count, out);
 }
 
-/* The closing mark, or its beginning, after the blanks that are held. */
+/* The closing mark, or its beginning, after the blanks, or the end of a fence, that are held. */
 static enum match match_call_end(const struct parts *parts)
 {
         const struct dialect *dialect = parts->dialect;
+        bool fenced = dialect->traits & DIALECT_FENCED;
         uint32_t blanks = 0, left;
 
-        while (blanks < parts->held_count && json_is_blank((uint8_t)parts->held[blanks]))
+        while (blanks < parts->held_count && (json_is_blank((uint8_t)parts->held[blanks]) ||
+                                              (fenced && parts->held[blanks] == '`')))
                 blanks++;
         left = parts->held_count - blanks;
         if (blanks > CALL_BLANKS_MAX || left > dialect->marks[MARK_CALL_END].bytes)
@@ -344,7 +380,7 @@ void parts_end(struct parts *parts, struct parts_out *out)
                         end_call(parts);
                         return;
                 }
-                if (!call_is_passed_on(parts) && !parts->call.bare)
+                if (!call_is_passed_on(parts) && !is_doubtful(parts))
                         parts->flags |= SMV_PARTS_CUT;
                 if (call_is_open(parts))
                         parts_put_call_end(parts, out, SMV_PARTS_CUT);

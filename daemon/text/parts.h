@@ -18,12 +18,14 @@
  *
  *      reasoning   The mark that opens it counts at the beginning, behind other reasoning, and
  *                  behind a call; elsewhere it is text.  In reasoning, all marks are text but the
- *                  one that closes it.
+ *                  one that closes it.  The models of some dialects also call from reasoning, which
+ *                  that ends.  What cannot be read as a call there is still reasoning.
  *      calls       Only if the caller asks for them: a model that was offered no tools writes no
  *                  calls.  The arguments are checked as JSON.  A control character in a string of
  *                  theirs, such as a line break, is escaped.  If the arguments stand before the
  *                  name, they are held back, and all of the call may have PARTS_HELD_MAX bytes;
  *                  more than that is a call that cannot be read.
+ *      frames      Marks around all calls, or around the answer, are in no part.
  *
  * All memory is in struct parts, which may be copied: a fork of a stream goes on from the same
  * state.  Any thread; nothing is allocated.

@@ -18,6 +18,12 @@ static const char *const templates[][2] = {
         { "[TOOL_CALLS] [ARGS] [THINK]", NULL },
         { "<|python_tag|>", NULL },
         { NULL, NULL },
+        { "<\uff5ctool\u2581sep\uff5c> ```json <think>", NULL },
+        { "<\uff5ctool\u2581sep\uff5c> <think>", NULL },
+        { "<|tool_calls_section_begin|> <think>", NULL },
+        { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>", NULL },
+        { "<|tool_call|> <|start_of_role|> <response> <think>", NULL },
+        { "<|/tool|>", NULL },
 };
 #define TEMPLATES (sizeof(templates) / sizeof(*templates))
 

@@ -4,8 +4,9 @@
  *      T"text"  R"reasoning"  C0"name"  A0"arguments"  E0
  *
  * with "!" behind the quotes for UNPARSED, and "/" for CUT.  Neighbours of one kind are one.  In a
- * text that a test gives, a byte 0x01 to 0x06 stands for the control token of that mark, if the
- * dialect has it.  The rig asserts what parts.h promises of every feed.
+ * text that a test gives, bytes from 0x01 to 0x08 and from 0x0e on stand for the control tokens of
+ * the marks, in their order, if the dialect has them.  The rig asserts what parts.h promises of
+ * every feed.
  */
 #ifndef TESTS_UNIT_PARTS_RIG_H
 #define TESTS_UNIT_PARTS_RIG_H
@@ -137,10 +138,13 @@ static inline void rig_give_back(struct parts_rig *rig, struct parts_out *out, s
         free(out->parts);
 }
 
-/* Does this byte stand for a token of the dialect? */
-static inline bool rig_is_token(const struct parts_rig *rig, char byte)
+/* The mark for whose token this byte stands; MARK_N: for none.  No blank stands for a mark. */
+static inline enum dialect_mark rig_mark(const struct parts_rig *rig, char byte)
 {
-        return byte >= 1 && byte <= MARK_N && rig->parts.dialect->marks[byte - 1].is_token;
+        int mark = byte >= 1 && byte <= 8 ? byte - 1 : byte >= 0x0e ? byte - 0x0e + 8 : MARK_N;
+
+        return mark < MARK_N && rig->parts.dialect->marks[mark].is_token ? (enum dialect_mark)mark
+                                                                         : MARK_N;
 }
 
 static inline size_t rig_escaped(const char *text, size_t bytes)
@@ -159,14 +163,14 @@ static inline void rig_feed(struct parts_rig *rig, const char *text, size_t byte
                 size_t plain = 0, escaped;
                 struct parts_out out;
 
-                while (plain < bytes && !rig_is_token(rig, text[plain]))
+                while (plain < bytes && rig_mark(rig, text[plain]) == MARK_N)
                         plain++;
                 escaped = rig_escaped(text, plain);
                 out = rig_room(rig, escaped);
                 if (plain)
                         parts_feed(&rig->parts, text, plain, &out);
                 else
-                        parts_mark(&rig->parts, (enum dialect_mark)(text[plain++] - 1), &out);
+                        parts_mark(&rig->parts, rig_mark(rig, text[plain++]), &out);
                 rig_give_back(rig, &out, escaped);
                 parts_count(&rig->parts);
                 text += plain;

@@ -7,75 +7,13 @@
 
 #include "daemon/text/parts/probe.h"
 #include "tests/scale.h"
-#include "tests/unit/parts-rig.h"
+#include "tests/unit/parts-check.h"
 
-#define OPEN  "<tool_call>\n"
-#define CLOSE "\n</tool_call>"
-
-static uint64_t seed = 1;
-
-static uint32_t random_below(uint32_t n)
-{
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        return (uint32_t)(seed >> 33) % n;
-}
-
-/* ---- dialects ---- */
+#define OPEN         "<tool_call>\n"
+#define CLOSE        "\n</tool_call>"
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static const char *const hermes[2] = { "<think> and <tool_call>", NULL };
-
-/* Marks are text: a tokenizer of bytes has no tokens for them. */
-static struct dialect open_dialect(const char *const templates[2])
-{
-        struct dialect_conf conf = { .templates = { templates[0], templates[1] } };
-        struct tokenizer *tokenizer;
-        struct dialect dialect;
-
-        assert_int_equal(tokenizer_open_bytes(300, &tokenizer), 0);
-        conf.tokenizer = tokenizer;
-        dialect_open(&conf, &dialect);
-        tokenizer_close(tokenizer);
-        return dialect;
-}
-
-/* The same dialect with a vocabulary in which the marks are control tokens. */
-static struct dialect with_tokens(struct dialect dialect)
-{
-        for (uint32_t mark = 0; mark < MARK_N; mark++) {
-                dialect.marks[mark].is_token = dialect.marks[mark].bytes;
-                dialect.marks[mark].token = 1000 + mark;
-        }
-        return dialect;
-}
-
-/* ---- checks ---- */
-
-enum way { WHOLE, BYTES, PIECES, WAYS = 20 };
-
-static void divide(struct parts_rig *rig, const char *text, size_t bytes, unsigned way)
-{
-        for (size_t at = 0; at < bytes;) {
-                size_t piece = way == WHOLE ? bytes : way == BYTES ? 1 : 1 + random_below(9);
-
-                piece = piece > bytes - at ? bytes - at : piece;
-                rig_feed(rig, text + at, piece);
-                at += piece;
-        }
-        rig_end(rig);
-}
-
-static void check_with(const struct dialect *dialect, bool calls, bool in_reasoning,
-                       const char *text, const char *wanted)
-{
-        for (unsigned way = 0; way < WAYS; way++) {
-                struct parts_rig rig;
-
-                rig_begin(&rig, dialect, calls, in_reasoning);
-                divide(&rig, text, strlen(text), way);
-                assert_string_equal(rig.shown, wanted);
-                rig_free(&rig);
-        }
-}
 
 static void check(const char *text, const char *wanted)
 {
@@ -288,6 +226,10 @@ static const char *const mistral_v3[2] = { "[TOOL_CALLS]", NULL };
 static const char *const mistral_v11[2] = { "[TOOL_CALLS] [CALL_ID] [ARGS]", NULL };
 static const char *const mistral_v13[2] = { "[TOOL_CALLS] [ARGS] [THINK]", NULL };
 static const char *const llama[2] = { "<|python_tag|>", NULL };
+static const char *const deepseek[2] = { "<\uff5ctool\u2581sep\uff5c> ```json <think>", NULL };
+static const char *const kimi[2] = { "<|tool_calls_section_begin|> <think>", NULL };
+static const char *const command[2] = { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>",
+                                        NULL };
 
 /* With marks that are text, and with tokens: `tokens` is the same text with their bytes. */
 static void check_both(const char *const templates[2], const char *text, const char *tokens,
@@ -520,6 +462,13 @@ static const char *const words[] = {
         "[CALL_ID]", "f", "[THINK]", "[/THINK]", "<|python_tag|>", "f[ARGS]{", "{}", "[{", "}]",
         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"", "\"}}\n</tool_call>",
         "{\"name\": \"f\"}", "{\"name\": \"f\", \"arguments\": {", "0", "e", "-", ".", "\"", "\"}",
+        "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
+        "<|tool_call_end|>", "<|tool_call_argument_begin|>", "functions.f:0", "```", "```json\n",
+        "<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>",
+        "<\uff5ctool\u2581call\u2581begin\uff5c>", "<\uff5ctool\u2581call\u2581end\uff5c>",
+        "<\uff5ctool\u2581sep\uff5c>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>", "<|START_THINKING|>", "<|END_THINKING|>", "\"tool_name\": \"f\"",
+        "\x07", "\x08", "\x0e", "\x0f", "\x10",
 };
 /* clang-format on */
 
@@ -543,18 +492,19 @@ static size_t make_text(char *text, size_t size)
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
         static const char *const *const all[] = { hermes, mistral_v3, mistral_v11, mistral_v13,
-                                                  llama };
-        struct dialect dialects[10];
+                                                  llama,  deepseek,   kimi,        command };
+        struct dialect dialects[2 * COUNT(all)];
         char text[1024];
 
         (void)state;
-        for (size_t i = 0; i < 5; i++) {
+        for (size_t i = 0; i < COUNT(all); i++) {
                 dialects[2 * i] = open_dialect(all[i]);
                 dialects[2 * i + 1] = with_tokens(dialects[2 * i]);
         }
         seed = 20261127;
         for (uint32_t n = scaled(20000, 2000000); n; n--) {
-                const struct dialect *dialect = &dialects[random_below(random_below(2) ? 2 : 10)];
+                const struct dialect *dialect =
+                        &dialects[random_below(random_below(4) ? 2 * COUNT(all) : 2)];
                 bool calls = random_below(8), in_reasoning = !random_below(4);
                 size_t bytes = make_text(text, sizeof(text));
                 struct parts_rig whole, other;
@@ -590,6 +540,10 @@ static void the_densest_texts_have_room(void **state)
                 { mistral_v3, "[TOOL_CALLS][", "{\"name\":\"f\"}," },
                 { llama, "", "{\"name\":\"f\",\"parameters\":{}}" },
                 { llama, "", "<|python_tag|>x" },
+                { kimi, "", "<|tool_call_begin|>f{}" },
+                { kimi, "", "<|tool_call_begin|>f{x" },
+                { deepseek, "", "<\uff5ctool\u2581call\u2581begin\uff5c>f{}" },
+                { command, "", "<|START_ACTION|>[{\"name\":\"f\"}]x" },
         };
         char text[4096];
 
@@ -698,6 +652,7 @@ static void chooses_the_dialect_by_the_template(void **state)
         assert_string_equal(open_dialect(mistral_v11).name, "mistral-v11");
         assert_string_equal(open_dialect(mistral_v13).name, "mistral-v13");
         assert_string_equal(open_dialect(llama).name, "llama3");
+        assert_string_equal(open_dialect(deepseek).name, "deepseek-v3");
         assert_int_equal(open_dialect(plain).marks[MARK_THINK].bytes, 0);
         /* R1 only writes the mark that ends reasoning */
         assert_int_equal(open_dialect(closes).marks[MARK_THINK].bytes, 7);
@@ -729,6 +684,16 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                 { EACH "{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"
                        "{# ipython <|python_tag|> #}" ENDED,
                   "llama3", 0 },
+                { EACH "<|tool_calls_section_begin|><|tool_call_begin|>{{ c.id }}"
+                       "<|tool_call_argument_begin|>{{ f.arguments | tojson }}"
+                       "<|tool_call_end|>" ENDED,
+                  "kimi-k2", 0 },
+                { EACH "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>"
+                       "{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```" ENDED,
+                  "deepseek-v3", 0 },
+                { EACH "<|START_ACTION|>[{\"tool_call_id\": 0, \"tool_name\": \"{{ f.name }}\", "
+                       "\"parameters\": {{ f.arguments | tojson }}}]<|END_ACTION|>" ENDED,
+                  "command-r", 0 },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,

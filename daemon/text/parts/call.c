@@ -7,36 +7,17 @@
 
 #include <string.h>
 
-enum at {
-        OPEN, /* before the object */
-        KEY_OR_END,
-        KEY,
-        IN_KEY,
-        COLON,
-        VALUE,
-        NAME,
-        HELD_ARGUMENTS,
-        ARGUMENTS, /* they are passed on */
-        OTHER,     /* the value of a key that does not matter */
-        NEXT,      /* a comma or the end */
-        /* SHAPE_LIST */
-        LIST,
-        LIST_NEXT,
-        /* SHAPE_NAMED */
-        NAMED,      /* in the name */
-        NAMED_MARK, /* in a mark behind it */
-        NAMED_ID,
-        NAMED_OPEN, /* before the arguments */
-};
+#include "daemon/text/parts/named-call.h"
 
-void call_begin(struct parts *parts, bool bare)
+void call_begin(struct parts *parts, bool bare, bool in_reasoning)
 {
-        static const enum at first[] = {
+        static const enum call_at first[] = {
                 [SHAPE_OBJECT] = OPEN, [SHAPE_LIST] = LIST, [SHAPE_NAMED] = NAMED
         };
 
-        parts->call =
-                (struct parts_call){ .at = (uint8_t)first[parts->dialect->shape], .bare = bare };
+        parts->call = (struct parts_call){ .at = (uint8_t)first[parts->dialect->shape],
+                                           .bare = bare,
+                                           .in_reasoning = in_reasoning };
 }
 
 bool call_is_open(const struct parts *parts)
@@ -55,19 +36,6 @@ bool call_may_end(const struct parts *parts)
                parts->held_count <= CALL_BLANKS_MAX && parts_holds_only_blanks(parts);
 }
 
-static enum call_outcome take(struct parts *parts, uint8_t byte, enum at next)
-{
-        parts_hold(parts, byte);
-        parts->call.at = (uint8_t)next;
-        return CALL_MORE;
-}
-
-static void put_name(struct parts *parts, struct parts_out *out)
-{
-        parts->call_count++;
-        parts_put(parts, out, SMV_PART_CALL, 0, parts->call.name, parts->call.name_bytes);
-}
-
 /* ---- the ends ---- */
 
 static void pass_on_held_arguments(struct parts *parts, struct parts_out *out)
@@ -81,7 +49,7 @@ static void pass_on_held_arguments(struct parts *parts, struct parts_out *out)
 /* The object ends, or both the name and the arguments are known. */
 static void pass_on(struct parts *parts, struct parts_out *out)
 {
-        put_name(parts, out);
+        call_put_name(parts, out);
         if (parts->call.arguments_bytes)
                 pass_on_held_arguments(parts, out);
         else
@@ -115,7 +83,7 @@ static enum call_outcome read_list(struct parts *parts, uint8_t byte)
         if (byte != ',')
                 return CALL_BAD;
         parts->call = (struct parts_call){ 0 };
-        return take(parts, byte, OPEN);
+        return call_take(parts, byte, OPEN);
 }
 
 /* ---- keys and values ---- */
@@ -135,13 +103,13 @@ static enum call_outcome read_key(struct parts *parts, uint8_t byte)
         struct parts_call *call = &parts->call;
 
         if (byte == '"')
-                return take(parts, byte, COLON);
+                return call_take(parts, byte, COLON);
         if (byte < ' ' || byte == '\\')
                 return CALL_BAD;
         /* A key that is longer than all that matter is none of them. */
         if (call->key_bytes < sizeof(call->key))
                 call->key[call->key_bytes++] = (char)byte;
-        return take(parts, byte, IN_KEY);
+        return call_take(parts, byte, IN_KEY);
 }
 
 static enum call_outcome read_name(struct parts *parts, uint8_t byte, struct parts_out *out)
@@ -150,7 +118,7 @@ static enum call_outcome read_name(struct parts *parts, uint8_t byte, struct par
 
         if (byte == '"' && call->name_bytes) {
                 call->has_name = true;
-                take(parts, byte, NEXT);
+                call_take(parts, byte, NEXT);
                 if (call->has_arguments)
                         pass_on(parts, out);
                 return CALL_MORE;
@@ -158,7 +126,7 @@ static enum call_outcome read_name(struct parts *parts, uint8_t byte, struct par
         if (byte < ' ' || byte == '"' || byte == '\\' || call->name_bytes == PARTS_NAME_MAX)
                 return CALL_BAD;
         call->name[call->name_bytes++] = (char)byte;
-        return take(parts, byte, NAME);
+        return call_take(parts, byte, NAME);
 }
 
 /* A value that stays with the bytes that are held. */
@@ -176,7 +144,7 @@ static enum call_outcome scan_held(struct parts *parts, uint8_t byte, struct par
         }
         if (in_string && byte < ' ')
                 parts->escapes += JSON_SCAN_ESCAPE_BYTES - 1;
-        take(parts, byte, (enum at)call->at);
+        call_take(parts, byte, (enum call_at)call->at);
         if (outcome != JSON_SCAN_DONE)
                 return CALL_MORE;
         if (call->at == HELD_ARGUMENTS)
@@ -185,42 +153,12 @@ static enum call_outcome scan_held(struct parts *parts, uint8_t byte, struct par
         return CALL_MORE;
 }
 
-static enum call_outcome begin_scan(struct parts *parts, uint8_t byte, enum at at,
+static enum call_outcome begin_scan(struct parts *parts, uint8_t byte, enum call_at at,
                                     struct parts_out *out)
 {
         json_scan_begin(&parts->scan);
         parts->call.at = (uint8_t)at;
         return scan_held(parts, byte, out);
-}
-
-static enum call_outcome pass_argument(struct parts *parts, uint8_t byte, struct parts_out *out)
-{
-        bool in_string = json_scan_in_string(&parts->scan);
-        enum json_scan_outcome outcome = json_scan_feed(&parts->scan, byte);
-
-        if (outcome == JSON_SCAN_BAD)
-                return CALL_BAD;
-        if (in_string)
-                parts_put_string(parts, out, byte);
-        else
-                parts_put(parts, out, SMV_PART_ARGUMENTS, 0, (const char *)&byte, 1);
-        if (outcome != JSON_SCAN_DONE)
-                return CALL_MORE;
-        parts_put_call_end(parts, out, 0);
-        parts->call.passed_on = true;
-        parts->call.at = NEXT;
-        return parts->dialect->shape == SHAPE_NAMED ? CALL_WHOLE : CALL_MORE;
-}
-
-/* The name is known, and this is the first byte of the arguments. */
-static enum call_outcome pass_first_argument(struct parts *parts, uint8_t byte,
-                                             struct parts_out *out)
-{
-        put_name(parts, out);
-        parts_drop(parts);
-        json_scan_begin(&parts->scan);
-        parts->call.at = ARGUMENTS;
-        return pass_argument(parts, byte, out);
 }
 
 static enum call_outcome begin_arguments(struct parts *parts, uint8_t byte, struct parts_out *out)
@@ -236,7 +174,7 @@ static enum call_outcome begin_arguments(struct parts *parts, uint8_t byte, stru
                 call->arguments_at = (uint16_t)parts->held_count;
                 return begin_scan(parts, byte, HELD_ARGUMENTS, out);
         }
-        return pass_first_argument(parts, byte, out);
+        return call_pass_first_argument(parts, byte, out);
 }
 
 static enum call_outcome begin_value(struct parts *parts, uint8_t byte, struct parts_out *out)
@@ -245,125 +183,44 @@ static enum call_outcome begin_value(struct parts *parts, uint8_t byte, struct p
 
         if (call->passed_on)
                 return begin_scan(parts, byte, OTHER, out);
-        if (key_is(call, "name"))
-                return byte == '"' && !call->has_name ? take(parts, byte, NAME) : CALL_BAD;
+        if (key_is(call, "name") || key_is(call, "tool_name"))
+                return byte == '"' && !call->has_name ? call_take(parts, byte, NAME) : CALL_BAD;
         return is_arguments(call) ? begin_arguments(parts, byte, out)
                                   : begin_scan(parts, byte, OTHER, out);
 }
 
-/* ---- a name, perhaps an id, and the arguments ---- */
-
-static bool expects_mark(const struct parts_call *call, enum dialect_mark mark)
-{
-        if (call->has_mark)
-                return false;
-        return mark == MARK_ARGUMENTS || (mark == MARK_CALL_ID && !call->has_id);
-}
-
-/* A mark in a call is whole. */
-static enum at behind_mark(struct parts_call *call, enum dialect_mark mark)
-{
-        call->has_id |= mark == MARK_CALL_ID;
-        call->has_mark |= mark == MARK_ARGUMENTS;
-        return mark == MARK_CALL_ID ? NAMED_ID : NAMED_OPEN;
-}
-
-/* Compares the mark whose bytes are held from mark_at on. */
-static enum call_outcome read_mark(struct parts *parts, uint8_t byte)
-{
-        static const enum dialect_mark marks[] = { MARK_ARGUMENTS, MARK_CALL_ID };
-        size_t count = parts->held_count - parts->call.mark_at;
-
-        for (size_t i = 0; i < 2; i++) {
-                const struct dialect *dialect = parts->dialect;
-                const char *text = dialect->marks[marks[i]].spelling.text;
-                size_t bytes = dialect->marks[marks[i]].bytes;
-
-                if (dialect->marks[marks[i]].is_token || count >= bytes ||
-                    !expects_mark(&parts->call, marks[i]) || (uint8_t)text[count] != byte ||
-                    memcmp(parts->held + parts->call.mark_at, text, count))
-                        continue;
-                return take(parts, byte,
-                            count + 1 < bytes ? NAMED_MARK : behind_mark(&parts->call, marks[i]));
-        }
-        return CALL_BAD;
-}
-
-static enum call_outcome begin_mark(struct parts *parts, uint8_t byte)
-{
-        parts->call.mark_at = (uint16_t)parts->held_count;
-        return read_mark(parts, byte);
-}
-
-/* Some models leave the mark out, and write the arguments right behind the name. */
-static enum call_outcome read_named(struct parts *parts, uint8_t byte, struct parts_out *out)
-{
-        struct parts_call *call = &parts->call;
-
-        if (json_is_blank(byte))
-                return take(parts, byte, call->name_bytes ? NAMED_OPEN : NAMED);
-        if (byte == '{' && call->name_bytes)
-                return pass_first_argument(parts, byte, out);
-        if (byte == '[' && call->name_bytes)
-                return begin_mark(parts, byte);
-        if (byte < ' ' || strchr("[]{}\"\\<>", byte) || call->name_bytes == PARTS_NAME_MAX)
-                return CALL_BAD;
-        call->name[call->name_bytes++] = (char)byte;
-        return take(parts, byte, NAMED);
-}
-
-static enum call_outcome read_id(struct parts *parts, uint8_t byte)
-{
-        if (byte == '[')
-                return begin_mark(parts, byte);
-        return byte <= ' ' || byte == '{' ? CALL_BAD : take(parts, byte, NAMED_ID);
-}
+/* ---- all bytes of a call ---- */
 
 enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark)
 {
-        const struct parts_call *call = &parts->call;
-        bool possible = call->at == NAMED || call->at == NAMED_ID || call->at == NAMED_OPEN;
-
-        if (!possible || !call->name_bytes || !expects_mark(call, mark) ||
-            parts->held_count + MARK_BYTES_MAX > PARTS_HELD_MAX)
-                return CALL_BAD;
-        for (const char *text = parts->dialect->marks[mark].spelling.text; *text; text++)
-                parts_hold(parts, (uint8_t)*text);
-        parts->call.at = (uint8_t)behind_mark(&parts->call, mark);
-        return CALL_MORE;
+        return parts->dialect->shape == SHAPE_NAMED ? named_call_mark(parts, mark) : CALL_BAD;
 }
-
-/* ---- all bytes of a call ---- */
 
 /* Between keys and values, where blanks may stand. */
 static enum call_outcome read_between(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
         struct parts_call *call = &parts->call;
 
-        switch ((enum at)call->at) {
+        switch ((enum call_at)call->at) {
         case OPEN:
-                return byte == '{' ? take(parts, byte, KEY_OR_END) : CALL_BAD;
+                return byte == '{' ? call_take(parts, byte, KEY_OR_END) : CALL_BAD;
         case KEY_OR_END:
                 if (byte == '}')
                         return end_object(parts, out);
                 /* fall through */
         case KEY:
                 call->key_bytes = 0;
-                return byte == '"' ? take(parts, byte, IN_KEY) : CALL_BAD;
+                return byte == '"' ? call_take(parts, byte, IN_KEY) : CALL_BAD;
         case COLON:
-                return byte == ':' ? take(parts, byte, VALUE) : CALL_BAD;
+                return byte == ':' ? call_take(parts, byte, VALUE) : CALL_BAD;
         case NEXT:
                 if (byte == '}')
                         return end_object(parts, out);
-                return byte == ',' ? take(parts, byte, KEY) : CALL_BAD;
+                return byte == ',' ? call_take(parts, byte, KEY) : CALL_BAD;
         case LIST:
-                return byte == '[' ? take(parts, byte, OPEN) : CALL_BAD;
+                return byte == '[' ? call_take(parts, byte, OPEN) : CALL_BAD;
         case LIST_NEXT:
                 return read_list(parts, byte);
-        case NAMED_OPEN:
-                if (byte == '[')
-                        return begin_mark(parts, byte);
-                return byte == '{' ? pass_first_argument(parts, byte, out) : CALL_BAD;
         default:
                 return begin_value(parts, byte, out);
         }
@@ -371,12 +228,14 @@ static enum call_outcome read_between(struct parts *parts, uint8_t byte, struct 
 
 enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
-        enum at at = (enum at)parts->call.at;
+        enum call_at at = (enum call_at)parts->call.at;
 
         if (at == ARGUMENTS)
-                return pass_argument(parts, byte, out);
+                return call_pass_argument(parts, byte, out);
         if (parts->held_count + parts->escapes + JSON_SCAN_ESCAPE_BYTES > PARTS_HELD_MAX)
                 return CALL_BAD;
+        if (at >= NAMED)
+                return named_call_feed(parts, byte, out);
         switch (at) {
         case IN_KEY:
                 return read_key(parts, byte);
@@ -385,13 +244,8 @@ enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out 
         case HELD_ARGUMENTS:
         case OTHER:
                 return scan_held(parts, byte, out);
-        case NAMED:
-                return read_named(parts, byte, out);
-        case NAMED_MARK:
-                return read_mark(parts, byte);
-        case NAMED_ID:
-                return read_id(parts, byte);
         default:
-                return json_is_blank(byte) ? take(parts, byte, at) : read_between(parts, byte, out);
+                return json_is_blank(byte) ? call_take(parts, byte, at)
+                                           : read_between(parts, byte, out);
         }
 }

@@ -2,25 +2,20 @@
  * Call: reads a tool call, in one of the shapes of dialect.h, from behind its mark on.
  *
  * The keys of an object may come in any order, and others may stand beside them, which are skipped.
- * "parameters" is another word for "arguments".  A call without arguments, or with null, has {}.
+ * "parameters" is another word for "arguments", and "tool_name" for "name".  A call without
+ * arguments, or with null, has {}.
  * But an object without a mark is a call only if it has arguments: it may be an answer in JSON.
  */
 #ifndef DAEMON_TEXT_PARTS_CALL_H
 #define DAEMON_TEXT_PARTS_CALL_H
 
-#include "daemon/text/parts/state.h"
+#include "daemon/text/parts/call-state.h"
 
 /* At most this many blanks stand before the mark that closes a call. */
 #define CALL_BLANKS_MAX 32u
 
-enum call_outcome {
-        CALL_MORE,  /* the byte was taken */
-        CALL_WHOLE, /* it was taken, and ends the call, or the last of a list; all is passed on */
-        CALL_BAD,   /* it was not taken: no call goes on like this */
-};
-
 /* The bytes that are held are those of its mark; bare: it has none. */
-void call_begin(struct parts *parts, bool bare);
+void call_begin(struct parts *parts, bool bare, bool in_reasoning);
 enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out *out);
 /* The same for a control token that is a mark. */
 enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark);

@@ -15,12 +15,25 @@ struct signs {
         const char *has[SIGNS_MAX], *lacks[SIGNS_MAX];
 };
 
+/* The marks of DeepSeek have wide bars, and low blocks in place of blanks. */
+#define DEEPSEEK(words) "<\uff5c" words "\uff5c>"
+#define DEEPSEEK_CALLS                                                                             \
+        [MARK_CALLS] = { DEEPSEEK("tool\u2581calls\u2581begin"), .newlines_after = 1 },            \
+        [MARK_CALLS_END] = { DEEPSEEK("tool\u2581calls\u2581end"), .newline_before = 1 },          \
+        [MARK_CALL] = { DEEPSEEK("tool\u2581call\u2581begin"), .newline_before = 1 },              \
+        [MARK_CALL_END] = { DEEPSEEK("tool\u2581call\u2581end") }
+
+#define COMMAND_CALL                                                                               \
+        [MARK_CALL] = { "<|START_ACTION|>", .newline_before = 1 }, [MARK_CALL_END] = {             \
+                "<|END_ACTION|>"                                                                   \
+        }
+
 struct calls {
         const char *name;
         struct signs signs;
         enum dialect_shape shape;
-        bool bare;
-        struct dialect_spelling call, call_end, call_id, arguments;
+        uint32_t traits;
+        struct dialect_spelling marks[MARK_N]; /* but those of reasoning */
 };
 
 /* The most specific first: the first whose signs are in the template is taken. */
@@ -29,37 +42,89 @@ static const struct calls calls[] = {
         { .name = "hermes",
           .signs = { { "<tool_call>" }, { "<function=", "<arg_key>" } },
           .shape = SHAPE_OBJECT,
-          .call = { "<tool_call>", .newline_before = 1 },
-          .call_end = { "</tool_call>", .newline_before = 1 } },
+          .marks = { [MARK_CALL] = { "<tool_call>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "</tool_call>", .newline_before = 1 } } },
         /* Small 3.2 */
         { .name = "mistral-v11",
           .signs = { { "[TOOL_CALLS]", "[CALL_ID]" } },
           .shape = SHAPE_NAMED,
-          .call = { "[TOOL_CALLS]" },
-          .call_id = { "[CALL_ID]" },
-          .arguments = { "[ARGS]" } },
+          .marks = { [MARK_CALL] = { "[TOOL_CALLS]" },
+                     [MARK_CALL_ID] = { "[CALL_ID]" },
+                     [MARK_ARGUMENTS] = { "[ARGS]" } } },
         /* Magistral, Devstral, Ministral 3 */
         { .name = "mistral-v13",
           .signs = { { "[TOOL_CALLS]", "[ARGS]" } },
           .shape = SHAPE_NAMED,
-          .call = { "[TOOL_CALLS]" },
-          .arguments = { "[ARGS]" } },
+          .marks = { [MARK_CALL] = { "[TOOL_CALLS]" }, [MARK_ARGUMENTS] = { "[ARGS]" } } },
         /* Nemo, Small 3.0 */
         { .name = "mistral-v3",
           .signs = { { "[TOOL_CALLS]" } },
           .shape = SHAPE_LIST,
-          .call = { "[TOOL_CALLS]" } },
+          .marks = { [MARK_CALL] = { "[TOOL_CALLS]" } } },
+        { .name = "deepseek-v3",
+          .signs = { { DEEPSEEK("tool\u2581sep"), "```json" } },
+          .shape = SHAPE_NAMED,
+          .traits = DIALECT_FENCED,
+          .marks = { DEEPSEEK_CALLS, [MARK_NAME] = { DEEPSEEK("tool\u2581sep") },
+                     [MARK_ARGUMENTS] = { "```json" } } },
+        { .name = "deepseek-v3.1",
+          .signs = { { DEEPSEEK("tool\u2581sep") } },
+          .shape = SHAPE_NAMED,
+          .marks = { DEEPSEEK_CALLS, [MARK_ARGUMENTS] = { DEEPSEEK("tool\u2581sep") } } },
+        { .name = "kimi-k2",
+          .signs = { { "<|tool_calls_section_begin|>" } },
+          .shape = SHAPE_NAMED,
+          .traits = DIALECT_IN_REASONING | DIALECT_NUMBERED,
+          .marks = { [MARK_CALLS] = { "<|tool_calls_section_begin|>", .newlines_after = 1 },
+                     [MARK_CALLS_END] = { "<|tool_calls_section_end|>", .newline_before = 1 },
+                     [MARK_CALL] = { "<|tool_call_begin|>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "<|tool_call_end|>" },
+                     [MARK_ARGUMENTS] = { "<|tool_call_argument_begin|>" } } },
+        /* Command R7B and A */
+        { .name = "command-r",
+          .signs = { { "<|START_ACTION|>", "<|START_RESPONSE|>" } },
+          .shape = SHAPE_LIST,
+          .marks = { COMMAND_CALL, [MARK_ANSWER] = { "<|START_RESPONSE|>" },
+                     [MARK_ANSWER_END] = { "<|END_RESPONSE|>" } } },
+        /* North Code */
+        { .name = "command-r",
+          .signs = { { "<|START_ACTION|>" } },
+          .shape = SHAPE_LIST,
+          .marks = { COMMAND_CALL, [MARK_ANSWER] = { "<|START_TEXT|>" },
+                     [MARK_ANSWER_END] = { "<|END_TEXT|>" } } },
+        /* Granite 3.3, which reasons */
+        { .name = "granite-3",
+          .signs = { { "<|tool_call|>", "<|start_of_role|>", "<response>" } },
+          .shape = SHAPE_LIST,
+          .marks = { [MARK_CALL] = { "<|tool_call|>" },
+                     [MARK_ANSWER] = { "<response>" },
+                     [MARK_ANSWER_END] = { "</response>" } } },
+        { .name = "granite-3",
+          .signs = { { "<|tool_call|>", "<|start_of_role|>" } },
+          .shape = SHAPE_LIST,
+          .marks = { [MARK_CALL] = { "<|tool_call|>" } } },
+        /* Phi-4-mini: its template has the marks around the tools, not those of calls */
+        { .name = "phi-4",
+          .signs = { { "<|/tool|>" } },
+          .shape = SHAPE_LIST,
+          .marks = { [MARK_CALL] = { "<|tool_call|>" }, [MARK_CALL_END] = { "<|/tool_call|>" } } },
+        /* Nemotron Nano 2 */
+        { .name = "nemotron-2",
+          .signs = { { "<TOOLCALL>" } },
+          .shape = SHAPE_LIST,
+          .marks = { [MARK_CALL] = { "<TOOLCALL>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "</TOOLCALL>" } } },
         /* Llama 3.1 to 3.3: some templates do not write the token before calls */
         { .name = "llama3",
           .signs = { { "<|python_tag|>" }, { "<tool_call>" } },
           .shape = SHAPE_OBJECT,
-          .bare = true,
-          .call = { "<|python_tag|>" } },
+          .traits = DIALECT_BARE,
+          .marks = { [MARK_CALL] = { "<|python_tag|>" } } },
         { .name = "llama3",
           .signs = { { "ipython", "\"parameters\": " }, { "<tool_call>" } },
           .shape = SHAPE_OBJECT,
-          .bare = true,
-          .call = { "<|python_tag|>" } },
+          .traits = DIALECT_BARE,
+          .marks = { [MARK_CALL] = { "<|python_tag|>" } } },
 };
 
 /* A model has it if either mark is in its template, or if the first is a token. */
@@ -71,6 +136,8 @@ static const struct reasoning reasonings[] = {
         { .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
           .think_end = { "</think>", .newline_before = 1, .newlines_after = 2 } },
         { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
+        { .think = { "<|START_THINKING|>" },
+          .think_end = { "<|END_THINKING|>", .newlines_after = 1 } },
 };
 
 static bool has_text(const struct dialect_conf *conf, const char *text)
@@ -147,11 +214,9 @@ static void add_calls(struct dialect *dialect, const struct dialect_conf *conf)
                         continue;
                 dialect->name = calls[i].name;
                 dialect->shape = calls[i].shape;
-                dialect->bare = calls[i].bare;
-                add_mark(dialect, conf, MARK_CALL, &calls[i].call);
-                add_mark(dialect, conf, MARK_CALL_END, &calls[i].call_end);
-                add_mark(dialect, conf, MARK_CALL_ID, &calls[i].call_id);
-                add_mark(dialect, conf, MARK_ARGUMENTS, &calls[i].arguments);
+                dialect->traits = calls[i].traits;
+                for (unsigned mark = 0; mark < MARK_N; mark++)
+                        add_mark(dialect, conf, (enum dialect_mark)mark, &calls[i].marks[mark]);
                 return;
         }
 }
@@ -185,7 +250,7 @@ void dialect_drop_calls(struct dialect *dialect)
 {
         dialect->name = "";
         dialect->shape = SHAPE_NONE;
-        dialect->bare = false;
+        dialect->traits = 0;
         for (unsigned mark = 0; mark < MARK_N; mark++)
                 if (mark != MARK_THINK && mark != MARK_THINK_END)
                         memset(&dialect->marks[mark], 0, sizeof(dialect->marks[mark]));

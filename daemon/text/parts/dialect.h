@@ -25,6 +25,11 @@ enum dialect_mark {
         MARK_THINK_END,
         MARK_CALL_ID,   /* in a call: behind the name, before an id */
         MARK_ARGUMENTS, /* in a call: before the arguments */
+        MARK_NAME,      /* in a call: before the name, behind a word for the kind of call */
+        MARK_CALLS,     /* calls follow ... */
+        MARK_CALLS_END, /* ... and have all ended */
+        MARK_ANSWER,    /* text for people follows ... */
+        MARK_ANSWER_END,
         MARK_N,
 };
 
@@ -35,8 +40,24 @@ enum dialect_mark {
 enum dialect_shape {
         SHAPE_NONE,   /* the dialect has no calls that are known */
         SHAPE_OBJECT, /* MARK_CALL {"name": N, "arguments": {...}} MARK_CALL_END */
-        SHAPE_LIST,   /* MARK_CALL [{"name": N, "arguments": {...}}, ...] */
-        SHAPE_NAMED,  /* MARK_CALL N MARK_CALL_ID I MARK_ARGUMENTS {...}; the id may be missing */
+        SHAPE_LIST,   /* MARK_CALL [{"name": N, "arguments": {...}}, ...] MARK_CALL_END */
+        /*
+         * MARK_CALL kind MARK_NAME N MARK_CALL_ID I MARK_ARGUMENTS {...} MARK_CALL_END; a dialect
+         * may lack the kind and the id, with their marks.
+         */
+        SHAPE_NAMED,
+};
+
+/* What else is peculiar to the calls of a dialect. */
+enum dialect_trait {
+        /* A call may also stand without its mark, where reasoning may begin. */
+        DIALECT_BARE = 1 << 0,
+        /* A call may stand in reasoning, and ends it. */
+        DIALECT_IN_REASONING = 1 << 1,
+        /* A name is written "functions.N:i", where i counts calls. */
+        DIALECT_NUMBERED = 1 << 2,
+        /* The arguments stand in a fence of backticks, and MARK_ARGUMENTS opens it. */
+        DIALECT_FENCED = 1 << 3,
 };
 
 struct dialect_spelling {
@@ -48,7 +69,7 @@ struct dialect_spelling {
 struct dialect {
         const char *name; /* "": the model has no dialect of calls that is known */
         enum dialect_shape shape;
-        bool bare; /* a call may also stand without its mark, where reasoning may begin */
+        uint32_t traits; /* enum dialect_trait */
         struct {
                 struct dialect_spelling spelling;
                 uint8_t bytes;  /* of the text; 0: there is no such mark */

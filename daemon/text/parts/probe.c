@@ -17,11 +17,15 @@
 #define ARENA_BYTES (64u << 10)
 #define TEXT_BYTES  4096u /* of a call, as a template writes it, at most */
 
-static const char messages[] =
-        "[{\"role\":\"user\",\"content\":\"A question.\"},"
-        "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"abcdefghi\","
-        "\"type\":\"function\",\"function\":{\"name\":\"" NAME "\","
-        "\"arguments\":{\"" KEY "\":\"" VALUE "\"}}}]}]";
+/* The id has nine letters, which Mistral wants; or it is the name with a number. */
+#define MESSAGES(id)                                                                               \
+        "[{\"role\":\"user\",\"content\":\"A question.\"},"                                        \
+        "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"" id "\","             \
+        "\"type\":\"function\",\"function\":{\"name\":\"" NAME "\","                               \
+        "\"arguments\":{\"" KEY "\":\"" VALUE "\"}}}]}]"
+
+static const char messages[] = MESSAGES("abcdefghi");
+static const char numbered_messages[] = MESSAGES("functions." NAME ":0");
 static const char tools[] =
         "[{\"type\":\"function\",\"function\":{\"name\":\"" NAME "\",\"description\":\"A tool.\","
         "\"parameters\":{\"type\":\"object\",\"properties\":{\"" KEY "\":{\"type\":\"string\","
@@ -41,12 +45,13 @@ static int read_value(struct arena *arena, const char *text, struct value *ret_v
 }
 
 /* 0 and the text, PROBE_E_SILENT or -ENOMEM. */
-static int render(const struct chat *chat, struct arena *arena, struct rendered *ret_rendered)
+static int render(const struct chat *chat, bool numbered, struct arena *arena,
+                  struct rendered *ret_rendered)
 {
-        struct conversation about = { .bytes = sizeof(messages) + sizeof(tools) };
+        struct conversation about = { .bytes = sizeof(numbered_messages) + sizeof(tools) };
         const struct tm now = { .tm_year = 125, .tm_mday = 1 };
         char why[256];
-        int r = read_value(arena, messages, &about.messages);
+        int r = read_value(arena, numbered ? numbered_messages : messages, &about.messages);
 
         if (!r)
                 r = read_value(arena, tools, &about.tools);
@@ -71,7 +76,7 @@ static const char *find_call(const struct dialect *dialect, const char *text, co
 {
         const char *name = find_last(text, value, NAME);
 
-        if (dialect->bare)
+        if (dialect->traits & DIALECT_BARE)
                 return name ? find_last(text, name, "{") : NULL;
         return find_last(text, value, dialect->marks[MARK_CALL].spelling.text);
 }
@@ -152,7 +157,7 @@ int probe_dialect(const struct chat *chat, const struct dialect *dialect)
         r = arena_new(ARENA_BYTES, &arena);
         if (r)
                 return error_pass(r);
-        r = render(chat, arena, &rendered);
+        r = render(chat, dialect->traits & DIALECT_NUMBERED, arena, &rendered);
         if (!r)
                 r = probe(dialect, &rendered);
         rendered_free(&rendered);

@@ -24,10 +24,12 @@
  */
 struct parts_call {
         uint8_t at;
-        bool bare;      /* it has no mark */
-        bool passed_on; /* its parts are; what follows in the object is skipped */
+        bool bare;         /* it has no mark */
+        bool in_reasoning; /* its mark stands in reasoning */
+        bool passed_on;    /* its parts are; what follows in the object is skipped */
         bool has_name, has_arguments;
-        bool has_id, has_mark; /* of SHAPE_NAMED: MARK_CALL_ID has come, MARK_ARGUMENTS has */
+        /* Of SHAPE_NAMED: MARK_NAME has come, MARK_CALL_ID has, MARK_ARGUMENTS has. */
+        bool has_kind, has_id, has_mark;
         uint8_t key_bytes, name_bytes;
         uint16_t arguments_at, arguments_bytes; /* in the bytes that are held ... */
         uint16_t mark_at;                       /* ... as is a mark in the call */
@@ -40,6 +42,7 @@ struct parts {
         bool calls_wanted;
         uint8_t state;
         bool fresh;   /* nothing but blanks came since the beginning, reasoning, or a call */
+        bool answer;  /* MARK_ANSWER has come */
         uint8_t skip; /* newlines that may follow and belong to the mark before */
         struct parts_call call;
         struct json_scan scan;
