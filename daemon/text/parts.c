@@ -68,8 +68,9 @@ static bool is_possible(const struct parts *parts, enum dialect_mark mark)
 static void take_mark(struct parts *parts, enum dialect_mark mark)
 {
         parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
-        if (mark == MARK_CALL) {
-                call_begin(parts, false, parts->state == REASONING);
+        if (mark == MARK_CALL || mark == MARK_CALLS) {
+                (mark == MARK_CALL ? call_begin : call_begin_frame)(parts,
+                                                                    parts->state == REASONING);
                 parts->state = IN_CALL;
                 return;
         }
@@ -181,7 +182,7 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
         parts->skip = 0;
         if (!parts->held_count && byte == '{' && may_be_bare_call(parts)) {
                 parts->state = IN_CALL;
-                call_begin(parts, true, false);
+                call_begin_bare(parts);
                 (void)call_feed(parts, byte, out);
                 return;
         }
@@ -357,7 +358,7 @@ static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_
 void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
         parts->skip = 0;
-        if (parts->state == IN_CALL && call_mark(parts, mark) == CALL_MORE)
+        if (parts->state == IN_CALL && call_mark(parts, mark, out) == CALL_MORE)
                 return;
         if (parts->state == IN_CALL && call_may_end(parts))
                 parts->state = CALL_END;

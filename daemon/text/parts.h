@@ -25,7 +25,8 @@
  *                  theirs, such as a line break, is escaped.  If the arguments stand before the
  *                  name, they are held back, and all of the call may have PARTS_HELD_MAX bytes;
  *                  more than that is a call that cannot be read.
- *      frames      Marks around all calls, or around the answer, are in no part.
+ *                  An argument in tags is JSON if it can be read as JSON, else a string.
+ *      frames      Marks around calls that can be read, or around the answer, are in no part.
  *
  * All memory is in struct parts, which may be copied: a fork of a stream goes on from the same
  * state.  Any thread; nothing is allocated.
@@ -51,9 +52,11 @@ static inline size_t parts_bytes_max(size_t bytes)
  */
 static inline size_t parts_count_max(const struct dialect *dialect, size_t bytes)
 {
-        static const uint8_t least[] = {
-                [SHAPE_NONE] = 8, [SHAPE_OBJECT] = 6, [SHAPE_LIST] = 4, [SHAPE_NAMED] = 3
-        };
+        static const uint8_t least[] = { [SHAPE_NONE] = 8,
+                                         [SHAPE_OBJECT] = 6,
+                                         [SHAPE_LIST] = 4,
+                                         [SHAPE_NAMED] = 3,
+                                         [SHAPE_TAGGED] = 4 };
 
         return bytes / least[dialect->shape] + 8;
 }

@@ -24,6 +24,10 @@ static const char *const templates[][2] = {
         { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>", NULL },
         { "<|tool_call|> <|start_of_role|> <response> <think>", NULL },
         { "<|/tool|>", NULL },
+        { "<tool_call> <function= <parameter= <think>", NULL },
+        { "<tool_call> <arg_key>", NULL },
+        { "<minimax:tool_call>", NULL },
+        { "\uff5cDSML\uff5cfunction_calls> <think>", NULL },
 };
 #define TEMPLATES (sizeof(templates) / sizeof(*templates))
 

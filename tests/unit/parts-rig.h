@@ -147,12 +147,17 @@ static inline enum dialect_mark rig_mark(const struct parts_rig *rig, char byte)
                                                                          : MARK_N;
 }
 
-static inline size_t rig_escaped(const char *text, size_t bytes)
+/* As dialect.c counts the bytes of a token. */
+static inline size_t rig_escaped(const struct parts_rig *rig, const char *text, size_t bytes)
 {
+        bool raw = rig->parts.dialect->shape == SHAPE_TAGGED;
         size_t escaped = bytes;
 
         for (size_t i = 0; i < bytes; i++)
-                escaped += (uint8_t)text[i] < ' ' ? JSON_SCAN_ESCAPE_BYTES - 1 : 0;
+                if ((uint8_t)text[i] < ' ')
+                        escaped += JSON_SCAN_ESCAPE_BYTES - 1;
+                else if (raw && (text[i] == '"' || text[i] == '\\'))
+                        escaped++;
         return escaped;
 }
 
@@ -165,7 +170,7 @@ static inline void rig_feed(struct parts_rig *rig, const char *text, size_t byte
 
                 while (plain < bytes && rig_mark(rig, text[plain]) == MARK_N)
                         plain++;
-                escaped = rig_escaped(text, plain);
+                escaped = rig_escaped(rig, text, plain);
                 out = rig_room(rig, escaped);
                 if (plain)
                         parts_feed(&rig->parts, text, plain, &out);

@@ -72,6 +72,13 @@ static void escapes_control_characters_in_strings(void **state)
               "C0\"f\"A0\"{\"a\": \"\\b\\f\\r\\n\"}\"E0");
 }
 
+static void control_characters_between_held_arguments_are_blanks(void **state)
+{
+        (void)state;
+        check(OPEN "{\"arguments\": {\n\t\"a\": \"x\ny\"\n}, \"name\": \"f\"}" CLOSE,
+              "C0\"f\"A0\"{\n\t\"a\": \"x\\ny\"\n}\"E0");
+}
+
 static void keys_come_in_any_order_and_others_are_skipped(void **state)
 {
         (void)state;
@@ -227,6 +234,10 @@ static const char *const mistral_v11[2] = { "[TOOL_CALLS] [CALL_ID] [ARGS]", NUL
 static const char *const mistral_v13[2] = { "[TOOL_CALLS] [ARGS] [THINK]", NULL };
 static const char *const llama[2] = { "<|python_tag|>", NULL };
 static const char *const deepseek[2] = { "<\uff5ctool\u2581sep\uff5c> ```json <think>", NULL };
+static const char *const qwen[2] = { "<tool_call> <function= <parameter= <think>", NULL };
+static const char *const glm[2] = { "<tool_call> <arg_key>", NULL };
+static const char *const minimax[2] = { "<minimax:tool_call>", NULL };
+static const char *const dsml[2] = { "\uff5cDSML\uff5cfunction_calls> <think>", NULL };
 static const char *const kimi[2] = { "<|tool_calls_section_begin|> <think>", NULL };
 static const char *const command[2] = { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>",
                                         NULL };
@@ -468,6 +479,14 @@ static const char *const words[] = {
         "<\uff5ctool\u2581call\u2581begin\uff5c>", "<\uff5ctool\u2581call\u2581end\uff5c>",
         "<\uff5ctool\u2581sep\uff5c>", "<|START_ACTION|>", "<|END_ACTION|>", "<|START_RESPONSE|>",
         "<|END_RESPONSE|>", "<|START_THINKING|>", "<|END_THINKING|>", "\"tool_name\": \"f\"",
+        "<function=", "<function=f>", "<parameter=", "<parameter=a>", "</parameter>", "</function>",
+        "\n</parameter>\n", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
+        "<arg_key>a</arg_key><arg_value>", "<minimax:tool_call>", "</minimax:tool_call>",
+        "<invoke name=\"f\">", "<parameter name=\"a\">", "</invoke>", "\" string=\"true\">",
+        "<\uff5cDSML\uff5cfunction_calls>\n", "</\uff5cDSML\uff5cfunction_calls>",
+        "<\uff5cDSML\uff5cinvoke name=\"f\">", "</\uff5cDSML\uff5cinvoke>",
+        "<\uff5cDSML\uff5cparameter name=\"a\" string=\"true\">", "</\uff5cDSML\uff5cparameter>",
+        "<\uff5cDSML\uff5cparameter name=\"a\" string=\"false\">",
         "\x07", "\x08", "\x0e", "\x0f", "\x10",
 };
 /* clang-format on */
@@ -491,8 +510,10 @@ static size_t make_text(char *text, size_t size)
 
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
-        static const char *const *const all[] = { hermes, mistral_v3, mistral_v11, mistral_v13,
-                                                  llama,  deepseek,   kimi,        command };
+        static const char *const *const all[] = {
+                hermes, mistral_v3, mistral_v11, mistral_v13, llama,   deepseek,
+                kimi,   command,    qwen,        glm,         minimax, dsml,
+        };
         struct dialect dialects[2 * COUNT(all)];
         char text[1024];
 
@@ -540,6 +561,12 @@ static void the_densest_texts_have_room(void **state)
                 { mistral_v3, "[TOOL_CALLS][", "{\"name\":\"f\"}," },
                 { llama, "", "{\"name\":\"f\",\"parameters\":{}}" },
                 { llama, "", "<|python_tag|>x" },
+                { qwen, "", "<function=f></function>x" },
+                { qwen, "", "<function=f><parameter=a>" },
+                { qwen, "<function=f><parameter=a>", "\"" },
+                { qwen, "<function=f><parameter=a>[", "\"\"," },
+                { qwen, "", "<function=f><parameter=a>1</parameter></function>" },
+                { glm, "", "<tool_call>f</tool_call>" },
                 { kimi, "", "<|tool_call_begin|>f{}" },
                 { kimi, "", "<|tool_call_begin|>f{x" },
                 { deepseek, "", "<\uff5ctool\u2581call\u2581begin\uff5c>f{}" },
@@ -648,6 +675,8 @@ static void chooses_the_dialect_by_the_template(void **state)
         assert_string_equal(open_dialect(second).name, "hermes");
         assert_string_equal(open_dialect(plain).name, "");
         assert_string_equal(open_dialect(coder).name, "");
+        assert_string_equal(open_dialect(qwen).name, "qwen3-coder");
+        assert_string_equal(open_dialect(glm).name, "glm-4");
         assert_string_equal(open_dialect(mistral_v3).name, "mistral-v3");
         assert_string_equal(open_dialect(mistral_v11).name, "mistral-v11");
         assert_string_equal(open_dialect(mistral_v13).name, "mistral-v13");
@@ -694,6 +723,14 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                 { EACH "<|START_ACTION|>[{\"tool_call_id\": 0, \"tool_name\": \"{{ f.name }}\", "
                        "\"parameters\": {{ f.arguments | tojson }}}]<|END_ACTION|>" ENDED,
                   "command-r", 0 },
+                { EACH "<tool_call>\n<function={{ f.name }}>\n{% for k, v in f.arguments.items() %}"
+                       "<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n"
+                       "</tool_call>" ENDED,
+                  "qwen3-coder", 0 },
+                { EACH "<tool_call>{{ f.name }}\n{% for k, v in f.arguments.items() %}"
+                       "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}"
+                       "</tool_call>" ENDED,
+                  "glm-4", 0 },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,
@@ -761,6 +798,7 @@ int main(void)
                 cmocka_unit_test(reads_calls_and_the_text_around_them),
                 cmocka_unit_test(strings_may_have_marks_and_braces),
                 cmocka_unit_test(escapes_control_characters_in_strings),
+                cmocka_unit_test(control_characters_between_held_arguments_are_blanks),
                 cmocka_unit_test(keys_come_in_any_order_and_others_are_skipped),
                 cmocka_unit_test(arguments_are_never_empty),
                 cmocka_unit_test(a_closing_mark_may_be_missing),

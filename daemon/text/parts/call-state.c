@@ -34,8 +34,23 @@ void call_put_name(struct parts *parts, struct parts_out *out)
 
         if (parts->dialect->traits & DIALECT_NUMBERED)
                 name = plain_name(name, &bytes);
+        parts->call.begun = true;
         parts->call_count++;
         parts_put(parts, out, SMV_PART_CALL, 0, name, bytes);
+}
+
+void call_put_json(struct parts *parts, struct parts_out *out, const char *json, size_t bytes)
+{
+        struct json_scan scan;
+
+        json_scan_begin(&scan);
+        for (size_t i = 0; i < bytes; i++) {
+                if (json_scan_in_string(&scan))
+                        parts_put_string(parts, out, (uint8_t)json[i]);
+                else
+                        parts_put(parts, out, SMV_PART_ARGUMENTS, 0, json + i, 1);
+                (void)json_scan_feed(&scan, (uint8_t)json[i]);
+        }
 }
 
 enum call_outcome call_pass_argument(struct parts *parts, uint8_t byte, struct parts_out *out)

@@ -8,21 +8,41 @@
 #include <string.h>
 
 #include "daemon/text/parts/named-call.h"
+#include "daemon/text/parts/tagged-call.h"
 
-void call_begin(struct parts *parts, bool bare, bool in_reasoning)
+/* MARK_CALL is the last of what is held. */
+static void begin(struct parts *parts)
 {
-        static const enum call_at first[] = {
-                [SHAPE_OBJECT] = OPEN, [SHAPE_LIST] = LIST, [SHAPE_NAMED] = NAMED
-        };
+        static const enum call_at first[] = { [SHAPE_OBJECT] = OPEN,
+                                              [SHAPE_LIST] = LIST,
+                                              [SHAPE_NAMED] = NAMED,
+                                              [SHAPE_TAGGED] = TAGGED };
 
-        parts->call = (struct parts_call){ .at = (uint8_t)first[parts->dialect->shape],
-                                           .bare = bare,
-                                           .in_reasoning = in_reasoning };
+        parts->call.at = (uint8_t)first[parts->dialect->shape];
+}
+
+void call_begin(struct parts *parts, bool in_reasoning)
+{
+        parts->call = (struct parts_call){ .in_reasoning = in_reasoning };
+        begin(parts);
+}
+
+void call_begin_bare(struct parts *parts)
+{
+        parts->call = (struct parts_call){ .bare = true };
+        begin(parts);
+}
+
+void call_begin_frame(struct parts *parts, bool in_reasoning)
+{
+        parts->call = (struct parts_call){ .at = FRAME,
+                                           .in_reasoning = in_reasoning,
+                                           .mark_at = (uint16_t)parts->held_count };
 }
 
 bool call_is_open(const struct parts *parts)
 {
-        return parts->call.at == ARGUMENTS;
+        return parts->call.begun && !parts->call.passed_on;
 }
 
 bool call_is_passed_on(const struct parts *parts)
@@ -38,20 +58,13 @@ bool call_may_end(const struct parts *parts)
 
 /* ---- the ends ---- */
 
-static void pass_on_held_arguments(struct parts *parts, struct parts_out *out)
-{
-        const char *at = parts->held + parts->call.arguments_at;
-
-        for (uint16_t i = 0; i < parts->call.arguments_bytes; i++)
-                parts_put_string(parts, out, (uint8_t)at[i]);
-}
-
 /* The object ends, or both the name and the arguments are known. */
 static void pass_on(struct parts *parts, struct parts_out *out)
 {
         call_put_name(parts, out);
         if (parts->call.arguments_bytes)
-                pass_on_held_arguments(parts, out);
+                call_put_json(parts, out, parts->held + parts->call.arguments_at,
+                              parts->call.arguments_bytes);
         else
                 parts_put(parts, out, SMV_PART_ARGUMENTS, 0, "{}", 2);
         parts_put_call_end(parts, out, 0);
@@ -191,9 +204,49 @@ static enum call_outcome begin_value(struct parts *parts, uint8_t byte, struct p
 
 /* ---- all bytes of a call ---- */
 
-enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark)
+static enum call_outcome begin_in_frame(struct parts *parts, enum dialect_mark mark)
 {
-        return parts->dialect->shape == SHAPE_NAMED ? named_call_mark(parts, mark) : CALL_BAD;
+        const struct parts_call *call = &parts->call;
+
+        if (mark != MARK_CALL || parts->held_count != call->mark_at)
+                return CALL_BAD;
+        for (const char *text = parts->dialect->marks[mark].spelling.text; *text; text++)
+                parts_hold(parts, (uint8_t)*text);
+        begin(parts);
+        return CALL_MORE;
+}
+
+/* Blanks, and then MARK_CALL, whose first bytes are held from mark_at on. */
+static enum call_outcome read_frame(struct parts *parts, uint8_t byte)
+{
+        const struct dialect *dialect = parts->dialect;
+        size_t count = parts->held_count - parts->call.mark_at;
+
+        if (!count && json_is_blank(byte) && parts->held_count < 2 * MARK_BYTES_MAX) {
+                parts->call.mark_at++;
+                return call_take(parts, byte, FRAME);
+        }
+        if (dialect->marks[MARK_CALL].is_token ||
+            (uint8_t)dialect->marks[MARK_CALL].spelling.text[count] != byte)
+                return CALL_BAD;
+        call_take(parts, byte, FRAME);
+        if (count + 1 == dialect->marks[MARK_CALL].bytes)
+                begin(parts);
+        return CALL_MORE;
+}
+
+enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
+{
+        if (parts->call.at == FRAME)
+                return begin_in_frame(parts, mark);
+        switch (parts->dialect->shape) {
+        case SHAPE_NAMED:
+                return named_call_mark(parts, mark);
+        case SHAPE_TAGGED:
+                return tagged_call_mark(parts, mark, out);
+        default:
+                return CALL_BAD;
+        }
 }
 
 /* Between keys and values, where blanks may stand. */
@@ -232,11 +285,15 @@ enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out 
 
         if (at == ARGUMENTS)
                 return call_pass_argument(parts, byte, out);
+        if (at >= TAGGED)
+                return tagged_call_feed(parts, byte, out);
         if (parts->held_count + parts->escapes + JSON_SCAN_ESCAPE_BYTES > PARTS_HELD_MAX)
                 return CALL_BAD;
         if (at >= NAMED)
                 return named_call_feed(parts, byte, out);
         switch (at) {
+        case FRAME:
+                return read_frame(parts, byte);
         case IN_KEY:
                 return read_key(parts, byte);
         case NAME:

@@ -14,11 +14,15 @@
 /* At most this many blanks stand before the mark that closes a call. */
 #define CALL_BLANKS_MAX 32u
 
-/* The bytes that are held are those of its mark; bare: it has none. */
-void call_begin(struct parts *parts, bool bare, bool in_reasoning);
+/* The bytes that are held are those of its mark ... */
+void call_begin(struct parts *parts, bool in_reasoning);
+/* ... or none are, as it has no mark ... */
+void call_begin_bare(struct parts *parts);
+/* ... or they are MARK_CALLS, which MARK_CALL must follow. */
+void call_begin_frame(struct parts *parts, bool in_reasoning);
 enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out *out);
 /* The same for a control token that is a mark. */
-enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark);
+enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out);
 
 /* The name was passed on, and the arguments are not whole. */
 bool call_is_open(const struct parts *parts);

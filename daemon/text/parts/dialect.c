@@ -18,7 +18,7 @@ struct signs {
 /* The marks of DeepSeek have wide bars, and low blocks in place of blanks. */
 #define DEEPSEEK(words) "<\uff5c" words "\uff5c>"
 #define DEEPSEEK_CALLS                                                                             \
-        [MARK_CALLS] = { DEEPSEEK("tool\u2581calls\u2581begin"), .newlines_after = 1 },            \
+        [MARK_CALLS] = { DEEPSEEK("tool\u2581calls\u2581begin") },                                 \
         [MARK_CALLS_END] = { DEEPSEEK("tool\u2581calls\u2581end"), .newline_before = 1 },          \
         [MARK_CALL] = { DEEPSEEK("tool\u2581call\u2581begin"), .newline_before = 1 },              \
         [MARK_CALL_END] = { DEEPSEEK("tool\u2581call\u2581end") }
@@ -33,8 +33,49 @@ struct calls {
         struct signs signs;
         enum dialect_shape shape;
         uint32_t traits;
+        const struct dialect_tags *tags;
         struct dialect_spelling marks[MARK_N]; /* but those of reasoning */
 };
+
+static const struct dialect_tags qwen_tags = {
+        .name_end = ">",
+        .key = "<parameter=",
+        .key_end = ">",
+        .value_end = "</parameter>",
+        .call_end = "</function>",
+        .newlines = true,
+};
+
+static const struct dialect_tags glm_tags = {
+        .key = "<arg_key>",
+        .key_end = "</arg_key>",
+        .value = "<arg_value>",
+        .value_end = "</arg_value>",
+        .call_end = "</tool_call>",
+};
+
+static const struct dialect_tags minimax_tags = {
+        .name_end = "\">",
+        .key = "<parameter name=\"",
+        .key_end = "\">",
+        .value_end = "</parameter>",
+        .call_end = "</invoke>",
+};
+
+#define DSML "\uff5cDSML\uff5c"
+static const struct dialect_tags dsml_tags = {
+        .name_end = "\">",
+        .key = "<" DSML "parameter name=\"",
+        .key_end = "\" string=\"false\">",
+        .raw_key_end = "\" string=\"true\">",
+        .value_end = "</" DSML "parameter>",
+        .call_end = "</" DSML "invoke>",
+};
+
+#define DSML_MARKS(calls)                                                                          \
+        [MARK_CALLS] = { "<" DSML calls ">", .newline_before = 1 },                                \
+        [MARK_CALLS_END] = { "</" DSML calls ">", .newline_before = 1 },                           \
+        [MARK_CALL] = { "<" DSML "invoke name=\"", .newline_before = 1 }
 
 /* The most specific first: the first whose signs are in the template is taken. */
 static const struct calls calls[] = {
@@ -61,6 +102,50 @@ static const struct calls calls[] = {
           .signs = { { "[TOOL_CALLS]" } },
           .shape = SHAPE_LIST,
           .marks = { [MARK_CALL] = { "[TOOL_CALLS]" } } },
+        /* Qwen3-Coder, Qwen3.5, Nemotron 3 Nano */
+        { .name = "qwen3-coder",
+          .signs = { { "<tool_call>", "<function=", "<parameter=" } },
+          .shape = SHAPE_TAGGED,
+          .traits = DIALECT_IN_REASONING,
+          .tags = &qwen_tags,
+          .marks = { [MARK_CALLS] = { "<tool_call>", .newline_before = 1 },
+                     [MARK_CALLS_END] = { "</tool_call>", .newline_before = 1 },
+                     [MARK_CALL] = { "<function=", .newline_before = 1 } } },
+        { .name = "seed-oss",
+          .signs = { { "<seed:tool_call>" } },
+          .shape = SHAPE_TAGGED,
+          .tags = &qwen_tags,
+          .marks = { [MARK_CALLS] = { "<seed:tool_call>", .newline_before = 1 },
+                     [MARK_CALLS_END] = { "</seed:tool_call>", .newline_before = 1 },
+                     [MARK_CALL] = { "<function=", .newline_before = 1 } } },
+        /* GLM 4.5 to 5 */
+        { .name = "glm-4",
+          .signs = { { "<tool_call>", "<arg_key>" } },
+          .shape = SHAPE_TAGGED,
+          .tags = &glm_tags,
+          .marks = { [MARK_CALL] = { "<tool_call>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "</tool_call>", .newline_before = 1 } } },
+        { .name = "minimax-m2",
+          .signs = { { "<minimax:tool_call>" } },
+          .shape = SHAPE_TAGGED,
+          .tags = &minimax_tags,
+          .marks = { [MARK_CALLS] = { "<minimax:tool_call>", .newline_before = 1 },
+                     [MARK_CALLS_END] = { "</minimax:tool_call>", .newline_before = 1 },
+                     [MARK_CALL] = { "<invoke name=\"", .newline_before = 1 } } },
+        /* DeepSeek V3.2 */
+        { .name = "deepseek-v3.2",
+          .signs = { { DSML, "function_calls>" } },
+          .shape = SHAPE_TAGGED,
+          .traits = DIALECT_IN_REASONING,
+          .tags = &dsml_tags,
+          .marks = { DSML_MARKS("function_calls") } },
+        /* DeepSeek V4 */
+        { .name = "deepseek-v3.2",
+          .signs = { { DSML } },
+          .shape = SHAPE_TAGGED,
+          .traits = DIALECT_IN_REASONING,
+          .tags = &dsml_tags,
+          .marks = { DSML_MARKS("tool_calls") } },
         { .name = "deepseek-v3",
           .signs = { { DEEPSEEK("tool\u2581sep"), "```json" } },
           .shape = SHAPE_NAMED,
@@ -75,7 +160,7 @@ static const struct calls calls[] = {
           .signs = { { "<|tool_calls_section_begin|>" } },
           .shape = SHAPE_NAMED,
           .traits = DIALECT_IN_REASONING | DIALECT_NUMBERED,
-          .marks = { [MARK_CALLS] = { "<|tool_calls_section_begin|>", .newlines_after = 1 },
+          .marks = { [MARK_CALLS] = { "<|tool_calls_section_begin|>" },
                      [MARK_CALLS_END] = { "<|tool_calls_section_end|>", .newline_before = 1 },
                      [MARK_CALL] = { "<|tool_call_begin|>", .newline_before = 1 },
                      [MARK_CALL_END] = { "<|tool_call_end|>" },
@@ -135,6 +220,8 @@ struct reasoning {
 static const struct reasoning reasonings[] = {
         { .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
           .think_end = { "</think>", .newline_before = 1, .newlines_after = 2 } },
+        { .think = { "<seed:think>", .newlines_after = 1 },
+          .think_end = { "</seed:think>", .newline_before = 1, .newlines_after = 1 } },
         { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
         { .think = { "<|START_THINKING|>" },
           .think_end = { "<|END_THINKING|>", .newlines_after = 1 } },
@@ -189,7 +276,8 @@ static void add_mark(struct dialect *dialect, const struct dialect_conf *conf,
                 dialect->marks[mark].token = token;
 }
 
-static size_t escaped_max(const struct tokenizer *tokenizer)
+/* The most bytes of a token in a string of JSON; raw: it also escapes quotes and backslashes. */
+static size_t escaped_max(const struct tokenizer *tokenizer, bool raw)
 {
         char escape[JSON_SCAN_ESCAPE_BYTES];
         size_t most = 0, bytes;
@@ -201,6 +289,8 @@ static size_t escaped_max(const struct tokenizer *tokenizer)
                 for (size_t i = 0; i < bytes; i++)
                         if ((uint8_t)spelling[i] < ' ')
                                 escaped += json_scan_escape((uint8_t)spelling[i], escape) - 1;
+                        else if (raw && (spelling[i] == '"' || spelling[i] == '\\'))
+                                escaped++;
                 if (escaped > most)
                         most = escaped;
         }
@@ -215,6 +305,7 @@ static void add_calls(struct dialect *dialect, const struct dialect_conf *conf)
                 dialect->name = calls[i].name;
                 dialect->shape = calls[i].shape;
                 dialect->traits = calls[i].traits;
+                dialect->tags = calls[i].tags;
                 for (unsigned mark = 0; mark < MARK_N; mark++)
                         add_mark(dialect, conf, (enum dialect_mark)mark, &calls[i].marks[mark]);
                 return;
@@ -243,7 +334,7 @@ void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect)
         *ret_dialect = (struct dialect){ .name = "" };
         add_calls(ret_dialect, conf);
         add_reasoning(ret_dialect, conf);
-        ret_dialect->piece_max = escaped_max(conf->tokenizer);
+        ret_dialect->piece_max = escaped_max(conf->tokenizer, ret_dialect->shape == SHAPE_TAGGED);
 }
 
 void dialect_drop_calls(struct dialect *dialect)
@@ -251,6 +342,7 @@ void dialect_drop_calls(struct dialect *dialect)
         dialect->name = "";
         dialect->shape = SHAPE_NONE;
         dialect->traits = 0;
+        dialect->tags = NULL;
         for (unsigned mark = 0; mark < MARK_N; mark++)
                 if (mark != MARK_THINK && mark != MARK_THINK_END)
                         memset(&dialect->marks[mark], 0, sizeof(dialect->marks[mark]));

@@ -46,6 +46,7 @@ enum dialect_shape {
          * may lack the kind and the id, with their marks.
          */
         SHAPE_NAMED,
+        SHAPE_TAGGED, /* MARK_CALL N, then each argument in tags: struct dialect_tags */
 };
 
 /* What else is peculiar to the calls of a dialect. */
@@ -66,10 +67,24 @@ struct dialect_spelling {
         uint8_t newlines_after; /* so many at most behind the mark belong to it */
 };
 
+/*
+ * A call of SHAPE_TAGGED: N name_end, for each argument `key` K key_end `value` V value_end, and
+ * call_end.  Blanks may stand before `key`, `value` and call_end.
+ */
+struct dialect_tags {
+        const char *name_end; /* NULL: the name ends before the first blank or tag */
+        const char *key, *key_end;
+        const char *raw_key_end; /* the value is a string, whatever it looks like; or NULL */
+        const char *value;       /* NULL: it follows key_end at once */
+        const char *value_end, *call_end;
+        bool newlines; /* one newline behind the value's first tag, and one before its last */
+};
+
 struct dialect {
         const char *name; /* "": the model has no dialect of calls that is known */
         enum dialect_shape shape;
-        uint32_t traits; /* enum dialect_trait */
+        uint32_t traits;                 /* enum dialect_trait */
+        const struct dialect_tags *tags; /* of SHAPE_TAGGED */
         struct {
                 struct dialect_spelling spelling;
                 uint8_t bytes;  /* of the text; 0: there is no such mark */

@@ -26,13 +26,16 @@ struct parts_call {
         uint8_t at;
         bool bare;         /* it has no mark */
         bool in_reasoning; /* its mark stands in reasoning */
+        bool begun;        /* its name is passed on */
         bool passed_on;    /* its parts are; what follows in the object is skipped */
         bool has_name, has_arguments;
         /* Of SHAPE_NAMED: MARK_NAME has come, MARK_CALL_ID has, MARK_ARGUMENTS has. */
         bool has_kind, has_id, has_mark;
         uint8_t key_bytes, name_bytes;
         uint16_t arguments_at, arguments_bytes; /* in the bytes that are held ... */
-        uint16_t mark_at;                       /* ... as is a mark in the call */
+        uint16_t mark_at;                       /* ... as is a mark, or tag, in the call */
+        uint16_t value_bytes;                   /* of SHAPE_TAGGED, of a whole value of JSON */
+        bool raw, newline, streams;             /* see parts/tagged-call.c */
         char key[12];                           /* the first bytes of the key being read */
         char name[PARTS_NAME_MAX];
 };
