@@ -47,9 +47,9 @@ static bool is_possible(const struct parts *parts, enum dialect_mark mark)
                 return false;
         switch (mark) {
         case MARK_THINK_END:
-                return parts->state == REASONING;
+                return parts->state == REASONING || parts->dialect->traits & DIALECT_STRAY;
         case MARK_THINK:
-                return parts->fresh;
+                return parts->fresh || parts->dialect->traits & DIALECT_STRAY;
         case MARK_CALL:
         case MARK_CALLS:
                 return parts->calls_wanted;
@@ -68,6 +68,8 @@ static bool is_possible(const struct parts *parts, enum dialect_mark mark)
 static void take_mark(struct parts *parts, enum dialect_mark mark)
 {
         parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
+        parts->word_after = parts->dialect->marks[mark].spelling.word_after;
+        parts->word = 0;
         if (mark == MARK_CALL || mark == MARK_CALLS) {
                 (mark == MARK_CALL ? call_begin : call_begin_frame)(parts,
                                                                     parts->state == REASONING);
@@ -132,6 +134,11 @@ static bool may_be_bare_call(const struct parts *parts)
                parts->state == TEXT;
 }
 
+static char bare_beginning(const struct parts *parts)
+{
+        return parts->dialect->shape == SHAPE_PYTHON ? '[' : '{';
+}
+
 /* With these bytes a mark may begin here, or a call without a mark; how many. */
 static size_t list_beginnings(const struct parts *parts, char to[MARK_N + 2])
 {
@@ -149,7 +156,7 @@ static size_t list_beginnings(const struct parts *parts, char to[MARK_N + 2])
         if (newline)
                 to[count++] = '\n';
         if (may_be_bare_call(parts))
-                to[count++] = '{';
+                to[count++] = bare_beginning(parts);
         return count;
 }
 
@@ -159,7 +166,7 @@ static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, st
         char beginnings[MARK_N + 2];
         size_t count = 0, listed;
 
-        if (parts->held_count || parts->skip)
+        if (parts->held_count || parts->skip || parts->word_after)
                 return 0;
         /* The mark of reasoning is possible only until the first of these bytes is passed on. */
         if (parts->fresh)
@@ -171,16 +178,40 @@ static size_t pass_plain(struct parts *parts, const char *text, size_t bytes, st
         return count;
 }
 
+/* The word behind a mark does not come: what has come of it is text. */
+static void miss_word(struct parts *parts, struct parts_out *out)
+{
+        if (parts->word_after)
+                parts_put(parts, out, kind_of(parts), 0, parts->word_after, parts->word);
+        parts->word_after = NULL;
+}
+
+/* False: the byte is none of the word. */
+static bool take_word(struct parts *parts, uint8_t byte, struct parts_out *out)
+{
+        if (!parts->word_after)
+                return false;
+        if ((uint8_t)parts->word_after[parts->word] != byte) {
+                miss_word(parts, out);
+                return false;
+        }
+        if (!parts->word_after[++parts->word])
+                parts->word_after = NULL;
+        return true;
+}
+
 static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
         enum dialect_mark mark = MARK_N;
 
+        if (take_word(parts, byte, out))
+                return;
         if (parts->skip && byte == '\n') {
                 parts->skip--;
                 return;
         }
         parts->skip = 0;
-        if (!parts->held_count && byte == '{' && may_be_bare_call(parts)) {
+        if (!parts->held_count && may_be_bare_call(parts) && byte == bare_beginning(parts)) {
                 parts->state = IN_CALL;
                 call_begin_bare(parts);
                 (void)call_feed(parts, byte, out);
@@ -358,6 +389,7 @@ static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_
 void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
         parts->skip = 0;
+        miss_word(parts, out);
         if (parts->state == IN_CALL && call_mark(parts, mark, out) == CALL_MORE)
                 return;
         if (parts->state == IN_CALL && call_may_end(parts))
@@ -393,6 +425,7 @@ void parts_end(struct parts *parts, struct parts_out *out)
                 parts_release(parts, out, SMV_PART_TEXT, 0);
                 break;
         default:
+                miss_word(parts, out);
                 parts_release(parts, out, kind_of(parts), 0);
                 break;
         }

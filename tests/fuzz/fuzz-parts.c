@@ -28,6 +28,9 @@ static const char *const templates[][2] = {
         { "<tool_call> <arg_key>", NULL },
         { "<minimax:tool_call>", NULL },
         { "\uff5cDSML\uff5cfunction_calls> <think>", NULL },
+        { "<|tool_call_start|>", NULL },
+        { "<|python_start|>", NULL },
+        { "<|tool_call>call: <|channel>", NULL },
 };
 #define TEMPLATES (sizeof(templates) / sizeof(*templates))
 

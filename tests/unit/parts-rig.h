@@ -158,7 +158,9 @@ static inline size_t rig_escaped(const struct parts_rig *rig, const char *text, 
                         escaped += JSON_SCAN_ESCAPE_BYTES - 1;
                 else if (raw && (text[i] == '"' || text[i] == '\\'))
                         escaped++;
-        return escaped;
+        return rig->parts.dialect->shape == SHAPE_PYTHON || rig->parts.dialect->shape == SHAPE_BARE
+                       ? 2 * escaped
+                       : escaped;
 }
 
 /* Feeds a piece as one token; a byte that stands for a mark is a token of its own. */

@@ -238,6 +238,9 @@ static const char *const qwen[2] = { "<tool_call> <function= <parameter= <think>
 static const char *const glm[2] = { "<tool_call> <arg_key>", NULL };
 static const char *const minimax[2] = { "<minimax:tool_call>", NULL };
 static const char *const dsml[2] = { "\uff5cDSML\uff5cfunction_calls> <think>", NULL };
+static const char *const lfm[2] = { "<|tool_call_start|>", NULL };
+static const char *const llama4[2] = { "<|python_start|>", NULL };
+static const char *const gemma[2] = { "<|tool_call>call: <|channel>", NULL };
 static const char *const kimi[2] = { "<|tool_calls_section_begin|> <think>", NULL };
 static const char *const command[2] = { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>",
                                         NULL };
@@ -487,7 +490,9 @@ static const char *const words[] = {
         "<\uff5cDSML\uff5cinvoke name=\"f\">", "</\uff5cDSML\uff5cinvoke>",
         "<\uff5cDSML\uff5cparameter name=\"a\" string=\"true\">", "</\uff5cDSML\uff5cparameter>",
         "<\uff5cDSML\uff5cparameter name=\"a\" string=\"false\">",
-        "\x07", "\x08", "\x0e", "\x0f", "\x10",
+        "<|tool_call_start|>[", "f(", "f(a=", ")", "a=", "'", "True", "None", "\\x4", "\\u00e9",
+        "<|tool_call>call:f{", "a:", "<|\"|>", "<tool_call|>", "<|channel>", "thought", "<channel|>",
+        "\x11", "\x07", "\x08", "\x0e", "\x0f", "\x10",
 };
 /* clang-format on */
 
@@ -511,8 +516,8 @@ static size_t make_text(char *text, size_t size)
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
         static const char *const *const all[] = {
-                hermes, mistral_v3, mistral_v11, mistral_v13, llama,   deepseek,
-                kimi,   command,    qwen,        glm,         minimax, dsml,
+                hermes,  mistral_v3, mistral_v11, mistral_v13, llama, deepseek, kimi,
+                command, qwen,       glm,         minimax,     dsml,  lfm,      gemma,
         };
         struct dialect dialects[2 * COUNT(all)];
         char text[1024];
@@ -567,6 +572,13 @@ static void the_densest_texts_have_room(void **state)
                 { qwen, "<function=f><parameter=a>[", "\"\"," },
                 { qwen, "", "<function=f><parameter=a>1</parameter></function>" },
                 { glm, "", "<tool_call>f</tool_call>" },
+                { lfm, "<|tool_call_start|>[", "f()," },
+                { lfm, "<|tool_call_start|>[", "f(a=1)," },
+                { lfm, "<|tool_call_start|>[f(", "a=1," },
+                { lfm, "<|tool_call_start|>[f(a='", "\"" },
+                { llama4, "", "[f()]" },
+                { gemma, "", "<|tool_call>call:f{}" },
+                { gemma, "<|tool_call>call:f{a:{", "a:1," },
                 { kimi, "", "<|tool_call_begin|>f{}" },
                 { kimi, "", "<|tool_call_begin|>f{x" },
                 { deepseek, "", "<\uff5ctool\u2581call\u2581begin\uff5c>f{}" },
@@ -731,6 +743,12 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                        "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}"
                        "</tool_call>" ENDED,
                   "glm-4", 0 },
+                { EACH "<|tool_call_start|>[{{ f.name }}({% for k, v in f.arguments.items() %}"
+                       "{{ k }}='{{ v }}'{% endfor %})]<|tool_call_end|>" ENDED,
+                  "lfm2", 0 },
+                { EACH "<|tool_call>call:{{ f.name }}{ {%- for k, v in f.arguments.items() -%}"
+                       "{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}}<tool_call|>" ENDED,
+                  "gemma4", 0 },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,

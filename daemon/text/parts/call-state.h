@@ -1,6 +1,6 @@
 /*
- * Call state: where a call is, and what the readers of its shapes share: call.h, named-call.h and
- * tagged-call.h.
+ * Call state: where a call is, and what the readers of its shapes share: call.h, named-call.h,
+ * literal-call.h and tagged-call.h.
  */
 #ifndef DAEMON_TEXT_PARTS_CALL_STATE_H
 #define DAEMON_TEXT_PARTS_CALL_STATE_H
@@ -34,6 +34,11 @@ enum call_at {
         NAMED_MARK, /* in a mark behind it */
         NAMED_ID,
         NAMED_OPEN, /* before the arguments */
+        /* SHAPE_PYTHON and SHAPE_BARE */
+        LITERAL_WORD, /* "call:" */
+        LITERAL_NAME,
+        LITERAL_KEY, /* of Python, or the end */
+        LITERAL,     /* in the arguments, which are passed on */
         /* SHAPE_TAGGED */
         TAGGED,          /* in the name */
         TAGGED_NAME_END, /* in the tag behind it */

@@ -7,16 +7,17 @@
 
 #include <string.h>
 
+#include "daemon/text/parts/literal-call.h"
 #include "daemon/text/parts/named-call.h"
 #include "daemon/text/parts/tagged-call.h"
 
 /* MARK_CALL is the last of what is held. */
 static void begin(struct parts *parts)
 {
-        static const enum call_at first[] = { [SHAPE_OBJECT] = OPEN,
-                                              [SHAPE_LIST] = LIST,
-                                              [SHAPE_NAMED] = NAMED,
-                                              [SHAPE_TAGGED] = TAGGED };
+        static const enum call_at first[] = {
+                [SHAPE_OBJECT] = OPEN, [SHAPE_LIST] = LIST,         [SHAPE_NAMED] = NAMED,
+                [SHAPE_PYTHON] = LIST, [SHAPE_BARE] = LITERAL_WORD, [SHAPE_TAGGED] = TAGGED
+        };
 
         parts->call.at = (uint8_t)first[parts->dialect->shape];
 }
@@ -87,6 +88,11 @@ static enum call_outcome end_object(struct parts *parts, struct parts_out *out)
         return CALL_MORE;
 }
 
+static enum call_at first_of_list(const struct parts *parts)
+{
+        return parts->dialect->shape == SHAPE_PYTHON ? LITERAL_NAME : OPEN;
+}
+
 static enum call_outcome read_list(struct parts *parts, uint8_t byte)
 {
         if (byte == ']') {
@@ -96,7 +102,7 @@ static enum call_outcome read_list(struct parts *parts, uint8_t byte)
         if (byte != ',')
                 return CALL_BAD;
         parts->call = (struct parts_call){ 0 };
-        return call_take(parts, byte, OPEN);
+        return call_take(parts, byte, first_of_list(parts));
 }
 
 /* ---- keys and values ---- */
@@ -242,6 +248,8 @@ enum call_outcome call_mark(struct parts *parts, enum dialect_mark mark, struct 
         switch (parts->dialect->shape) {
         case SHAPE_NAMED:
                 return named_call_mark(parts, mark);
+        case SHAPE_BARE:
+                return literal_call_mark(parts, mark, out);
         case SHAPE_TAGGED:
                 return tagged_call_mark(parts, mark, out);
         default:
@@ -271,7 +279,7 @@ static enum call_outcome read_between(struct parts *parts, uint8_t byte, struct 
                         return end_object(parts, out);
                 return byte == ',' ? call_take(parts, byte, KEY) : CALL_BAD;
         case LIST:
-                return byte == '[' ? call_take(parts, byte, OPEN) : CALL_BAD;
+                return byte == '[' ? call_take(parts, byte, first_of_list(parts)) : CALL_BAD;
         case LIST_NEXT:
                 return read_list(parts, byte);
         default:
@@ -289,6 +297,8 @@ enum call_outcome call_feed(struct parts *parts, uint8_t byte, struct parts_out 
                 return tagged_call_feed(parts, byte, out);
         if (parts->held_count + parts->escapes + JSON_SCAN_ESCAPE_BYTES > PARTS_HELD_MAX)
                 return CALL_BAD;
+        if (at >= LITERAL_WORD)
+                return literal_call_feed(parts, byte, out);
         if (at >= NAMED)
                 return named_call_feed(parts, byte, out);
         switch (at) {

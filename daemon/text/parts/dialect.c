@@ -199,6 +199,30 @@ static const struct calls calls[] = {
           .shape = SHAPE_LIST,
           .marks = { [MARK_CALL] = { "<TOOLCALL>", .newline_before = 1 },
                      [MARK_CALL_END] = { "</TOOLCALL>" } } },
+        { .name = "lfm2",
+          .signs = { { "<|tool_call_start|>" } },
+          .shape = SHAPE_PYTHON,
+          .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "<|tool_call_end|>" } } },
+        { .name = "lfm2",
+          .signs = { { "<|tool_list_start|>" } },
+          .shape = SHAPE_PYTHON,
+          .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "<|tool_call_end|>" } } },
+        /* Llama 4, if its template does not ask for the calls of Llama 3 */
+        { .name = "llama4",
+          .signs = { { "<|python_start|>" }, { "\"parameters\": " } },
+          .shape = SHAPE_PYTHON,
+          .traits = DIALECT_BARE,
+          .marks = { [MARK_CALL] = { "<|python_start|>" },
+                     [MARK_CALL_END] = { "<|python_end|>" } } },
+        { .name = "gemma4",
+          .signs = { { "<|tool_call>call:" } },
+          .shape = SHAPE_BARE,
+          .traits = DIALECT_STRAY,
+          .marks = { [MARK_CALL] = { "<|tool_call>" },
+                     [MARK_CALL_END] = { "<tool_call|>" },
+                     [MARK_QUOTE] = { "<|\"|>" } } },
         /* Llama 3.1 to 3.3: some templates do not write the token before calls */
         { .name = "llama3",
           .signs = { { "<|python_tag|>" }, { "<tool_call>" } },
@@ -222,6 +246,8 @@ static const struct reasoning reasonings[] = {
           .think_end = { "</think>", .newline_before = 1, .newlines_after = 2 } },
         { .think = { "<seed:think>", .newlines_after = 1 },
           .think_end = { "</seed:think>", .newline_before = 1, .newlines_after = 1 } },
+        { .think = { "<|channel>", .word_after = "thought", .newlines_after = 1 },
+          .think_end = { "<channel|>", .newline_before = 1 } },
         { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
         { .think = { "<|START_THINKING|>" },
           .think_end = { "<|END_THINKING|>", .newlines_after = 1 } },
@@ -335,6 +361,9 @@ void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect)
         add_calls(ret_dialect, conf);
         add_reasoning(ret_dialect, conf);
         ret_dialect->piece_max = escaped_max(conf->tokenizer, ret_dialect->shape == SHAPE_TAGGED);
+        /* Quotes around keys, and escapes, make the arguments at most twice as long. */
+        if (ret_dialect->shape == SHAPE_PYTHON || ret_dialect->shape == SHAPE_BARE)
+                ret_dialect->piece_max *= 2;
 }
 
 void dialect_drop_calls(struct dialect *dialect)

@@ -30,6 +30,7 @@ enum dialect_mark {
         MARK_CALLS_END, /* ... and have all ended */
         MARK_ANSWER,    /* text for people follows ... */
         MARK_ANSWER_END,
+        MARK_QUOTE, /* in a call: before and behind a string */
         MARK_N,
 };
 
@@ -46,6 +47,8 @@ enum dialect_shape {
          * may lack the kind and the id, with their marks.
          */
         SHAPE_NAMED,
+        SHAPE_PYTHON, /* MARK_CALL [N(K=V, ...), ...] MARK_CALL_END; values are those of Python */
+        SHAPE_BARE,   /* MARK_CALL call:N{K:V, ...} MARK_CALL_END; strings are in MARK_QUOTE */
         SHAPE_TAGGED, /* MARK_CALL N, then each argument in tags: struct dialect_tags */
 };
 
@@ -59,12 +62,15 @@ enum dialect_trait {
         DIALECT_NUMBERED = 1 << 2,
         /* The arguments stand in a fence of backticks, and MARK_ARGUMENTS opens it. */
         DIALECT_FENCED = 1 << 3,
+        /* The marks of reasoning also stand elsewhere, with nothing between them or alone. */
+        DIALECT_STRAY = 1 << 4,
 };
 
 struct dialect_spelling {
         const char *text;       /* NULL: the dialect does not have this mark */
         uint8_t newline_before; /* 1: a newline before the mark belongs to it */
         uint8_t newlines_after; /* so many at most behind the mark belong to it */
+        const char *word_after; /* as does this word before them; or NULL */
 };
 
 /*

@@ -34,6 +34,11 @@ bool json_scan_in_string(const struct json_scan *scan)
         return scan->state == STRING;
 }
 
+bool json_scan_expects_key(const struct json_scan *scan)
+{
+        return scan->state == KEY || scan->state == KEY_OR_END;
+}
+
 static bool is_digit(uint8_t byte)
 {
         return byte >= '0' && byte <= '9';

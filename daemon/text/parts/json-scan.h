@@ -38,6 +38,9 @@ enum json_scan_outcome json_scan_feed(struct json_scan *scan, uint8_t byte);
 /* True if the next byte is one of a string, and no part of an escape. */
 bool json_scan_in_string(const struct json_scan *scan);
 
+/* True if the next byte, if it is no blank, begins the key of an object, or ends the object. */
+bool json_scan_expects_key(const struct json_scan *scan);
+
 static inline bool json_is_blank(uint8_t byte)
 {
         return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r';

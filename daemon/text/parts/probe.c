@@ -77,7 +77,8 @@ static const char *find_call(const struct dialect *dialect, const char *text, co
         const char *name = find_last(text, value, NAME);
 
         if (dialect->traits & DIALECT_BARE)
-                return name ? find_last(text, name, "{") : NULL;
+                return name ? find_last(text, name, dialect->shape == SHAPE_PYTHON ? "[" : "{")
+                            : NULL;
         return find_last(text, value, dialect->marks[MARK_CALL].spelling.text);
 }
 

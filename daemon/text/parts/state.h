@@ -36,7 +36,9 @@ struct parts_call {
         uint16_t mark_at;                       /* ... as is a mark, or tag, in the call */
         uint16_t value_bytes;                   /* of SHAPE_TAGGED, of a whole value of JSON */
         bool raw, newline, streams;             /* see parts/tagged-call.c */
-        char key[12];                           /* the first bytes of the key being read */
+        uint8_t literal, left, word_bytes;      /* see parts/literal-call.c, as for these */
+        char quote, word[6];
+        char key[12]; /* the first bytes of the key being read */
         char name[PARTS_NAME_MAX];
 };
 
@@ -47,6 +49,8 @@ struct parts {
         bool fresh;   /* nothing but blanks came since the beginning, reasoning, or a call */
         bool answer;  /* MARK_ANSWER has come */
         uint8_t skip; /* newlines that may follow and belong to the mark before */
+        uint8_t word; /* of the word behind a mark, so many bytes have come ... */
+        const char *word_after; /* ... of this one; NULL: it may not follow */
         struct parts_call call;
         struct json_scan scan;
         /* In `held`: all bytes since the last that were passed on. */
