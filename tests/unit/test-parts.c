@@ -749,6 +749,10 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                 { EACH "<|tool_call>call:{{ f.name }}{ {%- for k, v in f.arguments.items() -%}"
                        "{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}}<tool_call|>" ENDED,
                   "gemma4", 0 },
+                { EACH
+                  "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ '' + f.arguments }}}"
+                  "</tool_call>" ENDED,
+                  "hermes", 0 },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,

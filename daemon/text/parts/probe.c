@@ -18,14 +18,21 @@
 #define TEXT_BYTES  4096u /* of a call, as a template writes it, at most */
 
 /* The id has nine letters, which Mistral wants; or it is the name with a number. */
-#define MESSAGES(id)                                                                               \
+#define MESSAGES(id, arguments)                                                                    \
         "[{\"role\":\"user\",\"content\":\"A question.\"},"                                        \
         "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"" id "\","             \
         "\"type\":\"function\",\"function\":{\"name\":\"" NAME "\","                               \
-        "\"arguments\":{\"" KEY "\":\"" VALUE "\"}}}]}]"
+        "\"arguments\":" arguments "}}]}]"
+#define OBJECT   "{\"" KEY "\":\"" VALUE "\"}"
+#define TEXT     "\"{\\\"" KEY "\\\":\\\"" VALUE "\\\"}\""
+#define ID       "abcdefghi"
+#define NUMBERED "functions." NAME ":0"
 
-static const char messages[] = MESSAGES("abcdefghi");
-static const char numbered_messages[] = MESSAGES("functions." NAME ":0");
+/* Some templates want the arguments as a text, and fail otherwise. */
+static const char *const messages[2][2] = {
+        { MESSAGES(ID, OBJECT), MESSAGES(ID, TEXT) },
+        { MESSAGES(NUMBERED, OBJECT), MESSAGES(NUMBERED, TEXT) },
+};
 static const char tools[] =
         "[{\"type\":\"function\",\"function\":{\"name\":\"" NAME "\",\"description\":\"A tool.\","
         "\"parameters\":{\"type\":\"object\",\"properties\":{\"" KEY "\":{\"type\":\"string\","
@@ -45,13 +52,13 @@ static int read_value(struct arena *arena, const char *text, struct value *ret_v
 }
 
 /* 0 and the text, PROBE_E_SILENT or -ENOMEM. */
-static int render(const struct chat *chat, bool numbered, struct arena *arena,
+static int render(const struct chat *chat, const char *conversation, struct arena *arena,
                   struct rendered *ret_rendered)
 {
-        struct conversation about = { .bytes = sizeof(numbered_messages) + sizeof(tools) };
+        struct conversation about = { .bytes = strlen(conversation) + sizeof(tools) };
         const struct tm now = { .tm_year = 125, .tm_mday = 1 };
         char why[256];
-        int r = read_value(arena, numbered ? numbered_messages : messages, &about.messages);
+        int r = read_value(arena, conversation, &about.messages);
 
         if (!r)
                 r = read_value(arena, tools, &about.tools);
@@ -147,21 +154,31 @@ static int probe(const struct dialect *dialect, const struct rendered *rendered)
         return at ? error_pass(read_call(dialect, at, (size_t)(end - at))) : PROBE_E_WRONG;
 }
 
-int probe_dialect(const struct chat *chat, const struct dialect *dialect)
+static int probe_with(const struct chat *chat, const struct dialect *dialect,
+                      const char *conversation)
 {
         struct rendered rendered = { 0 };
         struct arena *arena;
-        int r;
+        int r = arena_new(ARENA_BYTES, &arena);
 
-        if (chat_refusal(chat) || !dialect_has_calls(dialect))
-                return PROBE_E_SILENT;
-        r = arena_new(ARENA_BYTES, &arena);
         if (r)
                 return error_pass(r);
-        r = render(chat, dialect->traits & DIALECT_NUMBERED, arena, &rendered);
+        r = render(chat, conversation, arena, &rendered);
         if (!r)
                 r = probe(dialect, &rendered);
         rendered_free(&rendered);
         arena_free(arena);
+        return error_pass(r);
+}
+
+int probe_dialect(const struct chat *chat, const struct dialect *dialect)
+{
+        bool numbered = dialect->traits & DIALECT_NUMBERED;
+        int r = PROBE_E_SILENT;
+
+        if (chat_refusal(chat) || !dialect_has_calls(dialect))
+                return PROBE_E_SILENT;
+        for (unsigned text = 0; text < 2 && r == PROBE_E_SILENT; text++)
+                r = probe_with(chat, dialect, messages[numbered][text]);
         return error_pass(r);
 }
