@@ -3,13 +3,7 @@
 #include <string.h>
 
 #include "daemon/text/parts/call.h"
-
-enum state {
-        TEXT,
-        REASONING,
-        IN_CALL,
-        CALL_END, /* the object of a call is over, and its closing mark may follow */
-};
+#include "daemon/text/parts/channels.h"
 
 void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_wanted,
                  bool in_reasoning)
@@ -17,7 +11,9 @@ void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_
         *parts = (struct parts){
                 .dialect = dialect,
                 .calls_wanted = calls_wanted && dialect_has_calls(dialect),
-                .state = in_reasoning ? REASONING : TEXT,
+                .state = dialect->shape == SHAPE_CHANNELS ? PARTS_HEADER
+                         : in_reasoning                   ? PARTS_REASONING
+                                                          : PARTS_TEXT,
                 .fresh = true,
         };
 }
@@ -33,7 +29,7 @@ void parts_follow(struct parts *parts, const struct parts *other)
 
 static enum smv_part_kind kind_of(const struct parts *parts)
 {
-        return parts->state == REASONING ? SMV_PART_REASONING : SMV_PART_TEXT;
+        return parts->state == PARTS_REASONING ? SMV_PART_REASONING : SMV_PART_TEXT;
 }
 
 /* Does this mark have a meaning here, in text or in reasoning? */
@@ -41,13 +37,13 @@ static bool is_possible(const struct parts *parts, enum dialect_mark mark)
 {
         if (!parts->dialect->marks[mark].bytes)
                 return false;
-        if (parts->state == REASONING && mark != MARK_THINK_END &&
+        if (parts->state == PARTS_REASONING && mark != MARK_THINK_END &&
             !((mark == MARK_CALL || mark == MARK_CALLS) &&
               parts->dialect->traits & DIALECT_IN_REASONING))
                 return false;
         switch (mark) {
         case MARK_THINK_END:
-                return parts->state == REASONING || parts->dialect->traits & DIALECT_STRAY;
+                return parts->state == PARTS_REASONING || parts->dialect->traits & DIALECT_STRAY;
         case MARK_THINK:
                 return parts->fresh || parts->dialect->traits & DIALECT_STRAY;
         case MARK_CALL:
@@ -71,9 +67,9 @@ static void take_mark(struct parts *parts, enum dialect_mark mark)
         parts->word_after = parts->dialect->marks[mark].spelling.word_after;
         parts->word = 0;
         if (mark == MARK_CALL || mark == MARK_CALLS) {
-                (mark == MARK_CALL ? call_begin : call_begin_frame)(parts,
-                                                                    parts->state == REASONING);
-                parts->state = IN_CALL;
+                (mark == MARK_CALL ? call_begin
+                                   : call_begin_frame)(parts, parts->state == PARTS_REASONING);
+                parts->state = PARTS_IN_CALL;
                 return;
         }
         parts_drop(parts);
@@ -83,7 +79,7 @@ static void take_mark(struct parts *parts, enum dialect_mark mark)
                 return;
         parts->reasoned = true;
         parts->fresh = true;
-        parts->state = mark == MARK_THINK ? REASONING : TEXT;
+        parts->state = mark == MARK_THINK ? PARTS_REASONING : PARTS_TEXT;
 }
 
 enum match { NO_MATCH, BEGINNING, WHOLE };
@@ -131,7 +127,7 @@ static enum match match_held(const struct parts *parts, enum dialect_mark *ret_m
 static bool may_be_bare_call(const struct parts *parts)
 {
         return (parts->dialect->traits & DIALECT_BARE) && parts->calls_wanted && parts->fresh &&
-               parts->state == TEXT;
+               parts->state == PARTS_TEXT;
 }
 
 static char bare_beginning(const struct parts *parts)
@@ -212,7 +208,7 @@ static void feed_text(struct parts *parts, uint8_t byte, struct parts_out *out)
         }
         parts->skip = 0;
         if (!parts->held_count && may_be_bare_call(parts) && byte == bare_beginning(parts)) {
-                parts->state = IN_CALL;
+                parts->state = PARTS_IN_CALL;
                 call_begin_bare(parts);
                 (void)call_feed(parts, byte, out);
                 return;
@@ -246,7 +242,7 @@ static void release_unparsed(struct parts *parts, struct parts_out *out)
 {
         bool reasoning = is_doubtful(parts) && parts->call.in_reasoning;
 
-        parts->state = reasoning ? REASONING : TEXT;
+        parts->state = reasoning ? PARTS_REASONING : PARTS_TEXT;
         parts_release(parts, out, kind_of(parts), is_doubtful(parts) ? 0 : SMV_PARTS_UNPARSED);
 }
 
@@ -263,7 +259,21 @@ static void end_call(struct parts *parts)
 {
         parts_drop(parts);
         parts->fresh = true;
-        parts->state = TEXT;
+        parts->state = PARTS_TEXT;
+}
+
+/*
+ * The call is over, and no closing mark comes: the blanks that were held for it, its beginning, or
+ * other bytes behind the call are text, or another call.
+ */
+static void miss_call_end(struct parts *parts, struct parts_out *out)
+{
+        char held[PARTS_HELD_MAX];
+        size_t count = parts->held_count;
+
+        memcpy(held, parts->held, count);
+        end_call(parts);
+        parts_feed(parts, held, count, out);
 }
 
 /* False: the byte was not taken, and the state has changed. */
@@ -273,29 +283,20 @@ static bool feed_call(struct parts *parts, uint8_t byte, struct parts_out *out)
         case CALL_MORE:
                 return true;
         case CALL_WHOLE:
-                parts->state = CALL_END;
-                if (!parts->dialect->marks[MARK_CALL_END].bytes)
+                parts->state = PARTS_CALL_END;
+                if (parts->held_count)
+                        miss_call_end(parts, out);
+                else if (!parts->dialect->marks[MARK_CALL_END].bytes)
                         end_call(parts);
                 return true;
         default:
                 break;
         }
         if (call_may_end(parts))
-                parts->state = CALL_END;
+                parts->state = PARTS_CALL_END;
         else
                 give_up(parts, out);
         return false;
-}
-
-/* No closing mark comes: the blanks that were held for it, or its beginning, are text. */
-static void miss_call_end(struct parts *parts, struct parts_out *out)
-{
-        char held[CALL_BLANKS_MAX + MARK_BYTES_MAX];
-        size_t count = parts->held_count;
-
-        memcpy(held, parts->held, count);
-        end_call(parts);
-        parts_feed(parts, held, count, out);
 }
 
 /* The closing mark, or its beginning, after the blanks, or the end of a fence, that are held. */
@@ -340,10 +341,10 @@ static bool feed_call_end(struct parts *parts, uint8_t byte, struct parts_out *o
 /* False: feed it again, as the state has changed. */
 static bool feed_byte(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
-        switch ((enum state)parts->state) {
-        case IN_CALL:
+        switch ((enum parts_state)parts->state) {
+        case PARTS_IN_CALL:
                 return feed_call(parts, byte, out);
-        case CALL_END:
+        case PARTS_CALL_END:
                 return feed_call_end(parts, byte, out);
         default:
                 feed_text(parts, byte, out);
@@ -353,10 +354,14 @@ static bool feed_byte(struct parts *parts, uint8_t byte, struct parts_out *out)
 
 void parts_feed(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
 {
+        if (parts->dialect->shape == SHAPE_CHANNELS) {
+                channels_feed(parts, text, bytes, out);
+                return;
+        }
         for (size_t at = 0; at < bytes;) {
                 size_t count = 0;
 
-                if (parts->state == TEXT || parts->state == REASONING)
+                if (parts->state == PARTS_TEXT || parts->state == PARTS_REASONING)
                         count = pass_plain(parts, text + at, bytes - at, out);
                 if (!count)
                         count = feed_byte(parts, (uint8_t)text[at], out);
@@ -388,27 +393,35 @@ static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_
 
 void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
+        if (parts->dialect->shape == SHAPE_CHANNELS) {
+                channels_mark(parts, mark, out);
+                return;
+        }
         parts->skip = 0;
         miss_word(parts, out);
-        if (parts->state == IN_CALL && call_mark(parts, mark, out) == CALL_MORE)
+        if (parts->state == PARTS_IN_CALL && call_mark(parts, mark, out) == CALL_MORE)
                 return;
-        if (parts->state == IN_CALL && call_may_end(parts))
-                parts->state = CALL_END;
-        if (parts->state == IN_CALL)
+        if (parts->state == PARTS_IN_CALL && call_may_end(parts))
+                parts->state = PARTS_CALL_END;
+        if (parts->state == PARTS_IN_CALL)
                 give_up(parts, out);
-        if (parts->state == CALL_END && mark == MARK_CALL_END) {
+        if (parts->state == PARTS_CALL_END && mark == MARK_CALL_END) {
                 end_call(parts);
                 return;
         }
-        if (parts->state == CALL_END)
+        if (parts->state == PARTS_CALL_END)
                 miss_call_end(parts, out);
         mark_text(parts, mark, out);
 }
 
 void parts_end(struct parts *parts, struct parts_out *out)
 {
-        switch ((enum state)parts->state) {
-        case IN_CALL:
+        if (parts->dialect->shape == SHAPE_CHANNELS) {
+                channels_end(parts, out);
+                return;
+        }
+        switch ((enum parts_state)parts->state) {
+        case PARTS_IN_CALL:
                 if (call_may_end(parts)) {
                         end_call(parts);
                         return;
@@ -419,7 +432,7 @@ void parts_end(struct parts *parts, struct parts_out *out)
                         parts_put_call_end(parts, out, SMV_PARTS_CUT);
                 release_unparsed(parts, out);
                 break;
-        case CALL_END:
+        case PARTS_CALL_END:
                 if (parts_holds_only_blanks(parts))
                         parts_drop(parts);
                 parts_release(parts, out, SMV_PART_TEXT, 0);
@@ -429,15 +442,15 @@ void parts_end(struct parts *parts, struct parts_out *out)
                 parts_release(parts, out, kind_of(parts), 0);
                 break;
         }
-        parts->state = TEXT;
+        parts->state = PARTS_TEXT;
 }
 
 void parts_count(struct parts *parts)
 {
-        if (parts->reasoned || parts->state == REASONING) {
+        if (parts->reasoned || parts->state == PARTS_REASONING) {
                 parts->reasoning_tokens += 1 + parts->held_tokens;
                 parts->held_tokens = 0;
-        } else if (parts->state == TEXT && parts->fresh && parts->held_count) {
+        } else if (parts->state == PARTS_TEXT && parts->fresh && parts->held_count) {
                 parts->held_tokens++;
         } else {
                 parts->held_tokens = 0;

@@ -53,10 +53,13 @@ static inline size_t parts_bytes_max(size_t bytes)
 static inline size_t parts_count_max(const struct dialect *dialect, size_t bytes)
 {
         static const uint8_t least[] = {
-                [SHAPE_NONE] = 8,   [SHAPE_OBJECT] = 6, [SHAPE_LIST] = 4,  [SHAPE_NAMED] = 3,
-                [SHAPE_PYTHON] = 1, [SHAPE_BARE] = 1,   [SHAPE_TAGGED] = 4
+                [SHAPE_NONE] = 8,     [SHAPE_OBJECT] = 6, [SHAPE_LIST] = 4, [SHAPE_NAMED] = 3,
+                [SHAPE_CHANNELS] = 3, [SHAPE_PYTHON] = 1, [SHAPE_BARE] = 1, [SHAPE_TAGGED] = 4
         };
 
+        /* What looked like a string of an argument may turn out to be several calls. */
+        if (dialect->shape == SHAPE_TAGGED)
+                bytes += PARTS_HELD_MAX;
         return bytes / least[dialect->shape] + 8;
 }
 

@@ -59,9 +59,9 @@ static void describe(const struct chat_source *source, char *to, size_t bytes)
 
         if (dialect_has_calls(&dialect))
                 snprintf(to, bytes, "%s, %s, %s", dialect.name, probe(source, &dialect),
-                         think ? think : "no reasoning");
+                         think ? think : "no mark");
         else
-                snprintf(to, bytes, "no calls, %s", think ? think : "no reasoning");
+                snprintf(to, bytes, "no calls, %s", think ? think : "no mark");
 }
 
 static int note_file(const char *path, const struct stat *about, int type, struct FTW *where)

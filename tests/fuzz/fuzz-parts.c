@@ -31,6 +31,7 @@ static const char *const templates[][2] = {
         { "<|tool_call_start|>", NULL },
         { "<|python_start|>", NULL },
         { "<|tool_call>call: <|channel>", NULL },
+        { "<|channel|> <|message|>", NULL },
 };
 #define TEMPLATES (sizeof(templates) / sizeof(*templates))
 

@@ -241,6 +241,7 @@ static const char *const dsml[2] = { "\uff5cDSML\uff5cfunction_calls> <think>", 
 static const char *const lfm[2] = { "<|tool_call_start|>", NULL };
 static const char *const llama4[2] = { "<|python_start|>", NULL };
 static const char *const gemma[2] = { "<|tool_call>call: <|channel>", NULL };
+static const char *const harmony[2] = { "<|channel|> <|message|>", NULL };
 static const char *const kimi[2] = { "<|tool_calls_section_begin|> <think>", NULL };
 static const char *const command[2] = { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>",
                                         NULL };
@@ -492,6 +493,9 @@ static const char *const words[] = {
         "<\uff5cDSML\uff5cparameter name=\"a\" string=\"false\">",
         "<|tool_call_start|>[", "f(", "f(a=", ")", "a=", "'", "True", "None", "\\x4", "\\u00e9",
         "<|tool_call>call:f{", "a:", "<|\"|>", "<tool_call|>", "<|channel>", "thought", "<channel|>",
+        "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "analysis",
+        "commentary", " to=functions.f", "<|channel|>analysis<|message|>", "\x12", "\x13", "\x14",
+        "<|channel|>commentary to=functions.f<|message|>{", "\x15", "\x16", "\x17",
         "\x11", "\x07", "\x08", "\x0e", "\x0f", "\x10",
 };
 /* clang-format on */
@@ -516,8 +520,8 @@ static size_t make_text(char *text, size_t size)
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
         static const char *const *const all[] = {
-                hermes,  mistral_v3, mistral_v11, mistral_v13, llama, deepseek, kimi,
-                command, qwen,       glm,         minimax,     dsml,  lfm,      gemma,
+                hermes, mistral_v3, mistral_v11, mistral_v13, llama, deepseek, kimi,    command,
+                qwen,   glm,        minimax,     dsml,        lfm,   gemma,    harmony,
         };
         struct dialect dialects[2 * COUNT(all)];
         char text[1024];
@@ -578,6 +582,10 @@ static void the_densest_texts_have_room(void **state)
                 { lfm, "<|tool_call_start|>[f(a='", "\"" },
                 { llama4, "", "[f()]" },
                 { gemma, "", "<|tool_call>call:f{}" },
+                { harmony, "", " to=f<|message|>{}" },
+                { harmony, "", " to=f<|message|>{x<|end|>" },
+                { glm, "<tool_call>f<arg_key>a</arg_key><arg_value>[\"</arg_value></tool_call>",
+                  "<tool_call>f</tool_call>" },
                 { gemma, "<|tool_call>call:f{a:{", "a:1," },
                 { kimi, "", "<|tool_call_begin|>f{}" },
                 { kimi, "", "<|tool_call_begin|>f{x" },
@@ -753,6 +761,9 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                   "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ '' + f.arguments }}}"
                   "</tool_call>" ENDED,
                   "hermes", 0 },
+                { EACH "<|start|>assistant to=functions.{{ f.name }}<|channel|>commentary json"
+                       "<|message|>{{ f.arguments | tojson }}<|call|>" ENDED,
+                  "harmony", 0 },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,

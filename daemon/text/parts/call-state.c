@@ -69,7 +69,9 @@ enum call_outcome call_pass_argument(struct parts *parts, uint8_t byte, struct p
         parts_put_call_end(parts, out, 0);
         parts->call.passed_on = true;
         parts->call.at = NEXT;
-        return parts->dialect->shape == SHAPE_NAMED ? CALL_WHOLE : CALL_MORE;
+        return parts->dialect->shape == SHAPE_NAMED || parts->dialect->shape == SHAPE_CHANNELS
+                       ? CALL_WHOLE
+                       : CALL_MORE;
 }
 
 enum call_outcome call_pass_first_argument(struct parts *parts, uint8_t byte, struct parts_out *out)

@@ -8,9 +8,13 @@
 #include "daemon/text/parts/state.h"
 
 enum call_outcome {
-        CALL_MORE,  /* the byte was taken */
-        CALL_WHOLE, /* it was taken, and ends the call, or the last of a list; all is passed on */
-        CALL_BAD,   /* it was not taken: no call goes on like this */
+        CALL_MORE, /* the byte was taken */
+        /*
+         * It was taken, and ends the call, or the last of a list; all is passed on.  Bytes that are
+         * held do not belong to the call.
+         */
+        CALL_WHOLE,
+        CALL_BAD, /* it was not taken: no call goes on like this */
 };
 
 enum call_at {
@@ -29,6 +33,8 @@ enum call_at {
         /* SHAPE_LIST */
         LIST,
         LIST_NEXT,
+        /* SHAPE_CHANNELS */
+        CHANNEL_OPEN, /* before the arguments */
         /* SHAPE_NAMED */
         NAMED,      /* in the name */
         NAMED_MARK, /* in a mark behind it */

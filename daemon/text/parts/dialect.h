@@ -31,6 +31,13 @@ enum dialect_mark {
         MARK_ANSWER,    /* text for people follows ... */
         MARK_ANSWER_END,
         MARK_QUOTE, /* in a call: before and behind a string */
+        /* SHAPE_CHANNELS: of a message, before its role, its channel, its form and its text ... */
+        MARK_START,
+        MARK_CHANNEL,
+        MARK_FORM,
+        MARK_MESSAGE,
+        MARK_END,  /* ... and behind it */
+        MARK_SENT, /* ... if it was a call */
         MARK_N,
 };
 
@@ -47,6 +54,11 @@ enum dialect_shape {
          * may lack the kind and the id, with their marks.
          */
         SHAPE_NAMED,
+        /*
+         * Messages: MARK_START role MARK_CHANNEL channel MARK_FORM form MARK_MESSAGE text MARK_END.
+         * "to=N" behind the role or the channel makes the text, an object of JSON, a call.
+         */
+        SHAPE_CHANNELS,
         SHAPE_PYTHON, /* MARK_CALL [N(K=V, ...), ...] MARK_CALL_END; values are those of Python */
         SHAPE_BARE,   /* MARK_CALL call:N{K:V, ...} MARK_CALL_END; strings are in MARK_QUOTE */
         SHAPE_TAGGED, /* MARK_CALL N, then each argument in tags: struct dialect_tags */
@@ -117,7 +129,8 @@ static inline bool dialect_has_calls(const struct dialect *dialect)
 
 static inline bool dialect_has_reasoning(const struct dialect *dialect)
 {
-        return dialect->marks[MARK_THINK].bytes || dialect->marks[MARK_THINK_END].bytes;
+        return dialect->marks[MARK_THINK].bytes || dialect->marks[MARK_THINK_END].bytes ||
+               dialect->shape == SHAPE_CHANNELS;
 }
 
 /* The mark that this token is; MARK_N: none. */

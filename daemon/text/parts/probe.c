@@ -86,6 +86,8 @@ static const char *find_call(const struct dialect *dialect, const char *text, co
         if (dialect->traits & DIALECT_BARE)
                 return name ? find_last(text, name, dialect->shape == SHAPE_PYTHON ? "[" : "{")
                             : NULL;
+        if (dialect->shape == SHAPE_CHANNELS)
+                return find_last(text, value, dialect->marks[MARK_START].spelling.text);
         return find_last(text, value, dialect->marks[MARK_CALL].spelling.text);
 }
 

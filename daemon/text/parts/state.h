@@ -42,6 +42,14 @@ struct parts_call {
         char name[PARTS_NAME_MAX];
 };
 
+enum parts_state {
+        PARTS_TEXT,
+        PARTS_REASONING,
+        PARTS_IN_CALL,
+        PARTS_CALL_END, /* the object of a call is over, and its closing mark may follow */
+        PARTS_HEADER,   /* of SHAPE_CHANNELS: before the text of a message */
+};
+
 struct parts {
         const struct dialect *dialect;
         bool calls_wanted;

@@ -69,19 +69,30 @@ static enum call_outcome read_string(struct parts *parts, uint8_t byte, struct p
         return CALL_MORE;
 }
 
-/* The held bytes are no JSON.  No whole close is among them: it would have ended the value. */
+/*
+ * The held bytes are no JSON, so they are read again as a string.  The end of the call may be among
+ * them, if a string of JSON seemed to go on there.  Then the bytes behind it stay held.
+ */
 static enum call_outcome take_as_string(struct parts *parts, struct parts_out *out)
 {
+        enum call_outcome outcome = CALL_MORE;
+        size_t count = parts->held_count, at = 0;
         char held[PARTS_HELD_MAX];
-        size_t count = parts->held_count;
 
         memcpy(held, parts->held, count);
         parts_drop(parts);
         parts->call.at = TAGGED_STRING;
         put(parts, out, "\"");
-        for (size_t i = 0; i < count; i++)
-                (void)read_string(parts, (uint8_t)held[i], out);
-        return CALL_MORE;
+        while (at < count && outcome == CALL_MORE)
+                outcome = tagged_call_feed(parts, (uint8_t)held[at++], out);
+        /* The last byte is not taken then, so it does not stay. */
+        if (outcome == CALL_BAD) {
+                at--;
+                count--;
+        }
+        while (at < count)
+                parts_hold(parts, (uint8_t)held[at++]);
+        return outcome;
 }
 
 /* The value is whole; what is held behind it may be its close. */
@@ -332,16 +343,14 @@ enum call_outcome tagged_call_feed(struct parts *parts, uint8_t byte, struct par
         }
 }
 
-enum call_outcome tagged_call_mark(struct parts *parts, enum dialect_mark mark,
-                                   struct parts_out *out)
+/* The call ends here, if its tags allow that. */
+static enum call_outcome end_at_mark(struct parts *parts, struct parts_out *out)
 {
         struct parts_call *call = &parts->call;
         struct tags_cursor cursor = tags_held(parts, call->at == TAGGED_NEXT    ? call->mark_at
                                                      : call->at == TAGGED_CLOSE ? call->value_bytes
                                                                                 : 0);
 
-        if (mark != MARK_CALL_END && mark != MARK_CALLS_END)
-                return CALL_BAD;
         if (call->at == TAGGED && call->name_bytes && !parts->dialect->tags->name_end)
                 return go_on(parts, TAGS_BEFORE_END, out);
         if (call->at == TAGGED_NEXT && tags_pass_blanks(&cursor) && cursor.at == cursor.end)
@@ -356,4 +365,16 @@ enum call_outcome tagged_call_mark(struct parts *parts, enum dialect_mark mark,
                 return go_on(parts, TAGS_BEFORE_END, out);
         }
         return CALL_BAD;
+}
+
+enum call_outcome tagged_call_mark(struct parts *parts, enum dialect_mark mark,
+                                   struct parts_out *out)
+{
+        enum call_outcome outcome = CALL_MORE;
+
+        if (mark != MARK_CALL_END && mark != MARK_CALLS_END)
+                return CALL_BAD;
+        if (parts->call.at == TAGGED_JSON && !parts->call.streams)
+                outcome = take_as_string(parts, out);
+        return outcome == CALL_MORE ? end_at_mark(parts, out) : outcome;
 }
