@@ -18,11 +18,13 @@
 
 #include "kernels/cpu/act-quant.h"
 #include "kernels/cpu/panel.h"
+#include "kernels/draw.h"
 #include "kernels/kernels.h"
 #include "kernels/page.h"
 
 /* Logits that are handled together: the output of one panel of the head. */
 #define LOGITS_BLOCK PANEL
+_Static_assert(LOGITS_BLOCK == DRAW_SPAN, "a block of logits is a span of draws");
 /* Queries that are walked together: of one KV head, or of several. */
 #define QUERIES 32u
 
@@ -77,6 +79,12 @@ struct split {
         float least, above;
 };
 
+/* Of a row whose token is drawn. */
+struct bounding {
+        struct draw_key key;
+        float largest, factor;
+};
+
 /* The loops that give the same bits on all instruction sets. */
 struct loops {
         /* out = norm(x), of any kind but NORM_NONE; out may be x */
@@ -105,6 +113,12 @@ struct loops {
          */
         uint32_t (*split)(const struct split *at, float *ret_sums, uint32_t *ret_where,
                           float *ret_each, const float *x, uint32_t blocks, uint32_t first);
+        /*
+         * ret_bounds: for each block, a number that no score of its tokens exceeds (score-bound.h).
+         * `largest` has the blocks' largest logits.
+         */
+        void (*bound)(const struct bounding *of, float *ret_bounds, const float *largest,
+                      uint32_t blocks);
         void (*to_half)(uint16_t *out, const float *x, uint32_t count);
 
         /*

@@ -41,7 +41,7 @@ bool logit_summary_has_weights(const struct pick *pick, uint32_t vocab)
 {
         bool few = pick->top_k && pick->top_k < vocab;
 
-        return pick->logprobs || (pick->temperature > 0 && !few);
+        return pick->logprobs || (pick->temperature > 0 && !few && pick->top_p < 1);
 }
 
 float logit_summary_factor(const struct pick *pick)

@@ -2,21 +2,20 @@
  * Picking, divided over the thread pool by sequence. The tokens are the same as those of ref.
  *
  * Candidates are sorted only if necessary. The block summaries (logit-summary.h) give the largest
- * logit, which is all that a greedy pick needs. If nothing is cut, they also show where a draw
- * falls, so only that block is read. min_p is converted to a logit, and all logits from it up are
- * kept. top_k finds its few candidates by the maxima of blocks, and so does top_p if few candidates
- * decide. If many do, top-p.h finds the last one.
+ * logit, which is all that a greedy pick needs, and the largest of each block, which tell a draw
+ * from all (draw-token.h) the few blocks to read. min_p is converted to a logit, and all logits
+ * from it up are kept. top_k finds its few candidates by the maxima of blocks, and so does top_p
+ * if few candidates decide. If many do, top-p.h finds the last one.
  *
  * Weights are floats with an error of at most 1e-7, where ref has doubles. So a token that is
- * this close to a border may differ from ref's.
+ * this close to a border of top_p may be kept here and not by ref.
  */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/top-p.h"
-#include "kernels/draw.h"
+#include "kernels/cpu/draw-token.h"
 
 /* Numbers of candidates that are tried first and last to decide top_p. */
 #define FEW_FIRST 32u
@@ -66,7 +65,7 @@ static bool find_largest(struct row *row)
         return true;
 }
 
-/* ---- the draw ---- */
+/* ---- weights ---- */
 
 /* Sums in four independent chains, because each addition waits for the one before it. */
 static double sum_of_group(const float *block_weights)
@@ -104,88 +103,23 @@ static double weigh_blocks(const struct row *row)
         return sum_of_blocks(row);
 }
 
-/*
- * Draws a token from a block: the one at which the running weight exceeds `share` of the block's
- * kept weight. If rounding prevents that, returns the largest logit's token.
- */
-static uint32_t draw_in_block(const struct row *row, struct cutoff cutoff, uint32_t block,
-                              double share)
-{
-        const float *logits = logit_block_at(row->candidates.logits, row->candidates.vocab,
-                                             &row->candidates.s->tail, block);
-        float weights[LOGITS_BLOCK] __attribute__((aligned(64))), together;
-        double all = 0, sum = 0;
-
-        row->candidates.loops->weigh(weights, &together, logits, 1, row->candidates.largest,
-                                     row->candidates.factor);
-        for (uint32_t i = 0; i < LOGITS_BLOCK; i++) {
-                if (!cutoff_keeps(cutoff, logits[i], block * LOGITS_BLOCK + i))
-                        weights[i] = 0;
-                all += weights[i];
-        }
-        for (uint32_t i = 0; i < LOGITS_BLOCK; i++) {
-                sum += weights[i];
-                if (sum > share * all)
-                        return block * LOGITS_BLOCK + i;
-        }
-        return row->best;
-}
-
-/* Draws a token by id. s->block_weights has the weights of the kept candidates. */
-static uint32_t draw_by_id(const struct row *row, struct cutoff cutoff, double drawn)
-{
-        const float *block_weights = row->candidates.s->block_weights;
-        double mark = drawn * sum_of_blocks(row);
-        uint32_t group, block;
-
-        for (group = 0; group < row->groups; group++) {
-                double next = sum_of_group(block_weights + (size_t)group * LOGITS_BLOCK);
-
-                if (next > mark)
-                        break;
-                mark -= next;
-        }
-        for (block = group * LOGITS_BLOCK; block < row->blocks; block++) {
-                if (block_weights[block] > mark)
-                        return draw_in_block(row, cutoff, block, mark / block_weights[block]);
-                mark -= block_weights[block];
-        }
-        return row->best;
-}
-
 /* ---- cuts of many ---- */
 
-/* Sets s->block_weights of blocks [from, to) to the weight of logits from `least` up. */
-static void weigh_run(const struct row *row, uint32_t from, uint32_t to, float least, float factor)
+/* Sets s->block_weights to weights without temperature. Returns their total. */
+static double weigh_untempered(const struct row *row)
 {
         const struct candidates *candidates = &row->candidates;
-        const struct split at = { candidates->largest, factor, INFINITY, least };
+        const uint32_t whole = candidates->vocab / LOGITS_BLOCK;
         struct pick_scratch *s = candidates->s;
 
-        for (uint32_t whole = candidates->vocab / LOGITS_BLOCK, n; from < to; from += n) {
-                n = from < whole ? (to < whole ? to : whole) - from : 1;
-                candidates->loops->split(
-                        &at, s->block_weights + from, s->listed_ids, s->listed_weights,
-                        logit_block_at(candidates->logits, candidates->vocab, &s->tail, from), n,
-                        0);
-        }
-}
-
-/* Does the same for all blocks; returns their total. */
-static double weigh_from(const struct row *row, float least, float factor)
-{
-        float *block_weights = row->candidates.s->block_weights;
-        uint32_t from, to;
-
-        for (from = 0; from < row->blocks; from = to + 1) {
-                for (to = from; to < row->blocks && row->largest_of[to] >= least;)
-                        to++;
-                weigh_run(row, from, to, least, factor);
-                if (to < row->blocks)
-                        block_weights[to] = 0;
-        }
+        candidates->loops->weigh(s->weights, s->block_weights, candidates->logits, whole,
+                                 candidates->largest, 1);
+        if (whole < row->blocks)
+                candidates->loops->weigh(s->weights + (size_t)whole * LOGITS_BLOCK,
+                                         s->block_weights + whole, s->tail.logits, 1,
+                                         candidates->largest, 1);
         for (uint32_t b = row->blocks; b < row->groups * LOGITS_BLOCK; b++)
-                block_weights[b] = 0;
+                s->block_weights[b] = 0;
         return sum_of_blocks(row);
 }
 
@@ -214,23 +148,16 @@ static float least_likely(const struct row *row)
         return key_logit(key);
 }
 
-static uint32_t pick_of_likely(const struct row *row, float least, double drawn)
+/* Draws from all that the cutoff and min_p keep. */
+static uint32_t pick_of_many(const struct row *row, struct cutoff cutoff)
 {
-        (void)weigh_from(row, least, row->candidates.factor);
-        return draw_by_id(row, (struct cutoff){ least, UINT32_MAX }, drawn);
-}
-
-static uint32_t pick_of_many(const struct row *row, double whole, double drawn)
-{
-        struct cutoff cutoff = find_top_p(&row->candidates, row->pick->top_p * whole, whole);
-
         if (row->pick->min_p > 0) {
                 float least = least_likely(row);
 
                 if (least > cutoff.least)
-                        return pick_of_likely(row, least, drawn);
+                        cutoff = (struct cutoff){ least, UINT32_MAX };
         }
-        return draw_by_id(row, cutoff, drawn);
+        return draw_from_all(&row->candidates, row->pick, row->best, row->largest_of, cutoff);
 }
 
 /* ---- few ---- */
@@ -317,31 +244,13 @@ static struct candidate *top_p_candidates(const struct row *row, double whole, u
         return NULL;
 }
 
-static uint32_t draw_of_few(const struct row *row, struct candidate *c, uint32_t count,
-                            double drawn)
-{
-        struct pick_scratch *s = row->candidates.s;
-        double sum = 0, mark;
-
-        for (uint32_t i = 0; i < count; i++)
-                c[i].key = c[i].id;
-        c = candidates_sort(c, c == s->a ? s->b : s->a, count);
-        mark = drawn * chances_make(row, c, count, 1);
-        for (uint32_t i = 0; i < count; i++) {
-                sum += s->chances[i];
-                if (sum > mark)
-                        return c[i].id;
-        }
-        return row->best;
-}
-
 /* ---- one row ---- */
 
 static uint32_t pick_row(const struct row *row)
 {
         const struct pick *pick = row->pick;
-        const double drawn = draw(pick->seed, pick->sample_index, pick->position);
         struct candidate *sorted;
+        const double *chances;
         uint32_t count;
         double whole;
 
@@ -357,21 +266,19 @@ static uint32_t pick_row(const struct row *row)
                 whole = weigh_blocks(row);
                 sorted = top_p_candidates(row, whole, &count);
                 if (!sorted)
-                        return pick_of_many(row, whole, drawn);
-        } else if (pick->min_p > 0) {
-                return pick_of_likely(row, least_likely(row), drawn);
+                        return pick_of_many(
+                                row, find_top_p(&row->candidates, pick->top_p * whole, whole));
         } else {
-                (void)weigh_blocks(row);
-                return draw_by_id(row, CUTOFF_NONE, drawn);
+                return pick_of_many(row, CUTOFF_NONE);
         }
-        return draw_of_few(row, sorted, cut(pick, row->candidates.s->chances, count), drawn);
+        chances = row->candidates.s->chances;
+        return draw_from_few(&row->candidates, pick, sorted, chances, cut(pick, chances, count));
 }
 
 /* Writes the logprobs. They are without temperature, but the summary's weights include it. */
 static void write_logprobs(const struct row *row, uint32_t picked, struct logprob *ret_logprobs)
 {
-        double sum =
-                row->candidates.factor == 1 ? weigh_blocks(row) : weigh_from(row, -INFINITY, 1);
+        double sum = row->candidates.factor == 1 ? weigh_blocks(row) : weigh_untempered(row);
         uint32_t count = row->pick->logprobs, n;
 
         assert(count - 1 <= row->candidates.vocab);

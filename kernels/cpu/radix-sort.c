@@ -24,9 +24,11 @@ int pick_scratch_init(struct pick_scratch *s, uint32_t vocab_max)
                 .listed_ids = memory_new(blocks + 1, LOGITS_BLOCK * sizeof(*s->listed_ids)),
                 .listed_weights = memory_new(blocks + 1, LOGITS_BLOCK * sizeof(*s->listed_weights)),
                 .group_maxima = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->group_maxima)),
+                .bounds = memory_new(blocks, sizeof(*s->bounds)),
+                .group_bounds = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->group_bounds)),
         };
         if (s->a && s->b && s->chances && s->weights && s->block_weights && s->listed_ids &&
-            s->listed_weights && s->group_maxima)
+            s->listed_weights && s->group_maxima && s->bounds && s->group_bounds)
                 return 0;
         pick_scratch_deinit(s);
         return -ENOMEM;
@@ -42,6 +44,8 @@ void pick_scratch_deinit(struct pick_scratch *s)
         memory_free(s->listed_ids);
         memory_free(s->listed_weights);
         memory_free(s->group_maxima);
+        memory_free(s->bounds);
+        memory_free(s->group_bounds);
         *s = (struct pick_scratch){ 0 };
 }
 

@@ -30,6 +30,8 @@ struct pick_scratch {
         uint32_t *listed_ids;
         float *listed_weights;
         float *group_maxima; /* the largest logit of each group of 32 blocks */
+        float *bounds;       /* of the scores of each block, padded like block_weights */
+        float *group_bounds; /* the largest of each group */
         struct tail tail;
 };
 

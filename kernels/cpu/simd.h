@@ -112,6 +112,28 @@ LANES_INLINE bool any(ivec mask)
 #endif
 }
 
+/* The upper 32 bits of each product. */
+LANES_INLINE uvec multiply_high(uvec a, uint32_t b)
+{
+#if LANES == 16
+        const __m512i by = _mm512_set1_epi32((int32_t)b);
+        __m512i even = _mm512_mul_epu32((__m512i)a, by);
+        __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), by);
+
+        return (uvec)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+#elif LANES == 8
+        const __m256i by = _mm256_set1_epi32((int32_t)b);
+        __m256i even = _mm256_mul_epu32((__m256i)a, by);
+        __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), by);
+
+        return (uvec)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+#else
+        for (uint32_t i = 0; i < LANES; i++)
+                a[i] = (uint32_t)((uint64_t)a[i] * b >> 32);
+        return a;
+#endif
+}
+
 LANES_INLINE ivec larger_dwords(ivec a, ivec b)
 {
 #if LANES == 16

@@ -71,10 +71,7 @@ static struct key_range estimate_range(const struct candidates *candidates,
 
 /* ---- all candidates ---- */
 
-/*
- * Lists the candidates in the key range. s->block_weights gets the weights of those before it, by
- * block. Returns the total of these.
- */
+/* Lists the candidates in the key range. Returns the weight of those before it. */
 static double candidates_split(struct list *list, struct key_range on)
 {
         const struct candidates *candidates = list->candidates;
@@ -95,8 +92,6 @@ static double candidates_split(struct list *list, struct key_range on)
                 n--; /* padding of the last block */
         for (uint32_t b = 0; b < blocks; b++)
                 before += s->block_weights[b];
-        for (uint32_t b = blocks; b < round_up(blocks, LOGITS_BLOCK); b++)
-                s->block_weights[b] = 0;
         list->count = n;
         list->weight = 0;
         for (uint32_t i = 0; i < n; i++)
@@ -155,10 +150,7 @@ static struct weights list_weigh(const struct list *list, struct key_range at)
         return sum;
 }
 
-/*
- * Keeps only the candidates in the key range on the list, and adds the weights of those before it
- * to s->block_weights.
- */
+/* Keeps only the candidates in the key range on the list. */
 static void list_keep(struct list *list, struct key_range at)
 {
         struct pick_scratch *s = list->candidates->s;
@@ -167,7 +159,6 @@ static void list_keep(struct list *list, struct key_range at)
         for (uint32_t i = 0; i < list->count; i++) {
                 struct candidate c = s->a[i];
 
-                s->block_weights[c.id / LOGITS_BLOCK] += c.key < at.first ? s->weights[c.id] : 0;
                 s->a[n] = c;
                 n += is_in_range(at, c.key);
         }
@@ -202,13 +193,12 @@ static struct key_range list_shorten(struct list *list, uint32_t margin)
  */
 static struct cutoff list_reach(const struct list *list, const struct candidate *c)
 {
-        struct pick_scratch *s = list->candidates->s;
+        const float *weights = list->candidates->s->weights;
         double sum = 0;
         uint32_t i = 0;
 
         for (;; i++) {
-                s->block_weights[c[i].id / LOGITS_BLOCK] += s->weights[c[i].id];
-                sum += s->weights[c[i].id];
+                sum += weights[c[i].id];
                 if (sum >= list->target || i + 1 == list->count)
                         break;
         }

@@ -44,7 +44,7 @@ struct candidates {
 
 /*
  * Finds the shortest run of first candidates whose weight reaches `target`; `whole` is the weight
- * of all. s->block_weights gets, for each block, the weight of its members in that run.
+ * of all. Overwrites s->block_weights.
  */
 struct cutoff find_top_p(const struct candidates *candidates, double target, double whole);
 

@@ -1,25 +1,22 @@
 /*
  * Nothing is sorted.  All candidates have an order, the likeliest first. Each has a sort key, a
  * number of 64 bits: the upper bits are smaller for a larger logit, and the lower bits are its id,
- * so no two keys are equal.  Each candidate also has a weight: 1 for top_k, its chance for top_p
- * and the draw.  Then all three ask the same question:
+ * so no two keys are equal.  Each candidate also has a weight: 1 for top_k, its chance for top_p.
+ * Then both ask the same question:
  *
  *      which candidate's weight, added to those of all candidates before it, first reaches the
  *      target?
  *
- * The search uses buckets, each of a few neighbours.  Then it searches again within the bucket in
- * which the target is reached.
+ * The search uses buckets, each a range of keys.  Every candidate adds its weight to its bucket.
+ * Then it searches again within the bucket in which the target is reached.  Finer buckets follow
+ * until a bucket has no more candidates than a list holds, and in a list each is compared with
+ * each.  The first buckets divide (largest - logit) / temperature evenly, since logits are spread
+ * evenly there.  So nearly always the list comes next, and threads seldom use the same bucket at
+ * the same time.  The finer buckets divide keys bit by bit, which ends for any logits.
  *
- * For top_k and top_p, "before" refers to this order, and a bucket is a range of keys.  Every
- * candidate adds its weight to its bucket.  Finer buckets follow until a bucket has no more
- * candidates than a list holds, and in a list each is compared with each.  The first buckets divide
- * (largest - logit) / temperature evenly, since logits are spread evenly there.  So nearly always
- * the list comes next, and threads seldom use the same bucket at the same time.  The finer buckets
- * divide keys bit by bit, which ends for any logits.
- *
- * For the draw, "before" refers to ids, and neighbours are adjacent in memory.  So a bucket is
- * first a span of ids, which one warp adds up alone, and then each id of the one span is a
- * bucket.
+ * A draw looks for the best score.  A warp takes 32 spans at a time: each lane makes the least time
+ * of one of them, and then all lanes look at the tokens of one span after the other.  Only a token
+ * that could have a better score than the best one of this lane so far gets a time of its own.
  */
 #include "kernels/cuda/pick.h"
 
@@ -44,12 +41,12 @@
 #define UNIT           0x1p62  /* the weight of a chance of 1 */
 #define LOG_CHANCE_MIN (-44.0) /* the logarithm of a chance that is less than half a unit */
 #define TOP_P_BITS     44u     /* a float from 2^-20 up has no more bits after the point */
-#define DRAW_BITS      41u     /* bits of a draw */
-#define WARP_SPANS     8u      /* with more, adding up lanes would dominate the time */
+#define SCORE_NEAR     1e-5    /* more than the rounding of a score with 1 / temperature */
 #define AT_A_TIME      4u
 #define SMALL_VOCAB    4096u
 
 static_assert(PICK_VOCAB_MAX <= 1u << ID_BITS, "an id fits into a sort key");
+static_assert(DRAW_SPAN == LANES, "a lane for each token of a span");
 static_assert(GROUPS <= 64, "a group has a thread, however small the block");
 
 /* The weight of many candidates: 2^20 times 2^62 at most. */
@@ -67,6 +64,12 @@ struct found {
         uint32_t bucket, count;
 };
 
+/* A token and its score. */
+struct drawn {
+        double score;
+        uint32_t id;
+};
+
 struct smem { /* shared memory */
         struct buckets first, finer;
         struct found found;
@@ -75,6 +78,7 @@ struct smem { /* shared memory */
         unsigned listed;
         uint64_t of_warps[WARPS_MAX];
         double doubles_of_warps[WARPS_MAX];
+        drawn drawn_of_warps[WARPS_MAX];
 };
 
 /* The candidates of one row. */
@@ -84,11 +88,6 @@ struct candidates {
         double largest, inverse_temperature; /* 1 / temperature */
         /* Candidates after this key have no weight. */
         uint64_t last;
-        /*
-         * Candidates with a chance below min_p have no weight either.  If its logarithm is below
-         * `log_chance_min`, that is certain without computing exp().
-         */
-        double min_p, log_chance_min;
 };
 
 /* Within one of the first buckets: the 2^bits keys from `begin` on. */
@@ -133,30 +132,25 @@ DEVICE uint32_t first_bucket(const candidates *candidates, float logit)
 template <bool CHANCES>
 DEVICE uint64_t weigh(const candidates *candidates, float logit, uint64_t sort_key)
 {
-        double below, chance;
+        double below;
 
         if (sort_key > candidates->last)
                 return 0;
         if (!CHANCES)
                 return 1;
         below = below_of(candidates, logit);
-        if (below < candidates->log_chance_min)
-                return 0;
-        chance = exp(below);
-        return chance < candidates->min_p ? 0 : (uint64_t)rint(chance * UNIT);
+        return below < LOG_CHANCE_MIN ? 0 : (uint64_t)rint(exp(below) * UNIT);
 }
 
 /*
- * Calls `what` for ids from `id` to `end`, `step` apart, as far as the row goes.  Several loads
- * are in progress at a time.
+ * Calls `what` for the whole row: each thread takes its ids in ascending order.  Several loads are
+ * in progress at a time.
  */
-template <class Do>
-DEVICE void for_each_from(const candidates *candidates, uint32_t id, uint32_t end, uint32_t step,
-                          Do what)
+template <class Do> DEVICE void for_each(const candidates *candidates, Do what)
 {
-        if (end > candidates->vocab)
-                end = candidates->vocab;
-        for (; id < end; id += AT_A_TIME * step) {
+        const uint32_t end = candidates->vocab, step = blockDim.x;
+
+        for (uint32_t id = threadIdx.x; id < end; id += AT_A_TIME * step) {
                 float logits[AT_A_TIME];
 
                 for (uint32_t i = 0; i < AT_A_TIME; i++)
@@ -165,12 +159,6 @@ DEVICE void for_each_from(const candidates *candidates, uint32_t id, uint32_t en
                         if (id + i * step < end)
                                 what(id + i * step, logits[i]);
         }
-}
-
-/* For the whole row: each thread takes its ids in ascending order. */
-template <class Do> DEVICE void for_each(const candidates *candidates, Do what)
-{
-        for_each_from(candidates, threadIdx.x, candidates->vocab, blockDim.x, what);
 }
 
 /* ---- the block ---- */
@@ -236,13 +224,6 @@ DEVICE void buckets_add(buckets *b, uint32_t bucket, uint64_t weight)
         atomic_add(&b->count[bucket], 1);
 }
 
-/* For a bucket that no other thread adds to, and whose count is not needed. */
-DEVICE void bucket_set(buckets *b, uint32_t bucket, sum weight)
-{
-        for (unsigned w = 0; w < WORDS; w++)
-                b->words[w][bucket] = (uint32_t)(weight >> 32 * w);
-}
-
 DEVICE sum bucket_sum(const buckets *b, uint32_t bucket)
 {
         return (sum)b->words[2][bucket] << 64 | (uint64_t)b->words[1][bucket] << 32 |
@@ -250,7 +231,7 @@ DEVICE sum bucket_sum(const buckets *b, uint32_t bucket)
 }
 
 /*
- * Computes the sums of groups, after all weights were added or set.  Each thread begins at
+ * Computes the sums of groups, after all weights were added.  Each thread begins at
  * another offset, so that they use different banks.
  */
 DEVICE void buckets_measure(buckets *b)
@@ -384,71 +365,85 @@ template <bool CHANCES> DEVICE uint64_t choose(smem *smem, const candidates *can
 
 /* ---- drawing ---- */
 
-/* Adds the whole row to the first buckets; each bucket gets a span of `ids` ids. */
-DEVICE void spans_weigh(smem *smem, const candidates *candidates, uint32_t ids)
+DEVICE bool is_kept(const candidates *candidates, const pick *pick, float logit, uint32_t id)
 {
-        uint32_t warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
-
-        buckets_clear(&smem->first);
-        for (uint32_t span = warp; span * ids < candidates->vocab; span += warps) {
-                uint32_t begin = span * ids;
-                uint64_t low = 0, high = 0;
-                auto add = [&](uint32_t id, float logit) {
-                        uint64_t weight = weigh<true>(candidates, logit, sort_key_of(logit, id));
-
-                        low += (uint32_t)weight;
-                        high += weight >> 32;
-                };
-
-                for_each_from(candidates, begin + lane_number(), begin + ids, LANES, add);
-                low = warp_sum(low);
-                high = warp_sum(high);
-                if (!lane_number())
-                        bucket_set(&smem->first, span, ((sum)high << 32) + low);
-        }
-        buckets_measure(&smem->first);
+        return sort_key_of(logit, id) <= candidates->last &&
+               (pick->min_p <= 0 || exp(below_of(candidates, logit)) >= pick->min_p);
 }
 
-/* Sets the buckets to one of the spans; each bucket gets one id. */
-DEVICE void span_weigh(smem *smem, const candidates *candidates, uint32_t begin, uint32_t ids)
+DEVICE bool is_better(drawn a, drawn b)
 {
-        auto set = [&](uint32_t id, float logit) {
-                bucket_set(&smem->first, id - begin,
-                           weigh<true>(candidates, logit, sort_key_of(logit, id)));
-        };
-
-        buckets_clear(&smem->first);
-        for_each_from(candidates, begin + threadIdx.x, begin + ids, blockDim.x, set);
-        buckets_measure(&smem->first);
+        return a.score > b.score || (a.score == b.score && a.id < b.id);
 }
 
 /*
- * The draw is kept * (2 * piece + 1) / 2^41.  To exceed it with whole numbers is to reach the
- * next larger whole number, so 1 is added to the target.
+ * The tokens of a warp's 32 spans; lane i has the least time of span `first` + i.  The loop is not
+ * unrolled, because registers are scarce.
  */
-DEVICE uint32_t draw_kept(smem *smem, const candidates *candidates, uint64_t piece)
+DEVICE void draw_spans(const candidates *candidates, const pick *pick, uint32_t first, drawn *best)
 {
-        uint32_t lanes = blockDim.x * WARP_SPANS, begin,
-                 ids = (candidates->vocab + lanes - 1) / lanes * LANES;
-        sum target;
-        found found;
+        const draw_key key = draw_key_of(pick);
+        double least = draw_least(&key, first + lane_number());
+        float bound = (float)(SCORE_NEAR - draw_log(least));
 
-        if (ids > BUCKETS)
-                ids = BUCKETS;
-        spans_weigh(smem, candidates, ids);
-        target = (buckets_total(&smem->first) * (2 * piece + 1) >> DRAW_BITS) + 1;
-        found = buckets_find(smem, &smem->first, target, 0);
-        begin = found.bucket * ids;
+#ifdef __CUDACC__
+#pragma unroll 1
+#endif
+        for (unsigned i = 0; i < LANES; i++) {
+                uint32_t id = (first + i) * DRAW_SPAN + lane_number();
+                double span_least = shuffle_from(least, i);
+                float span_bound = shuffle_from(bound, i);
+                float logit = id < candidates->vocab ? candidates->logits[id] : -INFINITY;
+                drawn drawn = { 0, id };
 
-        span_weigh(smem, candidates, begin, ids);
-        return begin + buckets_find(smem, &smem->first, target, found.before).bucket;
+                if (!(below_of(candidates, logit) + span_bound >= best->score) ||
+                    !is_kept(candidates, pick, logit, id))
+                        continue;
+                drawn.score = draw_score(logit, (float)candidates->largest, pick->temperature,
+                                         draw_time(&key, id, span_least));
+                if (is_better(drawn, *best))
+                        *best = drawn;
+        }
+}
+
+/* The best of all threads. */
+DEVICE uint32_t block_best(smem *smem, drawn mine)
+{
+        for (unsigned bits = LANES / 2; bits; bits /= 2) {
+                drawn theirs = { shuffle_xor(mine.score, bits), shuffle_xor(mine.id, bits) };
+
+                mine = is_better(theirs, mine) ? theirs : mine;
+        }
+        if (!lane_number())
+                smem->drawn_of_warps[threadIdx.x / LANES] = mine;
+        block_sync();
+        for (unsigned i = 0; i < blockDim.x / LANES; i++)
+                if (is_better(smem->drawn_of_warps[i], mine))
+                        mine = smem->drawn_of_warps[i];
+        return mine.id;
+}
+
+/*
+ * All warps begin with the spans around the likeliest token, `first`, which is always kept.  Then
+ * they know a score that few tokens can exceed.
+ */
+DEVICE uint32_t draw_kept(smem *smem, const candidates *candidates, const pick *pick,
+                          uint32_t first)
+{
+        const uint32_t step = blockDim.x / LANES * LANES;
+        uint32_t span = first / (DRAW_SPAN * LANES) * LANES, next = threadIdx.x / LANES * LANES;
+        drawn best = { -INFINITY, UINT32_MAX };
+
+        for (; span * DRAW_SPAN < candidates->vocab; span = next, next += step)
+                draw_spans(candidates, pick, span, &best);
+        return block_best(smem, best);
 }
 
 /*
  * The cuts of top_k and top_p are made before min_p applies: top_p also counts candidates that
  * min_p drops.
  */
-DEVICE uint32_t draw_from(smem *smem, candidates *candidates, const pick *pick)
+DEVICE uint32_t draw_from(smem *smem, candidates *candidates, const pick *pick, uint32_t first)
 {
         candidates->inverse_temperature = 1 / (double)pick->temperature;
         if (pick->top_k && pick->top_k < candidates->vocab) {
@@ -464,10 +459,7 @@ DEVICE uint32_t draw_from(smem *smem, candidates *candidates, const pick *pick)
                          TOP_P_BITS;
                 candidates->last = choose<true>(smem, candidates, target ? target : 1);
         }
-        candidates->min_p = pick->min_p;
-        candidates->log_chance_min = fmax(LOG_CHANCE_MIN, log(candidates->min_p) - 1e-3);
-        return draw_kept(smem, candidates,
-                         draw_piece(pick->seed, pick->sample_index, pick->position));
+        return draw_kept(smem, candidates, pick, first);
 }
 
 /* ---- picking ---- */
@@ -507,9 +499,7 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
         uint32_t want = blockIdx.x, picked = PICK_NOT_FINITE;
         const pick *pick = &a.step.picks[want];
         smem *smem = (struct smem *)shared();
-        candidates candidates = {
-                a.logits + (size_t)want * a.stride, a.vocab, 0, 1, LAST_KEY, 0, LOG_CHANCE_MIN
-        };
+        candidates candidates = { a.logits + (size_t)want * a.stride, a.vocab, 0, 1, LAST_KEY };
         uint64_t least = LAST_KEY;
 
         wait_for_predecessor();
@@ -529,7 +519,7 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
                 if (pick->given)
                         picked = pick->given - 1;
                 else if (pick->temperature > 0 && pick->min_p <= 1)
-                        picked = draw_from(smem, &candidates, pick);
+                        picked = draw_from(smem, &candidates, pick, picked);
         }
         if (!threadIdx.x)
                 a.tokens[want] = picked;

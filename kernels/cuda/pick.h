@@ -18,26 +18,23 @@
  * past counts->wants have nothing to do.  36 KiB of shared memory.
  *
  * Bytes.  Every pick reads its row once, for the largest logit.  A greedy pick, or a pick with a
- * min_p greater than 1, needs no more.  A draw reads the row once more, to sum the weights of
- * spans of ids, and reads a span (1,024 ids at most) again.  top_k and top_p each read it twice
- * more, min_p not at all.  logprobs read it once, and three times more to report other tokens
- * than the picked one.  In two cases each search (of top_k, top_p, logprobs) that ends among them
- * reads the row up to five times more: where more than 128 logits share a 32nd of the
+ * min_p greater than 1, needs no more.  A draw reads the row once more.  top_k and top_p each read
+ * it twice more, min_p not at all.  logprobs read it once, and three times more to report other
+ * tokens than the picked one.  In two cases each search (of top_k, top_p, logprobs) that ends among
+ * them reads the row up to five times more: where more than 128 logits share a 32nd of the
  * temperature, or where they are 32 temperatures or more below the largest.  All reads but the
  * first come out of the L2 cache.
  *
- * exp(), in double, is the main cost of a draw: once for each token that top_k and top_p keep,
- * and again in that one span.  Before, top_p computes it once for each token that top_k keeps,
- * and again for those near its end.  Afterwards logprobs compute it once for all tokens.  A draw
- * skips exp() for a token that is certainly less likely than min_p, or less than e^-44 times as
- * likely as the first, whose weight is 0.
+ * exp(), in double, is the main cost of top_p: once for each token that top_k keeps, and again for
+ * those near its end.  Afterwards logprobs compute it once for all tokens.  A draw makes a random
+ * number and a logarithm for every 32 tokens, and a few more for each token that could win.
  *
  * Exactness of sums.  A token's chance is exp((logit - largest) * (1 / temperature)), in double,
  * converted to a whole number of units of 2^-62.  Whole numbers give the same bits in any order
  * of summing, so nothing depends on which thread is first.  The error of a sum is less than 2^-43
  * of itself (1.2e-13, with 2^20 tokens, each rounded as badly as possible), plus the error of
- * exp() and its argument (1e-14).  Where a cut or a draw falls that close to the border between
- * two tokens, this backend and another may choose differently.  The same happens where borders
+ * exp() and its argument (1e-14).  Where a cut falls that close to the border between two tokens,
+ * this backend and another may choose differently.  The same happens where borders
  * are met exactly: ten of forty equal chances reach 0.25 here, but in doubles a fortieth is
  * rounded first.  The sum of logprobs is of doubles: each thread's in ascending order of its ids
  * (thread, thread + threads, ...), then lanes pairwise, then warps in ascending order.

@@ -6,11 +6,9 @@
  * all). Then the worst is taken out again and again, which fills the array from the end, so that
  * the best is first. The most likely tokens for logprobs are found in the same way.
  *
- * The candidates that are kept after all cuts store their probabilities by id. The draw walks
- * over that array.
+ * Every candidate that is kept after all cuts gets a score, and the best one is drawn.
  */
 #include <math.h>
-#include <string.h>
 
 #include "kernels/draw.h"
 #include "kernels/ref/ref.h"
@@ -111,32 +109,39 @@ static uint32_t keep_best(struct ref *ref, const struct pick *pick, const float 
         return cut(pick, chances, keep);
 }
 
+/* The token with the best score of the first `keep` candidates. */
+static uint32_t draw_token(const struct ref *ref, const struct pick *pick, const float *logits,
+                           uint32_t keep)
+{
+        const struct draw_key key = draw_key_of(pick);
+        uint32_t best = ref->ids[0];
+        double best_score = -INFINITY;
+
+        for (uint32_t i = 0; i < keep && logits[ref->ids[i]] > -INFINITY; i++) {
+                uint32_t id = ref->ids[i];
+                double least = draw_least(&key, id / DRAW_SPAN),
+                       score = draw_score(logits[id], logits[ref->ids[0]], pick->temperature,
+                                          draw_time(&key, id, least));
+
+                if (score > best_score || (score == best_score && id < best)) {
+                        best_score = score;
+                        best = id;
+                }
+        }
+        return best;
+}
+
 static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *logits,
                          uint32_t vocab)
 {
-        uint32_t largest = find_largest(logits, vocab), keep, last = 0;
-        double *by_id = ref->by_id, sum = 0, mark;
+        uint32_t largest = find_largest(logits, vocab);
 
         assert(pick->temperature >= 0);
         if (largest != PICK_NOT_FINITE && pick->given)
                 return pick->given - 1;
         if (largest == PICK_NOT_FINITE || pick->temperature == 0)
                 return largest;
-
-        keep = keep_best(ref, pick, logits, vocab);
-        memset(by_id, 0, vocab * sizeof(*by_id));
-        for (uint32_t i = 0; i < keep; i++)
-                by_id[ref->ids[i]] = ref->chances[i];
-        for (uint32_t i = 0; i < vocab; i++)
-                sum += by_id[i];
-        mark = draw(pick->seed, pick->sample_index, pick->position) * sum;
-        sum = 0;
-        for (uint32_t i = 0; i < vocab && sum <= mark; i++) {
-                sum += by_id[i];
-                last = i;
-        }
-        assert(sum > mark); /* the last sum is the sum of all, and a draw is less than 1 */
-        return last;
+        return draw_token(ref, pick, logits, keep_best(ref, pick, logits, vocab));
 }
 
 static void write_logprobs(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,

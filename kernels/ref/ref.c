@@ -177,7 +177,6 @@ static void ref_close(struct kernels *k)
         memory_free(ref->scores);
         memory_free(ref->ids);
         memory_free(ref->chances);
-        memory_free(ref->by_id);
         memory_free(ref);
 }
 
@@ -222,9 +221,7 @@ int ref_open(const struct kernels_conf *conf, struct kernels **ret_kernels)
         ref->scores = memory_new((size_t)conf->pages_max * PAGE_POSITIONS, sizeof(*ref->scores));
         ref->ids = memory_new(conf->vocab_max, sizeof(*ref->ids));
         ref->chances = memory_new(conf->vocab_max, sizeof(*ref->chances));
-        ref->by_id = memory_new(conf->vocab_max, sizeof(*ref->by_id));
-        if (!ref->scores || !ref->ids || !ref->chances || !ref->by_id ||
-            steps_init(&ref->steps, conf)) {
+        if (!ref->scores || !ref->ids || !ref->chances || steps_init(&ref->steps, conf)) {
                 ref_close(&ref->table);
                 return -ENOMEM;
         }

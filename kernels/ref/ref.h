@@ -28,7 +28,6 @@ struct ref {
         double *scores;               /* (pages_max * PAGE_POSITIONS) */
         uint32_t *ids;                /* (vocab_max): candidates */
         double *chances;              /* (vocab_max): the candidates' probabilities */
-        double *by_id; /* (vocab_max): probabilities of the kept candidates, by id; else 0 */
 };
 
 static inline struct ref *ref_of(struct kernels *k)

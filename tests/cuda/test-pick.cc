@@ -280,13 +280,6 @@ static pick plain_pick(float temperature)
         return pick;
 }
 
-static void draw_at(pick *pick, uint32_t sample_index, uint64_t position)
-{
-        pick->seed = 0;
-        pick->sample_index = sample_index;
-        pick->position = position;
-}
-
 /* The row is there twice, for two picks. */
 static void expect_picks(const float *logits, uint32_t vocab, const pick picks[2],
                          const uint32_t tokens[2])
@@ -330,110 +323,26 @@ static void a_row_that_is_not_finite_fails_the_pick(void **)
         expect_picks(masked, 3, picks, second);
 }
 
-/* By 2^-41 on either side of one half. */
-static void draws_on_both_sides_of_a_border_pick_different_tokens(void **)
-{
-        const uint32_t vocabs[] = { 2, 4, 64, 1000, 3002 };
-        pick picks[] = { plain_pick(1), plain_pick(1) };
-        static float equal[3002];
-
-        draw_at(&picks[0], DRAW_BELOW_HALF);
-        draw_at(&picks[1], DRAW_ABOVE_HALF);
-        for (uint32_t i = 0; i < 3002; i++)
-                equal[i] = 1;
-        for (uint32_t vocab : vocabs) {
-                const uint32_t middle[] = { vocab / 2 - 1, vocab / 2 };
-                expect_picks(equal, vocab, picks, middle);
-        }
-        picks[0].top_p = picks[1].top_p = 0.5f; /* just reached by two of four */
-        const uint32_t two[] = { 0, 1 };
-        expect_picks(equal, 4, picks, two);
-}
-
-/* The ends of the range, in rows whose first and last `off` are masked. */
-static void the_smallest_draw_picks_the_first_id_and_the_largest_the_last(void **)
-{
-        const uint32_t sizes[][2] = {
-                { 1, 0 }, { 97, 0 }, { 97, 40 }, { 5000, 0 }, { 5000, 1100 }
-        };
-        pick picks[] = { plain_pick(1.5f), plain_pick(1.5f) };
-        static float logits[5000];
-
-        draw_at(&picks[0], DRAW_LEAST);
-        draw_at(&picks[1], DRAW_MOST);
-        for (const auto &size : sizes) {
-                const uint32_t vocab = size[0], off = size[1];
-                const uint32_t ends[] = { off, vocab - off - 1 };
-
-                for (uint32_t i = 0; i < vocab; i++)
-                        logits[i] = i < off || i >= vocab - off ? -INFINITY : random_normal();
-                expect_picks(logits, vocab, picks, ends);
-        }
-}
-
-/* Of draws that are coarser, the first would get more than its share. */
-static void the_lowest_id_is_drawn_as_rarely_as_its_probability(void **)
-{
-        const uint32_t vocabs[] = { 2, 100, 3000 };
-        pick picks[] = { plain_pick(1), plain_pick(1) };
-        const uint32_t it[] = { 0, 0 }, the_next[] = { 1, 1 };
-        static float logits[3000]; /* zeros */
-
-        draw_at(&picks[0], DRAW_LEAST); /* 4.5e-13 */
-        picks[1] = picks[0];
-        picks[1].min_p = 1e-30f;
-        for (uint32_t vocab : vocabs) {
-                logits[0] = logf(6e-13f * (float)(vocab - 1));
-                expect_picks(logits, vocab, picks, it);
-                logits[0] = logf(3e-13f * (float)(vocab - 1));
-                expect_picks(logits, vocab, picks, the_next);
-        }
-}
-
-/* Of n equals a draw of d is for number floor(n d), and here that is exact. */
-static void equal_logits_are_drawn_in_the_order_of_ids(void **)
-{
-        const uint32_t vocabs[] = { 129, 1024, 1025, 4096, 9000 };
-
-        for (uint32_t vocab : vocabs) {
-                rows *r = rows_new(vocab, WANTS);
-
-                for (uint32_t i = 0; i < WANTS; i++) {
-                        for (uint32_t j = 0; j < vocab; j++)
-                                row_of(r, i)[j] = 3.25f;
-                        r->picks[i] = plain_pick(0.5f + (float)i);
-                        r->picks[i].position = random_next();
-                        r->picks[i].seed = random_next();
-                        r->picks[i].top_k = i % 3 ? 0 : 1 + random_below(vocab);
-                }
-                for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
-                        device_pick(r, schedule);
-                        for (uint32_t i = 0; i < WANTS; i++) {
-                                const pick *pick = &r->picks[i];
-                                uint32_t kept = pick->top_k ? pick->top_k : vocab;
-                                double d = draw(pick->seed, pick->sample_index, pick->position);
-
-                                assert_int_equal(r->tokens[i], (uint32_t)(d * kept));
-                        }
-                }
-                rows_free(r);
-        }
-}
-
-/*
- * The highest draw picks the kept token with the highest id, which is kept - 1: the likelier
- * token, or the last of the equals that are kept.
- */
+/* Draws the last of the kept tokens, and another one if the next token is aimed at. */
 static void expect_kept(const float *logits, uint32_t vocab, uint32_t kept, float top_p)
 {
-        pick picks[] = { plain_pick(1), plain_pick(1) };
-        const uint32_t last[] = { kept - 1, kept - 1 };
+        rows *r = rows_new(vocab, 4);
 
-        draw_at(&picks[0], DRAW_MOST);
-        picks[1] = picks[0];
-        picks[0].top_k = kept;
-        picks[1].top_p = top_p;
-        expect_picks(logits, vocab, picks, last);
+        ref_sampler_load(&drawn, logits, vocab);
+        for (uint32_t i = 0; i < 4; i++) {
+                memcpy(row_of(r, i), logits, vocab * sizeof(*logits));
+                r->picks[i] = plain_pick(1);
+                if (i < 2 || kept < vocab)
+                        ref_sampler_aim(&drawn, &r->picks[i], i < 2 ? kept - 1 : kept);
+                if (i & 1)
+                        r->picks[i].top_k = kept;
+                else
+                        r->picks[i].top_p = top_p;
+        }
+        check(r);
+        for (uint32_t i = 0; i < 4; i++)
+                assert_true(i < 2 ? r->tokens[i] == kept - 1 : r->tokens[i] < kept);
+        rows_free(r);
 }
 
 static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **)
@@ -446,55 +355,6 @@ static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **)
         logits[0] = 0.5f + logf(9); /* as likely as nine of them */
         for (uint32_t kept : counts)
                 expect_kept(logits, vocab, kept, (float)((9 + kept - 1.5) / (9 + vocab - 1)));
-}
-
-/*
- * A likely token and many unlikely ones.  The last one gets a chance that changes the whole.
- * Some draw then lies 2e-12 before or behind the border behind another token.
- */
-static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
-{
-        long double sum = 0, whole = 0, last, wanted;
-
-        for (uint32_t i = 0; i < vocab; i++) {
-                row[i] = i ? 0.02f + fabsf(random_normal()) * 0.1f : 8;
-                if (i == vocab - 1)
-                        row[i] = 0;
-                whole += expl((long double)row[i] - 8);
-        }
-        last = expl(-8);
-        do {
-                long double by = draw(pick->seed, pick->sample_index, ++pick->position), border = 0;
-                uint32_t i = 0;
-
-                for (sum = 0; i < vocab && sum <= by * whole; i++) {
-                        border = sum;
-                        sum += expl((long double)row[i] - 8);
-                }
-                wanted = i > 1 ? last + border * (1 + side * 2 * NEAR) / by - whole : 0;
-        } while (fabsl(wanted / last - 1) > 0.01L);
-        row[vocab - 1] = (float)(8 + logl(wanted));
-}
-
-static void draws_next_to_a_border_fall_on_the_correct_side(void **)
-{
-        const uint32_t vocab = 1500;
-        rows *r = rows_new(vocab, WANTS);
-
-        for (uint32_t i = 0; i < WANTS; i++) {
-                r->picks[i] = plain_pick(1);
-                r->picks[i].seed = random_next();
-                r->picks[i].min_p = i & 1 ? 1e-30f : 0; /* keeps all, and has to sum them */
-                put_draw_next_to_a_border(row_of(r, i), vocab, &r->picks[i], i & 2 ? 1 : -1);
-        }
-        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
-                device_pick(r, schedule);
-                for (uint32_t i = 0; i < WANTS; i++) {
-                        ref_sampler_load(&drawn, row_of(r, i), vocab);
-                        assert_int_equal(r->tokens[i], ref_sampler_pick(&drawn, &r->picks[i]));
-                }
-        }
-        rows_free(r);
 }
 
 /* By Pearson's sum, of the tokens that top_k keeps; no other ever comes. */
@@ -526,18 +386,20 @@ static void tokens_are_drawn_as_often_as_their_probability(void **)
                 assert_true(i < kept || off == 0);
                 chi_square += i < kept ? off * off / wanted : 0;
         }
+        /* of `kept` - 1 squares, each 1 with a deviation of sqrt(2): four of these */
         assert_true(chi_square < kept - 1 + 4 * sqrtl(2 * kept));
         rows_free(r);
 }
 
 /*
- * Likelier tokens have lower ids, so a draw of nearly 1 picks the last one that top_p keeps.
- * The last one gets a chance with which top_p is reached 2e-12 of the whole before or behind a
- * border.
+ * Likelier tokens have lower ids.  The last one gets a chance with which top_p is reached 2e-12 of
+ * the whole before or behind a border.  The draw aims at the token behind
+ * that border.
  */
 static void put_top_p_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
 {
         long double whole = 0, last = expl(-8), wanted;
+        uint32_t border;
 
         for (uint32_t i = 0; i < vocab; i++) {
                 row[i] = i ? 0.02f + 0.5f * (float)(vocab - i) / (float)vocab : 8;
@@ -549,13 +411,13 @@ static void put_top_p_next_to_a_border(float *row, uint32_t vocab, pick *pick, l
                 long double sum = 0;
 
                 pick->top_p = 0.7f + 0.2f * (float)random_next() * 0x1p-32f;
-                for (uint32_t i = 0; sum < pick->top_p * whole; i++)
-                        sum += expl((long double)row[i] - 8);
+                for (border = 0; sum < pick->top_p * whole; border++)
+                        sum += expl((long double)row[border] - 8);
                 wanted = last + sum * (1 + side * 2 * NEAR) / pick->top_p - whole;
         } while (fabsl(wanted / last - 1) > 0.01L);
         row[vocab - 1] = (float)(8 + logl(wanted));
-        while (draw(pick->seed, pick->sample_index, pick->position) < 0.99999)
-                pick->position++;
+        ref_sampler_load(&drawn, row, vocab);
+        ref_sampler_aim(&drawn, pick, border);
 }
 
 static void a_top_p_next_to_a_border_cuts_on_the_correct_side(void **)
@@ -683,12 +545,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(temperature_0_picks_the_lowest_id_of_the_largest_logit),
                 cmocka_unit_test(a_row_that_is_not_finite_fails_the_pick),
-                cmocka_unit_test(draws_on_both_sides_of_a_border_pick_different_tokens),
-                cmocka_unit_test(the_smallest_draw_picks_the_first_id_and_the_largest_the_last),
-                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_probability),
-                cmocka_unit_test(equal_logits_are_drawn_in_the_order_of_ids),
                 cmocka_unit_test(a_cut_among_equal_logits_keeps_the_lowest_ids),
-                cmocka_unit_test(draws_next_to_a_border_fall_on_the_correct_side),
                 cmocka_unit_test(tokens_are_drawn_as_often_as_their_probability),
                 cmocka_unit_test(a_top_p_next_to_a_border_cuts_on_the_correct_side),
                 cmocka_unit_test(a_pick_does_not_depend_on_other_rows),

@@ -3,7 +3,7 @@
  * logits are put for several wanted rows, and the definition (ref-sampler.h) is computed beside it.
  * Shared by the programs of this directory that pick.
  *
- * Rounding decides a draw or a cut that lies closer to a border than the error of the backend.
+ * Rounding decides a cut that lies closer to a border than the error of the backend.
  * ref sums doubles one by one: an error of 2^-53 of the whole for each of 128,256.  cpu keeps
  * weights and sums of blocks in floats.  A weight is off by a few times 2^-24, and by as much
  * again for each factor of e that it is below the largest weight.  The weights that make up
@@ -56,7 +56,7 @@ void follow(struct fixture *b, const float *logits, uint32_t vocab, const struct
  */
 void expect_logprobs(struct fixture *b, uint32_t want, uint32_t picked, uint32_t count);
 
-/* Picks with the `count` numbers of draw.h from `position` on. */
+/* A pick without cuts, and one at another place. */
 struct pick pick_plain(float temperature);
 struct pick pick_drawn(float temperature, uint32_t sample_index, uint64_t position);
 

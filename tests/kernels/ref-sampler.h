@@ -7,11 +7,12 @@
  *      ref_sampler_load(&sampler, logits, vocab);
  *      ref_sampler_pick(&sampler, &pick);                  the token
  *      ref_sampler_allows(&sampler, &pick, token, &near);  ... or one that rounding may make of it
+ *      ref_sampler_aim(&sampler, &pick, token);            draws the token, if no cut drops it
  *      ref_sampler_free(&sampler);
  *
- * A backend rounds.  A border of top_p or min_p, or the draw, may lie closer to the border
- * between two tokens than the error of the backend's sums.  Then either token is right; `near`
- * is that error.
+ * A backend rounds.  A border of top_p or min_p may lie closer to the border between two tokens
+ * than the error of the backend's sums.  Then either number of kept tokens is right; `near` is that
+ * error.
  */
 #ifndef TESTS_KERNELS_REF_SAMPLER_H
 #define TESTS_KERNELS_REF_SAMPLER_H
@@ -36,11 +37,8 @@ extern "C" {
 #include "kernels/draw.h"
 #include "kernels/kernels.h"
 
-/* Draws too rare to be found by trying, for seed 0; each is a choice and a position. */
-#define DRAW_LEAST      0xadcbd2c4u, UINT64_C(0xf783ed5a01eea480) /* piece 0 */
-#define DRAW_BELOW_HALF 0x44dcd110u, UINT64_C(0xc65c820e3a69d08e) /* piece 2^39 - 1 */
-#define DRAW_ABOVE_HALF 0x9eded076u, UINT64_C(0xfbea6cd0b264b5c4) /* piece 2^39 */
-#define DRAW_MOST       0x0b47663eu, UINT64_C(0x5388d48ac2b5232f) /* piece 2^40 - 1 */
+/* More than the rounding of a backend's scores. */
+#define NEAR_SCORE 1e-10L
 
 struct candidate {
         float logit;
@@ -53,7 +51,6 @@ struct ref_sampler {
         bool finite;
         struct candidate *all; /* best first */
         long double *chances;  /* of all[i], as parts of the whole that top_k keeps */
-        long double *by_id;    /* chances by token id, of kept candidates */
 };
 
 struct near {
@@ -70,15 +67,13 @@ static inline void ref_sampler_new(struct ref_sampler *ref_sampler, uint32_t voc
         memset(ref_sampler, 0, sizeof(*ref_sampler));
         ref_sampler->all = (struct candidate *)calloc(vocab_max, sizeof(*ref_sampler->all));
         ref_sampler->chances = (long double *)calloc(vocab_max, sizeof(*ref_sampler->chances));
-        ref_sampler->by_id = (long double *)calloc(vocab_max, sizeof(*ref_sampler->by_id));
-        assert_true(ref_sampler->all && ref_sampler->chances && ref_sampler->by_id);
+        assert_true(ref_sampler->all && ref_sampler->chances);
 }
 
 static inline void ref_sampler_free(struct ref_sampler *ref_sampler)
 {
         free(ref_sampler->all);
         free(ref_sampler->chances);
-        free(ref_sampler->by_id);
 }
 
 static inline int candidate_compare(const void *a, const void *b)
@@ -144,63 +139,92 @@ static inline uint32_t ref_sampler_cut(const struct ref_sampler *ref_sampler,
         return likely;
 }
 
-/* Step 6 */
-static inline uint32_t ref_sampler_draw(struct ref_sampler *ref_sampler, const struct pick *pick,
-                                        uint32_t kept)
+static inline uint32_t ref_sampler_word(const struct pick *pick, uint32_t purpose, uint32_t n)
 {
-        long double sum = 0, mark;
-        uint32_t last = 0;
+        uint32_t c[4];
 
-        for (uint32_t i = 0; i < ref_sampler->vocab; i++)
-                ref_sampler->by_id[i] = 0;
+        c[0] = (uint32_t)pick->position;
+        c[1] = (uint32_t)(pick->position >> 32);
+        c[2] = pick->sample_index;
+        c[3] = purpose * 0x10000000 + n / 64 * 16 + n % 16;
+        philox(c, pick->seed);
+        return c[n / 16 % 4];
+}
+
+static inline long double ref_sampler_wait(uint32_t word)
+{
+        return -logl((word + 0.5L) / 4294967296.0L);
+}
+
+static inline long double ref_sampler_time(const struct pick *pick, uint32_t id)
+{
+        long double least = ref_sampler_wait(ref_sampler_word(pick, 1, id / 32)) / 32;
+
+        if (ref_sampler_word(pick, 2, id / 32) / 0x8000000 == id % 32)
+                return least;
+        return least + ref_sampler_wait(ref_sampler_word(pick, 3, id));
+}
+
+/* Of all[at]. */
+static inline long double ref_sampler_score(const struct ref_sampler *ref_sampler,
+                                            const struct pick *pick, uint32_t at)
+{
+        const struct candidate *c = &ref_sampler->all[at];
+
+        return ((long double)c->logit - ref_sampler->all[0].logit) / pick->temperature -
+               logl(ref_sampler_time(pick, c->id));
+}
+
+/* Step 6: the index of the best score among the first `kept`. */
+static inline uint32_t ref_sampler_best(const struct ref_sampler *ref_sampler,
+                                        const struct pick *pick, uint32_t kept)
+{
+        long double best = -INFINITY;
+        uint32_t at = 0;
+
         for (uint32_t i = 0; i < kept; i++) {
-                ref_sampler->by_id[ref_sampler->all[i].id] = ref_sampler->chances[i];
-                sum += ref_sampler->chances[i];
+                long double score;
+
+                if (ref_sampler->chances[i] < 1e-30L * ref_sampler->chances[0])
+                        continue; /* as -log(time) is between -3.2 and 26.4 */
+                score = ref_sampler_score(ref_sampler, pick, i);
+                if (score > best ||
+                    (score == best && ref_sampler->all[i].id < ref_sampler->all[at].id)) {
+                        best = score;
+                        at = i;
+                }
         }
-        mark = draw(pick->seed, pick->sample_index, pick->position) * sum;
-        sum = 0;
-        for (uint32_t i = 0; i < ref_sampler->vocab && sum <= mark; i++) {
-                sum += ref_sampler->by_id[i];
-                last = i;
-        }
-        return last;
+        return at;
 }
 
 static inline uint32_t ref_sampler_pick(struct ref_sampler *ref_sampler, const struct pick *pick)
 {
+        uint32_t kept;
+
         if (!ref_sampler->finite)
                 return PICK_NOT_FINITE;
         if (pick->given)
                 return pick->given - 1;
         if (pick->temperature == 0)
                 return ref_sampler->all[0].id;
-        return ref_sampler_draw(
-                ref_sampler, pick,
-                ref_sampler_cut(ref_sampler, pick, ref_sampler_weigh(ref_sampler, pick), 0, 0));
+        kept = ref_sampler_cut(ref_sampler, pick, ref_sampler_weigh(ref_sampler, pick), 0, 0);
+        return ref_sampler->all[ref_sampler_best(ref_sampler, pick, kept)].id;
 }
 
-/*
- * Whether the draw falls on `token` or within `by` of it, for some number of kept candidates
- * from `least` to `most`.
- */
+/* Whether `token` has the best score of the kept, for some number of these from least to most. */
 static inline bool ref_sampler_reaches(const struct ref_sampler *ref_sampler,
                                        const struct pick *pick, uint32_t least, uint32_t most,
-                                       uint32_t token, long double by)
+                                       uint32_t token)
 {
-        long double drawn = draw(pick->seed, pick->sample_index, pick->position);
-        long double sum = 0, before = 0, own = 0;
+        uint32_t at = 0, best;
 
-        for (uint32_t i = 0; i < most; i++) {
-                sum += ref_sampler->chances[i];
-                if (ref_sampler->all[i].id < token)
-                        before += ref_sampler->chances[i];
-                if (ref_sampler->all[i].id == token)
-                        own = ref_sampler->chances[i];
-                if (i + 1 >= least && own > 0 && before <= (drawn + by) * sum &&
-                    before + own > (drawn - by) * sum)
-                        return true;
-        }
-        return false;
+        while (at < most && ref_sampler->all[at].id != token)
+                at++;
+        if (at == most)
+                return false;
+        best = ref_sampler_best(ref_sampler, pick, at < least ? least : at + 1);
+        return ref_sampler_score(ref_sampler, pick, at) >=
+               ref_sampler_score(ref_sampler, pick, best) - NEAR_SCORE;
 }
 
 static inline bool ref_sampler_allows(struct ref_sampler *ref_sampler, const struct pick *pick,
@@ -214,7 +238,28 @@ static inline bool ref_sampler_allows(struct ref_sampler *ref_sampler, const str
         count = ref_sampler_weigh(ref_sampler, pick);
         least = ref_sampler_cut(ref_sampler, pick, count, -near->sum, near->chance * nats);
         most = ref_sampler_cut(ref_sampler, pick, count, near->sum, -near->chance * nats);
-        return ref_sampler_reaches(ref_sampler, pick, least, most, token, near->sum);
+        return ref_sampler_reaches(ref_sampler, pick, least, most, token);
+}
+
+/* Sets the position so that this token is drawn if no cut drops it. */
+static inline void ref_sampler_aim(struct ref_sampler *ref_sampler, struct pick *pick,
+                                   uint32_t token)
+{
+        struct pick uncut = *pick;
+        uint32_t at = 0, count;
+
+        uncut.top_k = 0;
+        count = ref_sampler_weigh(ref_sampler, &uncut);
+        while (ref_sampler->all[at].id != token)
+                at++;
+        do
+                do
+                        uncut.position++;
+                while (ref_sampler_word(&uncut, 1, token / 32) <
+                               (1 - 40 * ref_sampler->chances[at]) * 4294967296.0L ||
+                       ref_sampler_time(&uncut, token) > ref_sampler->chances[at]);
+        while (ref_sampler_best(ref_sampler, &uncut, count) != at);
+        pick->position = uncut.position;
 }
 
 #endif

@@ -127,31 +127,35 @@ static uint32_t put_equals(uint32_t vocab, uint32_t above, uint32_t *ret_ids)
         return equals;
 }
 
-/* Draws at both ends show which tokens are kept: the likelier one, and `kept` of the equals. */
-static void expect_kept(struct fixture *b, uint32_t vocab, struct pick pick, const uint32_t *ids,
-                        uint32_t above, uint32_t kept)
+/* Expects the token if it is kept, and another one otherwise. */
+static void expect_aimed(struct fixture *b, uint32_t vocab, struct pick pick, uint32_t token,
+                         bool kept)
 {
-        const struct pick least = pick_drawn(1, DRAW_LEAST), most = pick_drawn(1, DRAW_MOST);
-        struct pick picks[2] = { pick, pick };
-        uint32_t tokens[2], lowest = above, highest = above;
+        uint32_t drawn;
 
-        picks[0].sample_index = least.sample_index;
-        picks[0].position = least.position;
-        picks[1].sample_index = most.sample_index;
-        picks[1].position = most.position;
-        if (kept) {
-                lowest = ids[0] < above ? ids[0] : above;
-                highest = ids[kept - 1] > above ? ids[kept - 1] : above;
-        }
-        pick_all(b, logits, vocab, picks, 2, tokens);
-        assert_int_equal(tokens[0], lowest);
-        assert_int_equal(tokens[1], highest);
+        ref_sampler_aim(&b->ref_sampler, &pick, token);
+        drawn = pick_one(b, logits, vocab, pick);
+        if ((drawn == token) != kept)
+                fail_msg("vocab %u top_k %u top_p %.9g min_p %.9g: token %u when %u was aimed at",
+                         vocab, pick.top_k, pick.top_p, pick.min_p, drawn, token);
+}
+
+/* The likelier token is kept, and `kept` of the equals. */
+static void expect_kept(struct fixture *b, uint32_t vocab, struct pick pick, const uint32_t *ids,
+                        uint32_t equals, uint32_t above, uint32_t kept)
+{
+        expect_aimed(b, vocab, pick, above, true);
+        if (kept)
+                expect_aimed(b, vocab, pick, ids[kept - 1], true);
+        if (kept < equals)
+                expect_aimed(b, vocab, pick, ids[kept], false);
 }
 
 static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **state)
 {
         static const uint32_t vocabs[] = { 40, 333, 9000, VOCAB };
         static uint32_t ids[VOCAB];
+        struct fixture *b = *state;
 
         for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
                 uint32_t vocab = vocabs[n], above = n & 1 ? vocab - 1 : 7;
@@ -159,6 +163,7 @@ static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **state)
                 const uint32_t counts[] = { 1,          2,          31,         32,    33,
                                             equals / 3, equals / 2, equals - 1, equals };
 
+                ref_sampler_load(&b->ref_sampler, logits, vocab);
                 for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
                         struct pick pick = pick_plain(1);
                         uint32_t kept = counts[i];
@@ -167,39 +172,37 @@ static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **state)
                                 continue;
                         /* in the middle of the last one that is kept */
                         pick.top_p = (float)((9 + kept - 0.5) / (9 + equals));
-                        expect_kept(*state, vocab, pick, ids, above, kept);
+                        expect_kept(b, vocab, pick, ids, equals, above, kept);
                         pick.min_p = 0.11f;
-                        expect_kept(*state, vocab, pick, ids, above, kept);
+                        expect_kept(b, vocab, pick, ids, equals, above, kept);
                         pick.min_p = 0.112f;
-                        expect_kept(*state, vocab, pick, ids, above, 0);
+                        expect_kept(b, vocab, pick, ids, equals, above, 0);
                         pick = pick_plain(1);
                         pick.top_k = 1 + kept;
-                        expect_kept(*state, vocab, pick, ids, above, kept);
+                        expect_kept(b, vocab, pick, ids, equals, above, kept);
                         pick.top_p = (float)((9 + kept / 2 + 0.5) / (9 + kept));
-                        expect_kept(*state, vocab, pick, ids, above, kept / 2 + 1);
+                        expect_kept(b, vocab, pick, ids, equals, above, kept / 2 + 1);
                 }
         }
 }
 
-/*
- * A row whose logits fall from id to id, so slowly that each one counts.  The highest draw
- * picks the last token that is kept, and so shows how many are.
- */
+/* A row whose logits fall from id to id, so slowly that each one counts. */
 static void cuts_keep_exactly_the_defined_number_of_tokens(void **state)
 {
         /* the sum of the chances of the first tokens, by their number */
         static long double until[9001];
-        const struct pick most = pick_drawn(1, DRAW_MOST);
+        struct fixture *b = *state;
         const uint32_t vocab = 9000;
-        struct pick picks[4] = { most, most, most, most };
-        uint32_t tokens[4];
 
         for (uint32_t i = 0; i < vocab; i++) {
                 logits[i] = -1.2f * logf((float)(i + 1));
                 until[i + 1] = until[i] + expl(logits[i]);
         }
-        for (uint32_t kept = 1; kept < vocab; kept += kept < 300 ? 1 : 37) {
+        ref_sampler_load(&b->ref_sampler, logits, vocab);
+        for (uint32_t kept = 1; kept < vocab; kept += kept < 70 ? 1 : 197) {
                 long double half = expl(logits[kept - 1]) / 2;
+                struct pick picks[4] = { pick_plain(1), pick_plain(1), pick_plain(1),
+                                         pick_plain(1) };
 
                 picks[0].top_k = kept;
                 picks[1].top_p = (float)((until[kept] - half) / until[vocab]);
@@ -207,38 +210,9 @@ static void cuts_keep_exactly_the_defined_number_of_tokens(void **state)
                 picks[3].top_k = kept * 2; /* and top_p of these */
                 picks[3].top_p =
                         (float)((until[kept] - half) / until[kept * 2 < vocab ? kept * 2 : vocab]);
-                pick_all(*state, logits, vocab, picks, 4, tokens);
-                for (uint32_t i = 0; i < 4; i++)
-                        assert_int_equal(tokens[i], kept - 1);
-        }
-}
-
-/*
- * Of n equals a draw of d picks number floor(n d): weights and their sums are whole numbers,
- * and exact.
- */
-static void equal_logits_are_drawn_in_the_order_of_ids(void **state)
-{
-        static const uint32_t vocabs[] = { 1, 33, 64, 1000, 4096, 9000, VOCAB };
-        struct pick picks[WANTS];
-        uint32_t tokens[WANTS];
-
-        for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
-                uint32_t vocab = vocabs[n];
-
-                for (uint32_t i = 0; i < vocab; i++)
-                        logits[i] = 3.25f;
-                for (uint32_t i = 0; i < WANTS; i++) {
-                        picks[i] = pick_drawn(0.5f + (float)i, i, random_next());
-                        picks[i].top_k = i % 3 ? 0 : 1 + random_below(vocab);
-                }
-                pick_all(*state, logits, vocab, picks, WANTS, tokens);
-                for (uint32_t i = 0; i < WANTS; i++) {
-                        uint32_t kept = picks[i].top_k ? picks[i].top_k : vocab;
-                        double place = draw(0, i, picks[i].position) * kept;
-
-                        if (fabs(place - round(place)) > 1e-6) /* ref's chances are not exact */
-                                assert_int_equal(tokens[i], (uint32_t)place);
+                for (uint32_t i = 0; i < 4; i++) {
+                        expect_aimed(b, vocab, picks[i], kept - 1, true);
+                        expect_aimed(b, vocab, picks[i], kept, false);
                 }
         }
 }
@@ -299,7 +273,6 @@ int main(int argc, char **argv)
                 cmocka_unit_test(a_cut_among_equal_logits_keeps_the_lowest_ids),
                 cmocka_unit_test(cuts_keep_exactly_the_defined_number_of_tokens),
                 cmocka_unit_test(min_p_above_1_keeps_only_the_first_of_the_largest),
-                cmocka_unit_test(equal_logits_are_drawn_in_the_order_of_ids),
                 cmocka_unit_test(a_peak_in_the_last_block_is_drawn_with_its_probability),
         };
         int r = fixture_choose(argc, argv);

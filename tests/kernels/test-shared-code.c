@@ -225,10 +225,53 @@ static void philox_matches_its_published_vectors(void **state)
         philox(e, UINT64_C(0x299f31d0a4093822));
         assert_memory_equal(e, ((uint32_t[]){ 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 }),
                             16);
-        assert_true(draw_piece(0, 0, 0) == UINT64_C(0x6627e8d5e1));
         assert_true(draw(0, 0, 0) == (0x6627e8d5e1 + 0.5) / 0x1p40);
         assert_true(draw(0, 1, 0) != draw(0, 0, 0) && draw(0, 0, 1) != draw(0, 0, 0));
         assert_true(draw(0, 0, UINT64_C(1) << 32) != draw(0, 0, 0));
+}
+
+/* The expected ones are of a program in Python with decimals of 50 digits. */
+static void times_of_draws_are_those_of_another_program(void **state)
+{
+        static const struct {
+                struct draw_key key;
+                uint32_t id;
+                double time;
+        } cases[] = {
+                { { 0, 0, 0 }, 0, 0x1.8cb49c94460f6p-2 },
+                { { 1, 3, 2 }, 4, 0x1.341ac68eb4be1p+0 },
+                { { UINT64_C(0x123456789abcdef0), UINT64_C(0xfedcba9876543210), 0xdeadbeef },
+                  128255,
+                  0x1.f49c3c3850faep-4 },
+                { { 5, 77, 0 }, 63, 0x1.b8ebeb6182427p-2 },
+                { { 5, 77, 0 }, 64, 0x1.3e27f1fc86043p+0 },
+                { { 9, 100, 1 }, 7, 0x1.117e614d5f8f1p-4 }, /* the first of its span */
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                double least = draw_least(&cases[i].key, cases[i].id / DRAW_SPAN);
+                double time = draw_time(&cases[i].key, cases[i].id, least);
+
+                assert_true(fabs(time / cases[i].time - 1) < 0x1p-49);
+        }
+}
+
+/* All pieces near 0 and 1, some between, and all exponents that a time has. */
+static void the_logarithm_of_draws_is_as_close_as_its_header_says(void **state)
+{
+        (void)state;
+        for (uint64_t i = 0; i < 1000000; i++) {
+                uint64_t piece = i < 1000 ? i : UINT32_MAX - (i < 2000 ? i - 1000 : i * 4294);
+                double u = ((double)(uint32_t)piece + 0.5) * 0x1p-32;
+                double time = ldexp(1 + (double)i / 1000000, (int)(i % 45) - 39);
+
+                assert_true(fabsl(draw_log(u) / logl(u) - 1) < 0x1p-50L);
+                if (time != 1)
+                        assert_true(fabsl(draw_log(time) / logl(time) - 1) < 0x1p-50L);
+        }
+        assert_true(draw_log(1) == 0);
+        assert_true(-draw_log(0x1p-38) < 26.35 && -draw_log(23.6) > -3.17);
 }
 
 static void memory_is_aligned_and_zeroed_and_too_large_sizes_fail(void **state)
@@ -489,6 +532,8 @@ int main(void)
                 cmocka_unit_test(block_formats_match_those_of_other_programs),
                 cmocka_unit_test(random_blocks_mean_what_they_mean_to_another_program),
                 cmocka_unit_test(philox_matches_its_published_vectors),
+                cmocka_unit_test(times_of_draws_are_those_of_another_program),
+                cmocka_unit_test(the_logarithm_of_draws_is_as_close_as_its_header_says),
                 cmocka_unit_test(memory_is_aligned_and_zeroed_and_too_large_sizes_fail),
                 cmocka_unit_test(pool_tiles_do_not_overlap_and_pages_copy_whole),
                 cmocka_unit_test(copies_between_pool_and_swap_are_made_in_order),
