@@ -8,14 +8,13 @@
  *
  * Picking works in this order (ref/pick.c is the definition):
  *     0. A token that is given (pick.given) is the result. Done.
- *     1. temperature 0: the largest logit, the lowest id among equals. Done.
- *     2. Candidates are ordered by (logit descending, id ascending); top_k > 0 keeps the first
- *        top_k of them.
- *     3. p = softmax(logit / temperature) over the kept candidates, in double.
- *     4. top_p < 1 keeps the shortest run from the front whose sum reaches top_p.
- *     5. min_p > 0 keeps those with p >= min_p * p[0]; if there are none, the first one is kept.
- *     6. Each token has a random time. Of the kept candidates with a logit above -inf, the result
- *        is the one with the largest score, the lowest id among equals:
+ *     1. The edits change logits, and tokens that the mask leaves out get -inf. Candidates are the
+ *        tokens with a logit above -inf; if there are none, the result is PICK_NONE_LEGAL. Done.
+ *     2. temperature 0: the largest logit, the lowest id among equals. Done.
+ *     3. Candidates are ordered by (logit descending, id ascending), and the cuts keep some of them
+ *        (kernels/cuts.h).
+ *     4. Each token has a random time. Of the kept candidates, the result is the one with the
+ *        largest score, the lowest id among equals:
  *              score = (logit - largest logit) / temperature - log(time)
  *
  * The law. Times are independent, and exponential with mean 1. So time / p is exponential with
@@ -172,9 +171,9 @@ DRAW_INLINE double draw_time(const struct draw_key *key, uint32_t id, double lea
         return least + draw_exponential(draw_word(key, DRAW_OTHERS, id));
 }
 
-DRAW_INLINE double draw_score(float logit, float largest, float temperature, double time)
+DRAW_INLINE double draw_score(float logit, float largest, double temperature, double time)
 {
-        return ((double)logit - (double)largest) / (double)temperature - draw_log(time);
+        return ((double)logit - (double)largest) / temperature - draw_log(time);
 }
 
 /* A number from (0, 1): the middle of one of 2^40 equal pieces. */

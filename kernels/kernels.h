@@ -146,6 +146,19 @@ struct step_copy {
         uint32_t from, to, group;
 };
 
+/* What becomes of a token's logit before anything else: rep(logit + bias) - after. */
+struct pick_edit {
+        uint32_t token;
+        float bias;  /* finite */
+        float theta; /* above 0; rep() divides a positive number by it, and multiplies others */
+        float after; /* INFINITY bans the token */
+};
+
+enum pick_order {
+        TEMPERATURE_FIRST = 0, /* before all cuts but n_sigma */
+        TEMPERATURE_LAST = 1,  /* after them */
+};
+
 /* How one row's token is drawn (kernels/draw.h). */
 struct pick {
         float temperature; /* 0: the largest logit, the lowest id among equals */
@@ -164,10 +177,32 @@ struct pick {
          * have the bits that they would have if it were drawn. 0: the token is drawn.
          */
         uint32_t given;
+
+        /* The rest must be 0, unless kernels.picks_all is true. kernels/cuts.h defines the cuts. */
+        float n_sigma;                                 /* 0: off */
+        float typical;                                 /* 0: off */
+        float xtc_chance, xtc_least;                   /* chance 0: off */
+        float temperature_range, temperature_exponent; /* range 0: off */
+        enum pick_order order;
+        /*
+         * The tokens that are legal: bit token % 32 of word token / 32. NULL: all are. Like the
+         * edits, it must stay valid until step_end().
+         */
+        const uint32_t *mask;
+        const struct pick_edit *edits; /* in ascending order of tokens */
+        uint32_t edit_count;
 };
 
+/* Whether a pick needs kernels.picks_all. */
+static inline bool pick_has_more(const struct pick *pick)
+{
+        return pick->n_sigma > 0 || pick->typical > 0 || pick->xtc_chance > 0 ||
+               pick->temperature_range > 0 || pick->order != TEMPERATURE_FIRST || pick->mask ||
+               pick->edit_count;
+}
+
 /*
- * The log probability of a token by a row's logits, before temperature and cuts:
+ * The log probability of a token by a row's logits, before edits, temperature and cuts:
  * log(softmax(logits)), summed in double. Among equal logits, the lower id counts as the more
  * likely.
  */
@@ -177,7 +212,13 @@ struct logprob {
 };
 #define PICK_LOGPROBS_MAX 33u /* and at most 1 + vocab */
 
-#define PICK_NOT_FINITE UINT32_MAX /* a logit was NaN or infinite, or all were -inf */
+#define PICK_NOT_FINITE UINT32_MAX       /* a logit was NaN or infinite, or all were -inf */
+#define PICK_NONE_LEGAL (UINT32_MAX - 1) /* the mask and the edits leave no token */
+
+static inline bool pick_failed(uint32_t token)
+{
+        return token >= PICK_NONE_LEGAL;
+}
 
 struct step {
         uint64_t number; /* each step's number is one more than the last */
@@ -392,6 +433,8 @@ struct kernels {
          * -ENOTSUP.
          */
         uint32_t kv_types;
+        /* Whether pick() takes all members of struct pick. */
+        bool picks_all;
 
         void (*close)(struct kernels *k);
 

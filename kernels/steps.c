@@ -127,7 +127,7 @@ static uint32_t row_token(const struct steps *s, const struct step_row *row)
         result = steps_result(s, row->from_step);
         assert(result->picked);
         token = result->tokens[steps_pick_index(s, row)];
-        return token == PICK_NOT_FINITE ? 0 : token;
+        return pick_failed(token) ? 0 : token;
 }
 
 static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
@@ -222,7 +222,7 @@ void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
         const struct step_result *result = steps_result(s, number);
 
         assert(!s->running || number != s->step.number);
-        assert(want < result->count && result->picked && result->tokens[want] != PICK_NOT_FINITE);
+        assert(want < result->count && result->picked && !pick_failed(result->tokens[want]));
         steps_copy(ret_logprobs, result->logprobs + (size_t)want * PICK_LOGPROBS_MAX,
                    result->logprob_counts[want], sizeof(*ret_logprobs));
 }

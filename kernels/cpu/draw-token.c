@@ -10,7 +10,7 @@
 /* The best token so far, at least one. */
 struct draw {
         const struct candidates *candidates;
-        const struct pick *pick;
+        double temperature;
         struct draw_key key;
         uint32_t best;
         double score;
@@ -41,7 +41,7 @@ static void draw_score_of(struct draw *d, uint32_t id)
         const struct candidates *candidates = d->candidates;
         double time = draw_time(&d->key, id, draw_least(&d->key, id / DRAW_SPAN));
         double score =
-                draw_score(candidates->logits[id], candidates->largest, d->pick->temperature, time);
+                draw_score(candidates->logits[id], candidates->largest, d->temperature, time);
 
         if (score > d->score || (score == d->score && id < d->best)) {
                 d->score = score;
@@ -51,9 +51,9 @@ static void draw_score_of(struct draw *d, uint32_t id)
 }
 
 static struct draw draw_begin(const struct candidates *candidates, const struct pick *pick,
-                              uint32_t id)
+                              double temperature, uint32_t id)
 {
-        struct draw d = { candidates, pick, draw_key_of(pick), id, -INFINITY, 0 };
+        struct draw d = { candidates, temperature, draw_key_of(pick), id, -INFINITY, 0 };
 
         draw_score_of(&d, id);
         return d;
@@ -104,7 +104,7 @@ uint32_t draw_from_all(const struct candidates *candidates, const struct pick *p
                        const float *largest_of, struct cutoff cutoff)
 {
         const uint32_t groups = logit_blocks_of(logit_blocks_of(candidates->vocab));
-        struct draw d = draw_begin(candidates, pick, best);
+        struct draw d = draw_begin(candidates, pick, pick->temperature, best);
         const struct bounding of = { d.key, candidates->largest, candidates->factor };
         const float *bounds = candidates->s->bounds, *group_bounds = candidates->s->group_bounds;
         uint32_t first;
@@ -125,9 +125,10 @@ uint32_t draw_from_all(const struct candidates *candidates, const struct pick *p
 }
 
 uint32_t draw_from_few(const struct candidates *candidates, const struct pick *pick,
-                       const struct candidate *list, const double *chances, uint32_t count)
+                       double temperature, const struct candidate *list, const double *chances,
+                       uint32_t count)
 {
-        struct draw d = draw_begin(candidates, pick, list[0].id);
+        struct draw d = draw_begin(candidates, pick, temperature, list[0].id);
 
         for (uint32_t i = 1; i < count; i++) {
                 struct span span = span_of(&d, list[i].id / DRAW_SPAN);

@@ -21,9 +21,10 @@ uint32_t draw_from_all(const struct candidates *candidates, const struct pick *p
                        const float *largest_of, struct cutoff cutoff);
 /*
  * From the first `count` candidates of a list, best first. Their chances are multiples of their
- * weights.
+ * weights. The temperature may be another than the pick's.
  */
 uint32_t draw_from_few(const struct candidates *candidates, const struct pick *pick,
-                       const struct candidate *list, const double *chances, uint32_t count);
+                       double temperature, const struct candidate *list, const double *chances,
+                       uint32_t count);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/draw-token.h"
+#include "kernels/cpu/pick-more.h"
 
 /* Numbers of candidates that are tried first and last to decide top_p. */
 #define FEW_FIRST 32u
@@ -256,6 +257,8 @@ static uint32_t pick_row(const struct row *row)
 
         if (pick->given)
                 return pick->given - 1;
+        if (pick_has_more(pick))
+                return pick_more(&row->candidates, pick);
         if (pick->temperature == 0)
                 return row->best;
         if (!is_likely(row, row->candidates.largest))
@@ -272,7 +275,8 @@ static uint32_t pick_row(const struct row *row)
                 return pick_of_many(row, CUTOFF_NONE);
         }
         chances = row->candidates.s->chances;
-        return draw_from_few(&row->candidates, pick, sorted, chances, cut(pick, chances, count));
+        return draw_from_few(&row->candidates, pick, pick->temperature, sorted, chances,
+                             cut(pick, chances, count));
 }
 
 /* Writes the logprobs. They are without temperature, but the summary's weights include it. */
@@ -332,8 +336,11 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
         if (!find_largest(&row))
                 return;
         p->picked[item] = pick_row(&row);
-        if (row.pick->logprobs)
-                write_logprobs(&row, p->picked[item], steps_logprobs_out(&cpu->steps, item));
+        if (!row.pick->logprobs || pick_failed(p->picked[item]))
+                return;
+        if (pick_has_more(row.pick))
+                candidates->loops->maxima(candidates->s->group_maxima, row.largest_of, row.groups);
+        write_logprobs(&row, p->picked[item], steps_logprobs_out(&cpu->steps, item));
 }
 
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab)

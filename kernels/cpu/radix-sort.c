@@ -26,9 +26,10 @@ int pick_scratch_init(struct pick_scratch *s, uint32_t vocab_max)
                 .group_maxima = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->group_maxima)),
                 .bounds = memory_new(blocks, sizeof(*s->bounds)),
                 .group_bounds = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->group_bounds)),
+                .edited = memory_new(vocab_max, sizeof(*s->edited)),
         };
         if (s->a && s->b && s->chances && s->weights && s->block_weights && s->listed_ids &&
-            s->listed_weights && s->group_maxima && s->bounds && s->group_bounds)
+            s->listed_weights && s->group_maxima && s->bounds && s->group_bounds && s->edited)
                 return 0;
         pick_scratch_deinit(s);
         return -ENOMEM;
@@ -46,6 +47,7 @@ void pick_scratch_deinit(struct pick_scratch *s)
         memory_free(s->group_maxima);
         memory_free(s->bounds);
         memory_free(s->group_bounds);
+        memory_free(s->edited);
         *s = (struct pick_scratch){ 0 };
 }
 

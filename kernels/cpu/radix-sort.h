@@ -32,6 +32,7 @@ struct pick_scratch {
         float *group_maxima; /* the largest logit of each group of 32 blocks */
         float *bounds;       /* of the scores of each block, padded like block_weights */
         float *group_bounds; /* the largest of each group */
+        float *edited;       /* a row after edits and mask */
         struct tail tail;
 };
 

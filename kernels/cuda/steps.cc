@@ -121,6 +121,8 @@ static void write_rows(struct cuda *cuda, uint8_t *to)
                 runs[i] = { run->row, run->count, step->rows[run->row].slot,
                             step->rows[run->row].position };
         }
+        for (uint32_t i = 0; i < step->want_count; i++)
+                assert(!pick_has_more(&step->picks[i]));
         memcpy(to + cuda->offsets.want, step->want, step->want_count * sizeof(uint32_t));
         memcpy(to + cuda->offsets.picks, step->picks, step->want_count * sizeof(pick));
 }

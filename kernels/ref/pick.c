@@ -10,6 +10,7 @@
  */
 #include <math.h>
 
+#include "kernels/cuts.h"
 #include "kernels/draw.h"
 #include "kernels/ref/ref.h"
 
@@ -68,59 +69,18 @@ static uint32_t find_largest(const float *logits, uint32_t vocab)
         return logits[best] == -INFINITY ? PICK_NOT_FINITE : best;
 }
 
-/* How many of `count` candidates, in falling order of probability, top_p and min_p keep. */
-static uint32_t cut(const struct pick *pick, const double *chances, uint32_t count)
-{
-        double sum = 0;
-        uint32_t keep = count;
-
-        if (pick->top_p < 1) {
-                for (keep = 0; keep < count;) {
-                        sum += chances[keep++];
-                        if (sum >= pick->top_p)
-                                break;
-                }
-        }
-        if (pick->min_p > 0) {
-                while (keep > 1 && chances[keep - 1] < pick->min_p * chances[0])
-                        keep--;
-        }
-        return keep;
-}
-
-/* Computes the probabilities of the best candidates, best first. Returns how many the cuts keep. */
-static uint32_t keep_best(struct ref *ref, const struct pick *pick, const float *logits,
-                          uint32_t vocab)
-{
-        uint32_t *ids = ref->ids, keep = vocab;
-        double *chances = ref->chances, sum = 0;
-
-        if (pick->top_k && pick->top_k < vocab)
-                keep = pick->top_k;
-        sort_best(logits, vocab, ids, keep);
-        for (uint32_t i = 0; i < keep; i++) {
-                double below = (double)logits[ids[i]] - logits[ids[0]];
-
-                chances[i] = exp(below / pick->temperature);
-                sum += chances[i];
-        }
-        for (uint32_t i = 0; i < keep; i++)
-                chances[i] /= sum;
-        return cut(pick, chances, keep);
-}
-
-/* The token with the best score of the first `keep` candidates. */
-static uint32_t draw_token(const struct ref *ref, const struct pick *pick, const float *logits,
-                           uint32_t keep)
+/* The token with the best score. */
+static uint32_t draw_token(const struct pick *pick, const struct line *line)
 {
         const struct draw_key key = draw_key_of(pick);
-        uint32_t best = ref->ids[0];
+        const float largest = line->logits[line->ids[0]];
+        uint32_t best = line->ids[0];
         double best_score = -INFINITY;
 
-        for (uint32_t i = 0; i < keep && logits[ref->ids[i]] > -INFINITY; i++) {
-                uint32_t id = ref->ids[i];
-                double least = draw_least(&key, id / DRAW_SPAN),
-                       score = draw_score(logits[id], logits[ref->ids[0]], pick->temperature,
+        for (uint32_t i = 0; line->count > 1 && i < line->count; i++) {
+                uint32_t id = line->ids[i];
+                double least = draw_least(&key, id / DRAW_SPAN);
+                double score = draw_score(line->logits[id], largest, line->temperature,
                                           draw_time(&key, id, least));
 
                 if (score > best_score || (score == best_score && id < best)) {
@@ -131,17 +91,39 @@ static uint32_t draw_token(const struct ref *ref, const struct pick *pick, const
         return best;
 }
 
+/* All candidates that n_sigma keeps. */
+static struct line make_line(struct ref *ref, const struct pick *pick, uint32_t vocab)
+{
+        struct line line = { ref->edited, ref->ids, vocab, ref->chances, 0 };
+        double least = n_sigma_least(pick, ref->edited, vocab);
+
+        sort_best(ref->edited, vocab, ref->ids, vocab);
+        while (line.logits[line.ids[line.count - 1]] < least ||
+               line.logits[line.ids[line.count - 1]] == -INFINITY)
+                line.count--;
+        return line;
+}
+
 static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *logits,
                          uint32_t vocab)
 {
         uint32_t largest = find_largest(logits, vocab);
+        struct line line;
 
         assert(pick->temperature >= 0);
-        if (largest != PICK_NOT_FINITE && pick->given)
-                return pick->given - 1;
-        if (largest == PICK_NOT_FINITE || pick->temperature == 0)
+        if (largest == PICK_NOT_FINITE)
                 return largest;
-        return draw_token(ref, pick, logits, keep_best(ref, pick, logits, vocab));
+        if (pick->given)
+                return pick->given - 1;
+        logits_edit(pick, logits, vocab, ref->edited);
+        largest = find_largest(ref->edited, vocab);
+        if (largest == PICK_NOT_FINITE)
+                return PICK_NONE_LEGAL;
+        if (pick->temperature == 0)
+                return largest;
+        line = make_line(ref, pick, vocab);
+        cuts_make(pick, &line);
+        return draw_token(pick, &line);
 }
 
 static void write_logprobs(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,
@@ -173,7 +155,7 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
                 uint32_t count = step->picks[i].logprobs;
 
                 picked[i] = pick_row(ref, &step->picks[i], row, vocab);
-                if (count && picked[i] != PICK_NOT_FINITE)
+                if (count && !pick_failed(picked[i]))
                         write_logprobs(ref, row, vocab, picked[i], count,
                                        steps_logprobs_out(&ref->steps, i));
         }

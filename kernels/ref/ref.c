@@ -177,6 +177,7 @@ static void ref_close(struct kernels *k)
         memory_free(ref->scores);
         memory_free(ref->ids);
         memory_free(ref->chances);
+        memory_free(ref->edited);
         memory_free(ref);
 }
 
@@ -184,6 +185,7 @@ static const struct kernels ref_table = {
         .name = "ref",
         .layout = KV_LAYOUT_NATURAL,
         .kv_types = (1u << KV_TYPES) - 1,
+        .picks_all = true,
         .close = ref_close,
         .floats_new = ref_floats_new,
         .floats_free = ref_floats_free,
@@ -221,7 +223,9 @@ int ref_open(const struct kernels_conf *conf, struct kernels **ret_kernels)
         ref->scores = memory_new((size_t)conf->pages_max * PAGE_POSITIONS, sizeof(*ref->scores));
         ref->ids = memory_new(conf->vocab_max, sizeof(*ref->ids));
         ref->chances = memory_new(conf->vocab_max, sizeof(*ref->chances));
-        if (!ref->scores || !ref->ids || !ref->chances || steps_init(&ref->steps, conf)) {
+        ref->edited = memory_new(conf->vocab_max, sizeof(*ref->edited));
+        if (!ref->scores || !ref->ids || !ref->chances || !ref->edited ||
+            steps_init(&ref->steps, conf)) {
                 ref_close(&ref->table);
                 return -ENOMEM;
         }

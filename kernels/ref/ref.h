@@ -28,6 +28,7 @@ struct ref {
         double *scores;               /* (pages_max * PAGE_POSITIONS) */
         uint32_t *ids;                /* (vocab_max): candidates */
         double *chances;              /* (vocab_max): the candidates' probabilities */
+        float *edited;                /* (vocab_max): a row after edits and mask */
 };
 
 static inline struct ref *ref_of(struct kernels *k)
