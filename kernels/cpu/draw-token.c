@@ -89,38 +89,75 @@ static void draw_try_block(struct draw *d, struct cutoff cutoff, uint32_t block)
                         draw_try(d, &span, block * LOGITS_BLOCK + i, weights[i]);
 }
 
-static uint32_t index_of_largest(const float *numbers, uint32_t count)
+/* The index of the first number that equals `wanted`, which must be among them. */
+static uint32_t index_of(const float *numbers, float wanted)
 {
-        uint32_t at = 0;
+        uint32_t i = 0;
 
-        for (uint32_t i = 1; i < count; i++)
-                if (numbers[i] > numbers[at])
-                        at = i;
-        return at;
+        while (numbers[i] != wanted)
+                i++;
+        return i;
 }
 
-/* The block with the largest bound comes first, so few others have to follow. */
+/* The bounds of a row's blocks, and the largest of each group of them. */
+struct bounds {
+        const struct loops *loops;
+        float *of_blocks, *of_groups;
+        uint32_t groups, rounds; /* of LOGITS_BLOCK groups */
+};
+
+static struct bounds bounds_make(const struct draw *d, const float *largest_of)
+{
+        const struct candidates *candidates = d->candidates;
+        const struct bounding of = { d->key, candidates->largest, candidates->factor };
+        struct pick_scratch *s = candidates->s;
+        struct bounds b = { .loops = candidates->loops,
+                            .of_blocks = s->bounds,
+                            .of_groups = s->group_bounds };
+
+        b.groups = logit_blocks_of(logit_blocks_of(candidates->vocab));
+        b.rounds = logit_blocks_of(b.groups);
+        b.loops->bound(&of, b.of_blocks, largest_of, b.groups * LOGITS_BLOCK);
+        b.loops->maxima(b.of_groups, b.of_blocks, b.groups);
+        for (uint32_t g = b.groups; g < b.rounds * LOGITS_BLOCK; g++)
+                b.of_groups[g] = -INFINITY;
+        return b;
+}
+
+/* Takes the block with the largest bound. Returns false if this is below the score. */
+static bool bounds_take(const struct bounds *b, double score, uint32_t *ret_block)
+{
+        float largest = -INFINITY, of_round;
+        uint32_t group = 0, block;
+
+        for (uint32_t r = 0; r < b->rounds; r++) {
+                b->loops->maxima(&of_round, b->of_groups + (size_t)r * LOGITS_BLOCK, 1);
+                if (of_round > largest) {
+                        largest = of_round;
+                        group = r * LOGITS_BLOCK;
+                }
+        }
+        if (largest < score || largest == -INFINITY)
+                return false;
+        group += index_of(b->of_groups + group, largest);
+        block = group * LOGITS_BLOCK;
+        block += index_of(b->of_blocks + block, largest);
+        b->of_blocks[block] = -INFINITY;
+        b->loops->maxima(b->of_groups + group, b->of_blocks + (size_t)group * LOGITS_BLOCK, 1);
+        *ret_block = block;
+        return true;
+}
+
 uint32_t draw_from_all(const struct candidates *candidates, const struct pick *pick, uint32_t best,
                        const float *largest_of, struct cutoff cutoff)
 {
-        const uint32_t groups = logit_blocks_of(logit_blocks_of(candidates->vocab));
         struct draw d = draw_begin(candidates, pick, pick->temperature, best);
-        const struct bounding of = { d.key, candidates->largest, candidates->factor };
-        const float *bounds = candidates->s->bounds, *group_bounds = candidates->s->group_bounds;
-        uint32_t first;
+        struct bounds bounds = bounds_make(&d, largest_of);
+        uint32_t block;
 
-        candidates->loops->bound(&of, candidates->s->bounds, largest_of, groups * LOGITS_BLOCK);
-        candidates->loops->maxima(candidates->s->group_bounds, bounds, groups);
-        first = index_of_largest(group_bounds, groups) * LOGITS_BLOCK;
-        first += index_of_largest(bounds + first, LOGITS_BLOCK);
-        draw_try_block(&d, cutoff, first);
-        for (uint32_t g = 0; g < groups; g++) {
-                if (group_bounds[g] < d.score)
-                        continue;
-                for (uint32_t b = g * LOGITS_BLOCK; b < (g + 1) * LOGITS_BLOCK; b++)
-                        if (bounds[b] >= d.score && largest_of[b] >= cutoff.least)
-                                draw_try_block(&d, cutoff, b);
-        }
+        while (bounds_take(&bounds, d.score, &block))
+                if (largest_of[block] >= cutoff.least)
+                        draw_try_block(&d, cutoff, block);
         return d.best;
 }
 

@@ -25,7 +25,8 @@ int pick_scratch_init(struct pick_scratch *s, uint32_t vocab_max)
                 .listed_weights = memory_new(blocks + 1, LOGITS_BLOCK * sizeof(*s->listed_weights)),
                 .group_maxima = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->group_maxima)),
                 .bounds = memory_new(blocks, sizeof(*s->bounds)),
-                .group_bounds = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->group_bounds)),
+                .group_bounds = memory_new(round_up(blocks / LOGITS_BLOCK, LOGITS_BLOCK),
+                                           sizeof(*s->group_bounds)),
                 .edited = memory_new(vocab_max, sizeof(*s->edited)),
         };
         if (s->a && s->b && s->chances && s->weights && s->block_weights && s->listed_ids &&

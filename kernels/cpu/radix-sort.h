@@ -31,7 +31,7 @@ struct pick_scratch {
         float *listed_weights;
         float *group_maxima; /* the largest logit of each group of 32 blocks */
         float *bounds;       /* of the scores of each block, padded like block_weights */
-        float *group_bounds; /* the largest of each group */
+        float *group_bounds; /* the largest of each group, padded to whole groups of groups */
         float *edited;       /* a row after edits and mask */
         struct tail tail;
 };
