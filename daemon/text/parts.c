@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/text/parts/call.h"
-#include "daemon/text/parts/channels.h"
+#include "daemon/text/parts/harmony.h"
 
 void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_wanted,
                  bool in_reasoning)
@@ -355,7 +355,7 @@ static bool feed_byte(struct parts *parts, uint8_t byte, struct parts_out *out)
 void parts_feed(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
 {
         if (parts->dialect->shape == SHAPE_CHANNELS) {
-                channels_feed(parts, text, bytes, out);
+                harmony_feed(parts, text, bytes, out);
                 return;
         }
         for (size_t at = 0; at < bytes;) {
@@ -394,7 +394,7 @@ static void mark_text(struct parts *parts, enum dialect_mark mark, struct parts_
 void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
         if (parts->dialect->shape == SHAPE_CHANNELS) {
-                channels_mark(parts, mark, out);
+                harmony_mark(parts, mark, out);
                 return;
         }
         parts->skip = 0;
@@ -417,7 +417,7 @@ void parts_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *o
 void parts_end(struct parts *parts, struct parts_out *out)
 {
         if (parts->dialect->shape == SHAPE_CHANNELS) {
-                channels_end(parts, out);
+                harmony_end(parts, out);
                 return;
         }
         switch ((enum parts_state)parts->state) {

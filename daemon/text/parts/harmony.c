@@ -1,4 +1,4 @@
-#include "daemon/text/parts/channels.h"
+#include "daemon/text/parts/harmony.h"
 
 #include <string.h>
 
@@ -119,7 +119,7 @@ static void feed_header(struct parts *parts, uint8_t byte, struct parts_out *out
                 end_header(parts);
         else if (ends_with(parts, MARK_END) || ends_with(parts, MARK_SENT))
                 parts_drop(parts);
-        else if (parts->held_count >= CHANNELS_HEADER_MAX)
+        else if (parts->held_count >= HARMONY_HEADER_MAX)
                 miss_header(parts, out, SMV_PARTS_UNPARSED);
 }
 
@@ -181,7 +181,7 @@ static void feed_call(struct parts *parts, uint8_t byte, struct parts_out *out)
                 outcome = call_pass_argument(parts, byte, out);
         else if (byte == '{')
                 outcome = call_pass_first_argument(parts, byte, out);
-        else if (json_is_blank(byte) && parts->held_count < 2 * CHANNELS_HEADER_MAX)
+        else if (json_is_blank(byte) && parts->held_count < 2 * HARMONY_HEADER_MAX)
                 outcome = call_take(parts, byte, CHANNEL_OPEN);
         if (outcome == CALL_WHOLE)
                 parts->state = PARTS_HEADER;
@@ -193,7 +193,7 @@ static void feed_call(struct parts *parts, uint8_t byte, struct parts_out *out)
 
 /* ---- what the stream brings ---- */
 
-void channels_feed(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
+void harmony_feed(struct parts *parts, const char *text, size_t bytes, struct parts_out *out)
 {
         for (size_t i = 0; i < bytes; i++) {
                 uint8_t byte = (uint8_t)text[i];
@@ -224,7 +224,7 @@ static void mark_header(struct parts *parts, enum dialect_mark mark, struct part
                 parts_drop(parts);
                 return;
         }
-        if (parts->held_count + MARK_BYTES_MAX > CHANNELS_HEADER_MAX)
+        if (parts->held_count + MARK_BYTES_MAX > HARMONY_HEADER_MAX)
                 miss_header(parts, out, SMV_PARTS_UNPARSED);
         hold_mark(parts, mark);
         if (parts->state == PARTS_HEADER && mark == MARK_MESSAGE)
@@ -233,7 +233,7 @@ static void mark_header(struct parts *parts, enum dialect_mark mark, struct part
                 parts_release(parts, out, SMV_PART_TEXT, 0);
 }
 
-void channels_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
+void harmony_mark(struct parts *parts, enum dialect_mark mark, struct parts_out *out)
 {
         if (parts->state == PARTS_IN_CALL)
                 give_up(parts, out);
@@ -249,7 +249,7 @@ void channels_mark(struct parts *parts, enum dialect_mark mark, struct parts_out
                 parts_release(parts, out, kind_of(parts), 0);
 }
 
-void channels_end(struct parts *parts, struct parts_out *out)
+void harmony_end(struct parts *parts, struct parts_out *out)
 {
         uint32_t flags = parts->state == PARTS_IN_CALL ? SMV_PARTS_UNPARSED : 0;
 
