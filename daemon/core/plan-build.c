@@ -326,7 +326,8 @@ static uint32_t rows_due(const struct sched *sched, const struct request *reques
 
         if (request->state == REQUEST_PREFILL)
                 return request->sequence.token_count - slot->planned;
-        return request->state == REQUEST_DECODE && slot->planned < request_positions(request);
+        return request->state == REQUEST_DECODE && slot->planned < request_positions(request) &&
+               !(request->alone && slot->wanted) && !sched_is_unready(request);
 }
 
 static void count_rows(struct prefill_step *step, enum request_state state, uint64_t position,
@@ -663,15 +664,16 @@ static void add_stalled(struct sched *sched, struct plan *plan)
 
 /*
  * With no plan in flight the engine sleeps.  Then every request with a slot lacks space for its
- * record.  A waiting request can begin only at the time that slots.c has set, or when a stalled
+ * record, or a mask, which the engine itself awaits.  A waiting request can begin only at the time that slots.c has set, or when a stalled
  * one may be preempted, or when another one comes first because it counts as one class better.
  */
 static void set_wake_time(struct sched *sched, struct plan *plan)
 {
         bool may_begin = sched->waiting.count && !sched->conf.batch_size;
 
-        assert(sched->stalled.count >= sched->running.count);
-        assert(sched->stalled.count || !sched->waiting.count || sched->conf.batch_size);
+        assert(sched->stalled.count + sched->unready >= sched->running.count);
+        assert(sched->stalled.count || sched->unready || !sched->waiting.count ||
+               sched->conf.batch_size);
         if (sched->stalled.count)
                 plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
         for (uint32_t i = 0; i < sched->stalled.count && may_begin; i++) {

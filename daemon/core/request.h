@@ -127,6 +127,13 @@ struct request {
          */
         uint32_t prompt_logprobs;
         bool ignore_eos;
+        /*
+         * A pick needs the tokens before it, besides the row: the next row is planned only when the
+         * token of the last one is known.
+         */
+        bool alone;
+        /* A pick needs a mask, too: a row that wants a result is planned after SCHED_READY. */
+        bool guided;
         bool progress; /* records say how much of the prompt is read */
         /* The text is divided into parts; calls are looked for; it begins in reasoning. */
         bool parts, parts_calls, parts_reasoning;
@@ -173,6 +180,7 @@ struct request {
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */
+        bool ready;          /* guided: the mask of its next token is there */
         bool stalled;        /* its channel has no space for its next record */
         uint64_t stalled_ns; /* when `stalled` changed last */
         bool pinned;         /* its pin is set.  The loop may read it once RETIRED has come */

@@ -204,6 +204,15 @@ static void check_reserving(const struct sched *sched)
         assert(!sched->conf.reserve_max || reserving <= sched->conf.reserve_max);
 }
 
+static uint32_t count_unready(const struct request_list *list)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < list->count; i++)
+                count += sched_is_unready(list->at[i]);
+        return count;
+}
+
 void sched_check(const struct sched *sched)
 {
         uint32_t reserved = 0;
@@ -222,6 +231,7 @@ void sched_check(const struct sched *sched)
         check_windows(sched);
         check_reserving(sched);
         assert(reserved == sched->reserved && reserved <= prefix_available(&sched->prefix));
+        assert(count_unready(&sched->waiting) + count_unready(&sched->running) == sched->unready);
         fair_share_check(&sched->fair_share, sched->waiting.count,
                          sched->conf.slots - sched->free_slots.count, reserved);
 }

@@ -193,6 +193,8 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
         if (request->stalled)
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
+        sched->unready -= sched_is_unready(request);
+        request->ready = request->guided;
 
         request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING);
         request_move(request, REQUEST_ENDING);
@@ -221,7 +223,8 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
         request->recomputed = request->restored = request->scored = 0;
         request->held_back = request->lacks_block = request->reserves = false;
-        request->stalled = request->pinned = false;
+        request->stalled = request->pinned = request->ready = false;
+        sched->unready += request->guided;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
         if (request->deadline_ns &&
@@ -273,12 +276,30 @@ static void end_by_itself(struct sched *sched, struct request *request, enum smv
         sched_end(sched, request, reason, SMV_OK);
 }
 
+static void on_ready(struct sched *sched, struct request *request)
+{
+        assert(request->guided);
+        if (request->state == REQUEST_ENDING || request->state == REQUEST_RETIRED)
+                return;
+        assert(!request->ready);
+        request->ready = true;
+        sched->unready--;
+}
+
 /* The numbers of a request are not valid: its blocks must not be found. */
 static void on_invalid(struct sched *sched, struct request *request)
 {
         sched_invalidate(sched, sched_slot(sched, request));
         if (request->state != REQUEST_ENDING)
                 sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
+}
+
+/* The token of its last mask is known. */
+static void await_mask(struct sched *sched, struct request *request)
+{
+        assert(request->ready);
+        request->ready = false;
+        sched->unready++;
 }
 
 static void on_result(struct sched *sched, const struct sched_event *event)
@@ -305,6 +326,10 @@ static void on_result(struct sched *sched, const struct sched_event *event)
                 on_invalid(sched, request);
                 return;
         }
+        if (event->verdict == SCHED_STUCK) {
+                sched_end(sched, request, SMV_END_ERROR, SMV_NO_TOKEN);
+                return;
+        }
 
         if (!request->max_tokens) {
                 if (request->pin)
@@ -324,6 +349,8 @@ static void on_result(struct sched *sched, const struct sched_event *event)
                 end_by_itself(sched, request, SMV_END_STOP);
         else if (sequence->token_count == most)
                 end_by_itself(sched, request, SMV_END_LENGTH);
+        else if (request->guided)
+                await_mask(sched, request);
 }
 
 /* The records of its scores are written. */
@@ -388,6 +415,9 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
                 return;
         case SCHED_RESULT:
                 on_result(sched, event);
+                return;
+        case SCHED_READY:
+                on_ready(sched, event->request);
                 return;
         case SCHED_INVALID:
                 on_invalid(sched, event->request);

@@ -145,6 +145,7 @@ struct sched {
         struct fair_share fair_share;
         struct prefill_budget prefill_budget;
         struct forecast forecast;
+        uint32_t unready;     /* guided requests, waiting or running, whose mask is not there */
         uint32_t passed_over; /* requests passed over for their user's share, last time */
         uint64_t preemptions, copies;
         uint64_t blocks_lost; /* preemptions because blocks ran out */
@@ -198,6 +199,12 @@ static inline uint32_t request_positions(const struct request *request)
 static inline uint32_t request_worst(const struct request *request)
 {
         return blocks_for(request_positions(request));
+}
+
+/* Is it guided, and is the mask of its next token not there? */
+static inline bool sched_is_unready(const struct request *request)
+{
+        return request->guided && !request->ready;
 }
 
 /* Is a token of its prompt still to be scored?  Then the row at position `scored` does that. */

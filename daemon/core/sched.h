@@ -107,6 +107,11 @@
  * until SCHED_UNPIN.  If two requests publish the same beginning at the same time, one may
  * end as BUSY; it will succeed later.
  *
+ * Guided requests.  The tokens of a guided request are drawn under a mask, and its mask depends on
+ * all tokens before.  So it gets a slot only when the mask of its first token is there (SCHED_READY),
+ * and its next row when the mask of that row's token is there.  Meanwhile it is left out: others do
+ * not wait for it.  A request that is only `alone` is left out while a row of it is in flight.
+ *
  * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
  * free bytes that the engine reported last (before every sched_next), less the bytes that rows
  * in flight may still write.  A request without space for its record is stalled and left out;
@@ -135,10 +140,15 @@
 #include "daemon/core/sched-conf.h"
 
 enum sched_event_kind {
-        SCHED_SUBMIT,  /* request, channel; the request is WAITING from now on */
-        SCHED_CANCEL,  /* request; reason and code of its END.  No effect if it is ending already */
-        SCHED_SPACE,   /* channel, free_bytes: besides those that ENDs need */
-        SCHED_RESULT,  /* plan, row, token, verdict; in the order of rows; none for scores */
+        SCHED_SUBMIT, /* request, channel; the request is WAITING from now on */
+        SCHED_CANCEL, /* request; reason and code of its END.  No effect if it is ending already */
+        SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
+        SCHED_RESULT, /* plan, row, token, verdict; in the order of rows; none for scores */
+        /*
+         * request, which is guided: the mask of its next token is there.  Comes once after SUBMIT,
+         * and once after each of its results.  No effect if it is ending.
+         */
+        SCHED_READY,
         SCHED_INVALID, /* request: the numbers of a score are not valid, as with SCHED_NUMERIC */
         /*
          * plan: it has run.  Comes after its results, and plans come in order.  Results of
@@ -156,7 +166,13 @@ enum sched_verdict {
         SCHED_EOS, /* ends the request; the token counts, its text is not shown */
         SCHED_STOP,
         SCHED_NUMERIC, /* no token, the numbers are not valid: only this request fails */
+        SCHED_STUCK,   /* no token, as none is legal: the same, but the numbers are valid */
 };
+
+static inline bool sched_has_no_token(enum sched_verdict verdict)
+{
+        return verdict == SCHED_NUMERIC || verdict == SCHED_STUCK;
+}
 
 struct sched_event {
         enum sched_event_kind kind;

@@ -16,6 +16,7 @@
  *      a request that begins like one that is being read at the moment: it will find
  *      the blocks in the index a few steps later instead of computing them
  *      a preempted request whose client does not read
+ *      a guided request whose mask is not there
  *
  * Preemption.  If the first request in the queue cannot get a slot or its blocks, other
  * requests may have to give up their slots.  These are requests of a lower class of the same user,
@@ -537,7 +538,8 @@ static struct request *next_waiting(struct sched *sched)
                 struct request *request = sched->waiting.at[i];
                 uint64_t rank;
 
-                if (request->stalled || request->skipped_in_pass == fair_share->pass ||
+                if (request->stalled || sched_is_unready(request) ||
+                    request->skipped_in_pass == fair_share->pass ||
                     fair_share_is_passed_over(fair_share, request->uid))
                         continue;
                 rank = sched_rank(sched, request);

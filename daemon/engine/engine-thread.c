@@ -260,7 +260,7 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
         if (request->state != REQUEST_ENDING) {
                 struct logprob logprobs[PICK_LOGPROBS_MAX];
 
-                if (request->sampling.logprobs && verdict != SCHED_NUMERIC)
+                if (request->sampling.logprobs && !sched_has_no_token(verdict))
                         model_logprobs(engine->conf.served->model, batch->step.number, want,
                                        logprobs);
                 timings_token(engine->conf.stats, request, now_ns);

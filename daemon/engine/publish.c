@@ -431,7 +431,7 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         struct stream *stream = stream_of(publish, request);
         size_t bytes = 0;
 
-        if (verdict == SCHED_NUMERIC || !request->max_tokens)
+        if (sched_has_no_token(verdict) || !request->max_tokens)
                 return verdict;
         stream->output_count++;
         if (verdict == SCHED_STOP)

@@ -44,6 +44,8 @@ enum sched_verdict sampler_judge(const struct request *request, uint32_t token)
 
         if (token == PICK_NOT_FINITE)
                 return SCHED_NUMERIC;
+        if (token == PICK_NONE_LEGAL)
+                return SCHED_STUCK;
         if (sampler_stop_token(request, token) < request->stop_token_count)
                 return SCHED_STOP;
         if (!request->ignore_eos && find(traits->eos, traits->eos_count, token) < traits->eos_count)

@@ -39,7 +39,9 @@
         X(25, NO_RESUMABLE,  "no_resumable",  "there is no resumable stream with this id") \
         X(26, MOVED,         "moved",         "another connection reads the stream now") \
         X(27, BACKEND,       "backend",       "the hardware that runs the model has failed, and the daemon stops") \
-        X(28, DENIED,        "denied",        "the daemon cannot tell which user this is, or the process may not speak for another one")
+        X(28, DENIED,        "denied",        "the daemon cannot tell which user this is, or the process may not speak for another one") \
+        X(29, NO_TOKEN,      "no_token",      "no token is allowed to come next") \
+        X(30, CONSTRAINT,    "constraint",    "the constraint of the output takes too much work")
 /* clang-format on */
 
 enum smv_code {
