@@ -75,6 +75,7 @@ static const struct flag flags[] = {
         { "--clamp",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
         { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
+        { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
         { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
         { "--top-k",     "K",    SAMPLING, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens", .high = SMV_TOP_K_MAX },
         { "--top-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P", .high = 1, .above = true },

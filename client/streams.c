@@ -32,6 +32,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "progress", true);
         if (o->parts)
                 codec_put_bool(writer, "parts", true);
+        if (o->constraint)
+                codec_put_given(writer, "constraint", o->constraint, o->constraint_bytes);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))

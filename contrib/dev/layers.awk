@@ -21,8 +21,8 @@ BEGIN {
         may["daemon/constraint"] = "json base daemon/constraint"
         may["daemon/text"]   = "include json base daemon/model daemon/text"
         may["daemon/files"]  = "json kernels base daemon/model daemon/files"
-        may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/text daemon/files daemon/engine"
-        may["daemon/edge"]   = "include shm json base settings daemon/ipc daemon/model daemon/core daemon/text daemon/edge"
+        may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/constraint daemon/text daemon/files daemon/engine"
+        may["daemon/edge"]   = "include shm json base settings daemon/ipc daemon/model daemon/core daemon/constraint daemon/text daemon/edge"
 
         also["daemon/core"]  = "base/free-numbers.h base/list.h base/siphash.h"
         also["daemon/edge"]  = "daemon/start/config.h"
@@ -31,7 +31,7 @@ BEGIN {
         door["event2/"]   = "base/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
         door["liburing"]  = "daemon/engine/weights-uring.c"
-        door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h base/log.c " \
+        door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h daemon/engine/masks.c base/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/worker.h daemon/text/worker.c kernels/cpu/thread-pool.h " \
                             "kernels/cpu/thread-pool.c bench/thread-pool-wake.c tests/"
         door["cuda"]      = "kernels/cuda/device-cuda.cc"

@@ -227,5 +227,6 @@ int grammar_seal(struct grammar *grammar, uint32_t root, char *why, size_t why_b
         r = lexer_seal(&grammar->lexer, grammar->limits.states);
         if (r < 0)
                 errtext_set(why, why_bytes, r, "out of memory");
+        regex_pool_limit(grammar->pool, grammar->limits.growth);
         return error_pass(r);
 }

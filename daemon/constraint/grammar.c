@@ -10,7 +10,8 @@
 
 const struct grammar_limits grammar_limits_default = {
         .terms = 400000,
-        .states = 60000,
+        .growth = 40000,
+        .states = 10000,
         .symbols = 400000,
         .fuel = 4000000,
 };

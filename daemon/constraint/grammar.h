@@ -33,7 +33,8 @@
 #define SYMBOL_END  0x40000000u /* behind a sequence, with the number of its rule */
 
 struct grammar_limits {
-        uint32_t terms;   /* of expressions */
+        uint32_t terms;   /* of expressions, until it is sealed */
+        uint32_t growth;  /* terms that matchers may add */
         uint32_t states;  /* of the lexer */
         uint32_t symbols; /* of all sequences */
         uint64_t fuel;    /* work to compile: terms made and derived */

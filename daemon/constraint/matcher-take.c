@@ -65,10 +65,7 @@ struct matcher *matcher_new(struct grammar *grammar, const struct token_trie *tr
         matcher->words = grammar->register_words ? grammar->register_words : 1;
         matcher->registers_max = REGISTER_WORDS / matcher->words + 256;
         matcher->seen_mask = power_of_two(2 * limits->row_items) - 1;
-        if (!allocate(matcher))
-                return matcher_free(matcher);
-        matcher_reset(matcher);
-        return matcher;
+        return allocate(matcher) ? matcher : matcher_free(matcher);
 }
 
 struct matcher *matcher_free(struct matcher *matcher)
@@ -123,6 +120,11 @@ enum push matcher_spend(struct matcher *matcher, const char *why)
         if (!matcher->why)
                 matcher->why = why;
         return PUSH_SPENT;
+}
+
+uint64_t matcher_used(const struct matcher *matcher)
+{
+        return matcher->limits.fuel - regex_fuel(matcher->grammar->pool);
 }
 
 const char *matcher_why(const struct matcher *matcher)

@@ -39,7 +39,10 @@ enum matcher_outcome {
         MATCHER_SPENT,   /* a budget is spent; matcher_why() says which.  The matcher is unusable */
 };
 
-/* The grammar and the trie must outlive it.  NULL: out of memory. */
+/*
+ * Only reads what never changes of the grammar.  Begin with matcher_reset() or matcher_copy().  The
+ * grammar and the trie must outlive it.  NULL: out of memory.
+ */
 struct matcher *matcher_new(struct grammar *grammar, const struct token_trie *trie,
                             const struct matcher_limits *limits);
 struct matcher *matcher_free(struct matcher *matcher); /* takes NULL */
@@ -76,7 +79,10 @@ enum matcher_outcome matcher_mask(struct matcher *matcher, uint32_t *ret_bits);
 enum matcher_outcome matcher_forced(struct matcher *matcher, uint8_t *ret_bytes, size_t size,
                                     size_t *ret_count);
 
-/* After MATCHER_SPENT: a sentence. */
+/* The fuel that the last call of matcher_take() or matcher_mask() has used. */
+uint64_t matcher_used(const struct matcher *matcher);
+
+/* After MATCHER_SPENT: which budget, in words. */
 const char *matcher_why(const struct matcher *matcher);
 
 #endif

@@ -51,11 +51,14 @@ struct regex_pool;
 
 /* NULL: out of memory.  Memory that is not used is not touched. */
 struct regex_pool *regex_pool_new(uint32_t terms_max);
+/* From now on it may take so many more terms, if its limit was not lower. */
+void regex_pool_limit(struct regex_pool *pool, uint32_t more);
 struct regex_pool *regex_pool_free(struct regex_pool *pool); /* takes NULL */
 
 enum regex_spent regex_spent(const struct regex_pool *pool);
 /* Forgets that fuel was spent.  Terms that are spent, or too deep, stay so. */
 void regex_refuel(struct regex_pool *pool, uint64_t fuel);
+uint64_t regex_fuel(const struct regex_pool *pool); /* what is left */
 /* Takes fuel for work that is done outside of the pool; false: it is spent. */
 bool regex_burn(struct regex_pool *pool, uint64_t amount);
 uint32_t regex_terms(const struct regex_pool *pool);

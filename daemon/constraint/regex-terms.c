@@ -86,10 +86,10 @@ struct regex_pool *regex_pool_new(uint32_t terms_max)
 
         if (!pool)
                 return NULL;
-        while (buckets < terms_max)
+        while (buckets < terms_max / 8)
                 buckets *= 2;
         pool->terms_max = terms_max;
-        pool->children_max = terms_max * 4;
+        pool->children_max = terms_max * CHILDREN_A_TERM;
         pool->bucket_mask = buckets - 1;
         pool->terms = calloc(terms_max, sizeof(*pool->terms));
         pool->children = calloc(pool->children_max, sizeof(*pool->children));
@@ -115,6 +115,14 @@ struct regex_pool *regex_pool_new(uint32_t terms_max)
         return pool;
 }
 
+void regex_pool_limit(struct regex_pool *pool, uint32_t more)
+{
+        if (pool->terms_max - pool->term_count > more)
+                pool->terms_max = pool->term_count + more;
+        if (pool->children_max - pool->child_count > more * CHILDREN_A_TERM)
+                pool->children_max = pool->child_count + more * CHILDREN_A_TERM;
+}
+
 struct regex_pool *regex_pool_free(struct regex_pool *pool)
 {
         if (!pool)
@@ -133,6 +141,11 @@ struct regex_pool *regex_pool_free(struct regex_pool *pool)
 enum regex_spent regex_spent(const struct regex_pool *pool)
 {
         return pool->spent;
+}
+
+uint64_t regex_fuel(const struct regex_pool *pool)
+{
+        return pool->fuel;
 }
 
 void regex_refuel(struct regex_pool *pool, uint64_t fuel)

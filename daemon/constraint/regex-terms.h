@@ -4,11 +4,12 @@
 
 #include "daemon/constraint/regex-pool.h"
 
-#define DEPTH_MAX    1000u /* of terms: deriving recurses that far */
-#define MEMO_SLOTS   (1u << 14)
-#define SETS_MAX     4096u
-#define NUMBERS_MAX  4096u
-#define SCRATCH_SIZE (1u << 16)
+#define DEPTH_MAX       1000u /* of terms: deriving recurses that far */
+#define CHILDREN_A_TERM 4u    /* on the average */
+#define MEMO_SLOTS      (1u << 14)
+#define SETS_MAX        4096u
+#define NUMBERS_MAX     4096u
+#define SCRATCH_SIZE    (1u << 16)
 
 enum term_kind {
         TERM_NONE,

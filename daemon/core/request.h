@@ -7,7 +7,7 @@
  * table says when.
  *
  * The values that the client asked for do not change after admission.  The core knows a
- * request by this struct and nothing else: model and channel are opaque to it.
+ * request by this struct and nothing else: model, channel and guide are opaque to it.
  */
 #ifndef DAEMON_CORE_REQUEST_H
 #define DAEMON_CORE_REQUEST_H
@@ -22,6 +22,7 @@
 
 struct served;  /* daemon/model/served.h */
 struct channel; /* daemon/ipc/channel.h */
+struct guide;   /* daemon/constraint/guide.h */
 
 enum request_state {
         REQUEST_WAITING,    /* in the queue, without slot and blocks */
@@ -126,14 +127,17 @@ struct request {
          * the likeliest tokens.  0: none.
          */
         uint32_t prompt_logprobs;
+        /*
+         * Its tokens are drawn under masks, which this makes; or NULL.  A row that wants a result
+         * is planned after SCHED_READY.
+         */
+        struct guide *guide;
         bool ignore_eos;
         /*
          * A pick needs the tokens before it, besides the row: the next row is planned only when the
          * token of the last one is known.
          */
         bool alone;
-        /* A pick needs a mask, too: a row that wants a result is planned after SCHED_READY. */
-        bool guided;
         bool progress; /* records say how much of the prompt is read */
         /* The text is divided into parts; calls are looked for; it begins in reasoning. */
         bool parts, parts_calls, parts_reasoning;
@@ -180,7 +184,7 @@ struct request {
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */
-        bool ready;          /* guided: the mask of its next token is there */
+        bool ready;          /* with a guide: the mask of its next token is there */
         bool stalled;        /* its channel has no space for its next record */
         uint64_t stalled_ns; /* when `stalled` changed last */
         bool pinned;         /* its pin is set.  The loop may read it once RETIRED has come */

@@ -194,7 +194,7 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
         sched->unready -= sched_is_unready(request);
-        request->ready = request->guided;
+        request->ready = true;
 
         request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING);
         request_move(request, REQUEST_ENDING);
@@ -224,7 +224,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->recomputed = request->restored = request->scored = 0;
         request->held_back = request->lacks_block = request->reserves = false;
         request->stalled = request->pinned = request->ready = false;
-        sched->unready += request->guided;
+        sched->unready += request->guide != NULL;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
         if (request->deadline_ns &&
@@ -278,7 +278,7 @@ static void end_by_itself(struct sched *sched, struct request *request, enum smv
 
 static void on_ready(struct sched *sched, struct request *request)
 {
-        assert(request->guided);
+        assert(request->guide);
         if (request->state == REQUEST_ENDING || request->state == REQUEST_RETIRED)
                 return;
         assert(!request->ready);
@@ -349,7 +349,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
                 end_by_itself(sched, request, SMV_END_STOP);
         else if (sequence->token_count == most)
                 end_by_itself(sched, request, SMV_END_LENGTH);
-        else if (request->guided)
+        else if (request->guide)
                 await_mask(sched, request);
 }
 

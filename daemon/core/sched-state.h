@@ -201,10 +201,10 @@ static inline uint32_t request_worst(const struct request *request)
         return blocks_for(request_positions(request));
 }
 
-/* Is it guided, and is the mask of its next token not there? */
+/* Has it a guide, and is the mask of its next token not there? */
 static inline bool sched_is_unready(const struct request *request)
 {
-        return request->guided && !request->ready;
+        return request->guide && !request->ready;
 }
 
 /* Is a token of its prompt still to be scored?  Then the row at position `scored` does that. */

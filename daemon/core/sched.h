@@ -107,8 +107,8 @@
  * until SCHED_UNPIN.  If two requests publish the same beginning at the same time, one may
  * end as BUSY; it will succeed later.
  *
- * Guided requests.  The tokens of a guided request are drawn under a mask, and its mask depends on
- * all tokens before.  So it gets a slot only when the mask of its first token is there (SCHED_READY),
+ * Guides.  The tokens of a request with a guide are drawn under a mask, which depends on all tokens
+ * before.  So it gets a slot only when the mask of its first token is there (SCHED_READY),
  * and its next row when the mask of that row's token is there.  Meanwhile it is left out: others do
  * not wait for it.  A request that is only `alone` is left out while a row of it is in flight.
  *
@@ -145,7 +145,7 @@ enum sched_event_kind {
         SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
         SCHED_RESULT, /* plan, row, token, verdict; in the order of rows; none for scores */
         /*
-         * request, which is guided: the mask of its next token is there.  Comes once after SUBMIT,
+         * request, which has a guide: the mask of its next token is there.  Comes once after SUBMIT,
          * and once after each of its results.  No effect if it is ending.
          */
         SCHED_READY,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/free-numbers.h"
+#include "daemon/edge/constraints.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/values.h"
 #include "base/error.h"
@@ -140,6 +141,10 @@ int admission_check(const struct admission *admission, const struct served *serv
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt_logprobs",
                                 "prompt_logprobs is %u; the model has %u tokens",
                                 asked->prompt_logprobs, served->traits.vocab);
+        if (!r && asked->constraint.count && asked->ignore_eos)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "ignore_eos",
+                                "ignore_eos goes with no constraint: an answer ends where the "
+                                "constraint says so");
         if (!r && is_empty && asked->op != WIRE_APPEND && served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
                                 "prompt is empty, and the model has no token to begin with");
@@ -474,7 +479,8 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
         r = admission_check(admission, served, asked, ret_problem);
         if (!r)
                 r = admission_make(admission, uid, served, asked->id, own,
-                                   prompt_bytes(served, asked), ret_stream, ret_problem);
+                                   prompt_bytes(served, asked) + asked->constraint.count,
+                                   ret_stream, ret_problem);
         if (!r)
                 fill(admission, *ret_stream, asked);
         return error_pass(r);
@@ -505,6 +511,7 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         free_numbers_give_back(&admission->numbers, request->number);
         request->model->references--;
         stream_leave_family(stream);
+        constraints_release(stream);
         leave(admission, request->uid, stream->charged_bytes);
         free(request->sequence.tokens);
         free(stream);

@@ -37,6 +37,8 @@ struct pins;       /* pins.c */
 struct resumables; /* resumable.c */
 struct subuid;     /* subuid.c */
 struct principals; /* principals.c */
+struct constraint; /* constraints.c */
+struct constraints;
 struct principal;
 struct dialect; /* daemon/text/parts/dialect.h */
 
@@ -91,6 +93,7 @@ struct edge {
         struct quota *quota;
         struct principals *principals;
         struct admission *admission;
+        struct constraints *constraints;
         struct handles *handles;
         struct pins *pins;
         struct resumables *resumables;

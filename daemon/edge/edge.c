@@ -10,6 +10,7 @@
 #include "daemon/edge/admission.h"
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
+#include "daemon/edge/constraints.h"
 #include "daemon/edge/handles.h"
 #include "daemon/edge/mail.h"
 #include "daemon/edge/peer.h"
@@ -202,7 +203,8 @@ static struct quota_conf quota_conf(const struct edge *edge)
                          [QUOTA_PINNED_BLOCKS] =
                                  (uint64_t)sched->blocks * config->uid_pinned_percent / 100,
                          [QUOTA_RESUMABLE] = config->uid_resumable,
-                         [QUOTA_RESUMABLE_BYTES] = config->uid_resumable_bytes },
+                         [QUOTA_RESUMABLE_BYTES] = config->uid_resumable_bytes,
+                         [QUOTA_CONSTRAINT_BYTES] = config->uid_constraint_bytes },
                 .connects_burst = config->uid_connects_burst,
                 .total = { [QUOTA_CONNECTIONS] = config->connections,
                            [QUOTA_REQUESTS] = config->requests,
@@ -248,6 +250,8 @@ static int begin(struct edge *edge)
                 r = principals_new(edge->conf.config->gateway, edge->quota, &edge->principals);
         if (!r)
                 r = admission_new(&edge->conf.admission, edge->quota, &edge->admission);
+        if (!r)
+                r = constraints_new(edge->quota, &edge->constraints);
         if (!r)
                 r = handles_new(edge, &edge->handles);
         if (!r)
@@ -309,6 +313,7 @@ struct edge *edge_free(struct edge *edge)
         handles_free(edge->handles);
         resumables_free(edge->resumables);
         admission_free(edge->admission);
+        constraints_free(edge->constraints);
         principals_free(edge->principals);
         quota_free(edge->quota);
         subuid_free(edge->subuid);

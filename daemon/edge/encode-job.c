@@ -59,6 +59,8 @@ void encode_job_free(struct encode_job *job)
         encode_job_drop_rendered(job);
         buffer_deinit(&job->frame);
         buffer_deinit(&job->reply);
+        buffer_deinit(&job->constraint);
+        grammar_free(job->grammar);
         free(job->job.ids);
         free(job);
 }
@@ -110,6 +112,12 @@ int encode_job_take_messages(struct encode_job *job, struct wire_request *asked)
                 at += all[i]->size;
         }
         return error_pass(r);
+}
+
+int encode_job_take_constraint(struct encode_job *job, const struct wire_text *text)
+{
+        buffer_init(&job->constraint, text->count);
+        return error_pass(buffer_append(&job->constraint, text->bytes, text->count));
 }
 
 size_t encode_job_ids_bytes(const struct encode_job *job, size_t text_bytes)
@@ -186,6 +194,15 @@ int encode_job_decode(struct peer *peer, size_t bytes, int (*work)(struct text_j
 
 /* ---- from done() ---- */
 
+int encode_job_go_on(struct encode_job *job, int (*work)(struct text_job *job),
+                     int (*done)(struct encode_job *job, struct wire_problem *ret_problem))
+{
+        job->job.work = work;
+        job->done = done;
+        encode_job_post(job);
+        return ENCODE_JOB_E_AGAIN;
+}
+
 int encode_job_again(struct encode_job *job, bool encodes, int (*work)(struct text_job *job),
                      int (*done)(struct encode_job *job, struct wire_problem *ret_problem),
                      struct wire_problem *ret_problem)
@@ -204,10 +221,7 @@ int encode_job_again(struct encode_job *job, bool encodes, int (*work)(struct te
                 return error_pass(r);
         if (!job->stream)
                 job->charged += bytes;
-        job->job.work = work;
-        job->done = done;
-        encode_job_post(job);
-        return ENCODE_JOB_E_AGAIN;
+        return encode_job_go_on(job, work, done);
 }
 
 static void uncharge(struct edge *edge, struct encode_job *job)

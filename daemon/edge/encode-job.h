@@ -17,6 +17,7 @@
 #ifndef DAEMON_EDGE_ENCODE_JOB_H
 #define DAEMON_EDGE_ENCODE_JOB_H
 
+#include "daemon/constraint/grammar.h"
 #include "daemon/edge/stream.h"
 #include "daemon/edge/wire-request.h"
 #include "daemon/text/chat.h"
@@ -60,6 +61,8 @@ struct encode_job {
         struct wire_request asked;   /* out: decoded from the frame */
         struct wire_problem problem; /* out: why it was refused */
         struct wire_chat chat;       /* messages, which lie in `frame` */
+        struct buffer constraint;    /* the text of a constraint that is to be compiled */
+        struct grammar *grammar;     /* out: compiled; its taker clears it here */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
         struct text_part *parts; /* out: the parts of it that the template wrote */
@@ -85,6 +88,9 @@ int encode_job_take_messages(struct encode_job *job, struct wire_request *asked)
 /* The most bytes of the ids that a text of this length may become. */
 size_t encode_job_ids_bytes(const struct encode_job *job, size_t text_bytes);
 
+/* Gives the job a copy of the text of a constraint: 0 or -ENOMEM. */
+int encode_job_take_constraint(struct encode_job *job, const struct wire_text *text);
+
 /* Posts a job whose stream is charged for it already. */
 void encode_job_post(struct encode_job *job);
 /*
@@ -94,6 +100,12 @@ void encode_job_post(struct encode_job *job);
 int encode_job_pay_and_post(struct encode_job *job, uint64_t bytes,
                             struct wire_problem *ret_problem);
 
+/*
+ * Posts a job whose stream is charged for it already: for its first work, or from done() for the
+ * next one.  ENCODE_JOB_E_AGAIN.
+ */
+int encode_job_go_on(struct encode_job *job, int (*work)(struct text_job *job),
+                     int (*done)(struct encode_job *job, struct wire_problem *ret_problem));
 /*
  * From done(): the messages are rendered.  Charges the text and the ids that it may become (if
  * `encodes`), and posts the job again.  ENCODE_JOB_E_AGAIN, WIRE_E_REFUSED or -ENOMEM.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/constraint/description.h"
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
@@ -65,6 +66,23 @@ int work_prompt(struct text_job *job)
         if (job->id_count >= encode_job_of(job)->ids_max)
                 drop_ids(job);
         return error_pass(r);
+}
+
+int work_constrain(struct text_job *job)
+{
+        struct encode_job *encode = encode_job_of(job);
+        const struct buffer *text = &encode->constraint;
+        char why[200] = "";
+        int r;
+
+        if (text_job_is_cancelled(job))
+                return -ECANCELED;
+        r = description_compile((const char *)text->bytes + text->start, buffer_count(text),
+                                &grammar_limits_default, &encode->grammar, why, sizeof(why));
+        if (r != -EINVAL && r != -E2BIG)
+                return error_pass(r);
+        errtext_one_line(why);
+        return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "constraint", "%s", why);
 }
 
 /* ---- messages ---- */

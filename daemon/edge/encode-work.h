@@ -21,6 +21,12 @@ int work_decode(struct text_job *job);
 int work_prompt(struct text_job *job);
 
 /*
+ * Compiles the job's constraint to its grammar: 0, WIRE_E_REFUSED and `problem`, -ENOMEM,
+ * -ECANCELED.
+ */
+int work_constrain(struct text_job *job);
+
+/*
  * Renders messages to text.  The text becomes the job's, with the parts that the template wrote: 0,
  * WIRE_E_REFUSED and `problem`, -ENOMEM, -ECANCELED.
  */

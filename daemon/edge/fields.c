@@ -102,6 +102,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "progress",    WIRE_F_PROGRESS,    "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(progress) },
         { { "prompt_logprobs", WIRE_F_PROMPT_LOGPROBS, "uint", 0, SMV_LOGPROBS_MAX, 0, 0,            GENERATE, 0 },            read_uint32,      AT(prompt_logprobs) },
         { { "parts",       WIRE_F_PARTS,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(parts) },
+        { { "constraint",  WIRE_F_CONSTRAINT,  "text",    1, SMV_CONSTRAINT_BYTES_MAX, 0, 0,         GENERATE, 0 },            read_text,        AT(constraint) },
 };
 /* clang-format on */
 

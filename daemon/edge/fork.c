@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/edge/admission.h"
+#include "daemon/edge/constraints.h"
 #include "base/error.h"
 #include "json/plural.h"
 
@@ -85,6 +86,11 @@ static int make_alike(struct admission *admission, const struct stream *like, ui
                 like->family->members++;
                 *end = &stream->request;
                 end = &stream->request.sibling;
+                r = constraints_share(stream, like, ret_problem);
+                if (r) {
+                        admission_forget_all(admission, stream_of(first));
+                        return error_pass(r);
+                }
         }
         *ret_first = first;
         return 0;

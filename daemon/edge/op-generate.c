@@ -4,6 +4,7 @@
 
 #include "daemon/edge/admission.h"
 #include "daemon/edge/connection.h"
+#include "daemon/edge/constraints.h"
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/encode-work.h"
 #include "daemon/edge/fork.h"
@@ -14,6 +15,15 @@
 
 /* ---- after the text worker ---- */
 
+static int begin(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        int r = stream_begin(job->peer, job->stream, ret_problem);
+
+        if (!r)
+                job->stream = NULL;
+        return error_pass(r);
+}
+
 /* The prompt is encoded, so it is known whether it fits. */
 static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 {
@@ -23,16 +33,38 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 
         r = admission_finish(admission, job->stream, field, job->job.ids, job->job.id_count,
                              ret_problem);
-        if (!r)
-                r = stream_begin(job->peer, job->stream, ret_problem);
-        if (!r)
-                job->stream = NULL;
-        return error_pass(r);
+        return r ? error_pass(r) : error_pass(begin(job, ret_problem));
 }
 
 static int on_rendered(struct encode_job *job, struct wire_problem *ret_problem)
 {
         return error_pass(encode_job_again(job, true, work_prompt, on_encoded, ret_problem));
+}
+
+/* The job's text or messages are worked on. */
+static int encode_text(struct encode_job *job)
+{
+        return job->chat.messages.bytes ? encode_job_go_on(job, work_render, on_rendered)
+                                        : encode_job_go_on(job, work_prompt, on_encoded);
+}
+
+/* The constraint is compiled; ids that were in the frame are with the stream already. */
+static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        struct buffer *buffer = &job->constraint;
+        const struct wire_text text = { (const char *)buffer->bytes + buffer->start,
+                                        (uint32_t)buffer_count(buffer) };
+        struct grammar *grammar = job->grammar;
+        int r;
+
+        job->grammar = NULL;
+        r = constraints_add(job->peer->edge->constraints, job->stream, &text, grammar, ret_problem);
+        if (r)
+                return error_pass(r);
+        buffer_deinit(buffer);
+        if (job->stream->request.sequence.tokens)
+                return error_pass(begin(job, ret_problem));
+        return encode_text(job);
 }
 
 /* The stream was not begun: it was refused, or cancelled, or its peer is gone. */
@@ -68,19 +100,30 @@ static int make_streams(struct peer *peer, struct served *served, const struct w
         return 0;
 }
 
+static int take_work(struct encode_job *job, struct wire_request *asked, bool compiles)
+{
+        int r = compiles ? encode_job_take_constraint(job, &asked->constraint) : 0;
+
+        if (!r && asked->chat.messages.bytes)
+                r = encode_job_take_messages(job, asked);
+        else if (!r && !asked->token_count)
+                r = encode_job_take_text(job, asked, &asked->prompt);
+        return error_pass(r);
+}
+
 /* 0: the stream is the job's; or -ENOMEM.  Takes what it needs of `asked`. */
-static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream)
+static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream,
+                  bool compiles)
 {
         const struct served *served = stream->request.model;
         bool has_messages = asked->chat.messages.bytes;
         struct encode_job *job;
         int r;
 
-        job = encode_job_new(peer, asked, served, has_messages ? work_render : work_prompt);
+        job = encode_job_new(peer, asked, served, work_constrain);
         if (!job)
                 return error_raise(-ENOMEM);
-        r = has_messages ? encode_job_take_messages(job, asked)
-                         : encode_job_take_text(job, asked, &asked->prompt);
+        r = take_work(job, asked, compiles);
         if (r) {
                 encode_job_free(job);
                 return error_pass(r);
@@ -89,10 +132,24 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job->job.first_id = has_messages ? TRAITS_NO_TOKEN : served->traits.bos;
         job->ids_max = served->context;
         job->stream = stream;
-        job->done = has_messages ? on_rendered : on_encoded;
         job->over = on_over;
-        encode_job_post(job);
+        if (compiles)
+                (void)encode_job_go_on(job, work_constrain, on_constrained);
+        else
+                (void)encode_text(job);
         return 0;
+}
+
+/* Gives the stream its guide, if it has a constraint that was compiled before. */
+static int constrain(struct peer *peer, const struct wire_request *asked, struct stream *stream,
+                     bool *ret_compiles, struct wire_problem *ret_problem)
+{
+        int r = asked->constraint.count ? constraints_find(peer->edge->constraints, stream,
+                                                           &asked->constraint, ret_problem)
+                                        : 0;
+
+        *ret_compiles = r == CONSTRAINTS_E_UNKNOWN;
+        return *ret_compiles ? 0 : error_pass(r);
 }
 
 int op_generate(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
@@ -100,6 +157,7 @@ int op_generate(struct peer *peer, struct wire_request *asked, struct wire_probl
         struct served *served = NULL;
         struct stream *stream = NULL;
         struct handle *handle = NULL;
+        bool compiles = false;
         int r;
 
         counter_add(&peer->edge->conf.stats->requests_received, 1);
@@ -115,10 +173,12 @@ int op_generate(struct peer *peer, struct wire_request *asked, struct wire_probl
         if (handle)
                 handle_lend(handle, stream);
         r = stream_claim(peer, stream, ret_problem);
-        if (!r && asked->token_count)
+        if (!r)
+                r = constrain(peer, asked, stream, &compiles, ret_problem);
+        if (!r && asked->token_count && !compiles)
                 r = stream_begin(peer, stream, ret_problem);
         else if (!r)
-                r = encode(peer, asked, stream);
+                r = encode(peer, asked, stream, compiles);
         if (r)
                 stream_drop(peer->edge, stream);
         return error_pass(r);

@@ -260,6 +260,7 @@ static const char *const kind_meanings[QUOTA_KIND_N] = {
         [QUOTA_HANDLES]      = "handles",
         [QUOTA_RESUMABLE]         = "resumable streams",
         [QUOTA_RESUMABLE_BYTES]   = "bytes that the records of these streams may take",
+        [QUOTA_CONSTRAINT_BYTES]  = "bytes that the constraints of running and waiting streams may take",
 };
 /* clang-format on */
 

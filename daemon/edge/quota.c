@@ -44,6 +44,8 @@ static const struct kind {
                               "resumable" },
         [QUOTA_RESUMABLE_BYTES] = { "resumable_bytes", "byte of resumable streams",
                                     "bytes of resumable streams", "uid_resumable_bytes", NULL },
+        [QUOTA_CONSTRAINT_BYTES] = { "constraint_bytes", "byte of constraints",
+                                     "bytes of constraints", "uid_constraint_bytes", NULL },
 };
 
 int quota_new(const struct quota_conf *conf, struct quota **ret_quota)

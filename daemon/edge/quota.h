@@ -47,12 +47,13 @@ enum quota_kind {
         QUOTA_CONNECTIONS, /* until their rings are freed, too */
         QUOTA_REQUESTS,    /* also jobs of the text worker, until they are done */
         QUOTA_PROMPT_BYTES,
-        QUOTA_RING_BYTES,      /* of shared rings */
-        QUOTA_PINS,            /* histories that are pinned or published ... */
-        QUOTA_PINNED_BLOCKS,   /* ... and their blocks */
-        QUOTA_HANDLES,         /* their tokens are prompt bytes */
-        QUOTA_RESUMABLE,       /* resumable streams ... */
-        QUOTA_RESUMABLE_BYTES, /* ... and the bytes that their records may take */
+        QUOTA_RING_BYTES,       /* of shared rings */
+        QUOTA_PINS,             /* histories that are pinned or published ... */
+        QUOTA_PINNED_BLOCKS,    /* ... and their blocks */
+        QUOTA_HANDLES,          /* their tokens are prompt bytes */
+        QUOTA_RESUMABLE,        /* resumable streams ... */
+        QUOTA_RESUMABLE_BYTES,  /* ... and the bytes that their records may take */
+        QUOTA_CONSTRAINT_BYTES, /* of grammars, and of streams that follow them */
         QUOTA_KIND_N,
 };
 

@@ -34,13 +34,14 @@ struct stream {
         uint64_t begun_ns; /* when it was submitted; 0: not yet */
         struct peer *peer; /* NULL once the peer is gone, or if it is resumable */
         struct list_head peer_link;
-        uint64_t handle;   /* number of the handle that it continues until it has retired; or 0 */
-        bool reads_only;   /* it pins or publishes its prompt */
-        bool makes_none;   /* max_tokens will be 0: also if it only scores its prompt */
-        bool clamp;        /* a max_tokens that does not fit is lowered */
-        bool control_text; /* goes to the engine with SUBMIT */
-        uint32_t keep_ms;  /* how long its records outlive its connection; 0: not at all */
-        bool is_resumable; /* request.stream is its slot in resumable.c */
+        uint64_t handle; /* number of the handle that it continues until it has retired; or 0 */
+        struct constraint *constraint; /* that its request's guide follows; or NULL */
+        bool reads_only;               /* it pins or publishes its prompt */
+        bool makes_none;               /* max_tokens will be 0: also if it only scores its prompt */
+        bool clamp;                    /* a max_tokens that does not fit is lowered */
+        bool control_text;             /* goes to the engine with SUBMIT */
+        uint32_t keep_ms;      /* how long its records outlive its connection; 0: not at all */
+        bool is_resumable;     /* request.stream is its slot in resumable.c */
         size_t charged_bytes;  /* charged to its uid, until it is freed */
         struct family *family; /* if it has siblings or was forked; or NULL */
         uint32_t mails_sent;   /* mails about it, its own SUBMIT not counted */

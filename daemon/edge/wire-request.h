@@ -91,6 +91,7 @@ enum wire_field {
         WIRE_F_PROGRESS,
         WIRE_F_PROMPT_LOGPROBS,
         WIRE_F_PARTS,
+        WIRE_F_CONSTRAINT,
         WIRE_FIELD_N,
 };
 
@@ -135,8 +136,9 @@ struct wire_request {
         struct wire_text model;
         /* generate, open: the prompt, unless tokens or messages are given */
         struct wire_text prompt;
-        struct wire_text text;  /* tokenize, append */
-        const uint32_t *tokens; /* generate, detokenize, open, append, pieces */
+        struct wire_text text;       /* tokenize, append */
+        struct wire_text constraint; /* generate: a description, see constraint/description.h */
+        const uint32_t *tokens;      /* generate, detokenize, open, append, pieces */
         uint32_t token_count;
         struct wire_chat chat; /* generate, open, template */
         bool tokenize;         /* template */

@@ -16,7 +16,7 @@ void engine_post_retired(struct engine *engine, struct request *request)
         mailbox_post(engine->conf.loop, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
 }
 
-static void cancel(struct engine *engine, struct request *request, enum smv_reason reason,
+void engine_cancel(struct engine *engine, struct request *request, enum smv_reason reason,
                    enum smv_code code)
 {
         engine_note(engine, &(struct sched_event){ .kind = SCHED_CANCEL,
@@ -32,7 +32,7 @@ void engine_cancel_all(struct engine *engine, const struct channel *channel, enu
                 struct request *request = engine->requests[i];
 
                 if (request && (!channel || request->channel == channel))
-                        cancel(engine, request, reason, code);
+                        engine_cancel(engine, request, reason, code);
         }
 }
 
@@ -55,7 +55,7 @@ void engine_fail(struct engine *engine, int r)
  * The parent of forks that were just taken; NULL: it has ended.  The loop kept the parent until
  * now.  If it had already retired, the loop gets RETIRED once more.
  */
-static const struct request *take_parent(struct engine *engine, struct request *parent)
+static struct request *take_parent(struct engine *engine, struct request *parent)
 {
         if (engine->requests[parent->number] != parent) {
                 engine_post_retired(engine, parent);
@@ -106,17 +106,21 @@ static void add_live(struct engine *engine, struct request *request)
         request->accepted_ns = engine_now(engine);
 }
 
-static void submit(struct engine *engine, struct request *request)
+static void submit(struct engine *engine, struct request *request, struct request *parent)
 {
         struct channel *channel = request->channel;
 
         engine_note(engine, &(struct sched_event){ .kind = SCHED_SUBMIT,
                                                    .request = request,
                                                    .channel = channel->number });
+        if (request->guide && parent)
+                masks_fork(engine->masks, request, parent);
+        else if (request->guide)
+                masks_begin(engine->masks, request);
         if (engine->failed)
-                cancel(engine, request, SMV_END_ERROR, engine->failed_code);
+                engine_cancel(engine, request, SMV_END_ERROR, engine->failed_code);
         else if (channel->shut) /* no client would read it, and no stall would stop it */
-                cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
+                engine_cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
 }
 
 /* Submits a request with its siblings, so that all forks begin at the same position. */
@@ -124,7 +128,7 @@ static void on_submit(struct engine *engine, const struct mail *mail)
 {
         struct request *first = mail->what;
         bool forks = first->parent;
-        const struct request *parent = forks ? take_parent(engine, first->parent) : NULL;
+        struct request *parent = forks ? take_parent(engine, first->parent) : NULL;
         struct request *next;
 
         for (struct request *request = first; request; request = next) {
@@ -139,7 +143,7 @@ static void on_submit(struct engine *engine, const struct mail *mail)
                         start_fork(engine, request, parent);
                 else
                         publish_begin(engine->publish, request, mail->control_text);
-                submit(engine, request);
+                submit(engine, request, parent);
         }
 }
 
@@ -151,7 +155,7 @@ static void on_cancel(struct engine *engine, const struct mail *mail)
                 engine_post_retired(engine, request);
         } else {
                 request->mails_taken++;
-                cancel(engine, request, mail->reason, mail->code);
+                engine_cancel(engine, request, mail->reason, mail->code);
         }
 }
 

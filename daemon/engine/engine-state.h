@@ -10,6 +10,7 @@
 #include "daemon/ipc/channel.h"
 #include "daemon/engine/batch.h"
 #include "daemon/engine/engine.h"
+#include "daemon/engine/masks.h"
 #include "daemon/engine/publish.h"
 
 #define DEPTH_MAX 2
@@ -20,10 +21,12 @@ struct engine {
         struct engine_conf conf;
         struct sched *sched;
         struct publish *publish;
+        struct masks *masks;
         struct plan plan;
         struct batch batches[DEPTH_MAX]; /* by plan number */
         /* numbers of the last plan that was launched or collected */
         uint64_t launched, collected;
+        uint64_t step_ns;          /* how long the engine waited for the last step */
         uint64_t busy_from_ns;     /* while steps are in flight: busy_ns is counted up to here */
         uint32_t *tokens;          /* picks of one plan */
         struct request **requests; /* by number; NULL: no live request */
@@ -62,6 +65,10 @@ static inline void engine_post(struct engine *engine, enum mail_kind kind, void 
  * mail.
  */
 void engine_post_retired(struct engine *engine, struct request *request);
+
+/* Ends a request.  No effect if it is ending already. */
+void engine_cancel(struct engine *engine, struct request *request, enum smv_reason reason,
+                   enum smv_code code);
 
 /* Ends every live request, or only those of one channel. */
 void engine_cancel_all(struct engine *engine, const struct channel *channel, enum smv_reason reason,

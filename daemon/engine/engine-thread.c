@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/engine/engine-state.h"
+#include "daemon/constraint/guide.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/sampler.h"
 #include "daemon/engine/timings.h"
@@ -11,6 +12,10 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "daemon/text/tokenizer.h"
+
+#define MASK_WAIT_MIN_NS UINT64_C(100000)
+#define MASK_WAIT_MAX_NS UINT64_C(1000000)
+#define MASK_LOOK_NS     UINT64_C(100000) /* with nothing else to do: looks for masks so often */
 
 /*
  * A reader's head is impossible: nothing more is written, the channel's requests end, and the loop
@@ -87,7 +92,8 @@ static void write_ends(struct engine *engine)
                 const struct plan_end end = engine->ends[i];
                 struct channel *channel = end.request->channel;
                 uint64_t pending_bytes = sched_pending_bytes(engine->sched, channel->number);
-                bool freed = end.request->state == REQUEST_RETIRED;
+                bool freed = end.request->state == REQUEST_RETIRED &&
+                             masks_is_idle(engine->masks, end.request);
 
                 if (freed && !publish_end(engine->publish, end.request, end.reason, end.code,
                                           pending_bytes)) {
@@ -272,6 +278,8 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                                                    .row = row,
                                                    .token = token,
                                                    .verdict = verdict });
+        if (request->guide && request->state != REQUEST_ENDING)
+                masks_take(engine->masks, request, token);
 }
 
 /*
@@ -309,7 +317,8 @@ static void collect(struct engine *engine)
                         engine->tokens[i] = PICK_NOT_FINITE;
         }
         now = engine_now(engine);
-        counter_add(&engine->conf.stats->busy_ns, now - engine->busy_from_ns);
+        engine->step_ns = now - engine->busy_from_ns;
+        counter_add(&engine->conf.stats->busy_ns, engine->step_ns);
         engine->busy_from_ns = now;
         if (!r)
                 tell_progress(engine, batch);
@@ -339,6 +348,44 @@ static bool declare_stalls(struct engine *engine)
         return moved;
 }
 
+/* How long to wait for masks between two steps: a small part of a step. */
+static uint64_t mask_wait_ns(const struct engine *engine)
+{
+        uint64_t part = engine->step_ns / 16;
+
+        return part < MASK_WAIT_MIN_NS   ? MASK_WAIT_MIN_NS
+               : part > MASK_WAIT_MAX_NS ? MASK_WAIT_MAX_NS
+                                         : part;
+}
+
+/*
+ * A stream without end tokens of its model ends where its text is whole.  All others go on until
+ * they draw an end token, which is all that is legal then.
+ */
+static void on_mask(struct engine *engine, struct request *request)
+{
+        const struct guide *guide = request->guide;
+
+        if (guide->state == GUIDE_SPENT) {
+                log_debug("mask_spent stream=%u why=%s", request->stream, guide->why);
+                engine_cancel(engine, request, SMV_END_ERROR, SMV_CONSTRAINT);
+        } else if (guide->state == GUIDE_WHOLE && !guide->end_count) {
+                engine_cancel(engine, request, SMV_END_EOS, SMV_OK);
+        } else {
+                engine_note(engine,
+                            &(struct sched_event){ .kind = SCHED_READY, .request = request });
+        }
+}
+
+static void hear_masks(struct engine *engine)
+{
+        struct request *request;
+
+        masks_wait(engine->masks, mask_wait_ns(engine));
+        while ((request = masks_next(engine->masks)))
+                on_mask(engine, request);
+}
+
 /* One turn.  Returns the time until which there is nothing to do; 0: there is more to do now. */
 static uint64_t turn(struct engine *engine)
 {
@@ -346,6 +393,7 @@ static uint64_t turn(struct engine *engine)
         uint64_t in_flight;
 
         report_free_bytes(engine);
+        hear_masks(engine);
         sched_next(engine->sched, engine_now(engine), &engine->plan);
         finish_plan(engine);
         update_stats(engine);
@@ -362,7 +410,7 @@ static uint64_t turn(struct engine *engine)
         }
         if (in_flight || ((plan->stalled || engine->end_count) && declare_stalls(engine)))
                 return 0;
-        return plan->wake_ns;
+        return masks_are_open(engine->masks) ? engine_now(engine) + MASK_LOOK_NS : plan->wake_ns;
 }
 
 /* While the weights are read: no request starts, but a cancelled or hung-up one gets its END. */
@@ -427,6 +475,7 @@ static struct engine *engine_free(struct engine *engine)
                 batch_deinit(&engine->batches[i]);
         plan_deinit(&engine->plan);
         publish_free(engine->publish);
+        masks_join(engine->masks);
         sched_free(engine->sched);
         free(engine->tokens);
         free(engine->requests);
@@ -457,6 +506,8 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 r = plan_init(&engine->plan, &conf->sched);
         if (!r)
                 r = publish_new(&publish_conf, &engine->publish);
+        if (!r)
+                r = masks_start(conf->sched.requests_max, &engine->masks);
         for (uint32_t i = 0; !r && i < conf->sched.depth; i++)
                 r = batch_init(&engine->batches[i], &conf->sched);
         if (r)

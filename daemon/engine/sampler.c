@@ -1,4 +1,5 @@
 #include "daemon/engine/sampler.h"
+#include "daemon/constraint/guide.h"
 #include "daemon/model/served.h"
 
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
@@ -14,6 +15,7 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
                 .sample_index = asked->sample_index,
                 .position = position,
                 .logprobs = asked->logprobs,
+                .mask = request->guide ? request->guide->mask : NULL,
         };
 }
 
@@ -22,6 +24,7 @@ void sampler_score(const struct request *request, uint32_t position, struct pick
         sampler_pick(request, position, ret_pick);
         ret_pick->given = 1 + request->sequence.tokens[position];
         ret_pick->logprobs = request->prompt_logprobs;
+        ret_pick->mask = NULL;
 }
 
 static uint32_t find(const uint32_t *tokens, uint32_t count, uint32_t token)

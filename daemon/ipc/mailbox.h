@@ -16,6 +16,7 @@
  *      loop -> text worker  JOB                     text worker -> loop  JOB_DONE
  *      loop -> engine       SUBMIT CANCEL SPACE UNPIN HANGUP PING STOP
  *      engine -> loop       RETIRED
+ *      engine -> masks      MASK_BEGIN MASK_FORK MASK_TAKE STOP
  *      engine -> waker      WAKE CHANNEL_GONE FAILED STOPPED
  *      waker -> loop        the same, in the same order
  *
@@ -47,6 +48,10 @@ enum mail_kind {
         MAIL_CHANNEL_GONE, /* struct channel: only the loop refers to it now */
         MAIL_FAILED,  /* result, why: the engine computes nothing more, but takes mail until STOP */
         MAIL_STOPPED, /* nothing: the last mail from the engine */
+        /* Each has a seat of daemon/engine/masks.c. */
+        MAIL_MASK_BEGIN,
+        MAIL_MASK_FORK,
+        MAIL_MASK_TAKE, /* number: a token */
 };
 
 struct mail {

@@ -19,6 +19,7 @@ struct tokenizer; /* daemon/text/tokenizer.h */
 struct chat;      /* daemon/text/chat.h */
 struct dialect;   /* daemon/text/parts/dialect.h */
 struct model;     /* daemon/engine/model.h */
+struct token_trie; /* daemon/constraint/token-trie.h */
 
 struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
@@ -36,6 +37,7 @@ struct served {
         struct chat *chat; /* NULL: the model has no template */
         /* how it writes reasoning and calls; NULL: nobody has looked, and texts have no parts */
         const struct dialect *dialect;
+        const struct token_trie *trie; /* the texts of the tokens, for masks */
         struct model *model;
 };
 

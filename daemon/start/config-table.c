@@ -70,6 +70,7 @@ static const struct setting rows[] = {
         { "uid_pinned_percent",  KIND_COUNT,  AT(uid_pinned_percent),  "25",    0, 100, { NULL }, LIVE, "share of the KV pool that one user may pin" },
         { "uid_resumable",       KIND_COUNT,  AT(uid_resumable),       "16",    0, 4096, { NULL }, LIVE, "resumable streams of one user, which outlive their connections" },
         { "uid_resumable_bytes", KIND_BYTES,  AT(uid_resumable_bytes), "32M",   1, 64 * G, { NULL }, LIVE, "memory for the records of one user's resumable streams" },
+        { "uid_constraint_bytes", KIND_BYTES, AT(uid_constraint_bytes), "512M", 1, 64 * G, { NULL }, LIVE, "memory that the constraints of one user's streams may take, at most" },
         { "uid_ring_bytes",      KIND_BYTES,  AT(uid_ring_bytes),      "16M",   64 * K, 64 * G, { NULL }, LIVE, "memory for the rings that one user's clients map; at least ring_bytes; without it they use the socket" },
         { "publish",             KIND_SWITCH, AT(publish),             "no",    0, 0, { NULL }, AT_START, "users may publish prompts to each other (docs/guide/several-users.md)" },
 

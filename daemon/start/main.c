@@ -138,6 +138,8 @@ static int open_files(struct daemon *daemon)
         if (r)
                 return tell_sandbox(daemon, setup->path, r);
         r = model_setup_tokenizer(setup);
+        if (!r)
+                r = model_setup_texts(setup);
         return tell_sandbox(daemon, tokenizer ? tokenizer : setup->path, r);
 }
 

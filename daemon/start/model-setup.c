@@ -13,6 +13,7 @@
 #include "daemon/files/splitters.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/start/shipped.h"
+#include "daemon/start/token-texts.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/parts/probe.h"
 #include "daemon/text/tokenizer.h"
@@ -226,6 +227,15 @@ int model_setup_tokenizer(struct model_setup *setup)
         return r ? error_pass(r) : check_records(setup);
 }
 
+int model_setup_texts(struct model_setup *setup)
+{
+        struct served *served = &setup->served;
+        int r = token_texts_trie(served->tokenizer, served->traits.vocab, &setup->trie);
+
+        served->trie = setup->trie;
+        return error_pass(r);
+}
+
 static int take_shipped(struct model_setup *setup)
 {
         snprintf(setup->served.name, sizeof(setup->served.name), "%s", SHIPPED_NAME);
@@ -339,6 +349,7 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
 
 void model_setup_close(struct model_setup *setup)
 {
+        setup->trie = token_trie_free(setup->trie);
         setup->served.chat = chat_close(setup->served.chat);
         setup->served.tokenizer = tokenizer_close(setup->served.tokenizer);
         setup->checkpoint = checkpoint_close(setup->checkpoint);

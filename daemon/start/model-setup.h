@@ -25,6 +25,7 @@ struct model_setup {
         struct checkpoint *checkpoint;
         struct served served; /* all but the model itself, which the caller makes */
         struct dialect dialect;
+        struct token_trie *trie;
         enum vocabulary_kind kind;
         char split[64];   /* the name of the splitter, or its expression; or empty */
         uint32_t entries; /* entries of the vocabulary */
@@ -46,6 +47,8 @@ int model_setup_path(struct model_setup *setup);
 int model_setup_checkpoint(struct model_setup *setup);
 int model_setup_traits(struct model_setup *setup);
 int model_setup_tokenizer(struct model_setup *setup);
+/* Takes some 50 ms for a large vocabulary; only what serves needs it. */
+int model_setup_texts(struct model_setup *setup);
 /*
  * With kernels == NULL, plans for the host's memory.  Call it again with a backend that has its own
  * memory, to plan for that memory.  Layers that do not fit there, or that the settings keep away,

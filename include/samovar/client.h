@@ -286,6 +286,14 @@ struct smv_generate {
          * add_generation_prompt is not used.  The text of the events is only the continuation.
          */
         int continue_final_message;
+        /*
+         * The answer must follow this constraint: a text of JSON, such as {"schema": ...},
+         * {"json": true}, {"regex": "..."}, {"grammar": "..."} or {"choices": [...]}
+         * (docs/reference/protocol.md, Constraints).  NULL: none.  Forks of the stream follow it,
+         * too.
+         */
+        const char *constraint;
+        size_t constraint_bytes; /* 0: up to its NUL */
 };
 
 /* The daemon's report about a stream that it has accepted. */

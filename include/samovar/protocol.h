@@ -52,12 +52,13 @@
         X(4, UNKNOWN, "unknown") /* not text: stands for text that has no token */                 \
         X(5, UNUSED, "unused")   /* no text becomes this token */
 
-#define SMV_STOPS_MAX           16u  /* stop strings; the same limit for stop tokens */
-#define SMV_STOP_BYTES_MAX      256u /* bytes of one stop string */
-#define SMV_NAME_BYTES_MAX      64u  /* bytes of a model's name */
-#define SMV_PRINCIPAL_BYTES_MAX 64u  /* bytes of a principal's name */
-#define SMV_TOP_K_MAX           1024u
-#define SMV_TEMPERATURE_MAX     100u
+#define SMV_STOPS_MAX            16u        /* stop strings; the same limit for stop tokens */
+#define SMV_STOP_BYTES_MAX       256u       /* bytes of one stop string */
+#define SMV_CONSTRAINT_BYTES_MAX (1u << 20) /* bytes of the description of a constraint */
+#define SMV_NAME_BYTES_MAX       64u        /* bytes of a model's name */
+#define SMV_PRINCIPAL_BYTES_MAX  64u        /* bytes of a principal's name */
+#define SMV_TOP_K_MAX            1024u
+#define SMV_TEMPERATURE_MAX      100u
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX 32u
 #define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */

@@ -47,6 +47,7 @@ static struct matcher *matcher_for(const char *schema, struct grammar **ret_gram
         *ret_trie = token_trie_new(NULL, 0, NULL, 0);
         matcher = matcher_new(*ret_grammar, *ret_trie, &matcher_limits_default);
         assert_non_null(matcher);
+        matcher_reset(matcher);
         return matcher;
 }
 

@@ -59,6 +59,7 @@ static bool walk_along(struct grammar *grammar, const uint8_t *data, size_t size
         bool ends = false;
 
         assert(trie && matcher);
+        matcher_reset(matcher);
         for (size_t i = 0; i < size && i < 64; i++) {
                 if (!walk_takes(matcher, data[i] % 5 ? data[i] : 256 + data[i] % 15u))
                         break;

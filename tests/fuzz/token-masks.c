@@ -73,6 +73,7 @@ static void take_schema(struct filter *filter, const char *at, size_t count)
                 return;
         }
         filter->matcher = must(matcher_new(filter->grammar, filter->trie, &matcher_limits_default));
+        matcher_reset(filter->matcher);
         puts("compiled");
 }
 

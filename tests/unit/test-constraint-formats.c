@@ -34,6 +34,7 @@ static struct format format_open(const char *name)
                 fail_msg("%s: %s", name, why);
         format.matcher = matcher_new(format.grammar, format.trie, &matcher_limits_default);
         assert_non_null(format.matcher);
+        matcher_reset(format.matcher);
         return format;
 }
 

@@ -106,6 +106,7 @@ static void every_token_of_a_mask_is_taken_and_no_other(void **state)
                         fail_msg("%s: %s", schemas[i], why);
                 matcher = matcher_new(grammar, trie, &matcher_limits_default);
                 assert_non_null(matcher);
+                matcher_reset(matcher);
                 walk(matcher);
                 matcher_reset(matcher);
                 walk(matcher);

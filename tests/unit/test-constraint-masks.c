@@ -223,6 +223,7 @@ static void masks_equal_those_of_another_recogniser(void **state)
                         fail_msg("%s: %s", gbnf, why);
                 matcher = matcher_new(grammar, trie, &small);
                 assert_non_null(matcher);
+                matcher_reset(matcher);
                 walk(spans, matcher, gbnf);
                 matcher_reset(matcher);
                 walk(spans, matcher, gbnf);

@@ -44,6 +44,7 @@ static struct rig rig_of(struct grammar *grammar, const struct matcher_limits *l
         assert_non_null(rig.trie);
         rig.matcher = matcher_new(rig.grammar, rig.trie, limits);
         assert_non_null(rig.matcher);
+        matcher_reset(rig.matcher);
         return rig;
 }
 
@@ -258,12 +259,14 @@ static void hostile_vocabularies_are_read(void **state)
         assert_int_equal(
                 regex_compile("[^b]*", 5, &grammar_limits_default, &grammar, why, sizeof(why)), 0);
         matcher = matcher_new(grammar, trie, &matcher_limits_default);
+        matcher_reset(matcher);
         assert_int_equal(matcher_mask(matcher, bits), MATCHER_FINE);
         assert_int_equal(bits[0], 1 | 1 << 3 | 1 << 7);
         assert_int_equal(matcher_take(matcher, 1), MATCHER_ILLEGAL);
         assert_int_equal(matcher_take(matcher, 3), MATCHER_FINE);
         matcher_free(matcher);
         matcher = matcher_new(grammar, empty, &matcher_limits_default);
+        matcher_reset(matcher);
         assert_int_equal(matcher_mask(matcher, bits), MATCHER_FINE);
         matcher_free(matcher);
         grammar_free(grammar);

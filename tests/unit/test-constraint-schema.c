@@ -33,6 +33,7 @@ static bool accepts(const char *schema, const char *text)
         if (compile(schema, &grammar, why, sizeof(why)))
                 fail_msg("%.300s: %s", schema, why);
         matcher = matcher_new(grammar, trie, &matcher_limits_default);
+        matcher_reset(matcher);
         accepted = matcher_take_bytes(matcher, text, strlen(text)) == MATCHER_FINE &&
                    matcher_can_end(matcher);
         matcher_free(matcher);

@@ -1,0 +1,46 @@
+/*
+ * Masks: the thread that makes the masks of requests with guides (daemon/constraint/guide.h).
+ *
+ * The engine asks for a mask when a request begins, and with each token that it has made.  The
+ * thread works on one after the other.  It owns the guide, the grammar and all guides of that
+ * grammar, as long as a request that uses them is with the engine.  The engine reads only the mask
+ * and the state, and only between an answer and its next question.
+ *
+ * The engine never waits long for a mask.  A request whose mask does not come while the engine waits
+ * is *late*.  It is left out of plans until its mask is there, and no wait is for it until a mask of
+ * it has come in time.
+ *
+ * Engine thread only, but for masks_start() and masks_join().
+ */
+#ifndef DAEMON_ENGINE_MASKS_H
+#define DAEMON_ENGINE_MASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/core/request.h"
+
+struct masks;
+
+/* Starts the thread.  0, -ENOMEM, or the error of making a thread. */
+int masks_start(uint32_t requests_max, struct masks **ret_masks);
+/* When no question is open.  Takes NULL. */
+struct masks *masks_join(struct masks *masks);
+
+/* Asks for the first mask of a request. */
+void masks_begin(struct masks *masks, struct request *request);
+/* ... of a fork, whose parent has read all its tokens, or has asked for that. */
+void masks_fork(struct masks *masks, struct request *request, struct request *parent);
+/* Asks for the mask behind this token, which the last mask allows. */
+void masks_take(struct masks *masks, struct request *request, uint32_t token);
+
+/* Questions without an answer, of any request. */
+bool masks_are_open(const struct masks *masks);
+/* Waits for the answers to those that are not late, and not longer than this. */
+void masks_wait(struct masks *masks, uint64_t most_ns);
+/* A request with an answer that was not told yet; NULL: there is none. */
+struct request *masks_next(struct masks *masks);
+/* Whether the request has no open question: the thread has let go of its guide. */
+bool masks_is_idle(const struct masks *masks, const struct request *request);
+
+#endif
