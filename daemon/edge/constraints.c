@@ -24,7 +24,7 @@ struct constraint {
 struct constraints {
         struct quota *quota;
         struct list_head used, kept; /* kept: the last one that was used is the first */
-        uint32_t kept_count;
+        uint32_t kept_count, kept_max;
 };
 
 static struct constraint *constraint_of(struct list_head *link)
@@ -32,13 +32,14 @@ static struct constraint *constraint_of(struct list_head *link)
         return LIST_ENTRY(link, struct constraint, link);
 }
 
-int constraints_new(struct quota *quota, struct constraints **ret_constraints)
+int constraints_new(struct quota *quota, uint32_t kept_max, struct constraints **ret_constraints)
 {
         struct constraints *constraints = calloc(1, sizeof(*constraints));
 
         if (!constraints)
                 return error_raise(-ENOMEM);
         constraints->quota = quota;
+        constraints->kept_max = kept_max;
         list_init(&constraints->used);
         list_init(&constraints->kept);
         *ret_constraints = constraints;
@@ -112,7 +113,7 @@ static int reference(struct constraint *constraint, uint32_t id, struct wire_pro
 /* Those that were used longest ago are forgotten. */
 static void trim(struct constraints *constraints)
 {
-        while (constraints->kept_count > CONSTRAINTS_KEPT) {
+        while (constraints->kept_count > constraints->kept_max) {
                 forget(constraint_of(constraints->kept.prev));
                 constraints->kept_count--;
         }

@@ -3,7 +3,7 @@
  *
  * A constraint is shared by all streams of a user that give the same text.  Streams count its
  * references.  While it has one, its memory is charged to that user.  Then it is kept for a while,
- * the last CONSTRAINTS_KEPT of them, and charged to nobody.
+ * the last `constraints_kept` of all users, and charged to nobody.
  *
  * A stream gets its guide here before it is submitted, and gives it back when it has retired.  In
  * between the guide and the grammar belong to the mask thread (daemon/engine/masks.h).
@@ -16,11 +16,9 @@
 #include "daemon/edge/quota.h"
 #include "daemon/edge/stream.h"
 
-#define CONSTRAINTS_KEPT 16u
-
 struct constraint;
 
-int constraints_new(struct quota *quota, struct constraints **ret_constraints);
+int constraints_new(struct quota *quota, uint32_t kept_max, struct constraints **ret_constraints);
 struct constraints *constraints_free(struct constraints *constraints); /* takes NULL */
 
 /*

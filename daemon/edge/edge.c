@@ -251,7 +251,8 @@ static int begin(struct edge *edge)
         if (!r)
                 r = admission_new(&edge->conf.admission, edge->quota, &edge->admission);
         if (!r)
-                r = constraints_new(edge->quota, &edge->constraints);
+                r = constraints_new(edge->quota, edge->conf.config->constraints_kept,
+                                    &edge->constraints);
         if (!r)
                 r = handles_new(edge, &edge->handles);
         if (!r)

@@ -24,6 +24,38 @@ static int begin(struct encode_job *job, struct wire_problem *ret_problem)
         return error_pass(r);
 }
 
+static struct wire_text constraint_of(const struct encode_job *job)
+{
+        const struct buffer *text = &job->constraint;
+
+        return (struct wire_text){ (const char *)text->bytes + text->start,
+                                   (uint32_t)buffer_count(text) };
+}
+
+static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        struct constraints *constraints = job->peer->edge->constraints;
+        const struct wire_text text = constraint_of(job);
+        struct grammar *grammar = job->grammar;
+        int r;
+
+        job->grammar = NULL;
+        r = constraints_add(constraints, job->stream, &text, grammar, ret_problem);
+        return r ? error_pass(r) : error_pass(begin(job, ret_problem));
+}
+
+/* The tokens are with the stream.  A constraint that is not known has to be compiled first. */
+static int begin_constrained(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        struct constraints *constraints = job->peer->edge->constraints;
+        const struct wire_text text = constraint_of(job);
+        int r = text.count ? constraints_find(constraints, job->stream, &text, ret_problem) : 0;
+
+        if (r == CONSTRAINTS_E_UNKNOWN)
+                return encode_job_go_on(job, work_constrain, on_constrained);
+        return r ? error_pass(r) : error_pass(begin(job, ret_problem));
+}
+
 /* The prompt is encoded, so it is known whether it fits. */
 static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 {
@@ -33,38 +65,12 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 
         r = admission_finish(admission, job->stream, field, job->job.ids, job->job.id_count,
                              ret_problem);
-        return r ? error_pass(r) : error_pass(begin(job, ret_problem));
+        return r ? error_pass(r) : begin_constrained(job, ret_problem);
 }
 
 static int on_rendered(struct encode_job *job, struct wire_problem *ret_problem)
 {
         return error_pass(encode_job_again(job, true, work_prompt, on_encoded, ret_problem));
-}
-
-/* The job's text or messages are worked on. */
-static int encode_text(struct encode_job *job)
-{
-        return job->chat.messages.bytes ? encode_job_go_on(job, work_render, on_rendered)
-                                        : encode_job_go_on(job, work_prompt, on_encoded);
-}
-
-/* The constraint is compiled; ids that were in the frame are with the stream already. */
-static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
-{
-        struct buffer *buffer = &job->constraint;
-        const struct wire_text text = { (const char *)buffer->bytes + buffer->start,
-                                        (uint32_t)buffer_count(buffer) };
-        struct grammar *grammar = job->grammar;
-        int r;
-
-        job->grammar = NULL;
-        r = constraints_add(job->peer->edge->constraints, job->stream, &text, grammar, ret_problem);
-        if (r)
-                return error_pass(r);
-        buffer_deinit(buffer);
-        if (job->stream->request.sequence.tokens)
-                return error_pass(begin(job, ret_problem));
-        return encode_text(job);
 }
 
 /* The stream was not begun: it was refused, or cancelled, or its peer is gone. */
@@ -100,20 +106,20 @@ static int make_streams(struct peer *peer, struct served *served, const struct w
         return 0;
 }
 
-static int take_work(struct encode_job *job, struct wire_request *asked, bool compiles)
+/* Takes what the work needs of `asked`: 0 or -ENOMEM. */
+static int take_text(struct encode_job *job, struct wire_request *asked)
 {
-        int r = compiles ? encode_job_take_constraint(job, &asked->constraint) : 0;
+        int r = encode_job_take_constraint(job, &asked->constraint);
 
-        if (!r && asked->chat.messages.bytes)
-                r = encode_job_take_messages(job, asked);
-        else if (!r && !asked->token_count)
-                r = encode_job_take_text(job, asked, &asked->prompt);
-        return error_pass(r);
+        if (r || asked->token_count)
+                return error_pass(r);
+        return error_pass(asked->chat.messages.bytes
+                                  ? encode_job_take_messages(job, asked)
+                                  : encode_job_take_text(job, asked, &asked->prompt));
 }
 
-/* 0: the stream is the job's; or -ENOMEM.  Takes what it needs of `asked`. */
-static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream,
-                  bool compiles)
+/* The stream waits for its tokens, or for its constraint: then it is the job's; or -ENOMEM. */
+static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream)
 {
         const struct served *served = stream->request.model;
         bool has_messages = asked->chat.messages.bytes;
@@ -123,7 +129,7 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job = encode_job_new(peer, asked, served, work_constrain);
         if (!job)
                 return error_raise(-ENOMEM);
-        r = take_work(job, asked, compiles);
+        r = take_text(job, asked);
         if (r) {
                 encode_job_free(job);
                 return error_pass(r);
@@ -133,23 +139,24 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job->ids_max = served->context;
         job->stream = stream;
         job->over = on_over;
-        if (compiles)
+        if (asked->token_count)
                 (void)encode_job_go_on(job, work_constrain, on_constrained);
+        else if (has_messages)
+                (void)encode_job_go_on(job, work_render, on_rendered);
         else
-                (void)encode_text(job);
+                (void)encode_job_go_on(job, work_prompt, on_encoded);
         return 0;
 }
 
-/* Gives the stream its guide, if it has a constraint that was compiled before. */
-static int constrain(struct peer *peer, const struct wire_request *asked, struct stream *stream,
-                     bool *ret_compiles, struct wire_problem *ret_problem)
+/* The stream has its tokens.  0, CONSTRAINTS_E_UNKNOWN, WIRE_E_REFUSED or -ENOMEM. */
+static int begin_or_compile(struct peer *peer, const struct wire_request *asked,
+                            struct stream *stream, struct wire_problem *ret_problem)
 {
         int r = asked->constraint.count ? constraints_find(peer->edge->constraints, stream,
                                                            &asked->constraint, ret_problem)
                                         : 0;
 
-        *ret_compiles = r == CONSTRAINTS_E_UNKNOWN;
-        return *ret_compiles ? 0 : error_pass(r);
+        return r ? error_pass(r) : error_pass(stream_begin(peer, stream, ret_problem));
 }
 
 int op_generate(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
@@ -157,7 +164,6 @@ int op_generate(struct peer *peer, struct wire_request *asked, struct wire_probl
         struct served *served = NULL;
         struct stream *stream = NULL;
         struct handle *handle = NULL;
-        bool compiles = false;
         int r;
 
         counter_add(&peer->edge->conf.stats->requests_received, 1);
@@ -174,11 +180,10 @@ int op_generate(struct peer *peer, struct wire_request *asked, struct wire_probl
                 handle_lend(handle, stream);
         r = stream_claim(peer, stream, ret_problem);
         if (!r)
-                r = constrain(peer, asked, stream, &compiles, ret_problem);
-        if (!r && asked->token_count && !compiles)
-                r = stream_begin(peer, stream, ret_problem);
-        else if (!r)
-                r = encode(peer, asked, stream, compiles);
+                r = asked->token_count ? begin_or_compile(peer, asked, stream, ret_problem)
+                                       : encode(peer, asked, stream);
+        if (r == CONSTRAINTS_E_UNKNOWN)
+                r = encode(peer, asked, stream);
         if (r)
                 stream_drop(peer->edge, stream);
         return error_pass(r);

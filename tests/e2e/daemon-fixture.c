@@ -49,6 +49,7 @@ static const struct {
         { "users.0.pinned_blocks", 0 },
         { "users.0.resumable", 0 },
         { "users.0.resumable_bytes", 0 },
+        { "users.0.constraint_bytes", 0 },
         { "users.0.blocks", 0 },
         { "resumable.open", 0 },
         { "resumable.bytes", 0 },
