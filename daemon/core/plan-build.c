@@ -664,8 +664,9 @@ static void add_stalled(struct sched *sched, struct plan *plan)
 
 /*
  * With no plan in flight the engine sleeps.  Then every request with a slot lacks space for its
- * record, or a mask, which the engine itself awaits.  A waiting request can begin only at the time that slots.c has set, or when a stalled
- * one may be preempted, or when another one comes first because it counts as one class better.
+ * record, or a mask, which the engine itself awaits.  A waiting request can begin only at the time
+ * that slots.c has set, or when a stalled one may be preempted, or when another one comes first
+ * because it counts as one class better.
  */
 static void set_wake_time(struct sched *sched, struct plan *plan)
 {

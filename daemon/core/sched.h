@@ -145,8 +145,8 @@ enum sched_event_kind {
         SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
         SCHED_RESULT, /* plan, row, token, verdict; in the order of rows; none for scores */
         /*
-         * request, which has a guide: the mask of its next token is there.  Comes once after SUBMIT,
-         * and once after each of its results.  No effect if it is ending.
+         * request, which has a guide: the mask of its next token is there.  Comes once after
+         * SUBMIT, and once after each of its results.  No effect if it is ending.
          */
         SCHED_READY,
         SCHED_INVALID, /* request: the numbers of a score are not valid, as with SCHED_NUMERIC */

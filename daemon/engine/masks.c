@@ -1,7 +1,7 @@
 /*
- * Each request has a seat, by its number.  The engine writes `asked`, the thread writes `answered`
- * with release, and the engine reads it with acquire.  So the engine sees the mask of an answer, and
- * the thread sees a token because it came by mail.
+ * Each request has a seat, by its number.  The engine writes `asked`.  The thread writes `answered`
+ * with release, and the engine reads it with acquire, so it sees the mask of an answer.  The thread
+ * sees a token because it came by mail.
  */
 #include "daemon/engine/masks.h"
 

@@ -6,9 +6,9 @@
  * grammar, as long as a request that uses them is with the engine.  The engine reads only the mask
  * and the state, and only between an answer and its next question.
  *
- * The engine never waits long for a mask.  A request whose mask does not come while the engine waits
- * is *late*.  It is left out of plans until its mask is there, and no wait is for it until a mask of
- * it has come in time.
+ * The engine never waits long for a mask.  A request whose mask does not come while the engine
+ * waits is *late*.  It is left out of plans until its mask is there, and no wait is for it until a
+ * mask of it has come in time.
  *
  * Engine thread only, but for masks_start() and masks_join().
  */

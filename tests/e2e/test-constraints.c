@@ -39,7 +39,7 @@ static void start_teaspoon(struct daemon_fixture *fixture, const char *flag, con
         char model[256];
 
         snprintf(model, sizeof(model), "%s/models/teaspoon-q8_0.gguf", env_path("SOURCES"));
-        /* What is kept would count as lost. */
+        /* No constraint is kept: at the end the memory is compared. */
         START_DAEMON(fixture, "--model", model, "--threads", "1", MANY_CONNECTS,
                      "--constraints-kept", "0", flag, value);
 }
