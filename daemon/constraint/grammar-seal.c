@@ -229,3 +229,15 @@ int grammar_seal(struct grammar *grammar, uint32_t root, char *why, size_t why_b
                 errtext_set(why, why_bytes, r, "out of memory");
         return error_pass(r);
 }
+
+int grammar_finish(struct grammar *grammar, int r, uint32_t root, struct grammar **ret_grammar,
+                   char *why, size_t why_bytes)
+{
+        if (r == 0)
+                r = grammar_seal(grammar, root, why, why_bytes);
+        if (r < 0)
+                grammar_free(grammar);
+        else
+                *ret_grammar = grammar;
+        return error_pass(r);
+}
