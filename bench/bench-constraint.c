@@ -238,6 +238,7 @@ int main(int argc, char **argv)
         struct samples compiles = { 0 }, masks = { 0 }, takes = { 0 };
         struct counts counts = { 0 };
         struct token_trie *trie;
+        uint32_t nodes = 0;
         int option;
 
         while ((option = getopt(argc, argv, "v")) == 'v')
@@ -247,9 +248,9 @@ int main(int argc, char **argv)
                 return 2;
         }
         trie = open_trie(argv[optind]);
-        printf("# %u tokens, %u nodes, %u nodes that are not plain\n", trie->token_count,
-               trie->slices[SLICE_OTHER].count + trie->slices[SLICE_SHORT].count +
-                       trie->slices[SLICE_MIDDLE].count + trie->slices[SLICE_LONG].count,
+        for (enum token_slice which = 0; which < SLICE_COUNT; which++)
+                nodes += trie->slices[which].count;
+        printf("# %u tokens, %u nodes, %u nodes that are not plain\n", trie->token_count, nodes,
                trie->slices[SLICE_OTHER].count);
         for (int i = optind + 1; i < argc; i++)
                 run_file(argv[i], trie, &compiles, &masks, &takes, &counts);

@@ -159,6 +159,40 @@ bool lexer_goes_on(struct lexer *lexer, uint32_t state)
         return lexer->states[state].more;
 }
 
+#define STAYS_MAX 64u /* states that are looked at */
+
+bool lexer_stays(struct lexer *lexer, uint32_t state, const struct byte_set *bytes)
+{
+        uint32_t queue[STAYS_MAX] = { state }, count = 1, classes = 0;
+        uint8_t examples[256];
+        bool asked[256] = { 0 };
+
+        for (unsigned byte = 0; byte < 256; byte++) {
+                bool *is_asked = &asked[lexer->class_of[byte]];
+
+                if (!byte_set_has(bytes, byte) || *is_asked)
+                        continue;
+                examples[classes++] = byte;
+                *is_asked = true;
+        }
+        for (uint32_t at = 0; at < count; at++) {
+                for (uint32_t i = 0; i < classes; i++) {
+                        uint32_t next = lexer_next(lexer, queue[at], examples[i]), known = 0;
+
+                        if (next == LEXER_DEAD || next == LEXER_SPENT ||
+                            lexer->states[next].accept_count)
+                                return false;
+                        while (known < count && queue[known] != next)
+                                known++;
+                        if (known == STAYS_MAX)
+                                return false;
+                        if (known == count)
+                                queue[count++] = next;
+                }
+        }
+        return true;
+}
+
 uint32_t lexer_plain(struct lexer *lexer, uint32_t state)
 {
         struct lexer_state *at = &lexer->states[state];

@@ -307,6 +307,16 @@ static enum push walk_controls(struct matcher *matcher, uint32_t *bits)
         return pushed;
 }
 
+/* Whether the lexemes that are read take all tokens of the slice, and go on behind them. */
+static bool takes_slice(const struct walk *walk, const struct trie_slice *slice, uint32_t plain)
+{
+        struct matcher *matcher = walk->matcher;
+
+        return (slice->characters && slice->characters <= plain) ||
+               (walk->first.inside &&
+                lexer_stays(&matcher->grammar->lexer, walk->first.threads[0].state, &slice->bytes));
+}
+
 static void add_slice(const struct trie_slice *slice, uint32_t *bits, uint32_t words)
 {
         for (uint32_t i = 0; i < words; i++)
@@ -325,7 +335,7 @@ static enum push walk_all(struct walk *walk)
         for (enum token_slice which = 0; which < SLICE_COUNT; which++) {
                 const struct trie_slice *slice = &trie->slices[which];
 
-                if (slice->characters && slice->characters <= plain) {
+                if (takes_slice(walk, slice, plain)) {
                         add_slice(slice, walk->bits, trie->words);
                         if (walk->inside)
                                 add_slice(slice, walk->inside->bits, trie->words);
