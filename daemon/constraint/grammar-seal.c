@@ -11,7 +11,7 @@ static bool nullable(const struct grammar *grammar, uint32_t symbol)
 {
         if (symbol & SYMBOL_RULE)
                 return grammar->rules[symbol & ~SYMBOL_RULE].nullable;
-        return regex_nullable(grammar->pool, grammar->lexer.lexemes[symbol]);
+        return regex_nullable(grammar->pool, grammar->lexer.lexemes[symbol].term);
 }
 
 static bool productive(const struct grammar *grammar, uint32_t symbol)
@@ -20,7 +20,7 @@ static bool productive(const struct grammar *grammar, uint32_t symbol)
                 return false;
         if (symbol & SYMBOL_RULE)
                 return grammar->rules[symbol & ~SYMBOL_RULE].productive;
-        return regex_alive(grammar->pool, grammar->lexer.lexemes[symbol]);
+        return regex_alive(grammar->pool, grammar->lexer.lexemes[symbol].term);
 }
 
 static bool all(const struct grammar *grammar, uint32_t symbols,

@@ -120,6 +120,12 @@ void grammar_set_object(struct grammar *grammar, uint32_t rule, struct grammar_o
                         const struct grammar_member *members, const uint32_t *needs);
 /* The symbol of an expression. */
 uint32_t grammar_lexeme(struct grammar *grammar, uint32_t term);
+/*
+ * The symbol of an expression that ends the whole text.  It is the last symbol wherever a rule has
+ * it, and so is that rule, up to the root.  Each of its texts can be longer.  Unlike a lexeme that
+ * may end after each byte, it costs a matcher no rows.
+ */
+uint32_t grammar_tail(struct grammar *grammar, uint32_t term);
 
 /*
  * A control token: no text can spell it.  As a lexeme it is one byte that UTF-8 does not have, and

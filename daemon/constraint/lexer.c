@@ -10,21 +10,21 @@
 #define PARTS_A_STATE 8u /* on average: the tables are made for so many */
 #define BUCKETS       8192u
 
-uint32_t lexer_lexeme(struct lexer *lexer, uint32_t term)
+uint32_t lexer_lexeme(struct lexer *lexer, uint32_t term, bool is_tail)
 {
         for (uint32_t i = lexer->lexeme_count; i-- > 0;)
-                if (lexer->lexemes[i] == term)
+                if (lexer->lexemes[i].term == term && lexer->lexemes[i].is_tail == is_tail)
                         return i;
         if (lexer->lexeme_count == lexer->lexeme_size) {
                 uint32_t size = lexer->lexeme_size ? 2 * lexer->lexeme_size : 64;
-                uint32_t *more = realloc(lexer->lexemes, size * sizeof(*more));
+                struct lexeme *more = realloc(lexer->lexemes, size * sizeof(*more));
 
                 if (!more)
                         return UINT32_MAX;
                 lexer->lexemes = more;
                 lexer->lexeme_size = size;
         }
-        lexer->lexemes[lexer->lexeme_count] = term;
+        lexer->lexemes[lexer->lexeme_count] = (struct lexeme){ term, is_tail };
         return lexer->lexeme_count++;
 }
 
@@ -95,9 +95,14 @@ static uint32_t intern(struct lexer *lexer, const struct lexer_part *parts, uint
                                        .more = LEXER_UNKNOWN };
         memcpy(lexer->parts + state->first, parts, count * sizeof(*parts));
         lexer->part_count += count;
-        for (uint32_t i = 0; i < count; i++)
-                if (regex_nullable(lexer->pool, parts[i].rest))
+        for (uint32_t i = 0; i < count; i++) {
+                if (!regex_nullable(lexer->pool, parts[i].rest))
+                        continue;
+                if (lexer->lexemes[parts[i].lexeme].is_tail)
+                        state->tail_ends = true;
+                else
                         lexer->accepts[lexer->accept_count++] = parts[i].lexeme;
+        }
         state->accept_count = lexer->accept_count - state->accept;
         for (unsigned class = 0; class < lexer->classes; class ++)
                 lexer->next[(size_t)at * lexer->classes + class] = LEXER_UNKNOWN;
@@ -109,9 +114,9 @@ uint32_t lexer_start(struct lexer *lexer, const uint32_t *lexemes, uint32_t coun
         uint32_t kept = 0;
 
         for (uint32_t i = 0; i < count; i++)
-                if (regex_alive(lexer->pool, lexer->lexemes[lexemes[i]]))
+                if (regex_alive(lexer->pool, lexer->lexemes[lexemes[i]].term))
                         lexer->scratch[kept++] =
-                                (struct lexer_part){ lexemes[i], lexer->lexemes[lexemes[i]] };
+                                (struct lexer_part){ lexemes[i], lexer->lexemes[lexemes[i]].term };
         if (regex_spent(lexer->pool) != REGEX_FINE)
                 return LEXER_SPENT;
         return intern(lexer, lexer->scratch, kept);
