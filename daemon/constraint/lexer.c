@@ -184,8 +184,7 @@ bool lexer_stays(struct lexer *lexer, uint32_t state, const struct byte_set *byt
                 for (uint32_t i = 0; i < classes; i++) {
                         uint32_t next = lexer_next(lexer, queue[at], examples[i]), known = 0;
 
-                        if (next == LEXER_DEAD || next == LEXER_SPENT ||
-                            lexer->states[next].accept_count)
+                        if (next == LEXER_DEAD || next == LEXER_SPENT)
                                 return false;
                         while (known < count && queue[known] != next)
                                 known++;

@@ -78,7 +78,7 @@ static inline uint32_t lexer_next(struct lexer *lexer, uint32_t state, uint8_t b
 /* Whether any byte may follow: false where all lexemes have ended, and none can be longer. */
 bool lexer_goes_on(struct lexer *lexer, uint32_t state);
 
-/* Whether all texts of these bytes go on, and no lexeme ends in them; it may miss that they do. */
+/* Whether all texts of these bytes can go on inside of a lexeme; it may miss that they can. */
 bool lexer_stays(struct lexer *lexer, uint32_t state, const struct byte_set *bytes);
 
 /* The most of regex_plain() over all lexemes of the state. */

@@ -304,14 +304,19 @@ static enum push walk_controls(struct walk *walk)
         return pushed;
 }
 
-/* Whether the lexemes that are read take all tokens of the slice, and go on behind them. */
+/* Whether a lexeme that is read takes all tokens of the slice. */
 static bool takes_slice(const struct walk *walk, const struct trie_slice *slice, uint32_t plain)
 {
-        struct matcher *matcher = walk->matcher;
+        const struct matcher *matcher = walk->matcher;
+        uint32_t first = walk->first.position;
 
-        return (slice->characters && slice->characters <= plain) ||
-               (walk->first.inside &&
-                lexer_stays(&matcher->grammar->lexer, walk->first.threads[0].state, &slice->bytes));
+        if (slice->characters && slice->characters <= plain)
+                return true;
+        for (uint32_t i = matcher_first_thread(matcher, first);
+             i < matcher->positions[first].threads_end; i++)
+                if (lexer_stays(&matcher->grammar->lexer, matcher->threads[i].state, &slice->bytes))
+                        return true;
+        return false;
 }
 
 static void add_slice(const struct trie_slice *slice, uint32_t *bits, uint32_t words)
