@@ -7,6 +7,8 @@
  * mask before each token.  The last lines count schemas and values.
  *
  * -v tells why a schema is refused, and which values are wrongly taken or refused.
+ *
+ * -t: each FILE is a text instead, and is followed as free text in which a tool call may come.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include "base/sys.h"
 #include "daemon/constraint/json-schema.h"
 #include "daemon/constraint/matcher.h"
+#include "daemon/constraint/structure.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/text/tokenizer.h"
 #include "json/builder.h"
@@ -195,6 +198,41 @@ static void run_values(const struct json_document *json, const char *path, struc
         }
 }
 
+static void run_text(const char *path, const struct token_trie *trie, struct samples *compiles,
+                     struct samples *masks, struct samples *takes)
+{
+        static const struct structure call[] = {
+                { .kind = STRUCTURE_LITERAL, .text = { "<tool_call>", 11 } },
+                { .kind = STRUCTURE_SCHEMA, .text = { "{\"type\":\"object\"}", 17 } },
+                { .kind = STRUCTURE_LITERAL, .text = { "</tool_call>", 12 } },
+        };
+        static const struct structure calls = { .kind = STRUCTURE_SEQUENCE,
+                                                .parts = call,
+                                                .count = 3 };
+        static const struct structure free_text = {
+                .kind = STRUCTURE_TEXT, .parts = &calls, .count = 1, .max = REGEX_FOREVER
+        };
+        static char text[1 << 20];
+        struct bytes piece = { .at = text };
+        struct grammar *grammar;
+        struct matcher *matcher;
+        char why[400];
+        FILE *in = fopen(path, "rb");
+        uint64_t began = sys_clock_ns();
+
+        if (!in ||
+            structure_compile(&free_text, &grammar_limits_default, &grammar, why, sizeof(why)) < 0)
+                die(path, in ? why : "it cannot be read");
+        add_sample(compiles, sys_clock_ns() - began);
+        matcher = matcher_new(grammar, trie, &matcher_limits_default);
+        piece.count = fread(text, 1, sizeof(text), in);
+        if (!matcher || !follow(matcher, trie, &piece, masks, takes))
+                die(path, "it is no free text");
+        fclose(in);
+        matcher_free(matcher);
+        grammar_free(grammar);
+}
+
 static void run_file(const char *path, const struct token_trie *trie, struct samples *compiles,
                      struct samples *masks, struct samples *takes, struct counts *counts)
 {
@@ -238,28 +276,33 @@ int main(int argc, char **argv)
         struct samples compiles = { 0 }, masks = { 0 }, takes = { 0 };
         struct counts counts = { 0 };
         struct token_trie *trie;
+        uint32_t nodes = 0;
+        bool texts = false;
         int option;
 
-        while ((option = getopt(argc, argv, "v")) == 'v')
-                verbose = true;
+        while ((option = getopt(argc, argv, "tv")) == 't' || option == 'v')
+                *(option == 'v' ? &verbose : &texts) = true;
         if (option != -1 || optind + 2 > argc) {
-                fputs("usage: bench-constraint [-v] VOCABULARY FILE...\n", stderr);
+                fputs("usage: bench-constraint [-tv] VOCABULARY FILE...\n", stderr);
                 return 2;
         }
         trie = open_trie(argv[optind]);
-        printf("# %u tokens, %u nodes, %u nodes that are not plain\n", trie->token_count,
-               trie->slices[SLICE_OTHER].count + trie->slices[SLICE_SHORT].count +
-                       trie->slices[SLICE_MIDDLE].count + trie->slices[SLICE_LONG].count,
+        for (enum token_slice which = 0; which < SLICE_COUNT; which++)
+                nodes += trie->slices[which].count;
+        printf("# %u tokens, %u nodes, %u nodes that are not plain\n", trie->token_count, nodes,
                trie->slices[SLICE_OTHER].count);
-        for (int i = optind + 1; i < argc; i++)
+        for (int i = optind + 1; i < argc && !texts; i++)
                 run_file(argv[i], trie, &compiles, &masks, &takes, &counts);
+        for (int i = optind + 1; i < argc && texts; i++)
+                run_text(argv[i], trie, &compiles, &masks, &takes);
         print_samples("compile", &compiles);
         print_samples("mask", &masks);
         print_samples("take", &takes);
-        printf("schemas compiled: %u of %u; valid values accepted: %u of %u; "
-               "invalid values refused: %u of %u; budgets spent: %u\n",
-               counts.compiled, counts.files, counts.accepted, counts.valid,
-               counts.invalid - counts.leaked, counts.invalid, counts.spent);
+        if (!texts)
+                printf("schemas compiled: %u of %u; valid values accepted: %u of %u; "
+                       "invalid values refused: %u of %u; budgets spent: %u\n",
+                       counts.compiled, counts.files, counts.accepted, counts.valid,
+                       counts.invalid - counts.leaked, counts.invalid, counts.spent);
         token_trie_free(trie);
         return 0;
 }

@@ -9,15 +9,15 @@
 #include "daemon/constraint/regex-text.h"
 #include "json/utf8.h"
 
-static int finish(struct grammar *grammar, int r, uint32_t term, struct grammar **ret_grammar,
-                  char *why, size_t why_bytes)
+int regex_add(struct grammar *grammar, const char *text, size_t bytes, uint32_t *ret_symbol,
+              char *why, size_t why_bytes)
 {
+        uint32_t term = REGEX_NONE;
+        int r = regex_text_read(grammar->pool, text, bytes, WRITING_PLAIN, REGEX_WHOLE, &term, why,
+                                why_bytes);
+
         if (r == 0)
-                r = grammar_seal(grammar, grammar_lexeme(grammar, term), why, why_bytes);
-        if (r < 0)
-                grammar_free(grammar);
-        else
-                *ret_grammar = grammar;
+                *ret_symbol = grammar_lexeme(grammar, term);
         return error_pass(r);
 }
 
@@ -25,14 +25,13 @@ int regex_compile(const char *text, size_t bytes, const struct grammar_limits *l
                   struct grammar **ret_grammar, char *why, size_t why_bytes)
 {
         struct grammar *grammar = grammar_new(limits);
-        uint32_t term = REGEX_NONE;
+        uint32_t root = SYMBOL_NONE;
         int r;
 
         if (!grammar)
                 return error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
-        r = regex_text_read(grammar->pool, text, bytes, WRITING_PLAIN, REGEX_WHOLE, &term, why,
-                            why_bytes);
-        return error_pass(finish(grammar, r, term, ret_grammar, why, why_bytes));
+        r = regex_add(grammar, text, bytes, &root, why, why_bytes);
+        return error_pass(grammar_finish(grammar, r, root, ret_grammar, why, why_bytes));
 }
 
 static int compare(const void *one, const void *other)
@@ -63,11 +62,9 @@ static int one_of(struct regex_pool *pool, const struct regex_text *texts, uint3
         return 0;
 }
 
-int choices_compile(const struct regex_text *texts, uint32_t count,
-                    const struct grammar_limits *limits, struct grammar **ret_grammar, char *why,
-                    size_t why_bytes)
+int choices_add(struct grammar *grammar, const struct regex_text *texts, uint32_t count,
+                uint32_t *ret_symbol, char *why, size_t why_bytes)
 {
-        struct grammar *grammar;
         uint32_t term = REGEX_NONE;
         int r;
 
@@ -75,9 +72,22 @@ int choices_compile(const struct regex_text *texts, uint32_t count,
                 if (utf8_valid(texts[i].bytes, texts[i].count) != texts[i].count)
                         return error_raise(
                                 errtext_set(why, why_bytes, -EINVAL, "choice %u is not UTF-8", i));
-        grammar = grammar_new(limits);
+        r = one_of(grammar->pool, texts, count, &term, why, why_bytes);
+        if (r == 0)
+                *ret_symbol = grammar_lexeme(grammar, term);
+        return error_pass(r);
+}
+
+int choices_compile(const struct regex_text *texts, uint32_t count,
+                    const struct grammar_limits *limits, struct grammar **ret_grammar, char *why,
+                    size_t why_bytes)
+{
+        struct grammar *grammar = grammar_new(limits);
+        uint32_t root = SYMBOL_NONE;
+        int r;
+
         if (!grammar)
                 return error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
-        r = one_of(grammar->pool, texts, count, &term, why, why_bytes);
-        return error_pass(finish(grammar, r, term, ret_grammar, why, why_bytes));
+        r = choices_add(grammar, texts, count, &root, why, why_bytes);
+        return error_pass(grammar_finish(grammar, r, root, ret_grammar, why, why_bytes));
 }

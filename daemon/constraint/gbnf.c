@@ -166,17 +166,17 @@ static uint32_t compile(struct gbnf_compiler *compiler)
         return compiler->symbols[tree->root];
 }
 
-static int compile_tree(struct grammar *grammar, const struct gbnf_tree *tree, char *why,
-                        size_t why_bytes)
+static int compile_tree(struct grammar *grammar, const struct gbnf_tree *tree, uint32_t *ret_symbol,
+                        char *why, size_t why_bytes)
 {
         struct gbnf_compiler compiler = { .grammar = grammar, .tree = tree };
-        int r;
+        int r = 0;
 
         compiler.terms = calloc(tree->rule_count + 1, sizeof(*compiler.terms));
         compiler.symbols = calloc(tree->rule_count + 1, sizeof(*compiler.symbols));
         compiler.stack = calloc(SEQUENCE_MAX, sizeof(*compiler.stack));
         if (compiler.terms && compiler.symbols && compiler.stack)
-                r = grammar_seal(grammar, compile(&compiler), why, why_bytes);
+                *ret_symbol = compile(&compiler);
         else
                 r = error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
         free(compiler.terms);
@@ -185,25 +185,29 @@ static int compile_tree(struct grammar *grammar, const struct gbnf_tree *tree, c
         return error_pass(r);
 }
 
+int gbnf_add(struct grammar *grammar, const char *text, size_t bytes, uint32_t *ret_symbol,
+             char *why, size_t why_bytes)
+{
+        struct gbnf_tree tree = { 0 };
+        int r = gbnf_tree_read(&tree, grammar->pool, text, bytes, why, why_bytes);
+
+        if (r == -ENOMEM)
+                errtext_set(why, why_bytes, r, "out of memory");
+        if (r == 0)
+                r = compile_tree(grammar, &tree, ret_symbol, why, why_bytes);
+        gbnf_tree_deinit(&tree);
+        return error_pass(r);
+}
+
 int gbnf_compile(const char *text, size_t bytes, const struct grammar_limits *limits,
                  struct grammar **ret_grammar, char *why, size_t why_bytes)
 {
         struct grammar *grammar = grammar_new(limits);
-        struct gbnf_tree tree = { 0 };
+        uint32_t root = SYMBOL_NONE;
         int r;
 
         if (!grammar)
                 return error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
-        r = gbnf_tree_read(&tree, grammar->pool, text, bytes, why, why_bytes);
-        if (r == -ENOMEM)
-                errtext_set(why, why_bytes, r, "out of memory");
-        if (r == 0)
-                r = compile_tree(grammar, &tree, why, why_bytes);
-        gbnf_tree_deinit(&tree);
-        if (r < 0) {
-                grammar_free(grammar);
-                return error_pass(r);
-        }
-        *ret_grammar = grammar;
-        return 0;
+        r = gbnf_add(grammar, text, bytes, &root, why, why_bytes);
+        return error_pass(grammar_finish(grammar, r, root, ret_grammar, why, why_bytes));
 }

@@ -18,7 +18,14 @@
 #define GBNF_RULES 10000u
 #define GBNF_BYTES (1u << 20)
 
-/* Returns 0; -EINVAL, -E2BIG or -ENOMEM with a sentence, which has a line where there is one. */
+/*
+ * Adds the rules of a text to a grammar; *ret_symbol is its `root`.  Returns 0; -EINVAL or -ENOMEM
+ * with a sentence, which has a line where there is one.
+ */
+int gbnf_add(struct grammar *grammar, const char *text, size_t bytes, uint32_t *ret_symbol,
+             char *why, size_t why_bytes);
+
+/* A grammar of this text alone.  Returns 0; -EINVAL, -E2BIG or -ENOMEM with a sentence. */
 int gbnf_compile(const char *text, size_t bytes, const struct grammar_limits *limits,
                  struct grammar **ret_grammar, char *why, size_t why_bytes);
 

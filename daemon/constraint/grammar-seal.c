@@ -11,7 +11,7 @@ static bool nullable(const struct grammar *grammar, uint32_t symbol)
 {
         if (symbol & SYMBOL_RULE)
                 return grammar->rules[symbol & ~SYMBOL_RULE].nullable;
-        return regex_nullable(grammar->pool, grammar->lexer.lexemes[symbol]);
+        return regex_nullable(grammar->pool, grammar->lexer.lexemes[symbol].term);
 }
 
 static bool productive(const struct grammar *grammar, uint32_t symbol)
@@ -20,7 +20,7 @@ static bool productive(const struct grammar *grammar, uint32_t symbol)
                 return false;
         if (symbol & SYMBOL_RULE)
                 return grammar->rules[symbol & ~SYMBOL_RULE].productive;
-        return regex_alive(grammar->pool, grammar->lexer.lexemes[symbol]);
+        return regex_alive(grammar->pool, grammar->lexer.lexemes[symbol].term);
 }
 
 static bool all(const struct grammar *grammar, uint32_t symbols,
@@ -228,5 +228,17 @@ int grammar_seal(struct grammar *grammar, uint32_t root, char *why, size_t why_b
         if (r < 0)
                 errtext_set(why, why_bytes, r, "out of memory");
         regex_pool_limit(grammar->pool, grammar->limits.growth);
+        return error_pass(r);
+}
+
+int grammar_finish(struct grammar *grammar, int r, uint32_t root, struct grammar **ret_grammar,
+                   char *why, size_t why_bytes)
+{
+        if (r == 0)
+                r = grammar_seal(grammar, root, why, why_bytes);
+        if (r < 0)
+                grammar_free(grammar);
+        else
+                *ret_grammar = grammar;
         return error_pass(r);
 }

@@ -160,15 +160,25 @@ void grammar_set_object(struct grammar *grammar, uint32_t rule, struct grammar_o
         grammar->objects[grammar->object_count++] = object;
 }
 
-uint32_t grammar_lexeme(struct grammar *grammar, uint32_t term)
+static uint32_t add_lexeme(struct grammar *grammar, uint32_t term, bool is_tail)
 {
-        uint32_t lexeme = lexer_lexeme(&grammar->lexer, term);
+        uint32_t lexeme = lexer_lexeme(&grammar->lexer, term, is_tail);
 
         if (lexeme == UINT32_MAX && !grammar->failed)
                 grammar->failed = -ENOMEM;
         if (lexeme >= SYMBOL_END && !grammar->failed)
                 grammar->failed = -E2BIG;
         return grammar->failed ? 0 : lexeme;
+}
+
+uint32_t grammar_lexeme(struct grammar *grammar, uint32_t term)
+{
+        return add_lexeme(grammar, term, false);
+}
+
+uint32_t grammar_tail(struct grammar *grammar, uint32_t term)
+{
+        return add_lexeme(grammar, term, true);
 }
 
 void grammar_token_bytes(uint32_t token, uint8_t ret_bytes[TOKEN_BYTES])

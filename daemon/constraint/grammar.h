@@ -11,8 +11,10 @@
  * The language is that of the rules as a context-free grammar: a lexeme ends wherever its
  * expression may end, not only where it is longest.  Rules may be recursive in any way.
  *
- * To make one: grammar_new(), then rules in any order, then grammar_seal().  Failures of the first
- * steps are remembered, and grammar_seal() tells them.  Afterwards everything is read-only but the
+ * To make one: grammar_new(), then rules in any order, then grammar_seal().  Compilers of schemas,
+ * expressions and other forms add to a grammar that exists, so it may have several of them, which
+ * share its budgets.  Failures of the first steps, and budgets that are spent, are remembered:
+ * grammar_seal() tells them.  Afterwards everything is read-only but the
  * tables of the lexer and its pool of expressions.  These grow while matchers read, within the
  * budget of `struct grammar_limits`.  So a grammar and all its matchers belong to one thread at a
  * time, and are handed over as one.  Another thread may only count references, outside of this
@@ -119,6 +121,12 @@ void grammar_set_object(struct grammar *grammar, uint32_t rule, struct grammar_o
                         const struct grammar_member *members, const uint32_t *needs);
 /* The symbol of an expression. */
 uint32_t grammar_lexeme(struct grammar *grammar, uint32_t term);
+/*
+ * The symbol of an expression that ends the whole text.  It is the last symbol wherever a rule has
+ * it, and so is that rule, up to the root.  Each of its texts can be longer.  Unlike a lexeme that
+ * may end after each byte, it costs a matcher no rows.
+ */
+uint32_t grammar_tail(struct grammar *grammar, uint32_t term);
 
 /*
  * A control token: no text can spell it.  As a lexeme it is one byte that UTF-8 does not have, and
@@ -134,6 +142,10 @@ void grammar_token_bytes(uint32_t token, uint8_t ret_bytes[TOKEN_BYTES]);
  * matches at all; -E2BIG if a budget is spent; or -ENOMEM.  *why has a sentence then.
  */
 int grammar_seal(struct grammar *grammar, uint32_t root, char *why, size_t why_bytes);
+
+/* Ends a compilation that returned `r`, with this root: seals the grammar, or frees it. */
+int grammar_finish(struct grammar *grammar, int r, uint32_t root, struct grammar **ret_grammar,
+                   char *why, size_t why_bytes);
 
 /* All memory that it has or may take. */
 size_t grammar_bytes(const struct grammar *grammar);

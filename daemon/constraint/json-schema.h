@@ -42,9 +42,14 @@ struct json_schema_options {
 #define JSON_SCHEMA_NODES 500000u /* values in a schema */
 
 /*
- * Returns 0; -EINVAL, -E2BIG or -ENOMEM with a sentence.  The schema `true` allows every JSON
- * value.
+ * Adds the rules of a schema to a grammar; *ret_symbol is the whole value.  Returns 0; -EINVAL or
+ * -ENOMEM with a sentence.  The schema `true` allows every JSON value.
  */
+int json_schema_add(struct grammar *grammar, const char *text, size_t bytes,
+                    const struct json_schema_options *options, uint32_t *ret_symbol, char *why,
+                    size_t why_bytes);
+
+/* A grammar of this schema alone.  Returns 0; -EINVAL, -E2BIG or -ENOMEM with a sentence. */
 int json_schema_compile(const char *text, size_t bytes, const struct json_schema_options *options,
                         const struct grammar_limits *limits, struct grammar **ret_grammar,
                         char *why, size_t why_bytes);

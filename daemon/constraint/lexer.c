@@ -10,21 +10,21 @@
 #define PARTS_A_STATE 8u /* on average: the tables are made for so many */
 #define BUCKETS       8192u
 
-uint32_t lexer_lexeme(struct lexer *lexer, uint32_t term)
+uint32_t lexer_lexeme(struct lexer *lexer, uint32_t term, bool is_tail)
 {
         for (uint32_t i = lexer->lexeme_count; i-- > 0;)
-                if (lexer->lexemes[i] == term)
+                if (lexer->lexemes[i].term == term && lexer->lexemes[i].is_tail == is_tail)
                         return i;
         if (lexer->lexeme_count == lexer->lexeme_size) {
                 uint32_t size = lexer->lexeme_size ? 2 * lexer->lexeme_size : 64;
-                uint32_t *more = realloc(lexer->lexemes, size * sizeof(*more));
+                struct lexeme *more = realloc(lexer->lexemes, size * sizeof(*more));
 
                 if (!more)
                         return UINT32_MAX;
                 lexer->lexemes = more;
                 lexer->lexeme_size = size;
         }
-        lexer->lexemes[lexer->lexeme_count] = term;
+        lexer->lexemes[lexer->lexeme_count] = (struct lexeme){ term, is_tail };
         return lexer->lexeme_count++;
 }
 
@@ -95,9 +95,14 @@ static uint32_t intern(struct lexer *lexer, const struct lexer_part *parts, uint
                                        .more = LEXER_UNKNOWN };
         memcpy(lexer->parts + state->first, parts, count * sizeof(*parts));
         lexer->part_count += count;
-        for (uint32_t i = 0; i < count; i++)
-                if (regex_nullable(lexer->pool, parts[i].rest))
+        for (uint32_t i = 0; i < count; i++) {
+                if (!regex_nullable(lexer->pool, parts[i].rest))
+                        continue;
+                if (lexer->lexemes[parts[i].lexeme].is_tail)
+                        state->tail_ends = true;
+                else
                         lexer->accepts[lexer->accept_count++] = parts[i].lexeme;
+        }
         state->accept_count = lexer->accept_count - state->accept;
         for (unsigned class = 0; class < lexer->classes; class ++)
                 lexer->next[(size_t)at * lexer->classes + class] = LEXER_UNKNOWN;
@@ -109,9 +114,9 @@ uint32_t lexer_start(struct lexer *lexer, const uint32_t *lexemes, uint32_t coun
         uint32_t kept = 0;
 
         for (uint32_t i = 0; i < count; i++)
-                if (regex_alive(lexer->pool, lexer->lexemes[lexemes[i]]))
+                if (regex_alive(lexer->pool, lexer->lexemes[lexemes[i]].term))
                         lexer->scratch[kept++] =
-                                (struct lexer_part){ lexemes[i], lexer->lexemes[lexemes[i]] };
+                                (struct lexer_part){ lexemes[i], lexer->lexemes[lexemes[i]].term };
         if (regex_spent(lexer->pool) != REGEX_FINE)
                 return LEXER_SPENT;
         return intern(lexer, lexer->scratch, kept);
@@ -157,6 +162,39 @@ bool lexer_goes_on(struct lexer *lexer, uint32_t state)
         if (lexer->states[state].more == LEXER_UNKNOWN)
                 lexer->states[state].more = find_next(lexer, state);
         return lexer->states[state].more;
+}
+
+#define STAYS_MAX 64u /* states that are looked at */
+
+bool lexer_stays(struct lexer *lexer, uint32_t state, const struct byte_set *bytes)
+{
+        uint32_t queue[STAYS_MAX] = { state }, count = 1, classes = 0;
+        uint8_t examples[256];
+        bool asked[256] = { 0 };
+
+        for (unsigned byte = 0; byte < 256; byte++) {
+                bool *is_asked = &asked[lexer->class_of[byte]];
+
+                if (!byte_set_has(bytes, byte) || *is_asked)
+                        continue;
+                examples[classes++] = byte;
+                *is_asked = true;
+        }
+        for (uint32_t at = 0; at < count; at++) {
+                for (uint32_t i = 0; i < classes; i++) {
+                        uint32_t next = lexer_next(lexer, queue[at], examples[i]), known = 0;
+
+                        if (next == LEXER_DEAD || next == LEXER_SPENT)
+                                return false;
+                        while (known < count && queue[known] != next)
+                                known++;
+                        if (known == STAYS_MAX)
+                                return false;
+                        if (known == count)
+                                queue[count++] = next;
+                }
+        }
+        return true;
 }
 
 uint32_t lexer_plain(struct lexer *lexer, uint32_t state)

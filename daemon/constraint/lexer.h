@@ -1,10 +1,12 @@
 /*
  * Lexemes, read side by side: a lazy automaton over sets of expressions.
  *
- * A lexeme is an expression with a number.  A state is a set of lexemes, each with what is left of
- * its expression.  States are made when a text first reaches them, up to a fixed number.  The
- * tables are those of one grammar, and all matchers of the grammar share them, so they belong to
- * one thread at a time.
+ * A lexeme is an expression with a number.  A *tail* is one that ends with the whole text, and each
+ * of its texts can be longer: where it may end is marked, but nothing follows it.
+ *
+ * A state is a set of lexemes, each with what is left of its expression.  States are made when a
+ * text first reaches them, up to a fixed number.  The tables are those of one grammar, and all
+ * matchers of the grammar share them, so they belong to one thread at a time.
  */
 #ifndef CONSTRAINT_LEXER_H
 #define CONSTRAINT_LEXER_H
@@ -21,10 +23,16 @@
 
 struct lexer_state {
         uint32_t first, count;         /* its lexemes, in `parts` */
-        uint32_t accept, accept_count; /* the lexemes that end here, in `accepts` */
+        uint32_t accept, accept_count; /* the lexemes that end here, in `accepts`, but for tails */
         uint32_t more;                 /* see lexer_goes_on(); UNKNOWN: not asked yet */
         uint32_t chain;                /* of the hash */
         uint32_t plain;                /* see lexer_plain(); UNKNOWN: not asked yet */
+        bool tail_ends;
+};
+
+struct lexeme {
+        uint32_t term;
+        bool is_tail;
 };
 
 struct lexer_part {
@@ -36,7 +44,7 @@ struct lexer {
         uint8_t class_of[256];
         uint8_t example[256]; /* a byte of each class */
         unsigned classes;
-        uint32_t *lexemes; /* their expressions */
+        struct lexeme *lexemes;
         uint32_t lexeme_count, lexeme_size;
         struct lexer_state *states;
         uint32_t *next; /* [state][class] */
@@ -50,7 +58,7 @@ struct lexer {
 };
 
 /* The number of this expression as a lexeme; UINT32_MAX: out of memory. */
-uint32_t lexer_lexeme(struct lexer *lexer, uint32_t term);
+uint32_t lexer_lexeme(struct lexer *lexer, uint32_t term, bool is_tail);
 /* Makes the tables, when all lexemes are known: 0 or -ENOMEM. */
 int lexer_seal(struct lexer *lexer, uint32_t states_max);
 void lexer_deinit(struct lexer *lexer);
@@ -69,6 +77,9 @@ static inline uint32_t lexer_next(struct lexer *lexer, uint32_t state, uint8_t b
 
 /* Whether any byte may follow: false where all lexemes have ended, and none can be longer. */
 bool lexer_goes_on(struct lexer *lexer, uint32_t state);
+
+/* Whether all texts of these bytes can go on inside of a lexeme; it may miss that they can. */
+bool lexer_stays(struct lexer *lexer, uint32_t state, const struct byte_set *bytes);
 
 /* The most of regex_plain() over all lexemes of the state. */
 uint32_t lexer_plain(struct lexer *lexer, uint32_t state);

@@ -281,30 +281,42 @@ static uint32_t plain_most(struct matcher *matcher)
 }
 
 /* Control tokens are few, and their first byte alone says mostly that none is legal. */
-static enum push walk_controls(struct matcher *matcher, uint32_t *bits)
+static enum push walk_controls(struct walk *walk)
 {
-        const struct token_trie *trie = matcher->trie;
-        uint32_t base = matcher->position_count - 1;
-        enum push pushed;
+        const struct token_trie *trie = walk->matcher->trie;
+        struct place lead;
+        enum push pushed = step(walk, &walk->first, TOKEN_LEAD, &lead);
 
-        if (trie->control_count == 0)
-                return PUSH_FINE;
-        pushed = matcher_push(matcher, TOKEN_LEAD);
-        matcher_cut(matcher, base);
         for (uint32_t i = 0; i < trie->control_count && pushed == PUSH_FINE; i++) {
                 uint8_t bytes[TOKEN_BYTES];
-                enum push each = PUSH_FINE;
+                struct place from, to = lead;
 
                 grammar_token_bytes(trie->controls[i], bytes);
-                for (unsigned j = 0; j < TOKEN_BYTES && each == PUSH_FINE; j++)
-                        each = matcher_push(matcher, bytes[j]);
-                if (each == PUSH_FINE)
-                        set_bit(bits, trie->controls[i]);
-                if (each == PUSH_SPENT)
-                        return each;
-                matcher_cut(matcher, base);
+                for (unsigned j = 1; j < TOKEN_BYTES && pushed == PUSH_FINE; j++) {
+                        from = to;
+                        pushed = step(walk, &from, bytes[j], &to);
+                }
+                if (pushed == PUSH_FINE)
+                        set_bit(walk->bits, trie->controls[i]);
+                else if (pushed == PUSH_DEAD)
+                        pushed = PUSH_FINE;
         }
         return pushed;
+}
+
+/* Whether a lexeme that is read takes all tokens of the slice. */
+static bool takes_slice(const struct walk *walk, const struct trie_slice *slice, uint32_t plain)
+{
+        const struct matcher *matcher = walk->matcher;
+        uint32_t first = walk->first.position;
+
+        if (slice->characters && slice->characters <= plain)
+                return true;
+        for (uint32_t i = matcher_first_thread(matcher, first);
+             i < matcher->positions[first].threads_end; i++)
+                if (lexer_stays(&matcher->grammar->lexer, matcher->threads[i].state, &slice->bytes))
+                        return true;
+        return false;
 }
 
 static void add_slice(const struct trie_slice *slice, uint32_t *bits, uint32_t words)
@@ -325,7 +337,7 @@ static enum push walk_all(struct walk *walk)
         for (enum token_slice which = 0; which < SLICE_COUNT; which++) {
                 const struct trie_slice *slice = &trie->slices[which];
 
-                if (slice->characters && slice->characters <= plain) {
+                if (takes_slice(walk, slice, plain)) {
                         add_slice(slice, walk->bits, trie->words);
                         if (walk->inside)
                                 add_slice(slice, walk->inside->bits, trie->words);
@@ -357,12 +369,14 @@ enum matcher_outcome matcher_mask(struct matcher *matcher, uint32_t *ret_bits)
         else
                 memset(ret_bits, 0, bytes);
         pushed = inside ? walk_exits(&walk, inside) : walk_all(&walk);
+        if (pushed != PUSH_SPENT)
+                pushed = walk_controls(&walk);
         if (pushed != PUSH_SPENT && !regex_burn(matcher->grammar->pool, walk.visited))
                 pushed = matcher_spend(matcher, "a mask takes more work than the limit");
         if (pushed == PUSH_SPENT)
                 return MATCHER_SPENT;
         matcher_cut(matcher, walk.first.position);
-        return walk_controls(matcher, ret_bits) == PUSH_SPENT ? MATCHER_SPENT : MATCHER_FINE;
+        return MATCHER_FINE;
 }
 
 /* The only byte that may follow, or -1; -2: a budget is spent. */

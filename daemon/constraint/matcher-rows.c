@@ -196,7 +196,7 @@ static void want(struct matcher *matcher, const struct item *item, uint32_t symb
                 empty = grammar->rules[symbol & ~SYMBOL_RULE].nullable;
                 predict(matcher, symbol & ~SYMBOL_RULE);
         } else {
-                empty = regex_nullable(grammar->pool, grammar->lexer.lexemes[symbol]);
+                empty = regex_nullable(grammar->pool, grammar->lexer.lexemes[symbol].term);
                 expect(matcher, symbol);
         }
         if (!empty || ((item->dot & DOT_LIST) && grammar->lists[item->dot & DOT_INDEX].skips_empty))

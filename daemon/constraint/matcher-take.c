@@ -236,9 +236,15 @@ void matcher_copy(struct matcher *to, const struct matcher *from)
 
 bool matcher_can_end(const struct matcher *matcher)
 {
-        uint32_t row = matcher->positions[matcher->position_count - 1].row;
+        const struct position *last = &matcher->positions[matcher->position_count - 1];
 
-        return row != ROW_NONE && matcher->rows[row].ends;
+        if (last->row != ROW_NONE && matcher->rows[last->row].ends)
+                return true;
+        for (uint32_t i = matcher_first_thread(matcher, matcher->position_count - 1);
+             i < last->threads_end; i++)
+                if (matcher->grammar->lexer.states[matcher->threads[i].state].tail_ends)
+                        return true;
+        return false;
 }
 
 bool matcher_must_end(const struct matcher *matcher)

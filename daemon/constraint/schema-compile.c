@@ -77,52 +77,55 @@ static uint32_t space_term(struct regex_pool *pool, enum json_space space)
         return regex_repeat(pool, regex_or2(pool, regex_literal(pool, " ", 1), lines), 0, 1);
 }
 
-static int compile(struct schema_compiler *compiler)
+static int compile(struct schema_compiler *compiler, uint32_t *ret_symbol)
 {
         struct conjunction root = { { ELEMENT(MATCHES, 0) }, 1 };
-        uint32_t symbol;
 
         compiler->space = space_term(compiler->pool, compiler->options.space);
-        symbol = schema_symbol(compiler, &root);
+        *ret_symbol = schema_symbol(compiler, &root);
         while (compiler->compiled < compiler->known_count && !compiler->failed &&
                !compiler->grammar->failed && regex_spent(compiler->pool) == REGEX_FINE)
                 compile_next(compiler);
-        if (compiler->failed)
-                return error_pass(compiler->failed);
-        return error_pass(
-                grammar_seal(compiler->grammar, symbol, compiler->why, compiler->why_bytes));
+        return error_pass(compiler->failed);
+}
+
+int json_schema_add(struct grammar *grammar, const char *text, size_t bytes,
+                    const struct json_schema_options *options, uint32_t *ret_symbol, char *why,
+                    size_t why_bytes)
+{
+        struct schema_compiler *compiler = calloc(1, sizeof(*compiler));
+        struct json_document *json = NULL;
+        int r;
+
+        if (!compiler)
+                return error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
+        r = json_parse(text, bytes, JSON_SCHEMA_NODES, &json, why, why_bytes);
+        if (r == 0) {
+                compiler->json = json;
+                compiler->grammar = grammar;
+                compiler->pool = grammar->pool;
+                compiler->options = *options;
+                compiler->why = why;
+                compiler->why_bytes = why_bytes;
+                r = compile(compiler, ret_symbol);
+        }
+        free(compiler->known);
+        free(compiler->known_elements);
+        json_free(json);
+        free(compiler);
+        return error_pass(r);
 }
 
 int json_schema_compile(const char *text, size_t bytes, const struct json_schema_options *options,
                         const struct grammar_limits *limits, struct grammar **ret_grammar,
                         char *why, size_t why_bytes)
 {
-        struct schema_compiler *compiler = calloc(1, sizeof(*compiler));
         struct grammar *grammar = grammar_new(limits);
-        struct json_document *json = NULL;
-        int r = -ENOMEM;
+        uint32_t root = SYMBOL_NONE;
+        int r;
 
-        if (compiler && grammar) {
-                r = json_parse(text, bytes, JSON_SCHEMA_NODES, &json, why, why_bytes);
-                if (r == 0) {
-                        compiler->json = json;
-                        compiler->grammar = grammar;
-                        compiler->pool = grammar->pool;
-                        compiler->options = *options;
-                        compiler->why = why;
-                        compiler->why_bytes = why_bytes;
-                        r = compile(compiler);
-                }
-                free(compiler->known);
-                free(compiler->known_elements);
-        } else {
-                errtext_set(why, why_bytes, r, "out of memory");
-        }
-        json_free(json);
-        free(compiler);
-        if (r < 0)
-                grammar_free(grammar);
-        else
-                *ret_grammar = grammar;
-        return error_pass(r);
+        if (!grammar)
+                return error_raise(errtext_set(why, why_bytes, -ENOMEM, "out of memory"));
+        r = json_schema_add(grammar, text, bytes, options, &root, why, why_bytes);
+        return error_pass(grammar_finish(grammar, r, root, ret_grammar, why, why_bytes));
 }

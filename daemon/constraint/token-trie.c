@@ -11,11 +11,24 @@ struct entry {
         uint32_t count, token;
 };
 
-static const uint32_t slice_characters[SLICE_COUNT] = { 0, 10, 30, TOKEN_TRIE_DEPTH };
+static const uint32_t slice_characters[SLICE_COUNT] = {
+        [SLICE_SHORT] = 10,
+        [SLICE_MIDDLE] = 30,
+        [SLICE_LONG] = TOKEN_TRIE_DEPTH,
+        [SLICE_SIGNS] = 10,
+        [SLICE_LONGER_SIGNS] = TOKEN_TRIE_DEPTH,
+};
+
+static bool is_sign(unsigned char byte)
+{
+        return byte < 0x80 && byte != ' ' && !(byte >= '0' && byte <= '9') &&
+               !((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z');
+}
 
 static enum token_slice slice_of(const char *bytes, uint32_t count)
 {
         uint32_t characters = 0;
+        bool signs = false;
 
         if (utf8_valid(bytes, count) != count)
                 return SLICE_OTHER;
@@ -25,7 +38,10 @@ static enum token_slice slice_of(const char *bytes, uint32_t count)
                 if (byte < ' ' || byte == 0x7f || byte == '"' || byte == '\\')
                         return SLICE_OTHER;
                 characters += (byte & 0xc0) != 0x80;
+                signs |= is_sign(byte);
         }
+        if (signs)
+                return characters <= 10 ? SLICE_SIGNS : SLICE_LONGER_SIGNS;
         return characters <= 10 ? SLICE_SHORT : characters <= 30 ? SLICE_MIDDLE : SLICE_LONG;
 }
 
@@ -65,6 +81,8 @@ static void add_nodes(struct token_trie *trie, struct trie_slice *slice,
                 uint32_t shared = i ? common(&entries[i - 1], entry) : 0;
 
                 slice->bits[entry->token >> 5] |= 1u << (entry->token & 31);
+                for (uint32_t j = shared; j < entry->count; j++)
+                        byte_set_add(&slice->bytes, entry->bytes[j], entry->bytes[j]);
                 if (i && same_text(&entries[i - 1], entry)) {
                         trie->same[entries[i - 1].token] = entry->token;
                         continue;

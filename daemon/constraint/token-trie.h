@@ -6,7 +6,8 @@
  *
  * Most tokens are *plain*: whole characters, without quotes, backslashes and controls.  A string of
  * JSON takes all of them.  Plain tokens are therefore in tries of their own, by their number of
- * characters, with a ready mask for each.
+ * characters, with a ready mask for each.  Those with signs of ASCII, which may begin the marks of
+ * tool calls, are apart from the others.
  *
  * Read-only after token_trie_new(); any thread may use it.
  */
@@ -15,6 +16,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "daemon/constraint/regex-pool.h"
 
 #define TOKEN_TRIE_DEPTH 128u      /* longer tokens are left out: they are never legal */
 #define TOKEN_TRIE_NONE  0xffffffu /* no token ends here */
@@ -26,18 +29,21 @@ struct trie_node {
 };
 
 enum token_slice {
-        SLICE_OTHER,  /* not plain */
-        SLICE_SHORT,  /* at most 10 characters */
-        SLICE_MIDDLE, /* at most 30 */
-        SLICE_LONG,   /* at most TOKEN_TRIE_DEPTH */
+        SLICE_OTHER,        /* not plain */
+        SLICE_SHORT,        /* no signs, and at most 10 characters */
+        SLICE_MIDDLE,       /* no signs, and at most 30 */
+        SLICE_LONG,         /* no signs, and at most TOKEN_TRIE_DEPTH */
+        SLICE_SIGNS,        /* at most 10 characters */
+        SLICE_LONGER_SIGNS, /* at most TOKEN_TRIE_DEPTH */
         SLICE_COUNT,
 };
 
 struct trie_slice {
         struct trie_node *nodes;
         uint32_t count;
-        uint32_t characters; /* of its longest token; 0: not plain */
-        uint32_t *bits;      /* its tokens */
+        uint32_t characters;   /* of its longest token; 0: not plain */
+        uint32_t *bits;        /* its tokens */
+        struct byte_set bytes; /* in its tokens */
 };
 
 struct token_text {

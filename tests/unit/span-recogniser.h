@@ -22,6 +22,8 @@ enum span_kind {
         SPAN_CHOICE,
         SPAN_REPEAT, /* of child 0 */
         SPAN_RULE,
+        SPAN_FREE,  /* a text in which none of `marks` is */
+        SPAN_UP_TO, /* a text that ends with one of them, `mark`; none is before its end */
 };
 
 struct span_node {
@@ -30,6 +32,8 @@ struct span_node {
         int children[4], count;
         int min, max; /* SPAN_NO_MAX: none */
         int rule;
+        const char (*marks)[4];
+        int mark_count, mark;
 };
 
 struct span_grammar {
@@ -104,6 +108,37 @@ static inline void span_repeat(const struct span_grammar *grammar, const struct 
         *begins |= rest && at == grammar->bytes;
 }
 
+/* Whether a mark ends in the text from `from` on, at `to` at the latest. */
+static inline bool span_marked(const struct span_grammar *grammar, const struct span_node *node,
+                               int from, int to)
+{
+        for (int i = 0; i < node->mark_count; i++) {
+                int length = strlen(node->marks[i]);
+
+                for (int at = from; at + length <= to; at++)
+                        if (memcmp(grammar->text + at, node->marks[i], length) == 0)
+                                return true;
+        }
+        return false;
+}
+
+static inline void span_text(const struct span_grammar *grammar, const struct span_node *node,
+                             int at, uint32_t *ends, bool *begins)
+{
+        const char *mark = node->marks[node->mark];
+        int length = node->kind == SPAN_UP_TO ? strlen(mark) : 0;
+
+        for (int to = at; to <= grammar->bytes; to++) {
+                if (node->kind == SPAN_FREE ? span_marked(grammar, node, at, to)
+                                            : span_marked(grammar, node, at, to - 1))
+                        return;
+                if (to - at >= length && (node->kind == SPAN_FREE ||
+                                          memcmp(grammar->text + to - length, mark, length) == 0))
+                        *ends |= 1u << to;
+        }
+        *begins |= !span_marked(grammar, node, at, grammar->bytes) || (*ends >> grammar->bytes & 1);
+}
+
 static inline bool span_learn(struct span_grammar *grammar, int index, int at)
 {
         const struct span_node *node = &grammar->nodes[index];
@@ -131,6 +166,10 @@ static inline bool span_learn(struct span_grammar *grammar, int index, int at)
         case SPAN_RULE:
                 ends = grammar->ends[grammar->rules[node->rule]][at];
                 begins |= grammar->begins[grammar->rules[node->rule]][at];
+                break;
+        case SPAN_FREE:
+        case SPAN_UP_TO:
+                span_text(grammar, node, at, &ends, &begins);
         }
         news = ends != grammar->ends[index][at] || begins != grammar->begins[index][at];
         grammar->ends[index][at] = ends;
@@ -144,6 +183,8 @@ static inline bool span_derives_any(const struct span_grammar *grammar, int inde
 
         switch (node->kind) {
         case SPAN_SET:
+        case SPAN_FREE:
+        case SPAN_UP_TO:
                 return true;
         case SPAN_SEQUENCE:
                 return span_all(grammar, node, 0);

@@ -274,6 +274,60 @@ static void hostile_vocabularies_are_read(void **state)
         token_trie_free(empty);
 }
 
+static void one_grammar_has_parts_of_several_kinds(void **state)
+{
+        static const struct regex_text choices[] = { { "yes", 3 }, { "no", 2 } };
+        static const struct json_schema_options options;
+        const char *schema = "{\"enum\":[1,\"x\"]}", *gbnf = "root ::= \"(\" root* \")\"";
+        struct grammar *grammar = grammar_new(&grammar_limits_default);
+        uint32_t parts[4], root;
+        char why[200];
+        struct rig rig;
+
+        (void)state;
+        assert_int_equal(regex_add(grammar, "[a-c]+", 6, &parts[0], why, sizeof(why)), 0);
+        assert_int_equal(json_schema_add(grammar, schema, strlen(schema), &options, &parts[1], why,
+                                         sizeof(why)),
+                         0);
+        assert_int_equal(gbnf_add(grammar, gbnf, strlen(gbnf), &parts[2], why, sizeof(why)), 0);
+        assert_int_equal(choices_add(grammar, choices, 2, &parts[3], why, sizeof(why)), 0);
+        root = grammar_rule(grammar);
+        grammar_add(grammar, root, parts, 4);
+        assert_int_equal(grammar_seal(grammar, root, why, sizeof(why)), 0);
+        rig = rig_of(grammar, &matcher_limits_default);
+        take(&rig, "cab");
+        check_legal(&rig, "\"1abc");
+        take(&rig, "1(()");
+        check_legal(&rig, "()");
+        take(&rig, ")");
+        check_legal(&rig, "ny");
+        take(&rig, "no");
+        assert_true(matcher_must_end(rig.matcher));
+        rig_deinit(&rig);
+}
+
+static void parts_of_a_grammar_share_its_budgets(void **state)
+{
+        static const struct json_schema_options options;
+        struct grammar_limits limits = grammar_limits_default;
+        const char *schema = "{\"maxLength\":100,\"minLength\":1}";
+        struct grammar *grammar;
+        uint32_t symbol;
+        char why[200];
+        int r = 0;
+
+        (void)state;
+        limits.symbols = 2000;
+        grammar = grammar_new(&limits);
+        for (int i = 0; i < 1000 && r == 0; i++)
+                r = json_schema_add(grammar, schema, strlen(schema), &options, &symbol, why,
+                                    sizeof(why));
+        assert_int_equal(r, 0);
+        assert_int_equal(grammar_seal(grammar, symbol, why, sizeof(why)), -E2BIG);
+        assert_string_equal(why, "the grammar has more symbols than the limit");
+        grammar_free(grammar);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -285,6 +339,8 @@ int main(void)
                 cmocka_unit_test(a_spent_budget_is_told_and_stays),
                 cmocka_unit_test(a_text_that_nests_too_deeply_is_illegal),
                 cmocka_unit_test(hostile_vocabularies_are_read),
+                cmocka_unit_test(one_grammar_has_parts_of_several_kinds),
+                cmocka_unit_test(parts_of_a_grammar_share_its_budgets),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
