@@ -299,6 +299,7 @@ static void masks_of_structures_equal_those_of_another_recogniser(void **state)
                 assert_true(span_prepare(&made->spans));
                 matcher = matcher_new(grammar, trie, &small);
                 assert_non_null(matcher);
+                matcher_reset(matcher);
                 walk(&made->spans, matcher, made->source);
                 matcher_reset(matcher);
                 walk(&made->spans, matcher, made->source);

@@ -77,6 +77,7 @@ static void rig_init(struct rig *rig, const struct structure *structure)
         rig->trie = token_trie_new(texts, BYTES + CONTROLS, controls, CONTROLS);
         rig->matcher = matcher_new(rig->grammar, rig->trie, &matcher_limits_default);
         assert_non_null(rig->matcher);
+        matcher_reset(rig->matcher);
 }
 
 static void rig_deinit(struct rig *rig)
