@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_ADD_GENERATION_PROMPT - 1;
+        const unsigned known = 2 * SMV_SET_TEMPERATURE_EXPONENT - 1;
 
         if (!(set & ~known))
                 return 0;
@@ -116,6 +116,26 @@ void client_put_sampling(struct codec_writer *writer, const struct smv_generate 
                 codec_put_uint(writer, "seed", o->seed);
         if (o->sample_index)
                 codec_put_uint(writer, "sample_index", o->sample_index);
+}
+
+void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o)
+{
+        const char *last = "temperature_last";
+
+        if (o->n_sigma != 0)
+                codec_put_float(writer, "n_sigma", (double)o->n_sigma);
+        if (o->typical != 0)
+                codec_put_float(writer, "typical", (double)o->typical);
+        if (o->xtc_chance != 0)
+                codec_put_float(writer, "xtc_chance", (double)o->xtc_chance);
+        if (o->xtc_least != 0 || (o->set & SMV_SET_XTC_LEAST))
+                codec_put_float(writer, "xtc_least", (double)o->xtc_least);
+        if (o->temperature_range != 0)
+                codec_put_float(writer, "temperature_range", (double)o->temperature_range);
+        if (o->temperature_exponent != 0 || (o->set & SMV_SET_TEMPERATURE_EXPONENT))
+                codec_put_float(writer, "temperature_exponent", (double)o->temperature_exponent);
+        if (o->order)
+                codec_put_text(writer, "order", last, strlen(last));
 }
 
 void client_put_start(struct codec_writer *writer, const struct smv_generate *o)

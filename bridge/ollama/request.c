@@ -70,7 +70,6 @@ static void read_options(struct call *call, struct fields *fields, struct smv_ge
         refuse_unless(fields, options, "repeat_penalty", 1, 1.1);
         refuse_unless(fields, options, "presence_penalty", 0, 0);
         refuse_unless(fields, options, "frequency_penalty", 0, 0);
-        refuse_unless(fields, options, "typical_p", 1, 0);
         refuse_unless(fields, options, "tfs_z", 1, 0);
         refuse_unless(fields, options, "mirostat", 0, 0);
 }

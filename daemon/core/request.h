@@ -83,6 +83,10 @@ struct sampling {
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
+        /* The other cuts of a pick (kernels/cuts.h). */
+        float n_sigma, typical, xtc_chance, xtc_least;
+        float temperature_range, temperature_exponent;
+        bool temperature_last;
         /* Log probabilities sent with each token: its own and the likeliest ones.  0: none. */
         uint32_t logprobs;
         /* Index among requests that are otherwise equal; each index samples differently. */

@@ -11,6 +11,7 @@
 #include "daemon/edge/constraints.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/values.h"
+#include "daemon/edge/wire.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "daemon/text/parts/dialect.h"
@@ -120,6 +121,34 @@ static int check_ids(const struct served *served, const uint32_t *ids, size_t co
         return 0;
 }
 
+/*
+ * Some backends lack the samplers whose fields are neutral in most requests.  A field with a
+ * neutral value asks for nothing.
+ */
+static int check_samplers(const struct served *served, const struct wire_request *asked,
+                          struct wire_problem *ret_problem)
+{
+        const struct {
+                enum wire_field field;
+                bool asks;
+        } fields[] = {
+                { WIRE_F_N_SIGMA, asked->n_sigma > 0 },
+                { WIRE_F_TYPICAL, asked->typical > 0 },
+                { WIRE_F_XTC_CHANCE, asked->xtc_chance > 0 },
+                { WIRE_F_TEMPERATURE_RANGE, asked->temperature_range > 0 },
+                { WIRE_F_ORDER, asked->order != WIRE_TEMPERATURE_FIRST },
+        };
+
+        for (size_t i = 0; !served->all_samplers && i < sizeof(fields) / sizeof(*fields); i++)
+                if (fields[i].asks)
+                        return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id,
+                                           wire_row(fields[i].field)->name,
+                                           "the backend of this daemon, %s, does not have the "
+                                           "sampler of %s",
+                                           served->backend, wire_row(fields[i].field)->name);
+        return 0;
+}
+
 int admission_check(const struct admission *admission, const struct served *served,
                     const struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -133,6 +162,8 @@ int admission_check(const struct admission *admission, const struct served *serv
         if (!r)
                 r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
                               "stop_tokens", ret_problem);
+        if (!r)
+                r = check_samplers(served, asked, ret_problem);
         if (!r && asked->logprobs > served->traits.vocab)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
                                 "logprobs is %u; the model has %u tokens", asked->logprobs,
@@ -261,6 +292,13 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
                 .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
                 .sample_index = asked->sample_index,
+                .n_sigma = asked->n_sigma,
+                .typical = asked->typical,
+                .xtc_chance = asked->xtc_chance,
+                .xtc_least = asked->xtc_least,
+                .temperature_range = asked->temperature_range,
+                .temperature_exponent = asked->temperature_exponent,
+                .temperature_last = asked->order == WIRE_TEMPERATURE_LAST,
         };
         request->ignore_eos = asked->ignore_eos;
         request->progress = asked->progress;

@@ -251,6 +251,18 @@ int read_to(struct reading *in, const struct field *field, const struct item *it
         return 0;
 }
 
+int read_order(struct reading *in, const struct field *field, const struct item *item)
+{
+        const char *first = "temperature_first", *last = "temperature_last";
+
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        if (!same(item, first) && !same(item, last))
+                return REFUSE(in, field, "must be one of %s, %s", first, last);
+        in->request->order = same(item, last) ? WIRE_TEMPERATURE_LAST : WIRE_TEMPERATURE_FIRST;
+        return 0;
+}
+
 int read_ring_bytes(struct reading *in, const struct field *field, const struct item *item)
 {
         int r = check_uint(in, field, item);

@@ -40,6 +40,7 @@ field_reader read_transport;
 field_reader read_doorbell;
 field_reader read_priority;
 field_reader read_to;
+field_reader read_order;
 field_reader read_ring_bytes;
 field_reader read_tokens;
 field_reader read_stop_tokens;

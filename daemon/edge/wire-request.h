@@ -61,6 +61,13 @@ enum wire_field {
         WIRE_F_TOP_P,
         WIRE_F_MIN_P,
         WIRE_F_SEED,
+        WIRE_F_N_SIGMA,
+        WIRE_F_TYPICAL,
+        WIRE_F_XTC_CHANCE,
+        WIRE_F_XTC_LEAST,
+        WIRE_F_TEMPERATURE_RANGE,
+        WIRE_F_TEMPERATURE_EXPONENT,
+        WIRE_F_ORDER,
         WIRE_F_STOP,
         WIRE_F_STOP_TOKENS,
         WIRE_F_IGNORE_EOS,
@@ -95,9 +102,13 @@ enum wire_field {
         WIRE_FIELD_N,
 };
 
+#define WIRE_WORDS ((WIRE_FIELD_N + 63u) / 64u)
+
 enum wire_transport { WIRE_SOCKET, WIRE_RING, WIRE_AUTO };
 enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
 enum wire_priority { WIRE_INTERACTIVE, WIRE_NORMAL, WIRE_BACKGROUND };
+
+enum wire_order { WIRE_TEMPERATURE_FIRST, WIRE_TEMPERATURE_LAST };
 
 enum wire_to { WIRE_TO_ALL, WIRE_TO_GROUP };
 
@@ -126,7 +137,7 @@ struct wire_chat {
 struct wire_request {
         enum wire_op op;
         uint32_t id;
-        uint64_t given; /* a bit for each enum wire_field; use wire_has() */
+        uint64_t given[WIRE_WORDS]; /* a bit for each enum wire_field; use wire_has() */
         uint32_t version_min, version_max;
         enum wire_transport transport;
         enum wire_doorbell doorbell;
@@ -146,6 +157,9 @@ struct wire_request {
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
+        float n_sigma, typical, xtc_chance, xtc_least; /* kernels/cuts.h */
+        float temperature_range, temperature_exponent;
+        enum wire_order order;
         struct wire_text stop[SMV_STOPS_MAX];
         uint32_t stop_count;
         uint32_t stop_tokens[SMV_STOPS_MAX];
@@ -180,7 +194,12 @@ struct wire_request {
 
 static inline bool wire_has(const struct wire_request *request, enum wire_field field)
 {
-        return request->given >> field & 1;
+        return request->given[field / 64] >> field % 64 & 1;
+}
+
+static inline void wire_give(struct wire_request *request, enum wire_field field)
+{
+        request->given[field / 64] |= UINT64_C(1) << field % 64;
 }
 
 /* How many streams the request asks for; their numbers are id, id + 1 ... */

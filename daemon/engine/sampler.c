@@ -16,6 +16,13 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
                 .position = position,
                 .logprobs = asked->logprobs,
                 .mask = request->guide ? request->guide->mask : NULL,
+                .n_sigma = asked->n_sigma,
+                .typical = asked->typical,
+                .xtc_chance = asked->xtc_chance,
+                .xtc_least = asked->xtc_least,
+                .temperature_range = asked->temperature_range,
+                .temperature_exponent = asked->temperature_exponent,
+                .order = asked->temperature_last ? TEMPERATURE_LAST : TEMPERATURE_FIRST,
         };
 }
 

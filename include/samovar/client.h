@@ -167,6 +167,8 @@ enum smv_set {
         SMV_SET_MAX_TOKENS = 1u << 8, /* with 0: no token; only with prompt_logprobs */
         /* with 0: the prompt ends behind the last message, and no answer begins */
         SMV_SET_ADD_GENERATION_PROMPT = 1u << 9,
+        SMV_SET_XTC_LEAST = 1u << 10,
+        SMV_SET_TEMPERATURE_EXPONENT = 1u << 11,
 };
 
 /*
@@ -178,6 +180,12 @@ enum smv_priority {
         SMV_PRIORITY_NORMAL = 0,
         SMV_PRIORITY_INTERACTIVE = 1, /* the highest: a person is waiting for the answer */
         SMV_PRIORITY_BACKGROUND = 2,  /* the lowest: the others of the user go first */
+};
+
+/* Where the temperature applies among the cuts of a draw. */
+enum smv_order {
+        SMV_ORDER_TEMPERATURE_FIRST = 0, /* before all but n_sigma */
+        SMV_ORDER_TEMPERATURE_LAST = 1,  /* after all */
 };
 
 /* One message of a conversation.  Only this struct has no size; it will never grow. */
@@ -294,6 +302,22 @@ struct smv_generate {
          */
         const char *constraint;
         size_t constraint_bytes; /* 0: up to its NUL */
+        /*
+         * More cuts of the draws, which the daemon refuses if its backend does not have them
+         * (docs/reference/protocol.md); forks of the stream inherit them.  n_sigma: only tokens at
+         * most that many deviations of all logits below the largest.  typical: the tokens nearest
+         * to the entropy that sum up to it.  xtc_chance: with this chance, all but the last of the
+         * tokens with at least xtc_least are left out (0: 0.1, unless `set` has
+         * SMV_SET_XTC_LEAST).
+         */
+        float n_sigma, typical, xtc_chance, xtc_least;
+        /*
+         * The temperature grows with the entropy, from temperature - temperature_range to
+         * temperature + temperature_range.  The exponent shapes it (0: 1, unless `set` has
+         * SMV_SET_TEMPERATURE_EXPONENT).
+         */
+        float temperature_range, temperature_exponent;
+        enum smv_order order;
 };
 
 /* The daemon's report about a stream that it has accepted. */

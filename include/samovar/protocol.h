@@ -59,6 +59,8 @@
 #define SMV_PRINCIPAL_BYTES_MAX  64u        /* bytes of a principal's name */
 #define SMV_TOP_K_MAX            1024u
 #define SMV_TEMPERATURE_MAX      100u
+#define SMV_N_SIGMA_MAX          100u
+#define SMV_EXPONENT_MAX         100u /* of a dynamic temperature */
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX 32u
 #define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */

@@ -80,6 +80,27 @@ static void sampling_flags_reach_the_daemon(void **state)
         fixture_stop(fixture);
 }
 
+/* A cut that keeps the likeliest token alone gives the same text as the temperature 0. */
+static void flags_of_cuts_reach_the_daemon(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result cut, greedy;
+
+        START_DAEMON(fixture, "--threads", "1");
+        cut = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "40", "--temp", "1",
+                  "--n-sigma", "0.000001", "--xtc-chance", "0.5", "--xtc-least", "0.6", "--typical",
+                  "0.9", "--temperature-range", "0.5", "--temperature-exponent", "2", "--order",
+                  "temperature_last");
+        greedy =
+                RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "40", "--temp", "0");
+        assert_int_equal(cut.status, 0);
+        assert_int_equal(cut.out_bytes, greedy.out_bytes);
+        assert_memory_equal(cut.out, greedy.out, cut.out_bytes);
+        run_result_free(&cut);
+        run_result_free(&greedy);
+        fixture_stop(fixture);
+}
+
 /* Parses a line of JSON far enough to see that it is valid: a value, and the text after it. */
 static const char *skip_json(const char *at)
 {
@@ -699,6 +720,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(complete_prints_the_continuation_and_nothing_else),
                 DAEMON_TEST(sampling_flags_reach_the_daemon),
+                DAEMON_TEST(flags_of_cuts_reach_the_daemon),
                 DAEMON_TEST(json_output_has_one_object_for_each_token),
                 DAEMON_TEST(best_of_prints_the_sample_with_the_highest_mean_logprob),
                 DAEMON_TEST(detokenize_restores_the_text_from_tokenize),

@@ -99,6 +99,12 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_TOP_K, request->top_k);
         check_range(request, WIRE_F_TOP_P, request->top_p);
         check_range(request, WIRE_F_MIN_P, request->min_p);
+        check_range(request, WIRE_F_N_SIGMA, request->n_sigma);
+        check_range(request, WIRE_F_TYPICAL, request->typical);
+        check_range(request, WIRE_F_XTC_CHANCE, request->xtc_chance);
+        check_range(request, WIRE_F_XTC_LEAST, request->xtc_least);
+        check_range(request, WIRE_F_TEMPERATURE_RANGE, request->temperature_range);
+        check_range(request, WIRE_F_TEMPERATURE_EXPONENT, request->temperature_exponent);
         check_range(request, WIRE_F_STOP, request->stop_count);
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
@@ -185,6 +191,11 @@ static const char *const doorbells[] = {
         [WIRE_NONE] = "none",
 };
 
+static const char *const orders[] = {
+        [WIRE_TEMPERATURE_FIRST] = "temperature_first",
+        [WIRE_TEMPERATURE_LAST] = "temperature_last",
+};
+
 static void put_field(struct wire_writer *writer, const struct wire_request *request,
                       enum wire_field field)
 {
@@ -227,6 +238,20 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_float(writer, request->min_p);
         case WIRE_F_SEED:
                 return wire_put_uint(writer, request->seed);
+        case WIRE_F_N_SIGMA:
+                return wire_put_float(writer, request->n_sigma);
+        case WIRE_F_TYPICAL:
+                return wire_put_float(writer, request->typical);
+        case WIRE_F_XTC_CHANCE:
+                return wire_put_float(writer, request->xtc_chance);
+        case WIRE_F_XTC_LEAST:
+                return wire_put_float(writer, request->xtc_least);
+        case WIRE_F_TEMPERATURE_RANGE:
+                return wire_put_float(writer, request->temperature_range);
+        case WIRE_F_TEMPERATURE_EXPONENT:
+                return wire_put_float(writer, request->temperature_exponent);
+        case WIRE_F_ORDER:
+                return wire_put_text(writer, orders[request->order]);
         case WIRE_F_STOP:
                 wire_put_array(writer, request->stop_count);
                 for (uint32_t i = 0; i < request->stop_count; i++)
@@ -315,10 +340,15 @@ static bool same_ids(const uint32_t *a, const uint32_t *b, uint32_t count)
 
 static void check_same(const struct wire_request *a, const struct wire_request *b)
 {
-        assert(a->op == b->op && a->id == b->id && a->given == b->given);
+        assert(a->op == b->op && a->id == b->id);
+        assert(!memcmp(a->given, b->given, sizeof(a->given)));
         assert(a->version_min == b->version_min && a->version_max == b->version_max);
         assert(a->transport == b->transport && a->max_tokens == b->max_tokens);
         assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
+        assert(a->n_sigma == b->n_sigma && a->typical == b->typical && a->order == b->order);
+        assert(a->xtc_chance == b->xtc_chance && a->xtc_least == b->xtc_least);
+        assert(a->temperature_range == b->temperature_range);
+        assert(a->temperature_exponent == b->temperature_exponent);
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->while_stopping == b->while_stopping && a->clamp == b->clamp);
         assert(same_text(&a->principal, &b->principal));
@@ -353,11 +383,14 @@ static void check_round_trip(const struct wire_request *request)
         struct wire_writer writer;
         struct wire_request again;
         struct buffer buffer;
+        uint32_t given = 0;
         int r;
 
         buffer_init(&buffer, 64u << 20);
         wire_begin(&writer, &buffer);
-        wire_put_map(&writer, (uint32_t)__builtin_popcountll(request->given));
+        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
+                given += wire_has(request, i);
+        wire_put_map(&writer, given);
         for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
                 if (wire_has(request, i))
                         put_field(&writer, request, i);

@@ -111,7 +111,33 @@ static void takes_the_defaults_that_programs_send(void **state)
         assert_int_equal(request.options.top_k, 40);
         assert_false(request.options.set & SMV_SET_SEED);
         assert_int_equal(request.options.stop_count, 1);
+        assert_true(request.options.typical == 0);
         call_rig_end(&rig);
+}
+
+static void reads_the_cuts_by_the_names_of_llama_cpp(void **state)
+{
+        struct ollama_request request;
+        struct call_rig rig;
+
+        (void)state;
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"top_n_sigma\":1.5,\"typical_p\":0.5,"
+              "\"xtc_probability\":0.25,\"xtc_threshold\":0,\"dynatemp_range\":0.5,"
+              "\"dynatemp_exponent\":2}}",
+              &request);
+        assert_true(request.options.n_sigma == 1.5f && request.options.typical == 0.5f);
+        assert_true(request.options.xtc_chance == 0.25f && request.options.xtc_least == 0);
+        assert_true(request.options.set & SMV_SET_XTC_LEAST);
+        assert_true(request.options.temperature_range == 0.5f);
+        assert_true(request.options.temperature_exponent == 2);
+        call_rig_end(&rig);
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"top_n_sigma\":-1,\"typical_p\":1}}",
+              &request);
+        assert_true(request.options.n_sigma == 0 && request.options.typical == 0);
+        call_rig_end(&rig);
+        refuses("/api/chat", HI ",\"options\":{\"typical_p\":2}", FAILURE_REQUEST, "typical_p");
 }
 
 static void refuses_by_name_what_it_cannot_honour(void **state)
@@ -388,6 +414,7 @@ int main(void)
                 cmocka_unit_test(reads_a_chat_with_calls_and_results),
                 cmocka_unit_test(reads_a_prompt_with_a_system_text),
                 cmocka_unit_test(takes_the_defaults_that_programs_send),
+                cmocka_unit_test(reads_the_cuts_by_the_names_of_llama_cpp),
                 cmocka_unit_test(refuses_by_name_what_it_cannot_honour),
                 cmocka_unit_test(empty_requests_load_or_unload),
                 cmocka_unit_test(streams_records_with_whole_calls),
