@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "base/free-numbers.h"
+#include "daemon/draw/history.h"
+#include "daemon/edge/asked-rules.h"
 #include "daemon/edge/constraints.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/values.h"
-#include "daemon/edge/wire.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "daemon/text/parts/dialect.h"
@@ -121,34 +122,6 @@ static int check_ids(const struct served *served, const uint32_t *ids, size_t co
         return 0;
 }
 
-/*
- * Some backends lack the samplers whose fields are neutral in most requests.  A field with a
- * neutral value asks for nothing.
- */
-static int check_samplers(const struct served *served, const struct wire_request *asked,
-                          struct wire_problem *ret_problem)
-{
-        const struct {
-                enum wire_field field;
-                bool asks;
-        } fields[] = {
-                { WIRE_F_N_SIGMA, asked->n_sigma > 0 },
-                { WIRE_F_TYPICAL, asked->typical > 0 },
-                { WIRE_F_XTC_CHANCE, asked->xtc_chance > 0 },
-                { WIRE_F_TEMPERATURE_RANGE, asked->temperature_range > 0 },
-                { WIRE_F_ORDER, asked->order != WIRE_TEMPERATURE_FIRST },
-        };
-
-        for (size_t i = 0; !served->all_samplers && i < sizeof(fields) / sizeof(*fields); i++)
-                if (fields[i].asks)
-                        return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id,
-                                           wire_row(fields[i].field)->name,
-                                           "the backend of this daemon, %s, does not have the "
-                                           "sampler of %s",
-                                           served->backend, wire_row(fields[i].field)->name);
-        return 0;
-}
-
 int admission_check(const struct admission *admission, const struct served *served,
                     const struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -163,7 +136,7 @@ int admission_check(const struct admission *admission, const struct served *serv
                 r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
                               "stop_tokens", ret_problem);
         if (!r)
-                r = check_samplers(served, asked, ret_problem);
+                r = asked_rules_check(served, asked, ret_problem);
         if (!r && asked->logprobs > served->traits.vocab)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
                                 "logprobs is %u; the model has %u tokens", asked->logprobs,
@@ -199,6 +172,28 @@ size_t admission_own_bytes(const struct stream *stream)
         for (uint32_t i = 0; i < request->stop_count; i++)
                 bytes += request->stop_bytes[i];
         return bytes;
+}
+
+size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max)
+{
+        const struct rules *rules = request->rules;
+
+        if (!rules)
+                return 0;
+        return rules->bytes + (request->alone ? history_bytes(rules, tokens_max) : 0);
+}
+
+void admission_set_rules(struct request *request, struct rules *rules)
+{
+        request->rules = rules;
+        request->alone = rules && rules_need_history(rules);
+}
+
+int admission_begin_history(struct request *request)
+{
+        if (!request->rules || !request->alone)
+                return 0;
+        return error_pass(history_new(request->rules, request->tokens_max, &request->history));
 }
 
 /*
@@ -435,7 +430,10 @@ static int finish(struct admission *admission, struct stream *stream, const uint
         if (r)
                 return error_pass(r);
         room = (count + max_tokens) * sizeof(uint32_t);
-        r = admission_recharge(admission, stream, admission_own_bytes(stream) + room, ret_problem);
+        r = admission_recharge(admission, stream,
+                               admission_own_bytes(stream) + room +
+                                       admission_rules_bytes(request, (uint32_t)count + max_tokens),
+                               ret_problem);
         if (r)
                 return error_pass(r);
         sequence->tokens = malloc(room);
@@ -450,13 +448,15 @@ static int finish(struct admission *admission, struct stream *stream, const uint
         request->parts_reasoning =
                 request->parts && dialect_opens_reasoning(request->model->dialect,
                                                           request->model->tokenizer, ids, count);
-        return 0;
+        return error_pass(admission_begin_history(request));
 }
 
 int admission_rendered(struct admission *admission, struct stream *stream, size_t bytes,
                        struct wire_problem *ret_problem)
 {
-        return error_pass(admission_recharge(admission, stream, admission_own_bytes(stream) + bytes,
+        return error_pass(admission_recharge(admission, stream,
+                                             admission_own_bytes(stream) + bytes +
+                                                     admission_rules_bytes(&stream->request, 0),
                                              ret_problem));
 }
 
@@ -512,16 +512,24 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
                   struct wire_problem *ret_problem)
 {
         size_t own = sizeof(struct stream) + stops_bytes(asked);
+        struct rules *rules = NULL;
         int r;
 
         r = admission_check(admission, served, asked, ret_problem);
         if (!r)
-                r = admission_make(admission, uid, served, asked->id, own,
-                                   prompt_bytes(served, asked) + asked->constraint.count,
-                                   ret_stream, ret_problem);
+                r = asked_rules_make(served, asked, &rules, ret_problem);
         if (!r)
-                fill(admission, *ret_stream, asked);
-        return error_pass(r);
+                r = admission_make(admission, uid, served, asked->id, own,
+                                   prompt_bytes(served, asked) + asked->constraint.count +
+                                           (rules ? rules->bytes : 0),
+                                   ret_stream, ret_problem);
+        if (r) {
+                rules_unref(rules);
+                return error_pass(r);
+        }
+        admission_set_rules(&(*ret_stream)->request, rules);
+        fill(admission, *ret_stream, asked);
+        return 0;
 }
 
 uint32_t *admission_take_tokens(struct admission *admission, struct stream *stream)
@@ -551,6 +559,8 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         stream_leave_family(stream);
         constraints_release(stream);
         leave(admission, request->uid, stream->charged_bytes);
+        history_free(request->history);
+        rules_unref(request->rules);
         free(request->sequence.tokens);
         free(stream);
         return NULL;

@@ -13,6 +13,7 @@
 #include <samovar/error.h>
 #include <samovar/protocol.h>
 
+#include "daemon/draw/rules.h"
 #include "daemon/edge/buffer.h"
 
 enum wire_op {
@@ -68,6 +69,21 @@ enum wire_field {
         WIRE_F_TEMPERATURE_RANGE,
         WIRE_F_TEMPERATURE_EXPONENT,
         WIRE_F_ORDER,
+        WIRE_F_LOGIT_BIAS,
+        WIRE_F_PRESENCE_PENALTY,
+        WIRE_F_FREQUENCY_PENALTY,
+        WIRE_F_REPETITION_PENALTY,
+        WIRE_F_REPEAT_WINDOW,
+        WIRE_F_DRY_MULTIPLIER,
+        WIRE_F_DRY_BASE,
+        WIRE_F_DRY_ALLOWED,
+        WIRE_F_DRY_WINDOW,
+        WIRE_F_DRY_BREAKERS,
+        WIRE_F_NO_REPEAT_NGRAM,
+        WIRE_F_MIN_TOKENS,
+        WIRE_F_ALLOWED_TOKENS,
+        WIRE_F_BANNED_TOKENS,
+        WIRE_F_BANNED_TEXTS,
         WIRE_F_STOP,
         WIRE_F_STOP_TOKENS,
         WIRE_F_IGNORE_EOS,
@@ -160,6 +176,10 @@ struct wire_request {
         float n_sigma, typical, xtc_chance, xtc_least; /* kernels/cuts.h */
         float temperature_range, temperature_exponent;
         enum wire_order order;
+        struct penalties penalties;
+        struct wire_values logit_bias; /* arrays of an id and a number */
+        struct wire_values allowed_tokens, banned_tokens;
+        struct wire_values banned_texts, dry_breakers;
         struct wire_text stop[SMV_STOPS_MAX];
         uint32_t stop_count;
         uint32_t stop_tokens[SMV_STOPS_MAX];
@@ -243,7 +263,7 @@ const char *wire_op_name(enum wire_op op);
 struct wire_row {
         const char *name;
         enum wire_field field;
-        /* "uint", "float", "bool", "text", "ids", "uints", "texts", "maps", "map" */
+        /* "uint", "float", "bool", "text", "ids", "uints", "texts", "biases", "maps", "map" */
         const char *type;
         double low, high;
         bool above;             /* a float's: low itself is refused */

@@ -15,11 +15,12 @@
 #include "daemon/model/sampling-defaults.h"
 #include "daemon/model/traits.h"
 
-struct tokenizer; /* daemon/text/tokenizer.h */
-struct chat;      /* daemon/text/chat.h */
-struct dialect;   /* daemon/text/parts/dialect.h */
-struct model;     /* daemon/engine/model.h */
-struct token_trie; /* daemon/constraint/token-trie.h */
+struct tokenizer;   /* daemon/text/tokenizer.h */
+struct chat;        /* daemon/text/chat.h */
+struct piece_order; /* daemon/text/piece-order.h */
+struct dialect;     /* daemon/text/parts/dialect.h */
+struct model;       /* daemon/engine/model.h */
+struct token_trie;  /* daemon/constraint/token-trie.h */
 
 struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
@@ -35,7 +36,8 @@ struct served {
         struct traits traits;
         struct sampling_defaults defaults; /* of requests that give no sampling parameters */
         struct tokenizer *tokenizer;
-        struct chat *chat; /* NULL: the model has no template */
+        struct piece_order *piece_order; /* of the tokenizer */
+        struct chat *chat;               /* NULL: the model has no template */
         /* how it writes reasoning and calls; NULL: nobody has looked, and texts have no parts */
         const struct dialect *dialect;
         const struct token_trie *trie; /* the texts of the tokens, for masks */

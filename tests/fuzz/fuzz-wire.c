@@ -105,6 +105,21 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_XTC_LEAST, request->xtc_least);
         check_range(request, WIRE_F_TEMPERATURE_RANGE, request->temperature_range);
         check_range(request, WIRE_F_TEMPERATURE_EXPONENT, request->temperature_exponent);
+        check_range(request, WIRE_F_PRESENCE_PENALTY, request->penalties.presence);
+        check_range(request, WIRE_F_FREQUENCY_PENALTY, request->penalties.frequency);
+        check_range(request, WIRE_F_REPETITION_PENALTY, request->penalties.repetition);
+        check_range(request, WIRE_F_DRY_MULTIPLIER, request->penalties.dry_multiplier);
+        check_range(request, WIRE_F_DRY_BASE, request->penalties.dry_base);
+        check_range(request, WIRE_F_REPEAT_WINDOW, request->penalties.repeat_window);
+        check_range(request, WIRE_F_DRY_ALLOWED, request->penalties.dry_allowed);
+        check_range(request, WIRE_F_DRY_WINDOW, request->penalties.dry_window);
+        check_range(request, WIRE_F_NO_REPEAT_NGRAM, request->penalties.no_repeat_ngram);
+        check_range(request, WIRE_F_MIN_TOKENS, request->penalties.min_tokens);
+        check_range(request, WIRE_F_LOGIT_BIAS, request->logit_bias.count);
+        check_range(request, WIRE_F_DRY_BREAKERS, request->dry_breakers.count);
+        check_range(request, WIRE_F_ALLOWED_TOKENS, request->allowed_tokens.count);
+        check_range(request, WIRE_F_BANNED_TOKENS, request->banned_tokens.count);
+        check_range(request, WIRE_F_BANNED_TEXTS, request->banned_texts.count);
         check_range(request, WIRE_F_STOP, request->stop_count);
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
@@ -252,6 +267,36 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_float(writer, request->temperature_exponent);
         case WIRE_F_ORDER:
                 return wire_put_text(writer, orders[request->order]);
+        case WIRE_F_PRESENCE_PENALTY:
+                return wire_put_float(writer, request->penalties.presence);
+        case WIRE_F_FREQUENCY_PENALTY:
+                return wire_put_float(writer, request->penalties.frequency);
+        case WIRE_F_REPETITION_PENALTY:
+                return wire_put_float(writer, request->penalties.repetition);
+        case WIRE_F_DRY_MULTIPLIER:
+                return wire_put_float(writer, request->penalties.dry_multiplier);
+        case WIRE_F_DRY_BASE:
+                return wire_put_float(writer, request->penalties.dry_base);
+        case WIRE_F_REPEAT_WINDOW:
+                return wire_put_uint(writer, request->penalties.repeat_window);
+        case WIRE_F_DRY_ALLOWED:
+                return wire_put_uint(writer, request->penalties.dry_allowed);
+        case WIRE_F_DRY_WINDOW:
+                return wire_put_uint(writer, request->penalties.dry_window);
+        case WIRE_F_NO_REPEAT_NGRAM:
+                return wire_put_uint(writer, request->penalties.no_repeat_ngram);
+        case WIRE_F_MIN_TOKENS:
+                return wire_put_uint(writer, request->penalties.min_tokens);
+        case WIRE_F_LOGIT_BIAS:
+                return put_values(writer, &request->logit_bias, false);
+        case WIRE_F_DRY_BREAKERS:
+                return put_values(writer, &request->dry_breakers, false);
+        case WIRE_F_ALLOWED_TOKENS:
+                return put_values(writer, &request->allowed_tokens, false);
+        case WIRE_F_BANNED_TOKENS:
+                return put_values(writer, &request->banned_tokens, false);
+        case WIRE_F_BANNED_TEXTS:
+                return put_values(writer, &request->banned_texts, false);
         case WIRE_F_STOP:
                 wire_put_array(writer, request->stop_count);
                 for (uint32_t i = 0; i < request->stop_count; i++)
@@ -349,6 +394,12 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->xtc_chance == b->xtc_chance && a->xtc_least == b->xtc_least);
         assert(a->temperature_range == b->temperature_range);
         assert(a->temperature_exponent == b->temperature_exponent);
+        assert(!memcmp(&a->penalties, &b->penalties, sizeof(a->penalties)));
+        assert(same_values(&a->logit_bias, &b->logit_bias));
+        assert(same_values(&a->dry_breakers, &b->dry_breakers));
+        assert(same_values(&a->allowed_tokens, &b->allowed_tokens));
+        assert(same_values(&a->banned_tokens, &b->banned_tokens));
+        assert(same_values(&a->banned_texts, &b->banned_texts));
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->while_stopping == b->while_stopping && a->clamp == b->clamp);
         assert(same_text(&a->principal, &b->principal));
