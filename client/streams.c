@@ -21,6 +21,7 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_uint(writer, "max_tokens", o->max_tokens);
         client_put_sampling(writer, o);
         client_put_cuts(writer, o);
+        client_put_penalties(writer, o);
         if (o->n)
                 codec_put_uint(writer, "n", o->n);
         if (o->ignore_eos)

@@ -169,6 +169,7 @@ enum smv_set {
         SMV_SET_ADD_GENERATION_PROMPT = 1u << 9,
         SMV_SET_XTC_LEAST = 1u << 10,
         SMV_SET_TEMPERATURE_EXPONENT = 1u << 11,
+        SMV_SET_DRY_BREAKERS = 1u << 12, /* with a count of 0: there are no breakers */
 };
 
 /*
@@ -193,6 +194,12 @@ struct smv_message {
         const char *role; /* "system", "user", "assistant" ... */
         const char *content;
         size_t content_bytes;
+};
+
+/* Added to the logit of a token.  This struct has no size, either. */
+struct smv_bias {
+        uint32_t token;
+        float bias;
 };
 
 /* One msgpack value, encoded by the caller; bytes NULL: no value. */
@@ -318,6 +325,27 @@ struct smv_generate {
          */
         float temperature_range, temperature_exponent;
         enum smv_order order;
+        /*
+         * What a draw makes of the tokens before it (docs/reference/protocol.md, Penalties); forks
+         * inherit it.  0 is the daemon's default: no penalty, or the largest window.
+         */
+        float presence_penalty, frequency_penalty; /* for tokens of the answer */
+        float repetition_penalty;                  /* for tokens of prompt and answer; 1: none */
+        uint32_t repeat_window;
+        float dry_multiplier, dry_base;
+        uint32_t dry_allowed, dry_window;
+        const char *const *dry_breakers;
+        size_t dry_breaker_count;
+        uint32_t no_repeat_ngram;
+        uint32_t min_tokens; /* the answer does not end before, but at a stop string */
+        const struct smv_bias *biases;
+        size_t bias_count;
+        /* Only these tokens are drawn, if there are any; and these are not drawn. */
+        const uint32_t *allowed_tokens, *banned_tokens;
+        size_t allowed_token_count, banned_token_count;
+        /* No token completes one of these texts. */
+        const char *const *banned_texts;
+        size_t banned_text_count;
 };
 
 /* The daemon's report about a stream that it has accepted. */
