@@ -65,6 +65,7 @@ struct cli {
         uint64_t number;      /* cancel: the stream or handle */
         uint32_t from;        /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
+        const char *bans[SMV_BANNED_TEXTS_MAX];
         const char **arguments; /* those that are not flags */
         int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */

@@ -86,19 +86,21 @@ static int set_word(const struct flag *flag, const char *value, unsigned *ret_wh
         return refuse(flag, value, wanted);
 }
 
-static int add_stop(struct cli *cli, const struct flag *flag, const char *value)
+/* Adds the value to a list of at most `max` texts. */
+static int add_text(const struct flag *flag, const char *value, const char **texts, size_t max,
+                    size_t *count)
 {
         size_t bytes = strlen(value);
 
-        if (cli->generate.stop_count == SMV_STOPS_MAX) {
-                say("%s may be given at most %u times", flag->name, SMV_STOPS_MAX);
+        if (*count == max) {
+                say("%s may be given at most %zu times", flag->name, max);
                 return CLI_USAGE;
         }
         if (!bytes || bytes > SMV_STOP_BYTES_MAX) {
                 say("%s has %zu bytes; it may have 1 to %u", flag->name, bytes, SMV_STOP_BYTES_MAX);
                 return CLI_USAGE;
         }
-        cli->stops[cli->generate.stop_count++] = value;
+        texts[(*count)++] = value;
         return 0;
 }
 
@@ -143,7 +145,11 @@ int flag_set(struct cli *cli, const struct flag *flag, const char *value)
                 r = set_word(flag, value, field);
                 break;
         case FLAG_STOP:
-                r = add_stop(cli, flag, value);
+                r = add_text(flag, value, cli->stops, SMV_STOPS_MAX, &cli->generate.stop_count);
+                break;
+        case FLAG_BAN:
+                r = add_text(flag, value, cli->bans, SMV_BANNED_TEXTS_MAX,
+                             &cli->generate.banned_text_count);
                 break;
         }
         cli->generate.set |= flag->set;

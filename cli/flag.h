@@ -17,6 +17,7 @@ enum flag_kind {
         FLAG_SECONDS, /* double; the value may be left out, which is one second */
         FLAG_WORD,    /* an enum: the index of the value in `words` */
         FLAG_STOP,
+        FLAG_BAN,
 };
 
 struct flag {

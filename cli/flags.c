@@ -53,6 +53,12 @@ static const char *const transports[] = {
         NULL,
 };
 
+static const char *const orders[] = {
+        [SMV_ORDER_TEMPERATURE_FIRST] = "temperature_first",
+        [SMV_ORDER_TEMPERATURE_LAST] = "temperature_last",
+        NULL,
+};
+
 static const char *const priorities[] = {
 #define X(name, word) [SMV_PRIORITY_##name] = word,
         SMV_PRIORITIES(X)
@@ -76,10 +82,28 @@ static const struct flag flags[] = {
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
         { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
         { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
+        { "--temperature-range", "R", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_range), 0, "the temperature grows with the entropy, from R below --temp to R above it", .high = SMV_TEMPERATURE_MAX },
+        { "--temperature-exponent", "E", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_exponent), SMV_SET_TEMPERATURE_EXPONENT, "with --temperature-range: how it grows; default 1", .high = SMV_EXPONENT_MAX },
         { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
         { "--top-k",     "K",    SAMPLING, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens", .high = SMV_TOP_K_MAX },
         { "--top-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P", .high = 1, .above = true },
         { "--min-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest", .high = 1 },
+        { "--n-sigma",   "N",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.n_sigma),     0, "only tokens whose logits are at most N deviations below the largest", .high = SMV_N_SIGMA_MAX },
+        { "--typical",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.typical),     0, "only the tokens that are nearest to the entropy and sum up to P", .high = 1 },
+        { "--xtc-chance", "P",   GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.xtc_chance),  0, "with this chance, leave out the likely tokens but the last one", .high = 1 },
+        { "--xtc-least", "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.xtc_least),   SMV_SET_XTC_LEAST, "with --xtc-chance: tokens from P on are likely; default 0.1", .high = 1 },
+        { "--order",     "ORDER", GENERATE, FLAG_WORD,  offsetof(struct cli, generate.order),       0, "the temperature applies before the cuts (temperature_first, the default) or after them (temperature_last)", .words = orders },
+        { "--presence-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.presence_penalty), 0, "lower the logits of tokens that the answer has by P", .low = -SMV_PENALTY_MAX, .high = SMV_PENALTY_MAX },
+        { "--frequency-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.frequency_penalty), 0, "lower them by P each time that the answer has them", .low = -SMV_PENALTY_MAX, .high = SMV_PENALTY_MAX },
+        { "--repetition-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.repetition_penalty), 0, "divide the logits of tokens of prompt and answer by P; 1: off", .high = SMV_PENALTY_MAX, .above = true },
+        { "--repeat-window", "N", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.repeat_window), 0, "with --repetition-penalty: only the last N tokens; default 3072", .high = SMV_WINDOW_MAX },
+        { "--dry-multiplier", "M", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.dry_multiplier), 0, "lower the logits of tokens that would continue a repetition: DRY; usual is 0.8", .high = SMV_PENALTY_MAX },
+        { "--dry-base",  "B",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.dry_base),    0, "with --dry-multiplier: grows by this factor with each token; default 1.75", .high = SMV_PENALTY_MAX, .above = true },
+        { "--dry-allowed", "N",  GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.dry_allowed), 0, "with --dry-multiplier: shorter repetitions are free; default 2", .high = SMV_WINDOW_MAX },
+        { "--dry-window", "N",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.dry_window),  0, "with --dry-multiplier: only the last N tokens; default 3072", .high = SMV_WINDOW_MAX },
+        { "--no-repeat-ngram", "N", GENERATE, FLAG_UINT32, offsetof(struct cli, generate.no_repeat_ngram), 0, "no N tokens in a row come twice; 0: off", .high = SMV_NGRAM_MAX },
+        { "--min-tokens", "N",   GENERATE, FLAG_UINT32, offsetof(struct cli, generate.min_tokens),  0, "no end before N tokens, but at a --stop" },
+        { "--ban",       "TEXT", GENERATE, FLAG_BAN,    0,                                          0, "the answer never has this text; may be given up to 64 times" },
         { "--seed",      "N",    SAMPLING, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },
 
         { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
@@ -485,6 +509,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         cli->beam.size = sizeof(cli->beam);
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
+        cli->generate.banned_texts = cli->bans;
         cli->generate.ignore_eos = cli->ignore_eos;
         cli->generate.clamp = cli->clamp;
         cli->generate.control_text = cli->control_text;

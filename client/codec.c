@@ -470,6 +470,19 @@ void codec_put_ids(struct codec_writer *writer, const char *name, const uint32_t
                 msgpack_pack_uint32(&pk, ids[i]);
 }
 
+void codec_put_biases(struct codec_writer *writer, const char *name, const struct smv_bias *biases,
+                      size_t count)
+{
+        msgpack_packer pk = put_name(writer, name);
+
+        msgpack_pack_array(&pk, count);
+        for (size_t i = 0; i < count && !writer->result; i++) {
+                msgpack_pack_array(&pk, 2);
+                msgpack_pack_uint32(&pk, biases[i].token);
+                msgpack_pack_float(&pk, biases[i].bias);
+        }
+}
+
 void codec_put_uint(struct codec_writer *writer, const char *name, uint64_t value)
 {
         msgpack_packer pk = put_name(writer, name);

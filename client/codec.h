@@ -98,6 +98,8 @@ void codec_put_texts(struct codec_writer *writer, const char *name, const char *
                      size_t count);
 void codec_put_ids(struct codec_writer *writer, const char *name, const uint32_t *ids,
                    size_t count);
+void codec_put_biases(struct codec_writer *writer, const char *name, const struct smv_bias *biases,
+                      size_t count);
 void codec_put_uint(struct codec_writer *writer, const char *name, uint64_t value);
 void codec_put_float(struct codec_writer *writer, const char *name, double value);
 void codec_put_bool(struct codec_writer *writer, const char *name, bool value);

@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_ADD_GENERATION_PROMPT - 1;
+        const unsigned known = 2 * SMV_SET_DRY_BREAKERS - 1;
 
         if (!(set & ~known))
                 return 0;
@@ -54,24 +54,48 @@ static int check_packed(struct smv_client *client, const char *member,
                              member);
 }
 
+/* Each of the texts must be there. */
+static int check_texts(struct smv_client *client, const char *name, const char *const *texts,
+                       size_t count)
+{
+        for (size_t i = 0; texts && i < count; i++)
+                if (!texts[i])
+                        return client_refuse(client, -EINVAL, name, "text %zu of %s is NULL", i,
+                                             name);
+        return 0;
+}
+
 /* An array must be there if its count is not 0. */
 static int check_arrays(struct smv_client *client, const struct smv_generate *o)
 {
-        if (o->token_count && !o->tokens)
-                return client_refuse(client, -EINVAL, "tokens",
-                                     "token_count is %zu, but tokens is NULL", o->token_count);
-        if (o->stop_token_count && !o->stop_tokens)
-                return client_refuse(client, -EINVAL, "stop_tokens",
-                                     "stop_token_count is %zu, but stop_tokens is NULL",
-                                     o->stop_token_count);
-        if (o->stop_count && !o->stops)
-                return client_refuse(client, -EINVAL, "stops",
-                                     "stop_count is %zu, but stops is NULL", o->stop_count);
-        for (size_t i = 0; i < o->stop_count; i++)
-                if (!o->stops[i])
-                        return client_refuse(client, -EINVAL, "stops", "stop string %zu is NULL",
-                                             i);
-        return 0;
+        const struct {
+                const char *name, *count_name;
+                const void *array;
+                size_t count;
+        } arrays[] = {
+                { "tokens", "token_count", o->tokens, o->token_count },
+                { "stop_tokens", "stop_token_count", o->stop_tokens, o->stop_token_count },
+                { "stops", "stop_count", o->stops, o->stop_count },
+                { "biases", "bias_count", o->biases, o->bias_count },
+                { "allowed_tokens", "allowed_token_count", o->allowed_tokens,
+                  o->allowed_token_count },
+                { "banned_tokens", "banned_token_count", o->banned_tokens, o->banned_token_count },
+                { "banned_texts", "banned_text_count", o->banned_texts, o->banned_text_count },
+                { "dry_breakers", "dry_breaker_count", o->dry_breakers, o->dry_breaker_count },
+        };
+        int r;
+
+        for (size_t i = 0; i < sizeof(arrays) / sizeof(*arrays); i++)
+                if (arrays[i].count && !arrays[i].array)
+                        return client_refuse(client, -EINVAL, arrays[i].name,
+                                             "%s is %zu, but %s is NULL", arrays[i].count_name,
+                                             arrays[i].count, arrays[i].name);
+        r = check_texts(client, "stops", o->stops, o->stop_count);
+        if (!r)
+                r = check_texts(client, "banned_texts", o->banned_texts, o->banned_text_count);
+        if (!r)
+                r = check_texts(client, "dry_breakers", o->dry_breakers, o->dry_breaker_count);
+        return r;
 }
 
 void client_put_conversation(struct codec_writer *writer, const struct smv_generate *o)
@@ -116,6 +140,70 @@ void client_put_sampling(struct codec_writer *writer, const struct smv_generate 
                 codec_put_uint(writer, "seed", o->seed);
         if (o->sample_index)
                 codec_put_uint(writer, "sample_index", o->sample_index);
+}
+
+void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o)
+{
+        const char *last = "temperature_last";
+
+        if (o->n_sigma != 0)
+                codec_put_float(writer, "n_sigma", (double)o->n_sigma);
+        if (o->typical != 0)
+                codec_put_float(writer, "typical", (double)o->typical);
+        if (o->xtc_chance != 0)
+                codec_put_float(writer, "xtc_chance", (double)o->xtc_chance);
+        if (o->xtc_least != 0 || (o->set & SMV_SET_XTC_LEAST))
+                codec_put_float(writer, "xtc_least", (double)o->xtc_least);
+        if (o->temperature_range != 0)
+                codec_put_float(writer, "temperature_range", (double)o->temperature_range);
+        if (o->temperature_exponent != 0 || (o->set & SMV_SET_TEMPERATURE_EXPONENT))
+                codec_put_float(writer, "temperature_exponent", (double)o->temperature_exponent);
+        if (o->order)
+                codec_put_text(writer, "order", last, strlen(last));
+}
+
+static void put_lists(struct codec_writer *writer, const struct smv_generate *o)
+{
+        if (o->dry_breaker_count || (o->set & SMV_SET_DRY_BREAKERS))
+                codec_put_texts(writer, "dry_breakers", o->dry_breakers, o->dry_breaker_count);
+        if (o->bias_count)
+                codec_put_biases(writer, "logit_bias", o->biases, o->bias_count);
+        if (o->allowed_token_count)
+                codec_put_ids(writer, "allowed_tokens", o->allowed_tokens, o->allowed_token_count);
+        if (o->banned_token_count)
+                codec_put_ids(writer, "banned_tokens", o->banned_tokens, o->banned_token_count);
+        if (o->banned_text_count)
+                codec_put_texts(writer, "banned_texts", o->banned_texts, o->banned_text_count);
+}
+
+void client_put_penalties(struct codec_writer *writer, const struct smv_generate *o)
+{
+        const struct {
+                const char *name;
+                float value;
+        } floats[] = {
+                { "presence_penalty", o->presence_penalty },
+                { "frequency_penalty", o->frequency_penalty },
+                { "repetition_penalty", o->repetition_penalty },
+                { "dry_multiplier", o->dry_multiplier },
+                { "dry_base", o->dry_base },
+        };
+        const struct {
+                const char *name;
+                uint32_t value;
+        } uints[] = {
+                { "repeat_window", o->repeat_window },     { "dry_allowed", o->dry_allowed },
+                { "dry_window", o->dry_window },           { "min_tokens", o->min_tokens },
+                { "no_repeat_ngram", o->no_repeat_ngram },
+        };
+
+        for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+                if (floats[i].value != 0)
+                        codec_put_float(writer, floats[i].name, (double)floats[i].value);
+        for (size_t i = 0; i < sizeof(uints) / sizeof(*uints); i++)
+                if (uints[i].value)
+                        codec_put_uint(writer, uints[i].name, uints[i].value);
+        put_lists(writer, o);
 }
 
 void client_put_start(struct codec_writer *writer, const struct smv_generate *o)

@@ -20,6 +20,9 @@ int client_check_set(struct smv_client *client, unsigned set);
 
 /* Puts the sampling options that are set; puts the priority. */
 void client_put_sampling(struct codec_writer *writer, const struct smv_generate *o);
+/* Puts what only the draws of a generate have: cuts, and penalties with their lists. */
+void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o);
+void client_put_penalties(struct codec_writer *writer, const struct smv_generate *o);
 void client_put_priority(struct codec_writer *writer, enum smv_priority priority);
 void client_put_model(struct codec_writer *writer, const char *model); /* NULL: the default one */
 void client_put_conversation(struct codec_writer *writer, const struct smv_generate *o);

@@ -20,6 +20,8 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
         if (o->max_tokens || (o->set & SMV_SET_MAX_TOKENS))
                 codec_put_uint(writer, "max_tokens", o->max_tokens);
         client_put_sampling(writer, o);
+        client_put_cuts(writer, o);
+        client_put_penalties(writer, o);
         if (o->n)
                 codec_put_uint(writer, "n", o->n);
         if (o->ignore_eos)

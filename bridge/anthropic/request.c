@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <samovar/protocol.h>
+
+#include "bridge/core/penalties.h"
 #include "bridge/core/sampling.h"
 #include "bridge/core/tools.h"
 
@@ -363,6 +366,7 @@ void anthropic_read_options(struct call *call, struct fields *fields,
         uint32_t output = field_object(fields, 0, "output_config");
 
         sampling_read(fields, 0, TEMPERATURE_MAX, &request->options);
+        penalties_read(fields, &call->arena, 0, SMV_PENALTY_MAX, &request->options);
         sampling_read_stops(fields, &call->arena, 0, "stop_sequences", &request->options);
         sampling_read_tier(fields, &request->options);
         if (!sampling_read_length(fields, 0, "max_tokens", &request->options))

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <samovar/protocol.h>
+
 #define TOP_K_MAX      1024
 #define STOPS_MAX      16u
 #define STOP_BYTES_MAX 256u
@@ -28,6 +30,26 @@ static void read_top_k(struct fields *fields, uint32_t object, struct smv_genera
         options->set |= SMV_SET_TOP_K;
 }
 
+/* Negative numbers, and a typical_p of 1, ask for nothing. */
+static void read_cuts(struct fields *fields, uint32_t object, struct smv_generate *options)
+{
+        double value;
+
+        if (field_real(fields, object, "top_n_sigma", -1e9, SMV_N_SIGMA_MAX, &value) && value > 0)
+                options->n_sigma = (float)value;
+        if (field_real(fields, object, "typical_p", 0, 1, &value) && value < 1)
+                options->typical = (float)value;
+        if (field_real(fields, object, "xtc_probability", 0, 1, &value))
+                options->xtc_chance = (float)value;
+        if (field_real(fields, object, "xtc_threshold", 0, 1, &value))
+                set_float(&options->xtc_least, value, options, SMV_SET_XTC_LEAST);
+        if (field_real(fields, object, "dynatemp_range", 0, SMV_TEMPERATURE_MAX, &value))
+                options->temperature_range = (float)value;
+        if (field_real(fields, object, "dynatemp_exponent", 0, SMV_EXPONENT_MAX, &value))
+                set_float(&options->temperature_exponent, value, options,
+                          SMV_SET_TEMPERATURE_EXPONENT);
+}
+
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options)
 {
@@ -42,6 +64,7 @@ void sampling_read(struct fields *fields, uint32_t object, double temperature_ma
         if (field_real(fields, object, "min_p", 0, 1, &value))
                 set_float(&options->min_p, value, options, SMV_SET_MIN_P);
         read_top_k(fields, object, options);
+        read_cuts(fields, object, options);
         if (field_bool(fields, object, "ignore_eos", &ignore_eos))
                 options->ignore_eos = ignore_eos;
         /* run_keep_ms() takes it, when all of the request is known. */

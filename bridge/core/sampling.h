@@ -15,7 +15,10 @@
 #define NO_SAMPLER "the daemon does not have this sampler yet"
 #define NO_GRAMMAR "the daemon cannot constrain its output yet"
 
-/* temperature, top_p, min_p, top_k, ignore_eos. */
+/*
+ * temperature, top_p, min_p, top_k, ignore_eos; and the other cuts, by llama.cpp's names:
+ * top_n_sigma, typical_p, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent.
+ */
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options);
 /* Negative seeds are numbers as others. */

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <samovar/protocol.h>
+
 #include "bridge/core/conversation.h"
 #include "bridge/core/logprobs.h"
+#include "bridge/core/penalties.h"
 #include "bridge/core/sampling.h"
 #include "bridge/core/tools.h"
 
@@ -67,10 +70,7 @@ static void read_options(struct call *call, struct fields *fields, struct smv_ge
         sampling_read(fields, options, TEMPERATURE_MAX, generate);
         sampling_read_stops(fields, &call->arena, options, "stop", generate);
         read_seed(fields, options, generate);
-        refuse_unless(fields, options, "repeat_penalty", 1, 1.1);
-        refuse_unless(fields, options, "presence_penalty", 0, 0);
-        refuse_unless(fields, options, "frequency_penalty", 0, 0);
-        refuse_unless(fields, options, "typical_p", 1, 0);
+        penalties_read(fields, &call->arena, options, SMV_PENALTY_MAX, generate);
         refuse_unless(fields, options, "tfs_z", 1, 0);
         refuse_unless(fields, options, "mirostat", 0, 0);
 }

@@ -2,20 +2,16 @@
 
 #include <samovar/protocol.h>
 
+#include "bridge/core/penalties.h"
 #include "bridge/core/sampling.h"
 
 #define OPENAI_TEMPERATURE_MAX 2
+#define OPENAI_PENALTY_MAX     2
 
 /* Fields of requests that known programs send, and that would change the answer. */
 static const struct {
         const char *name, *why;
 } refused[] = {
-        { "frequency_penalty", NO_SAMPLER },
-        { "presence_penalty", NO_SAMPLER },
-        { "logit_bias", NO_SAMPLER },
-        { "min_tokens", NO_SAMPLER },
-        { "bad_words", NO_SAMPLER },
-        { "allowed_token_ids", NO_SAMPLER },
         { "use_beam_search", "the library has beam search" },
         { "grammar", NO_GRAMMAR },
         { "json_schema", NO_GRAMMAR },
@@ -26,41 +22,14 @@ static const struct {
         { "structured_outputs", NO_GRAMMAR },
 };
 
-static void refuse(struct fields *fields)
-{
-        double penalty = 1;
-
-        for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
-                field_refuse(fields, 0, refused[i].name, refused[i].why);
-        if (field_real(fields, 0, "repetition_penalty", 0, 1e9, &penalty) && penalty != 1)
-                fields_fail(fields, FAILURE_UNSUPPORTED, "repetition_penalty",
-                            "repetition_penalty is not supported: " NO_SAMPLER);
-}
-
-static void read_stop_tokens(struct call *call, struct fields *fields, struct smv_generate *options)
-{
-        uint32_t node = field_array(fields, 0, "stop_token_ids");
-        uint32_t count = json_count(fields->json, node), at = json_first(fields->json, node);
-        uint32_t *tokens = arena_alloc(&call->arena, (count + 1) * sizeof(*tokens));
-        uint64_t id;
-
-        for (uint32_t i = 0; tokens && i < count; i++, at = json_next(fields->json, at)) {
-                if (!json_whole(fields->json, at, &id) || id > UINT32_MAX) {
-                        fields_fail(fields, FAILURE_REQUEST, "stop_token_ids",
-                                    "stop_token_ids must be an array of token ids");
-                        return;
-                }
-                tokens[i] = (uint32_t)id;
-        }
-        options->stop_tokens = tokens;
-        options->stop_token_count = tokens ? count : 0;
-}
-
 void openai_read_sampling(struct call *call, struct fields *fields, struct smv_generate *options)
 {
-        refuse(fields);
+        for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+                field_refuse(fields, 0, refused[i].name, refused[i].why);
         sampling_read(fields, 0, OPENAI_TEMPERATURE_MAX, options);
-        read_stop_tokens(call, fields, options);
+        penalties_read(fields, &call->arena, 0, OPENAI_PENALTY_MAX, options);
+        options->stop_tokens = fields_tokens(fields, &call->arena, 0, "stop_token_ids",
+                                             &options->stop_token_count);
 }
 
 const char *openai_tier(const struct smv_generate *options)

@@ -230,7 +230,8 @@ def test_a_setting_that_can_not_be_honoured_is_refused(scripted):
     for dialect, more in (
             (CHAT, {"messages": [{"role": "user", "content": [image]}]}),
             (CHAT, {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}]}]}),
-            (CHAT, {"logit_bias": {"5": 10}}),
+            (CHAT, {"logit_bias": {"5": 1000}}),
+            (CHAT, {"use_beam_search": True}),
             (CHAT, {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "wav"}}),
             (RESPONSES, {"background": True}),
             (RESPONSES, {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,AA"}]}]}),

@@ -23,6 +23,8 @@
 struct served;  /* daemon/model/served.h */
 struct channel; /* daemon/ipc/channel.h */
 struct guide;   /* daemon/constraint/guide.h */
+struct rules;   /* daemon/draw/rules.h */
+struct history; /* daemon/draw/history.h */
 
 enum request_state {
         REQUEST_WAITING,    /* in the queue, without slot and blocks */
@@ -83,6 +85,10 @@ struct sampling {
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
+        /* The other cuts of a pick (kernels/cuts.h). */
+        float n_sigma, typical, xtc_chance, xtc_least;
+        float temperature_range, temperature_exponent;
+        bool temperature_last;
         /* Log probabilities sent with each token: its own and the likeliest ones.  0: none. */
         uint32_t logprobs;
         /* Index among requests that are otherwise equal; each index samples differently. */
@@ -122,6 +128,8 @@ struct request {
         uint32_t group_count, groups[REQUEST_GROUPS_MAX];
         uint32_t submitted_count; /* tokens that it was submitted with */
         struct sampling sampling;
+        struct rules *rules;     /* of its draws, or NULL */
+        struct history *history; /* if the rules need one; used by the engine only */
         /*
          * Log probabilities sent with each token of the prompt but the first: its own and those of
          * the likeliest tokens.  0: none.

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/free-numbers.h"
+#include "daemon/draw/history.h"
+#include "daemon/edge/asked-rules.h"
 #include "daemon/edge/constraints.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/values.h"
@@ -133,6 +135,8 @@ int admission_check(const struct admission *admission, const struct served *serv
         if (!r)
                 r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
                               "stop_tokens", ret_problem);
+        if (!r)
+                r = asked_rules_check(served, asked, ret_problem);
         if (!r && asked->logprobs > served->traits.vocab)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
                                 "logprobs is %u; the model has %u tokens", asked->logprobs,
@@ -168,6 +172,28 @@ size_t admission_own_bytes(const struct stream *stream)
         for (uint32_t i = 0; i < request->stop_count; i++)
                 bytes += request->stop_bytes[i];
         return bytes;
+}
+
+size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max)
+{
+        const struct rules *rules = request->rules;
+
+        if (!rules)
+                return 0;
+        return rules->bytes + (request->alone ? history_bytes(rules, tokens_max) : 0);
+}
+
+void admission_set_rules(struct request *request, struct rules *rules)
+{
+        request->rules = rules;
+        request->alone = rules && rules_need_history(rules);
+}
+
+int admission_begin_history(struct request *request)
+{
+        if (!request->rules || !request->alone)
+                return 0;
+        return error_pass(history_new(request->rules, request->tokens_max, &request->history));
 }
 
 /*
@@ -261,6 +287,13 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
                 .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
                 .sample_index = asked->sample_index,
+                .n_sigma = asked->n_sigma,
+                .typical = asked->typical,
+                .xtc_chance = asked->xtc_chance,
+                .xtc_least = asked->xtc_least,
+                .temperature_range = asked->temperature_range,
+                .temperature_exponent = asked->temperature_exponent,
+                .temperature_last = asked->order == WIRE_TEMPERATURE_LAST,
         };
         request->ignore_eos = asked->ignore_eos;
         request->progress = asked->progress;
@@ -397,7 +430,10 @@ static int finish(struct admission *admission, struct stream *stream, const uint
         if (r)
                 return error_pass(r);
         room = (count + max_tokens) * sizeof(uint32_t);
-        r = admission_recharge(admission, stream, admission_own_bytes(stream) + room, ret_problem);
+        r = admission_recharge(admission, stream,
+                               admission_own_bytes(stream) + room +
+                                       admission_rules_bytes(request, (uint32_t)count + max_tokens),
+                               ret_problem);
         if (r)
                 return error_pass(r);
         sequence->tokens = malloc(room);
@@ -412,13 +448,15 @@ static int finish(struct admission *admission, struct stream *stream, const uint
         request->parts_reasoning =
                 request->parts && dialect_opens_reasoning(request->model->dialect,
                                                           request->model->tokenizer, ids, count);
-        return 0;
+        return error_pass(admission_begin_history(request));
 }
 
 int admission_rendered(struct admission *admission, struct stream *stream, size_t bytes,
                        struct wire_problem *ret_problem)
 {
-        return error_pass(admission_recharge(admission, stream, admission_own_bytes(stream) + bytes,
+        return error_pass(admission_recharge(admission, stream,
+                                             admission_own_bytes(stream) + bytes +
+                                                     admission_rules_bytes(&stream->request, 0),
                                              ret_problem));
 }
 
@@ -474,16 +512,24 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
                   struct wire_problem *ret_problem)
 {
         size_t own = sizeof(struct stream) + stops_bytes(asked);
+        struct rules *rules = NULL;
         int r;
 
         r = admission_check(admission, served, asked, ret_problem);
         if (!r)
-                r = admission_make(admission, uid, served, asked->id, own,
-                                   prompt_bytes(served, asked) + asked->constraint.count,
-                                   ret_stream, ret_problem);
+                r = asked_rules_make(served, asked, &rules, ret_problem);
         if (!r)
-                fill(admission, *ret_stream, asked);
-        return error_pass(r);
+                r = admission_make(admission, uid, served, asked->id, own,
+                                   prompt_bytes(served, asked) + asked->constraint.count +
+                                           (rules ? rules->bytes : 0),
+                                   ret_stream, ret_problem);
+        if (r) {
+                rules_unref(rules);
+                return error_pass(r);
+        }
+        admission_set_rules(&(*ret_stream)->request, rules);
+        fill(admission, *ret_stream, asked);
+        return 0;
 }
 
 uint32_t *admission_take_tokens(struct admission *admission, struct stream *stream)
@@ -513,6 +559,8 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         stream_leave_family(stream);
         constraints_release(stream);
         leave(admission, request->uid, stream->charged_bytes);
+        history_free(request->history);
+        rules_unref(request->rules);
         free(request->sequence.tokens);
         free(stream);
         return NULL;

@@ -96,6 +96,13 @@ size_t admission_own_bytes(const struct stream *stream);
 char *admission_add_stop(struct request *request, char *at, const char *bytes, size_t count);
 void admission_add_stop_tokens(struct request *request, const uint32_t *tokens, uint32_t count);
 
+/* Sets the rules of a request, which may be NULL; the reference is the request's from now on. */
+void admission_set_rules(struct request *request, struct rules *rules);
+/* What its rules take, and its history with this many tokens. */
+size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max);
+/* Makes its history if its rules need one; its tokens_max is known.  0 or -ENOMEM. */
+int admission_begin_history(struct request *request);
+
 /*
  * Does a sequence of `count` tokens fit, which may have `most` more?  SMV_OK; or a code, and `to`
  * says why, as a text that goes behind a semicolon.

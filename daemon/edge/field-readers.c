@@ -251,6 +251,18 @@ int read_to(struct reading *in, const struct field *field, const struct item *it
         return 0;
 }
 
+int read_order(struct reading *in, const struct field *field, const struct item *item)
+{
+        const char *first = "temperature_first", *last = "temperature_last";
+
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        if (!same(item, first) && !same(item, last))
+                return REFUSE(in, field, "must be one of %s, %s", first, last);
+        in->request->order = same(item, last) ? WIRE_TEMPERATURE_LAST : WIRE_TEMPERATURE_FIRST;
+        return 0;
+}
+
 int read_ring_bytes(struct reading *in, const struct field *field, const struct item *item)
 {
         int r = check_uint(in, field, item);
@@ -401,7 +413,7 @@ int read_stop(struct reading *in, const struct field *field, const struct item *
         return 0;
 }
 
-/* ---- values that go to a template as they are ---- */
+/* ---- values that stay in the frame as they are ---- */
 
 /* Checks one value at the cursor; `index` is its place, for the message. */
 static int check_value(struct reading *in, const struct field *field, uint32_t index)
@@ -439,6 +451,73 @@ static struct item look_up(struct cursor at, uint32_t pairs, const char *key)
                 item_skip(&at, 1);
         }
         return (struct item){ .kind = ITEM_NIL };
+}
+
+static int read_bias(struct reading *in, const struct field *field, uint32_t index)
+{
+        struct item item;
+        uint32_t id;
+        double bias;
+        int r;
+
+        item_next(&in->at, &item);
+        if (item.kind != ITEM_ARRAY || item.count != 2)
+                return REFUSE(in, field, "has no array of an id and a number at index %u", index);
+        r = next_id(in, field, index, &id);
+        if (r)
+                return r;
+        item_next(&in->at, &item);
+        if (item.kind != ITEM_FLOAT && item.kind != ITEM_UINT && item.kind != ITEM_NEGATIVE)
+                return REFUSE(in, field, "has %s for a number at index %u", kind_names[item.kind],
+                              index);
+        bias = item.kind == ITEM_FLOAT  ? item.number
+               : item.kind == ITEM_UINT ? (double)item.u
+                                        : (double)item.negative;
+        if (!(bias >= -SMV_BIAS_MAX && bias <= SMV_BIAS_MAX))
+                return REFUSE(in, field, "has %.9g at index %u; it may be from %d to %d", bias,
+                              index, -SMV_BIAS_MAX, SMV_BIAS_MAX);
+        return 0;
+}
+
+int read_biases(struct reading *in, const struct field *field, const struct item *item)
+{
+        const uint8_t *from = in->at.at;
+        int r = check_array(in, field, item);
+
+        for (uint32_t i = 0; !r && i < item->count; i++)
+                r = read_bias(in, field, i);
+        if (!r)
+                keep_values(in, field, from, item->count);
+        return r;
+}
+
+int read_id_list(struct reading *in, const struct field *field, const struct item *item)
+{
+        const uint8_t *from = in->at.at;
+        int r = check_array(in, field, item);
+        uint32_t id;
+
+        for (uint32_t i = 0; !r && i < item->count; i++)
+                r = next_id(in, field, i, &id);
+        if (!r)
+                keep_values(in, field, from, item->count);
+        return r;
+}
+
+int read_texts(struct reading *in, const struct field *field, const struct item *item)
+{
+        const uint8_t *from = in->at.at;
+        int r = check_array(in, field, item);
+
+        for (uint32_t i = 0; !r && i < item->count; i++) {
+                struct item member;
+
+                item_next(&in->at, &member);
+                r = check_member(in, field, &member, i);
+        }
+        if (!r)
+                keep_values(in, field, from, item->count);
+        return r;
 }
 
 /* Reads an array of maps; each of the messages must have a role. */

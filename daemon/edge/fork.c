@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/draw/rules.h"
 #include "daemon/edge/admission.h"
 #include "daemon/edge/constraints.h"
 #include "base/error.h"
@@ -20,6 +21,7 @@ static void inherit(struct stream *stream, const struct stream *from)
         request->priority = like->priority;
         request->deadline_ns = like->deadline_ns;
         request->sampling = like->sampling;
+        admission_set_rules(request, rules_ref(like->rules));
         request->ignore_eos = like->ignore_eos;
         request->parts = like->parts;
         request->parts_calls = like->parts_calls;
@@ -69,12 +71,14 @@ static int make_alike(struct admission *admission, const struct stream *like, ui
                       uint32_t sample_index, uint32_t count, struct request **ret_first,
                       struct wire_problem *ret_problem)
 {
+        size_t rules_bytes = admission_rules_bytes(&like->request, 0);
         struct request *first = NULL, **end = &first;
 
         for (uint32_t i = 0; i < count; i++) {
                 struct stream *stream = NULL;
                 int r = admission_make(admission, like->request.uid, like->request.model, id + i,
-                                       admission_own_bytes(like), 0, &stream, ret_problem);
+                                       admission_own_bytes(like), rules_bytes, &stream,
+                                       ret_problem);
 
                 if (r) {
                         admission_forget_all(admission, stream_of(first));
@@ -190,7 +194,10 @@ static int prepare_fork(struct admission *admission, struct stream *stream, stru
         fill_fork(request, asked);
         request->parent = parent;
         request->tokens_max = tokens_max;
-        r = admission_recharge(admission, stream, admission_own_bytes(stream) + room, ret_problem);
+        r = admission_recharge(admission, stream,
+                               admission_own_bytes(stream) + room +
+                                       admission_rules_bytes(request, tokens_max),
+                               ret_problem);
         if (r)
                 return error_pass(r);
         request->sequence.tokens = malloc(room);
@@ -202,7 +209,7 @@ static int prepare_fork(struct admission *admission, struct stream *stream, stru
         request->submitted_count = parent->submitted_count;
         memcpy(request->sequence.tokens, parent->sequence.tokens,
                parent->submitted_count * sizeof(uint32_t));
-        return 0;
+        return error_pass(admission_begin_history(request));
 }
 
 int fork_stream(struct admission *admission, struct stream *parent,

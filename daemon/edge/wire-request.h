@@ -13,6 +13,7 @@
 #include <samovar/error.h>
 #include <samovar/protocol.h>
 
+#include "daemon/draw/rules.h"
 #include "daemon/edge/buffer.h"
 
 enum wire_op {
@@ -61,6 +62,28 @@ enum wire_field {
         WIRE_F_TOP_P,
         WIRE_F_MIN_P,
         WIRE_F_SEED,
+        WIRE_F_N_SIGMA,
+        WIRE_F_TYPICAL,
+        WIRE_F_XTC_CHANCE,
+        WIRE_F_XTC_LEAST,
+        WIRE_F_TEMPERATURE_RANGE,
+        WIRE_F_TEMPERATURE_EXPONENT,
+        WIRE_F_ORDER,
+        WIRE_F_LOGIT_BIAS,
+        WIRE_F_PRESENCE_PENALTY,
+        WIRE_F_FREQUENCY_PENALTY,
+        WIRE_F_REPETITION_PENALTY,
+        WIRE_F_REPEAT_WINDOW,
+        WIRE_F_DRY_MULTIPLIER,
+        WIRE_F_DRY_BASE,
+        WIRE_F_DRY_ALLOWED,
+        WIRE_F_DRY_WINDOW,
+        WIRE_F_DRY_BREAKERS,
+        WIRE_F_NO_REPEAT_NGRAM,
+        WIRE_F_MIN_TOKENS,
+        WIRE_F_ALLOWED_TOKENS,
+        WIRE_F_BANNED_TOKENS,
+        WIRE_F_BANNED_TEXTS,
         WIRE_F_STOP,
         WIRE_F_STOP_TOKENS,
         WIRE_F_IGNORE_EOS,
@@ -95,9 +118,13 @@ enum wire_field {
         WIRE_FIELD_N,
 };
 
+#define WIRE_WORDS ((WIRE_FIELD_N + 63u) / 64u)
+
 enum wire_transport { WIRE_SOCKET, WIRE_RING, WIRE_AUTO };
 enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
 enum wire_priority { WIRE_INTERACTIVE, WIRE_NORMAL, WIRE_BACKGROUND };
+
+enum wire_order { WIRE_TEMPERATURE_FIRST, WIRE_TEMPERATURE_LAST };
 
 enum wire_to { WIRE_TO_ALL, WIRE_TO_GROUP };
 
@@ -126,7 +153,7 @@ struct wire_chat {
 struct wire_request {
         enum wire_op op;
         uint32_t id;
-        uint64_t given; /* a bit for each enum wire_field; use wire_has() */
+        uint64_t given[WIRE_WORDS]; /* a bit for each enum wire_field; use wire_has() */
         uint32_t version_min, version_max;
         enum wire_transport transport;
         enum wire_doorbell doorbell;
@@ -146,6 +173,13 @@ struct wire_request {
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
+        float n_sigma, typical, xtc_chance, xtc_least; /* kernels/cuts.h */
+        float temperature_range, temperature_exponent;
+        enum wire_order order;
+        struct penalties penalties;
+        struct wire_values logit_bias; /* arrays of an id and a number */
+        struct wire_values allowed_tokens, banned_tokens;
+        struct wire_values banned_texts, dry_breakers;
         struct wire_text stop[SMV_STOPS_MAX];
         uint32_t stop_count;
         uint32_t stop_tokens[SMV_STOPS_MAX];
@@ -180,7 +214,12 @@ struct wire_request {
 
 static inline bool wire_has(const struct wire_request *request, enum wire_field field)
 {
-        return request->given >> field & 1;
+        return request->given[field / 64] >> field % 64 & 1;
+}
+
+static inline void wire_give(struct wire_request *request, enum wire_field field)
+{
+        request->given[field / 64] |= UINT64_C(1) << field % 64;
 }
 
 /* How many streams the request asks for; their numbers are id, id + 1 ... */
@@ -224,7 +263,7 @@ const char *wire_op_name(enum wire_op op);
 struct wire_row {
         const char *name;
         enum wire_field field;
-        /* "uint", "float", "bool", "text", "ids", "uints", "texts", "maps", "map" */
+        /* "uint", "float", "bool", "text", "ids", "uints", "texts", "biases", "maps", "map" */
         const char *type;
         double low, high;
         bool above;             /* a float's: low itself is refused */

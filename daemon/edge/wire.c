@@ -19,6 +19,7 @@
 #include "base/error.h"
 
 #define PEEK_BYTES 4096u
+#define XTC_LEAST  0.1f /* as in llama.cpp; so are dry_base and dry_allowed */
 
 static const char *const code_names[] = {
 #define X(number, name, word, text) [SMV_##name] = word,
@@ -186,7 +187,7 @@ static int read_pair(struct reading *in, struct cursor *cursor)
         if (wire_has(request, field->row.field))
                 return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, field->row.name,
                                    "%s is given twice", field->row.name);
-        request->given |= UINT64_C(1) << field->row.field;
+        wire_give(request, field->row.field);
 
         item_next(&in->at, &value);
         r = field->read(in, field, &value);
@@ -425,6 +426,13 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
                 struct wire_problem *ret_problem)
 {
         struct wire_request request = { .priority = WIRE_NORMAL,
+                                        .xtc_least = XTC_LEAST,
+                                        .temperature_exponent = 1,
+                                        .penalties = { .repetition = 1,
+                                                       .repeat_window = SMV_WINDOW_MAX,
+                                                       .dry_base = 1.75f,
+                                                       .dry_allowed = 2,
+                                                       .dry_window = SMV_WINDOW_MAX },
                                         .chat.add_generation_prompt = true };
         struct reading in = { .request = &request, .problem = ret_problem };
         const char *wrong = scan(body, count);

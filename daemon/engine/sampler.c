@@ -1,8 +1,12 @@
 #include "daemon/engine/sampler.h"
+
+#include <assert.h>
+
 #include "daemon/constraint/guide.h"
+#include "daemon/draw/history.h"
 #include "daemon/model/served.h"
 
-void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
+static void begin(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
         const struct sampling *asked = &request->sampling;
 
@@ -16,12 +20,36 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
                 .position = position,
                 .logprobs = asked->logprobs,
                 .mask = request->guide ? request->guide->mask : NULL,
+                .n_sigma = asked->n_sigma,
+                .typical = asked->typical,
+                .xtc_chance = asked->xtc_chance,
+                .xtc_least = asked->xtc_least,
+                .temperature_range = asked->temperature_range,
+                .temperature_exponent = asked->temperature_exponent,
+                .order = asked->temperature_last ? TEMPERATURE_LAST : TEMPERATURE_FIRST,
         };
+}
+
+void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
+{
+        const struct sequence *sequence = &request->sequence;
+
+        begin(request, position, ret_pick);
+        if (request->history) {
+                assert(position == sequence->token_count);
+                history_pick(request->history, sequence->tokens, position, request->submitted_count,
+                             ret_pick);
+        } else if (request->rules) {
+                rules_pick(request->rules, position - request->submitted_count, ret_pick);
+        }
+        /* Where the text must end, no rule keeps it from that. */
+        if (request->guide && request->guide->state == GUIDE_WHOLE)
+                ret_pick->mask = request->guide->mask;
 }
 
 void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
-        sampler_pick(request, position, ret_pick);
+        begin(request, position, ret_pick);
         ret_pick->given = 1 + request->sequence.tokens[position];
         ret_pick->logprobs = request->prompt_logprobs;
         ret_pick->mask = NULL;

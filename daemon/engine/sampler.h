@@ -11,7 +11,10 @@
 #include "daemon/core/sched.h"
 #include "kernels/kernels.h"
 
-/* position: of the token to be picked, so that a repeated step draws the same token. */
+/*
+ * position: of the token to be picked, so that a repeated step draws the same token.  If the
+ * request has a history, all tokens before must be known.
+ */
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick);
 
 /*

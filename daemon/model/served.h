@@ -15,16 +15,18 @@
 #include "daemon/model/sampling-defaults.h"
 #include "daemon/model/traits.h"
 
-struct tokenizer; /* daemon/text/tokenizer.h */
-struct chat;      /* daemon/text/chat.h */
-struct dialect;   /* daemon/text/parts/dialect.h */
-struct model;     /* daemon/engine/model.h */
-struct token_trie; /* daemon/constraint/token-trie.h */
+struct tokenizer;   /* daemon/text/tokenizer.h */
+struct chat;        /* daemon/text/chat.h */
+struct piece_order; /* daemon/text/piece-order.h */
+struct dialect;     /* daemon/text/parts/dialect.h */
+struct model;       /* daemon/engine/model.h */
+struct token_trie;  /* daemon/constraint/token-trie.h */
 
 struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
         /* the backends that compute it and their shares of the layers, for people */
         char backend[96];
+        bool all_samplers;     /* the backend's picks_all (kernels/kernels.h) */
         uint32_t gpu_layers;   /* how many of the layers are in a GPU's memory */
         char quantisation[16]; /* the type of most weights, for people */
         struct model_facts facts;
@@ -34,7 +36,8 @@ struct served {
         struct traits traits;
         struct sampling_defaults defaults; /* of requests that give no sampling parameters */
         struct tokenizer *tokenizer;
-        struct chat *chat; /* NULL: the model has no template */
+        struct piece_order *piece_order; /* of the tokenizer */
+        struct chat *chat;               /* NULL: the model has no template */
         /* how it writes reasoning and calls; NULL: nobody has looked, and texts have no parts */
         const struct dialect *dialect;
         const struct token_trie *trie; /* the texts of the tokens, for masks */

@@ -16,6 +16,7 @@
 #include "daemon/start/token-texts.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/parts/probe.h"
+#include "daemon/text/piece-order.h"
 #include "daemon/text/tokenizer.h"
 #include "json/utf8.h"
 
@@ -219,6 +220,8 @@ int model_setup_tokenizer(struct model_setup *setup)
         else if (!setup->config->tokenizer && vocabulary->kind != VOCABULARY_BYTES)
                 served->traits.bos = vocabulary->add_bos ? vocabulary->bos : TRAITS_NO_TOKEN;
         if (!r)
+                r = piece_order_new(served->tokenizer, &served->piece_order);
+        if (!r)
                 r = open_chat(setup, vocabulary);
         setup->kind = vocabulary->kind;
         note_split(setup, vocabulary);
@@ -351,6 +354,7 @@ void model_setup_close(struct model_setup *setup)
 {
         setup->trie = token_trie_free(setup->trie);
         setup->served.chat = chat_close(setup->served.chat);
+        setup->served.piece_order = piece_order_free(setup->served.piece_order);
         setup->served.tokenizer = tokenizer_close(setup->served.tokenizer);
         setup->checkpoint = checkpoint_close(setup->checkpoint);
 }

@@ -167,6 +167,9 @@ enum smv_set {
         SMV_SET_MAX_TOKENS = 1u << 8, /* with 0: no token; only with prompt_logprobs */
         /* with 0: the prompt ends behind the last message, and no answer begins */
         SMV_SET_ADD_GENERATION_PROMPT = 1u << 9,
+        SMV_SET_XTC_LEAST = 1u << 10,
+        SMV_SET_TEMPERATURE_EXPONENT = 1u << 11,
+        SMV_SET_DRY_BREAKERS = 1u << 12, /* with a count of 0: there are no breakers */
 };
 
 /*
@@ -180,11 +183,23 @@ enum smv_priority {
         SMV_PRIORITY_BACKGROUND = 2,  /* the lowest: the others of the user go first */
 };
 
+/* Where the temperature applies among the cuts of a draw. */
+enum smv_order {
+        SMV_ORDER_TEMPERATURE_FIRST = 0, /* before all but n_sigma */
+        SMV_ORDER_TEMPERATURE_LAST = 1,  /* after all */
+};
+
 /* One message of a conversation.  Only this struct has no size; it will never grow. */
 struct smv_message {
         const char *role; /* "system", "user", "assistant" ... */
         const char *content;
         size_t content_bytes;
+};
+
+/* Added to the logit of a token.  This struct has no size, either. */
+struct smv_bias {
+        uint32_t token;
+        float bias;
 };
 
 /* One msgpack value, encoded by the caller; bytes NULL: no value. */
@@ -294,6 +309,43 @@ struct smv_generate {
          */
         const char *constraint;
         size_t constraint_bytes; /* 0: up to its NUL */
+        /*
+         * More cuts of the draws, which the daemon refuses if its backend does not have them
+         * (docs/reference/protocol.md); forks of the stream inherit them.  n_sigma: only tokens at
+         * most that many deviations of all logits below the largest.  typical: the tokens nearest
+         * to the entropy that sum up to it.  xtc_chance: with this chance, all but the last of the
+         * tokens with at least xtc_least are left out (0: 0.1, unless `set` has
+         * SMV_SET_XTC_LEAST).
+         */
+        float n_sigma, typical, xtc_chance, xtc_least;
+        /*
+         * The temperature grows with the entropy, from temperature - temperature_range to
+         * temperature + temperature_range.  The exponent shapes it (0: 1, unless `set` has
+         * SMV_SET_TEMPERATURE_EXPONENT).
+         */
+        float temperature_range, temperature_exponent;
+        enum smv_order order;
+        /*
+         * What a draw makes of the tokens before it (docs/reference/protocol.md, Penalties); forks
+         * inherit it.  0 is the daemon's default: no penalty, or the largest window.
+         */
+        float presence_penalty, frequency_penalty; /* for tokens of the answer */
+        float repetition_penalty;                  /* for tokens of prompt and answer; 1: none */
+        uint32_t repeat_window;
+        float dry_multiplier, dry_base;
+        uint32_t dry_allowed, dry_window;
+        const char *const *dry_breakers;
+        size_t dry_breaker_count;
+        uint32_t no_repeat_ngram;
+        uint32_t min_tokens; /* the answer does not end before, but at a stop string */
+        const struct smv_bias *biases;
+        size_t bias_count;
+        /* Only these tokens are drawn, if there are any; and these are not drawn. */
+        const uint32_t *allowed_tokens, *banned_tokens;
+        size_t allowed_token_count, banned_token_count;
+        /* No token completes one of these texts. */
+        const char *const *banned_texts;
+        size_t banned_text_count;
 };
 
 /* The daemon's report about a stream that it has accepted. */

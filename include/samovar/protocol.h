@@ -53,12 +53,21 @@
         X(5, UNUSED, "unused")   /* no text becomes this token */
 
 #define SMV_STOPS_MAX            16u        /* stop strings; the same limit for stop tokens */
-#define SMV_STOP_BYTES_MAX       256u       /* bytes of one stop string */
+#define SMV_STOP_BYTES_MAX       256u       /* bytes of a stop string, banned text or breaker */
 #define SMV_CONSTRAINT_BYTES_MAX (1u << 20) /* bytes of the description of a constraint */
 #define SMV_NAME_BYTES_MAX       64u        /* bytes of a model's name */
 #define SMV_PRINCIPAL_BYTES_MAX  64u        /* bytes of a principal's name */
 #define SMV_TOP_K_MAX            1024u
 #define SMV_TEMPERATURE_MAX      100u
+#define SMV_N_SIGMA_MAX          100u
+#define SMV_EXPONENT_MAX         100u  /* of a dynamic temperature */
+#define SMV_BIASES_MAX           1024u /* pairs of logit_bias */
+#define SMV_BIAS_MAX             1000  /* of one of them, and of its negative */
+#define SMV_PENALTY_MAX          100
+#define SMV_WINDOW_MAX           3072u /* tokens before a draw that penalties look at */
+#define SMV_NGRAM_MAX            64u
+#define SMV_BREAKERS_MAX         16u
+#define SMV_BANNED_TEXTS_MAX     64u
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX 32u
 #define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */

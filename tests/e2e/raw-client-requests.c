@@ -169,10 +169,13 @@ void fixture_await_status(const struct daemon_fixture *fixture, const char *path
         }
 }
 
+#define PENALTIES 9u /* pairs that put_penalties() puts */
+
 static uint32_t count_pairs(const struct want *w)
 {
         return 5u + (w->max_tokens > 0) + (w->top_k > 0) + (w->top_p > 0) + (w->min_p > 0) +
-               (w->stop != NULL) + (w->logprobs != 0) + w->ignore_eos + (w->priority != NULL);
+               (w->stop != NULL) + (w->logprobs != 0) + w->ignore_eos + (w->priority != NULL) +
+               (w->penalised ? PENALTIES : 0);
 }
 
 static void put_name(msgpack_packer *p, const char *name)
@@ -204,6 +207,26 @@ static void put_real(msgpack_packer *p, const char *name, double value)
 {
         put_name(p, name);
         msgpack_pack_double(p, value);
+}
+
+static void put_penalties(msgpack_packer *p)
+{
+        put_real(p, "presence_penalty", 0.4);
+        put_real(p, "frequency_penalty", 0.1);
+        put_real(p, "repetition_penalty", 1.15);
+        put_number(p, "repeat_window", 24);
+        put_real(p, "dry_multiplier", 0.8);
+        put_number(p, "no_repeat_ngram", 5);
+        put_number(p, "min_tokens", 20);
+        put_name(p, "logit_bias");
+        msgpack_pack_array(p, 1);
+        msgpack_pack_array(p, 2);
+        msgpack_pack_uint8(p, 'e');
+        msgpack_pack_double(p, 0.5);
+        put_name(p, "banned_texts");
+        msgpack_pack_array(p, 2);
+        put_name(p, "he");
+        put_name(p, "a t");
 }
 
 uint32_t raw_client_generate(struct raw_client *client, const struct want *w)
@@ -238,6 +261,8 @@ uint32_t raw_client_generate(struct raw_client *client, const struct want *w)
         }
         if (w->logprobs)
                 put_number(&p, "logprobs", w->logprobs - 1);
+        if (w->penalised)
+                put_penalties(&p);
         if (w->priority) {
                 put_name(&p, "priority");
                 put_name(&p, w->priority);

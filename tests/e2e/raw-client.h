@@ -161,6 +161,7 @@ struct want {
         const char *priority; /* NULL: not sent */
         /* log-probabilities of this many tokens, the chosen token included; 0: not sent */
         uint32_t logprobs;
+        bool penalised; /* with penalties and bans of all kinds */
 };
 
 /* With LOGPROBS_MOST log-probabilities a token takes 320 bytes.  LONG_LOGPROBS tokens of one stream

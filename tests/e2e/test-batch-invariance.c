@@ -1,6 +1,6 @@
 /*
  * A stream's tokens depend on the stream alone: not on the other streams, nor on how its prompt was
- * cut into steps, on the number of threads, or on the number of plans in flight.  A dozen requests
+ * cut into steps, on the number of threads, or on the number of plans in flight.  Fourteen requests
  * are sent one by one to an idle daemon.  Then they come in fifty random mixes, at random moments,
  * over several connections, some cancelled half-way.  Each answer is compared with the first one,
  * bit by bit.  Then the same with daemons that step differently.
@@ -11,7 +11,7 @@
 
 #include "tests/e2e/raw-client.h"
 
-#define WANTS        12
+#define WANTS        14
 #define CONNECTIONS  3
 #define REQUESTS_MAX 8 /* requests of one mix, at most */
 
@@ -42,6 +42,13 @@ static const struct want shapes[WANTS] = {
           .logprobs = 2 },
         { .prompt_bytes = 48, .max_tokens = 100, .temperature = 1.1, .seed = 16, .stop = ". " },
         { .prompt_bytes = 255, .max_tokens = 70, .as_ids = true, .ignore_eos = true },
+        { .prompt_bytes = 140, .max_tokens = 90, .ignore_eos = true, .penalised = true },
+        { .prompt_bytes = 40,
+          .max_tokens = 80,
+          .temperature = 1.2,
+          .seed = 17,
+          .logprobs = 4,
+          .penalised = true },
 };
 
 static void write_prompts(void)

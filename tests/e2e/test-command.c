@@ -80,6 +80,49 @@ static void sampling_flags_reach_the_daemon(void **state)
         fixture_stop(fixture);
 }
 
+/* A cut that keeps the likeliest token alone gives the same text as the temperature 0. */
+static void flags_of_cuts_reach_the_daemon(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result cut, greedy;
+
+        START_DAEMON(fixture, "--threads", "1");
+        cut = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "40", "--temp", "1",
+                  "--n-sigma", "0.000001", "--xtc-chance", "0.5", "--xtc-least", "0.6", "--typical",
+                  "0.9", "--temperature-range", "0.5", "--temperature-exponent", "2", "--order",
+                  "temperature_last");
+        greedy =
+                RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "40", "--temp", "0");
+        assert_int_equal(cut.status, 0);
+        assert_int_equal(cut.out_bytes, greedy.out_bytes);
+        assert_memory_equal(cut.out, greedy.out, cut.out_bytes);
+        run_result_free(&cut);
+        run_result_free(&greedy);
+        fixture_stop(fixture);
+}
+
+static void flags_of_penalties_reach_the_daemon(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result free_of_rules, ran;
+
+        START_DAEMON(fixture, "--threads", "1");
+        free_of_rules = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "60",
+                            "--seed", "5", "--temp", "1");
+        ran = RUN(fixture, NULL, SAMOVAR, "complete", "Tea", "--max-tokens", "60", "--seed", "5",
+                  "--temp", "1", "--ban", "e", "--ban", "a", "--presence-penalty", "0.5",
+                  "--frequency-penalty", "-0.25", "--repetition-penalty", "1.1", "--repeat-window",
+                  "30", "--dry-multiplier", "0.8", "--dry-base", "1.5", "--dry-allowed", "3",
+                  "--dry-window", "50", "--no-repeat-ngram", "6", "--min-tokens", "40");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(memchr(free_of_rules.out, 'e', free_of_rules.out_bytes));
+        assert_null(memchr(ran.out, 'e', ran.out_bytes));
+        assert_null(memchr(ran.out, 'a', ran.out_bytes));
+        run_result_free(&free_of_rules);
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 /* Parses a line of JSON far enough to see that it is valid: a value, and the text after it. */
 static const char *skip_json(const char *at)
 {
@@ -699,6 +742,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(complete_prints_the_continuation_and_nothing_else),
                 DAEMON_TEST(sampling_flags_reach_the_daemon),
+                DAEMON_TEST(flags_of_cuts_reach_the_daemon),
+                DAEMON_TEST(flags_of_penalties_reach_the_daemon),
                 DAEMON_TEST(json_output_has_one_object_for_each_token),
                 DAEMON_TEST(best_of_prints_the_sample_with_the_highest_mean_logprob),
                 DAEMON_TEST(detokenize_restores_the_text_from_tokenize),

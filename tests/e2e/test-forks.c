@@ -22,7 +22,9 @@
 #define CONNECTIONS 2
 #define CONTEXT     512
 #define BOS         256u
-#define REST        " n=u sample_index=u max_tokens=u temperature=f seed=q priority=s ignore_eos=y"
+#define PENALTIES   " repetition_penalty=f dry_multiplier=f no_repeat_ngram=u"
+#define REST                                                                                       \
+        " n=u sample_index=u max_tokens=u temperature=f seed=q priority=s ignore_eos=y" PENALTIES
 
 static const char prompt_words[] = "once upon a time there was a samovar and all the guests ";
 
@@ -54,6 +56,9 @@ struct family {
         uint32_t prompt[CONTEXT], prompt_count;
         const char *stop, *priority;
         bool ignore_eos;
+        /* Penalties of prompt and answer: a replay has all tokens as its prompt. */
+        double repetition, dry;
+        uint32_t ngram;
         struct member members[MEMBERS];
         uint32_t count, sample_indices; /* that were used */
         uint32_t forks_left;
@@ -91,6 +96,9 @@ static void begin_family(struct family *family, struct raw_client *client)
                                    .stop = stops[random_below(8)],
                                    .priority = priorities[random_below(4)],
                                    .ignore_eos = random_below(2),
+                                   .repetition = random_below(3) ? 1 : 1.2,
+                                   .dry = random_below(3) ? 0 : 0.8,
+                                   .ngram = random_below(4) ? 0 : 3,
                                    .forks_left = random_below(6) };
         family->prompt[0] = BOS;
         for (uint32_t i = 1; i < family->prompt_count; i++)
@@ -105,14 +113,15 @@ static void begin_family(struct family *family, struct raw_client *client)
                                       "generate", id, family->prompt, (size_t)family->prompt_count,
                                       n, sample_index, max_tokens, drawing.temperature,
                                       drawing.seed, family->priority, family->ignore_eos,
-                                      family->stop);
+                                      family->repetition, family->dry, family->ngram, family->stop);
         else
                 raw_client_send_frame(client,
                                       family->stop ? "op=s id=u prompt=s" REST " stop=s"
                                                    : "op=s id=u prompt=s" REST,
                                       "generate", id, text, n, sample_index, max_tokens,
                                       drawing.temperature, drawing.seed, family->priority,
-                                      family->ignore_eos, family->stop);
+                                      family->ignore_eos, family->repetition, family->dry,
+                                      family->ngram, family->stop);
         for (uint32_t i = 0; i < n; i++) {
                 struct member *member = add_stream(family, id + i);
 
@@ -289,12 +298,13 @@ static void send_replay(struct family *family, struct raw_client *other, struct 
         if (member->stream->end.code == SMV_NO_STREAM)
                 return;
         member->replay = ++other->last_id;
-        raw_client_send_frame(
-                other,
-                "op=s id=u tokens=I max_tokens=u temperature=f seed=q sample_index=u ignore_eos=y",
-                "generate", member->replay, member->tokens, (size_t)member->branched,
-                member->most - member->branched, member->drawing.temperature, member->drawing.seed,
-                member->sample_index, family->ignore_eos);
+        raw_client_send_frame(other,
+                              "op=s id=u tokens=I max_tokens=u temperature=f seed=q sample_index=u "
+                              "ignore_eos=y" PENALTIES,
+                              "generate", member->replay, member->tokens, (size_t)member->branched,
+                              member->most - member->branched, member->drawing.temperature,
+                              member->drawing.seed, member->sample_index, family->ignore_eos,
+                              family->repetition, family->dry, family->ngram);
 }
 
 /*

@@ -99,6 +99,27 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_TOP_K, request->top_k);
         check_range(request, WIRE_F_TOP_P, request->top_p);
         check_range(request, WIRE_F_MIN_P, request->min_p);
+        check_range(request, WIRE_F_N_SIGMA, request->n_sigma);
+        check_range(request, WIRE_F_TYPICAL, request->typical);
+        check_range(request, WIRE_F_XTC_CHANCE, request->xtc_chance);
+        check_range(request, WIRE_F_XTC_LEAST, request->xtc_least);
+        check_range(request, WIRE_F_TEMPERATURE_RANGE, request->temperature_range);
+        check_range(request, WIRE_F_TEMPERATURE_EXPONENT, request->temperature_exponent);
+        check_range(request, WIRE_F_PRESENCE_PENALTY, request->penalties.presence);
+        check_range(request, WIRE_F_FREQUENCY_PENALTY, request->penalties.frequency);
+        check_range(request, WIRE_F_REPETITION_PENALTY, request->penalties.repetition);
+        check_range(request, WIRE_F_DRY_MULTIPLIER, request->penalties.dry_multiplier);
+        check_range(request, WIRE_F_DRY_BASE, request->penalties.dry_base);
+        check_range(request, WIRE_F_REPEAT_WINDOW, request->penalties.repeat_window);
+        check_range(request, WIRE_F_DRY_ALLOWED, request->penalties.dry_allowed);
+        check_range(request, WIRE_F_DRY_WINDOW, request->penalties.dry_window);
+        check_range(request, WIRE_F_NO_REPEAT_NGRAM, request->penalties.no_repeat_ngram);
+        check_range(request, WIRE_F_MIN_TOKENS, request->penalties.min_tokens);
+        check_range(request, WIRE_F_LOGIT_BIAS, request->logit_bias.count);
+        check_range(request, WIRE_F_DRY_BREAKERS, request->dry_breakers.count);
+        check_range(request, WIRE_F_ALLOWED_TOKENS, request->allowed_tokens.count);
+        check_range(request, WIRE_F_BANNED_TOKENS, request->banned_tokens.count);
+        check_range(request, WIRE_F_BANNED_TEXTS, request->banned_texts.count);
         check_range(request, WIRE_F_STOP, request->stop_count);
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
@@ -185,6 +206,11 @@ static const char *const doorbells[] = {
         [WIRE_NONE] = "none",
 };
 
+static const char *const orders[] = {
+        [WIRE_TEMPERATURE_FIRST] = "temperature_first",
+        [WIRE_TEMPERATURE_LAST] = "temperature_last",
+};
+
 static void put_field(struct wire_writer *writer, const struct wire_request *request,
                       enum wire_field field)
 {
@@ -227,6 +253,50 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_float(writer, request->min_p);
         case WIRE_F_SEED:
                 return wire_put_uint(writer, request->seed);
+        case WIRE_F_N_SIGMA:
+                return wire_put_float(writer, request->n_sigma);
+        case WIRE_F_TYPICAL:
+                return wire_put_float(writer, request->typical);
+        case WIRE_F_XTC_CHANCE:
+                return wire_put_float(writer, request->xtc_chance);
+        case WIRE_F_XTC_LEAST:
+                return wire_put_float(writer, request->xtc_least);
+        case WIRE_F_TEMPERATURE_RANGE:
+                return wire_put_float(writer, request->temperature_range);
+        case WIRE_F_TEMPERATURE_EXPONENT:
+                return wire_put_float(writer, request->temperature_exponent);
+        case WIRE_F_ORDER:
+                return wire_put_text(writer, orders[request->order]);
+        case WIRE_F_PRESENCE_PENALTY:
+                return wire_put_float(writer, request->penalties.presence);
+        case WIRE_F_FREQUENCY_PENALTY:
+                return wire_put_float(writer, request->penalties.frequency);
+        case WIRE_F_REPETITION_PENALTY:
+                return wire_put_float(writer, request->penalties.repetition);
+        case WIRE_F_DRY_MULTIPLIER:
+                return wire_put_float(writer, request->penalties.dry_multiplier);
+        case WIRE_F_DRY_BASE:
+                return wire_put_float(writer, request->penalties.dry_base);
+        case WIRE_F_REPEAT_WINDOW:
+                return wire_put_uint(writer, request->penalties.repeat_window);
+        case WIRE_F_DRY_ALLOWED:
+                return wire_put_uint(writer, request->penalties.dry_allowed);
+        case WIRE_F_DRY_WINDOW:
+                return wire_put_uint(writer, request->penalties.dry_window);
+        case WIRE_F_NO_REPEAT_NGRAM:
+                return wire_put_uint(writer, request->penalties.no_repeat_ngram);
+        case WIRE_F_MIN_TOKENS:
+                return wire_put_uint(writer, request->penalties.min_tokens);
+        case WIRE_F_LOGIT_BIAS:
+                return put_values(writer, &request->logit_bias, false);
+        case WIRE_F_DRY_BREAKERS:
+                return put_values(writer, &request->dry_breakers, false);
+        case WIRE_F_ALLOWED_TOKENS:
+                return put_values(writer, &request->allowed_tokens, false);
+        case WIRE_F_BANNED_TOKENS:
+                return put_values(writer, &request->banned_tokens, false);
+        case WIRE_F_BANNED_TEXTS:
+                return put_values(writer, &request->banned_texts, false);
         case WIRE_F_STOP:
                 wire_put_array(writer, request->stop_count);
                 for (uint32_t i = 0; i < request->stop_count; i++)
@@ -315,10 +385,21 @@ static bool same_ids(const uint32_t *a, const uint32_t *b, uint32_t count)
 
 static void check_same(const struct wire_request *a, const struct wire_request *b)
 {
-        assert(a->op == b->op && a->id == b->id && a->given == b->given);
+        assert(a->op == b->op && a->id == b->id);
+        assert(!memcmp(a->given, b->given, sizeof(a->given)));
         assert(a->version_min == b->version_min && a->version_max == b->version_max);
         assert(a->transport == b->transport && a->max_tokens == b->max_tokens);
         assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
+        assert(a->n_sigma == b->n_sigma && a->typical == b->typical && a->order == b->order);
+        assert(a->xtc_chance == b->xtc_chance && a->xtc_least == b->xtc_least);
+        assert(a->temperature_range == b->temperature_range);
+        assert(a->temperature_exponent == b->temperature_exponent);
+        assert(!memcmp(&a->penalties, &b->penalties, sizeof(a->penalties)));
+        assert(same_values(&a->logit_bias, &b->logit_bias));
+        assert(same_values(&a->dry_breakers, &b->dry_breakers));
+        assert(same_values(&a->allowed_tokens, &b->allowed_tokens));
+        assert(same_values(&a->banned_tokens, &b->banned_tokens));
+        assert(same_values(&a->banned_texts, &b->banned_texts));
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->while_stopping == b->while_stopping && a->clamp == b->clamp);
         assert(same_text(&a->principal, &b->principal));
@@ -353,11 +434,14 @@ static void check_round_trip(const struct wire_request *request)
         struct wire_writer writer;
         struct wire_request again;
         struct buffer buffer;
+        uint32_t given = 0;
         int r;
 
         buffer_init(&buffer, 64u << 20);
         wire_begin(&writer, &buffer);
-        wire_put_map(&writer, (uint32_t)__builtin_popcountll(request->given));
+        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
+                given += wire_has(request, i);
+        wire_put_map(&writer, given);
         for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
                 if (wire_has(request, i))
                         put_field(&writer, request, i);

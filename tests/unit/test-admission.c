@@ -227,7 +227,8 @@ static void copies_stops_and_sampling_settings_into_the_request(void **state)
         asked.temperature = 0.5f;
         asked.top_k = 3;
         asked.seed = 99;
-        asked.given = UINT64_C(1) << WIRE_F_SEED | UINT64_C(1) << WIRE_F_TEMPERATURE;
+        wire_give(&asked, WIRE_F_SEED);
+        wire_give(&asked, WIRE_F_TEMPERATURE);
         asked.ignore_eos = true;
         request = expect_admitted(world, &asked);
         memset(stops, 'x', sizeof(stops));
@@ -246,16 +247,46 @@ static void copies_stops_and_sampling_settings_into_the_request(void **state)
 
         world->served.defaults = (struct sampling_defaults){ 0.25f, 0.75f, 0.125f, 5 };
         asked.top_k = 3;
-        asked.given = UINT64_C(1) << WIRE_F_TOP_K;
+        memset(asked.given, 0, sizeof(asked.given));
+        wire_give(&asked, WIRE_F_TOP_K);
         request = expect_admitted(world, &asked);
         assert_true(request->sampling.temperature == 0.25f && request->sampling.top_p == 0.75f);
         assert_true(request->sampling.min_p == 0.125f && request->sampling.top_k == 3);
         forget(world, request);
 
-        asked.given = 0;
+        memset(asked.given, 0, sizeof(asked.given));
         request = expect_admitted(world, &asked);
         assert_int_equal(request->sampling.seed, 42);
         forget(world, request);
+}
+
+static void takes_the_cuts_that_the_backend_has_and_refuses_others_by_name(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(1);
+        struct wire_problem problem;
+        struct stream *stream;
+        struct request *request;
+
+        asked.typical = 0.5f;
+        asked.xtc_least = 0.1f;
+        asked.temperature_exponent = 1;
+        world->served.all_samplers = false;
+        assert_int_equal(
+                admission_ask(world->admission, UID, &world->served, &asked, &stream, &problem),
+                WIRE_E_REFUSED);
+        assert_string_equal(problem.field, "typical");
+        asked.typical = 0;
+        forget(world, expect_admitted(world, &asked));
+
+        world->served.all_samplers = true;
+        asked.typical = 0.5f;
+        asked.order = WIRE_TEMPERATURE_LAST;
+        request = expect_admitted(world, &asked);
+        assert_true(request->sampling.typical == 0.5f && request->sampling.temperature_last);
+        assert_true(request->sampling.temperature_exponent == 1);
+        forget(world, request);
+        expect_nothing_held(world);
 }
 
 static void refuses_ids_outside_the_vocabulary_by_field_and_index(void **state)
@@ -573,7 +604,7 @@ static struct wire_request forking(uint32_t count, uint32_t max_tokens)
 
         asked.max_tokens = max_tokens;
         if (max_tokens)
-                asked.given |= UINT64_C(1) << WIRE_F_MAX_TOKENS;
+                wire_give(&asked, WIRE_F_MAX_TOKENS);
         return asked;
 }
 
@@ -631,7 +662,7 @@ static void numbers_sample_indices_in_the_order_of_forks_in_a_family(void **stat
         forget_all(world, first);
         fork = forking(1, 0);
         fork.sample_index = 2;
-        fork.given |= UINT64_C(1) << WIRE_F_SAMPLE_INDEX;
+        wire_give(&fork, WIRE_F_SAMPLE_INDEX);
         first = expect_forked(world, deeper, &fork);
         assert_int_equal(first->sampling.sample_index, 2);
         forget(world, first);
@@ -690,6 +721,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(copies_prompt_ids_unchanged),
                 TEST(copies_stops_and_sampling_settings_into_the_request),
+                TEST(takes_the_cuts_that_the_backend_has_and_refuses_others_by_name),
                 TEST(refuses_ids_outside_the_vocabulary_by_field_and_index),
                 TEST(an_empty_prompt_needs_a_bos_token),
                 TEST(refuses_a_request_longer_than_the_context),

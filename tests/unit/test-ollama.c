@@ -111,14 +111,85 @@ static void takes_the_defaults_that_programs_send(void **state)
         assert_int_equal(request.options.top_k, 40);
         assert_false(request.options.set & SMV_SET_SEED);
         assert_int_equal(request.options.stop_count, 1);
+        assert_true(request.options.typical == 0);
+        assert_true(request.options.repetition_penalty == 1.1f);
+        assert_int_equal(request.options.repeat_window, 64);
         call_rig_end(&rig);
+}
+
+static void reads_penalties_by_the_names_of_llama_cpp_and_others(void **state)
+{
+        struct ollama_request request;
+        const struct smv_generate *o = &request.options;
+        struct call_rig rig;
+
+        (void)state;
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"repeat_penalty\":1.2,\"repeat_last_n\":-1,"
+              "\"presence_penalty\":-3,\"frequency_penalty\":0.5,\"dry_multiplier\":0.8,"
+              "\"dry_base\":2,\"dry_allowed_length\":3,\"dry_penalty_last_n\":100,"
+              "\"dry_sequence_breakers\":[],\"no_repeat_ngram_size\":4,\"min_tokens\":5,"
+              "\"logit_bias\":{\"7\":-100,\"8\":2.5},\"allowed_token_ids\":[7,8,9],"
+              "\"bad_words\":[\"no\",\"never\"]}}",
+              &request);
+        assert_true(o->repetition_penalty == 1.2f && o->repeat_window == 3072);
+        assert_true(o->presence_penalty == -3 && o->frequency_penalty == 0.5f);
+        assert_true(o->dry_multiplier == 0.8f && o->dry_base == 2);
+        assert_true(o->dry_allowed == 3 && o->dry_window == 100);
+        assert_true(o->set & SMV_SET_DRY_BREAKERS && !o->dry_breaker_count);
+        assert_true(o->no_repeat_ngram == 4 && o->min_tokens == 5);
+        assert_int_equal(o->bias_count, 2);
+        assert_true(o->biases[1].token == 8 && o->biases[1].bias == 2.5f);
+        assert_int_equal(o->allowed_token_count, 3);
+        assert_int_equal(o->banned_text_count, 2);
+        assert_string_equal(o->banned_texts[1], "never");
+        call_rig_end(&rig);
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"repeat_penalty\":1.2,\"repeat_last_n\":0,"
+              "\"dry_multiplier\":1,\"dry_penalty_last_n\":0}}",
+              &request);
+        assert_true(o->repetition_penalty == 1 && o->dry_multiplier == 0);
+        call_rig_end(&rig);
+        refuses("/api/chat", HI ",\"options\":{\"logit_bias\":{\"x\":1}}", FAILURE_REQUEST,
+                "logit_bias");
+        refuses("/api/chat", HI ",\"options\":{\"bad_words\":[\"\"]}", FAILURE_REQUEST,
+                "bad_words");
+        refuses("/api/chat", HI ",\"options\":{\"repeat_penalty\":1.2,\"repetition_penalty\":1.3}",
+                FAILURE_REQUEST, "repeat_penalty and repetition_penalty");
+}
+
+static void reads_the_cuts_by_the_names_of_llama_cpp(void **state)
+{
+        struct ollama_request request;
+        struct call_rig rig;
+
+        (void)state;
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"top_n_sigma\":1.5,\"typical_p\":0.5,"
+              "\"xtc_probability\":0.25,\"xtc_threshold\":0,\"dynatemp_range\":0.5,"
+              "\"dynatemp_exponent\":2}}",
+              &request);
+        assert_true(request.options.n_sigma == 1.5f && request.options.typical == 0.5f);
+        assert_true(request.options.xtc_chance == 0.25f && request.options.xtc_least == 0);
+        assert_true(request.options.set & SMV_SET_XTC_LEAST);
+        assert_true(request.options.temperature_range == 0.5f);
+        assert_true(request.options.temperature_exponent == 2);
+        call_rig_end(&rig);
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"top_n_sigma\":-1,\"typical_p\":1}}",
+              &request);
+        assert_true(request.options.n_sigma == 0 && request.options.typical == 0);
+        call_rig_end(&rig);
+        refuses("/api/chat", HI ",\"options\":{\"typical_p\":2}", FAILURE_REQUEST, "typical_p");
 }
 
 static void refuses_by_name_what_it_cannot_honour(void **state)
 {
         (void)state;
-        refuses("/api/chat", HI ",\"options\":{\"repeat_penalty\":1.3}", FAILURE_UNSUPPORTED,
-                "repeat_penalty is 1.3");
+        refuses("/api/chat", HI ",\"options\":{\"repeat_penalty\":0}", FAILURE_REQUEST,
+                "repeat_penalty is 0");
+        refuses("/api/chat", HI ",\"options\":{\"repeat_last_n\":4000,\"repeat_penalty\":1.3}",
+                FAILURE_REQUEST, "repeat_last_n is 4000");
         refuses("/api/chat", HI ",\"options\":{\"mirostat\":2}", FAILURE_UNSUPPORTED, "mirostat");
         refuses("/api/chat", HI ",\"format\":\"json\"", FAILURE_UNSUPPORTED, "format");
         refuses("/api/chat", HI ",\"format\":{\"type\":\"object\"}", FAILURE_UNSUPPORTED, "format");
@@ -388,6 +459,8 @@ int main(void)
                 cmocka_unit_test(reads_a_chat_with_calls_and_results),
                 cmocka_unit_test(reads_a_prompt_with_a_system_text),
                 cmocka_unit_test(takes_the_defaults_that_programs_send),
+                cmocka_unit_test(reads_the_cuts_by_the_names_of_llama_cpp),
+                cmocka_unit_test(reads_penalties_by_the_names_of_llama_cpp_and_others),
                 cmocka_unit_test(refuses_by_name_what_it_cannot_honour),
                 cmocka_unit_test(empty_requests_load_or_unload),
                 cmocka_unit_test(streams_records_with_whole_calls),

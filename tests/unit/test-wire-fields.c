@@ -71,7 +71,7 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 23);
+        assert_int_equal(walked, 39);
 }
 
 static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
@@ -124,7 +124,7 @@ static void accepts_an_integer_for_a_float_but_not_the_reverse(void **state)
                         expect_taken(&body, &request);
                         wire_put_uint(begin_value(&body, row), 101);
                         expect_refused(&body, SMV_BAD_VALUE, row->name);
-                        put_int(begin_value(&body, row), -1);
+                        put_int(begin_value(&body, row), row->low < 0 ? -101 : -1);
                         expect_refused(&body, SMV_BAD_VALUE, row->name);
                 } else if (!strcmp(row->type, "uint")) {
                         wire_put_float(begin_value(&body, row), 1);
@@ -173,7 +173,8 @@ static void refuses_a_value_of_the_wrong_type_in_every_field(void **state)
                         struct body body;
                         struct wire_writer *writer;
 
-                        if (is_one_of(wrong[j].types, row->type))
+                        if (is_one_of(wrong[j].types, row->type) ||
+                            (wrong[j].bytes[0] == 0xff && row->low < 0))
                                 continue;
                         writer = begin_value(&body, row);
                         put_raw(writer, wrong[j].bytes, wrong[j].count);
@@ -186,6 +187,38 @@ static void refuses_a_value_of_the_wrong_type_in_every_field(void **state)
                 }
         }
         assert_true(refused > 190);
+}
+
+static void biases_are_pairs_of_an_id_and_a_number(void **state)
+{
+        static const uint8_t half[] = { 0x91, 0x92, 5, 0xcb, 0x3f, 0xe0, 0, 0, 0, 0, 0, 0 };
+        static const uint8_t less[] = { 0x92, 0x92, 5, 1, 0x92, 6, 0xff };
+        static const uint8_t no_number[] = { 0x91, 0x92, 5, 0xa1, 'x' };
+        static const uint8_t no_id[] = { 0x91, 0x92, 0xff, 5 };
+        static const uint8_t three[] = { 0x91, 0x93, 5, 5, 5 };
+        static const uint8_t large[] = { 0x91, 0x92, 5, 0xcd, 0x03, 0xe9 }; /* 1001 */
+        static const uint8_t nan[] = { 0x91, 0x92, 5, 0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0 };
+        const struct wire_row *row = wire_row(WIRE_F_LOGIT_BIAS);
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        put_raw(begin_value(&body, row), half, sizeof(half));
+        expect_taken(&body, &request);
+        assert_int_equal(request.logit_bias.count, 1);
+        put_raw(begin_value(&body, row), less, sizeof(less));
+        expect_taken(&body, &request);
+        assert_int_equal(request.logit_bias.count, 2);
+        put_raw(begin_value(&body, row), no_number, sizeof(no_number));
+        expect_refused(&body, SMV_BAD_VALUE, "logit_bias");
+        put_raw(begin_value(&body, row), no_id, sizeof(no_id));
+        expect_refused(&body, SMV_BAD_VALUE, "logit_bias");
+        put_raw(begin_value(&body, row), three, sizeof(three));
+        expect_refused(&body, SMV_BAD_VALUE, "logit_bias");
+        put_raw(begin_value(&body, row), large, sizeof(large));
+        expect_refused(&body, SMV_BAD_VALUE, "logit_bias");
+        put_raw(begin_value(&body, row), nan, sizeof(nan));
+        expect_refused(&body, SMV_BAD_VALUE, "logit_bias");
 }
 
 static void refuses_every_field_in_operations_without_it(void **state)
@@ -253,7 +286,7 @@ static void prompt_and_tokens_exclude_each_other(void **state)
         wire_put_text(&body.writer, "tokens");
         put_ids(&body.writer, 3, 9);
         expect_taken(&body, &request);
-        assert_true(request.given & 1u << WIRE_F_TOKENS);
+        assert_true(wire_has(&request, WIRE_F_TOKENS));
 
         begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
         wire_put_text(&body.writer, "tokens");
@@ -403,9 +436,9 @@ static void refuses_reserved_and_unknown_names(void **state)
                 expect_refused(&body, SMV_RESERVED, reserved[i]);
         }
         begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
-        wire_put_text(&body.writer, "frequency_penalty");
+        wire_put_text(&body.writer, "surprise_penalty");
         wire_put_uint(&body.writer, 0);
-        expect_refused(&body, SMV_BAD_FIELD, "frequency_penalty");
+        expect_refused(&body, SMV_BAD_FIELD, "surprise_penalty");
 
         begin_without(&body, WIRE_STATUS, WIRE_FIELD_N, 1);
         wire_put_uint(&body.writer, 5); /* a key that is a number */
@@ -450,7 +483,7 @@ static void enforces_the_length_limits_of_texts_and_arrays(void **state)
                 bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
                 bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
                              row->field == WIRE_F_DOORBELL || row->field == WIRE_F_PRIORITY ||
-                             row->field == WIRE_F_TO;
+                             row->field == WIRE_F_TO || row->field == WIRE_F_ORDER;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
                         bool taken = n >= row->low && n <= row->high;
@@ -742,6 +775,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(progress_is_not_for_streams_that_are_stored),
                 cmocka_unit_test(accepts_an_integer_for_a_float_but_not_the_reverse),
                 cmocka_unit_test(refuses_a_value_of_the_wrong_type_in_every_field),
+                cmocka_unit_test(biases_are_pairs_of_an_id_and_a_number),
                 cmocka_unit_test(refuses_every_field_in_operations_without_it),
                 cmocka_unit_test(refuses_a_missing_required_field_by_name),
                 cmocka_unit_test(refuses_a_duplicate_field),

@@ -25,7 +25,8 @@ static void missing_fields_have_their_defaults(void **state)
         expect_taken(&body, &request);
         assert_int_equal(request.op, WIRE_GENERATE);
         assert_int_equal(request.id, 77);
-        assert_int_equal(request.given, 1u << WIRE_F_OP | 1u << WIRE_F_ID | 1u << WIRE_F_PROMPT);
+        assert_int_equal(request.given[0], 1u << WIRE_F_OP | 1u << WIRE_F_ID | 1u << WIRE_F_PROMPT);
+        assert_true(request.xtc_least == 0.1f && request.temperature_exponent == 1);
         assert_false(wire_has(&request, WIRE_F_TEMPERATURE));
         assert_int_equal(request.top_k, 0);
         assert_int_equal(request.max_tokens, 0);
@@ -61,6 +62,10 @@ static void decodes_every_field_unchanged(void **state)
         assert_true(request.temperature == 0.75f && request.top_p == 0.5f &&
                     request.min_p == 0.25f);
         assert_int_equal(request.top_k, 40);
+        assert_true(request.n_sigma == 1.5f && request.typical == 0.875f);
+        assert_true(request.xtc_chance == 0.5f && request.xtc_least == 0.125f);
+        assert_true(request.temperature_range == 0.25f && request.temperature_exponent == 2);
+        assert_int_equal(request.order, WIRE_TEMPERATURE_LAST);
         assert_true(request.seed == UINT64_MAX);
         assert_int_equal(request.stop_count, 2);
         assert_memory_equal(request.stop[0].bytes, "\n\n", 2);

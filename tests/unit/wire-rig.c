@@ -226,7 +226,7 @@ void put_everything(struct body *body)
 {
         struct wire_writer *writer = &body->writer;
 
-        body_begin(body, 17);
+        body_begin(body, 24);
         wire_put_text(writer, "model");
         wire_put_text(writer, "tiny");
         wire_put_text(writer, "tokens");
@@ -246,6 +246,20 @@ void put_everything(struct body *body)
         wire_put_float(writer, 0.25);
         wire_put_text(writer, "seed");
         wire_put_uint(writer, UINT64_MAX);
+        wire_put_text(writer, "n_sigma");
+        wire_put_float(writer, 1.5);
+        wire_put_text(writer, "typical");
+        wire_put_float(writer, 0.875);
+        wire_put_text(writer, "xtc_chance");
+        wire_put_float(writer, 0.5);
+        wire_put_text(writer, "xtc_least");
+        wire_put_float(writer, 0.125);
+        wire_put_text(writer, "temperature_range");
+        wire_put_float(writer, 0.25);
+        wire_put_text(writer, "temperature_exponent");
+        wire_put_float(writer, 2);
+        wire_put_text(writer, "order");
+        wire_put_text(writer, "temperature_last");
         wire_put_text(writer, "stop");
         wire_put_array(writer, 2);
         wire_put_text(writer, "\n\n");

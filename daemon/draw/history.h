@@ -1,0 +1,33 @@
+/*
+ * A history: what the rules of a request make of the tokens before a draw.
+ *
+ * A draw is a pure function of these tokens.  A history only remembers counts of the tokens that it
+ * has seen, so that a draw costs little; a new one makes the same edits.  So nothing of it is saved
+ * or copied: a fork begins with a new one.  All its memory is allocated at admission.  The engine
+ * uses it.
+ */
+#ifndef DAEMON_DRAW_HISTORY_H
+#define DAEMON_DRAW_HISTORY_H
+
+#include "daemon/draw/rules.h"
+
+struct history;
+
+/* Bytes of a history of at most `tokens_max` tokens, for rules that need one. */
+size_t history_bytes(const struct rules *rules, uint32_t tokens_max);
+/* The rules must outlive it.  0 or -ENOMEM. */
+int history_new(const struct rules *rules, uint32_t tokens_max, struct history **ret_history);
+struct history *history_free(struct history *history); /* takes NULL */
+
+/*
+ * Sets mask and edits of the pick of the token behind these `count` tokens; the answer begins at
+ * `answer`.  If the pick has a mask, tokens must be legal by both.  The tokens are those of the call before, and perhaps more.  Mask and edits stay valid
+ * until the next call.
+ */
+void history_pick(struct history *history, const uint32_t *tokens, uint32_t count, uint32_t answer,
+                  struct pick *pick);
+
+/* The same for rules that need no history, and a pick without a mask: `made` is how many tokens the answer has. */
+void rules_pick(const struct rules *rules, uint32_t made, struct pick *pick);
+
+#endif
