@@ -327,7 +327,7 @@ static uint32_t rows_due(const struct sched *sched, const struct request *reques
         if (request->state == REQUEST_PREFILL)
                 return request->sequence.token_count - slot->planned;
         return request->state == REQUEST_DECODE && slot->planned < request_positions(request) &&
-               !(request->alone && slot->wanted) && !sched_is_unready(request);
+               !((request->alone || request->guide) && slot->wanted) && !sched_is_unready(request);
 }
 
 static void count_rows(struct prefill_step *step, enum request_state state, uint64_t position,

@@ -110,7 +110,8 @@
  * Guides.  The tokens of a request with a guide are drawn under a mask, which depends on all tokens
  * before.  So it gets a slot only when the mask of its first token is there (SCHED_READY),
  * and its next row when the mask of that row's token is there.  Meanwhile it is left out: others do
- * not wait for it.  A request that is only `alone` is left out while a row of it is in flight.
+ * not wait for it, but in the queue it counts for the shares of users like all that wait.  While a
+ * row of it that wants a result is in flight, it has no other.  Nor has a request that is `alone`.
  *
  * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
  * free bytes that the engine reported last (before every sched_next), less the bytes that rows

@@ -37,7 +37,7 @@ bool audit_no_page_left(const struct sim *sim, const struct sim_request *request
         return !request->moved && told + blocks_for(request->known) > sched_table_max(&sim->conf);
 }
 
-enum omission { RAN, OUT_OF_WORK, OUT_OF_BUDGET, OUT_OF_ROOM, OUT_OF_BLOCKS, EITHER };
+enum omission { RAN, OUT_OF_WORK, LEFT_ALONE, OUT_OF_BUDGET, OUT_OF_ROOM, OUT_OF_BLOCKS, EITHER };
 
 bool audit_reads(const struct sim_request *request)
 {
@@ -106,6 +106,8 @@ static enum omission audit_omission(struct sim *sim, const struct sim_request *r
                         return RAN;
                 if (request->planned == sim_positions(request))
                         return OUT_OF_WORK;
+                if (audit_is_left_alone(sim, request))
+                        return LEFT_ALONE;
                 if (request->lacks_block)
                         return no_room ? EITHER : OUT_OF_BLOCKS;
                 sim_must(sim, no_room, "%s could decode, and is left out", request->name);

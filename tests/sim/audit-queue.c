@@ -6,7 +6,7 @@
  * each class behind the first counts like a lead of service.  Waiting makes a class better.  No
  * state is carried along: for each slot, the users' shares and the waiting requests
  * are counted anew from the books.  So if the core forgets to give back a share, or believes
- * that a user still waits, the next plan shows it.
+ * that a user still waits, the next plan shows it.  A request whose mask is not there is skipped.
  */
 #include "tests/sim/audit-walk.h"
 
@@ -359,7 +359,7 @@ struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
                 const struct walk_spot *spot = walk_spot(walk, r);
 
                 if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) || is_stuck(walk, r) ||
-                    spot->left || (!spot->sure && is_read_alike(walk, r) == WALK_YES))
+                    r->unready || spot->left || (!spot->sure && is_read_alike(walk, r) == WALK_YES))
                         continue;
                 if (!next || is_before(walk, r, next))
                         next = r;

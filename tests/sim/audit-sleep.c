@@ -12,14 +12,25 @@ static uint64_t after(uint64_t since_ns, uint64_t ns)
         return ns < SIM_NEVER - since_ns ? since_ns + ns : SIM_NEVER;
 }
 
-/* No batch runs, and the queue waits for more of one, until its window is over. */
+/*
+ * No batch runs, and the queue waits for more of one, until its window is over.  After that it
+ * waits only for masks.
+ */
 static void audit_window(struct sim *sim, struct sim_stalls *stalls)
 {
+        uint32_t waiting = 0, unready = 0;
+        bool over = false;
+
         each_request(sim, r)
         {
                 if (r->admitted)
                         return;
+                waiting += !r->decided;
+                unready += !r->decided && r->unready;
+                over |= !r->decided && after(r->since_ns, sim->conf.batch_window_ns) <= sim->now_ns;
         }
+        if (unready && (over || waiting >= sim->conf.batch_size))
+                return;
         each_request(sim, r)
         {
                 if (r->decided)

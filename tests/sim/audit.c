@@ -17,6 +17,7 @@
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
  *      audit-rows      the rows; audit-order: which come first;
  *                      audit-left-out: requests without rows
+ *      audit-guides    requests that wait for a token or a mask of their own
  */
 #include "tests/sim/sim.h"
 
@@ -81,10 +82,12 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
         if (verdict == SCHED_NUMERIC)
                 audit_invalidate(sim, request);
         if (!request->decided) {
-                request->made += makes && verdict != SCHED_NUMERIC;
+                request->made += makes && !sched_has_no_token(verdict);
                 sim->made_restored += request->core.restored > 0;
                 if (verdict == SCHED_NUMERIC)
                         audit_decide(sim, request, SMV_END_ERROR, SMV_NUMERIC);
+                else if (verdict == SCHED_STUCK)
+                        audit_decide(sim, request, SMV_END_ERROR, SMV_NO_TOKEN);
                 else if (!makes)
                         audit_read(sim, request);
                 else if (verdict == SCHED_EOS)
@@ -99,8 +102,10 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                                                                              : REQUEST_DECODE),
                                  "%s goes on as %s", request->name,
                                  request_state_name(request->core.state));
+                if (!request->decided && request->guided)
+                        audit_await_mask(sim, request);
                 sim_must(sim,
-                         !makes || verdict == SCHED_NUMERIC ||
+                         !makes || sched_has_no_token(verdict) ||
                                  request->truth[prompt + request->made - 1] == token,
                          "%s made another token than alone", request->name);
         }
@@ -198,10 +203,10 @@ static void audit_output(struct sim *sim, const struct sim_request *request)
 {
         uint32_t made = request->made, most = request->core.max_tokens;
         bool early = most ? request->end_at && request->end_at <= most
-                          : request->end_at == 1 && request->verdict == SCHED_NUMERIC;
+                          : request->end_at == 1 && sched_has_no_token(request->verdict);
         bool cut = request->reason == SMV_END_CANCELLED || request->reason == SMV_END_STALLED ||
                    request->code == SMV_TIMEOUT;
-        uint32_t alone = !early ? most : request->end_at - (request->verdict == SCHED_NUMERIC);
+        uint32_t alone = !early ? most : request->end_at - sched_has_no_token(request->verdict);
 
         sim_must(sim, cut && most ? made < (early ? request->end_at : most) : made == alone,
                  "%s ends after %u tokens, alone after %u", request->name, made, alone);
@@ -409,6 +414,7 @@ void audit_plan(struct sim *sim)
         audit_copies(sim);
         audit_rows(sim);
         audit_deadlines(sim);
+        audit_guides(sim);
         audit_left_out(sim);
         audit_counts(sim);
         each_request(sim, r)

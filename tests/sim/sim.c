@@ -399,9 +399,15 @@ static void launch(struct sim *sim)
         sim->flight_count++;
 }
 
-/* The core must not use it any longer, so its memory is overwritten to expose later uses. */
-static void forget(struct sim_request *request)
+/*
+ * The core must not use it any longer, so its memory is overwritten to expose later uses.  Only its
+ * mask may still come before.
+ */
+static void forget(struct sim *sim, struct sim_request *request)
 {
+        if (request->unready)
+                sim_note(sim,
+                         &(struct sched_event){ .kind = SCHED_READY, .request = &request->core });
         free(request->core.sequence.tokens);
         memset(&request->core, 0xa5, sizeof(request->core));
 }
@@ -424,6 +430,7 @@ void sim_step(struct sim *sim)
         unsigned long allocs;
 
         tell_rooms(sim);
+        audit_tell_masks(sim);
         audit_before(sim);
         allocs = alloc_count;
         sched_next(sim->sched, sim->now_ns, &sim->plan);
@@ -436,7 +443,7 @@ void sim_step(struct sim *sim)
         audit_plan(sim);
         sched_check(sim->sched);
         for (uint32_t i = 0; i < sim->plan.retired_count; i++)
-                forget(sim_of(sim, sim->plan.retired[i]));
+                forget(sim, sim_of(sim, sim->plan.retired[i]));
         if (sim->plan.row_count)
                 launch(sim);
 }
@@ -471,9 +478,9 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
         if (decided && sim->ragged) {
                 if (sim_below(sim, 2))
                         return;
-                verdict = (enum sched_verdict)sim_below(sim, SCHED_NUMERIC + 1);
+                verdict = (enum sched_verdict)sim_below(sim, SCHED_STUCK + 1);
         }
-        if (!decided && verdict != SCHED_NUMERIC) {
+        if (!decided && !sched_has_no_token(verdict)) {
                 if (sim->ragged && sim_below(sim, 2))
                         bytes = sim_below(sim, bytes + 1);
                 sim_must(sim, bytes <= channel->capacity - channel->used,
@@ -523,7 +530,10 @@ void sim_turn(struct sim *sim, uint64_t until_ns)
                 sim_collect(sim);
         } else if (!sim->flight_count) {
                 uint64_t wake = sim->plan.wake_ns < until_ns ? sim->plan.wake_ns : until_ns;
+                uint64_t mask_ns = audit_next_mask_ns(sim);
 
+                if (mask_ns < wake)
+                        wake = mask_ns;
                 /* A reader that reads on after a stall wakes the engine; it looks each ms. */
                 for (uint32_t i = 0; i < sim->conf.channels; i++)
                         if (anybody_is_stalled(sim) && sim->channels[i].used &&

@@ -55,6 +55,9 @@ struct sim_ask {
         uint64_t deadline_ns;       /* 0: none */
         uint32_t end_at;            /* the token with this number gets the verdict; 0: none */
         enum sched_verdict verdict; /* ... this verdict */
+        bool alone;
+        bool guided;      /* its tokens are drawn under masks ... */
+        uint64_t mask_ns; /* ... which come after this time; SIM_NEVER: none comes */
 };
 
 struct sim_request {
@@ -66,6 +69,8 @@ struct sim_request {
         uint32_t worst; /* blocks that it needs at most */
         uint32_t end_at;
         enum sched_verdict verdict;
+        bool alone, guided;
+        uint64_t mask_ns;
         uint32_t *truth; /* its tokens, if nothing ends it early */
         uint64_t *chain; /* the KV of every position */
 
@@ -133,6 +138,10 @@ struct sim_request {
         bool was_stalled;
         uint64_t was_stalled_ns;
         uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
+
+        /* Its next mask was not told yet, and comes at this time. */
+        bool unready;
+        uint64_t mask_due_ns;
 };
 #define SIM_NO_ROW UINT32_MAX
 
@@ -292,6 +301,12 @@ struct sim {
         uint64_t swap_dropped;         /* blocks of the swap that others took the place of */
         uint64_t restored, recomputed; /* positions of preempted requests, as they say */
         uint64_t made_restored;        /* tokens of requests that were restored */
+        /*
+         * Requests that were left out, times plans: with a slot, and for lack of a mask, or because
+         * a row was in flight; in the queue, while another one got a slot.
+         */
+        uint64_t left_unready, left_alone, skipped;
+        uint64_t masks_in_vain; /* that came when their request was ending */
 
         bool shares;          /* some requests begin alike: blocks may be found */
         uint64_t *beginnings; /* a set of users and first tokens, SIM_BEGINNINGS bits */
@@ -299,6 +314,7 @@ struct sim {
         uint64_t divergences; /* divergences that were reported */
         /* records are smaller than their maximum; ending results are dropped */
         bool ragged;
+        bool masks_hurry;              /* all masks come at once */
         void (*between)(struct sim *); /* called between the results of a plan, if set */
 
         char *trace; /* NULL: no trace is kept */
@@ -438,6 +454,18 @@ bool audit_is_published(const struct sim *sim, const struct sim_request *request
  * written.
  */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
+
+/*
+ * audit-guides.c: requests that are alone, and those whose masks are not there.
+ */
+/* It waits for its next mask from now on. */
+void audit_await_mask(struct sim *sim, struct sim_request *request);
+/* Tells the masks that are there by now, also of requests that are ending. */
+void audit_tell_masks(struct sim *sim);
+uint64_t audit_next_mask_ns(const struct sim *sim); /* SIM_NEVER: none is due */
+/* It has no row of a decode in this plan, as a token or a mask before it is not there. */
+bool audit_is_left_alone(const struct sim *sim, const struct sim_request *request);
+void audit_guides(struct sim *sim);
 
 /* audit-service.c: the time that users are charged for. */
 void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */

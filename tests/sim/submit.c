@@ -126,11 +126,16 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .groups = { ask->group },
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
                           .end_bytes_max = 100,
+                          .alone = ask->alone,
+                          .guide = ask->guided ? (struct guide *)(void *)request : NULL,
                           .state = REQUEST_WAITING,
                           .sequence = { .token_count = ask->prompt, .slot = SEQUENCE_NO_SLOT } },
                 .worst = blocks_for(total - (ask->most > 0)),
                 .end_at = ask->end_at,
                 .verdict = ask->verdict,
+                .alone = ask->alone,
+                .guided = ask->guided,
+                .mask_ns = ask->mask_ns,
                 .truth = request->truth,
                 .chain = request->chain,
                 .blocks = request->blocks,
@@ -171,5 +176,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                                              .request = &request->core,
                                              .channel = ask->channel });
         sim_must(sim, request->core.state == REQUEST_WAITING, "%s was submitted", request->name);
+        if (ask->guided)
+                audit_await_mask(sim, request);
         return request;
 }

@@ -5,9 +5,9 @@
  * to five users, of whom the first ask most.  Requests come in crowds, singly or twice at once.
  * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
  * jump.  Some worlds have deadlines, or classes of which the better ones preempt the others, or
- * batches, or prompts that must not hold up decodes, or at first no model.  In most of them some
- * classes are learned, in some others reserve only a part of the pool, and answers become as long
- * as they ask for, or all end at once.
+ * batches, or prompts that must not hold up decodes, or masks that come late or never, or at first
+ * no model.  In most of them some classes are learned, in some others reserve only a part of the
+ * pool, and answers become as long as they ask for, or all end at once.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
  * goes on asking for all it can, in any class.  A request of a user that has nothing, of any class,
@@ -53,6 +53,9 @@ static struct moods {
         uint32_t twins;     /* of 100 requests, those that come twice */
         uint32_t deadlines; /* of 100 requests, those that have a deadline */
         uint32_t held;      /* steps before there is a model */
+        uint32_t alone;     /* of 100 requests, those that need the tokens before each row */
+        uint32_t guided;    /* of 100 requests, those with masks ... */
+        uint64_t mask_ns;   /* ... which come after this time, mostly */
         bool split;         /* plans are asked for between the results of another */
         enum lengths lengths;
         uint32_t length; /* SAME_LENGTH: of all answers */
@@ -180,6 +183,16 @@ static void stretch(struct sim *sim, struct sim_ask *ask)
                 ask->verdict = SCHED_EOS;
 }
 
+/* Some wait for each of their tokens, some also for a mask; of some no mask ever comes. */
+static void restrain(struct sim *sim, struct sim_ask *ask)
+{
+        if (!moods.alone || !ask->most)
+                return;
+        ask->alone = sim_below(sim, 100) < moods.alone;
+        ask->guided = sim_below(sim, 100) < moods.guided;
+        ask->mask_ns = sim_below(sim, 50) ? moods.mask_ns : SIM_NEVER;
+}
+
 /* The last request that came; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_priority priority)
 {
@@ -206,6 +219,7 @@ static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_pr
                 pin(sim, &ask);
         }
         stretch(sim, &ask);
+        restrain(sim, &ask);
         ask.sees_public = moods.publishes && uid % 3;
         ask.group = uid % 2 ? GROUP : 0;
         total = ask.prompt + ask.most;
@@ -221,7 +235,7 @@ static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_pr
                 return NULL;
         if (sim_below(sim, 100) < moods.verdicts && (!moods.lengths || !ask.most)) {
                 ask.end_at = 1 + (ask.most ? sim_below(sim, ask.most) : 0);
-                ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 3));
+                ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 4));
         }
         if (sim_below(sim, 100) < moods.deadlines)
                 ask.deadline_ns = sim->now_ns + sim_below(sim, 1000) * SIM_MS;
@@ -398,6 +412,19 @@ static void limit_reserved(struct sched_conf *conf)
                 conf->reserve_max = 1 + sim_below(&dice, conf->blocks);
 }
 
+/* In a third of the worlds some requests have masks, which take less than a step, or many. */
+static void add_masks(void)
+{
+        const uint64_t mask_ns[] = { 0, SIM_MS / 10, 10 * SIM_MS, 100 * SIM_MS };
+
+        moods.alone = moods.guided = 0;
+        if (sim_below(&dice, 3))
+                return;
+        moods.alone = 1 + sim_below(&dice, 100);
+        moods.guided = sim_below(&dice, 101);
+        moods.mask_ns = mask_ns[sim_below(&dice, 4)];
+}
+
 /* Windows are drawn; or there are none; or there are some, with a page for each block. */
 static enum windows_mode { DRAWN_WINDOWS, NO_WINDOWS, ALL_WINDOWS } windows_mode;
 
@@ -509,6 +536,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 learn(&conf);
         add_swap(&conf);
         limit_reserved(&conf);
+        add_masks();
         add_windows(&conf);
         sim_close(&dice);
 
@@ -549,6 +577,7 @@ static void live(struct sim *sim, uint64_t steps)
 static void calm_down(struct sim *sim)
 {
         sim->between = NULL;
+        sim->masks_hurry = true;
         if (sim->held)
                 sim_pause(sim, false);
         for (uint32_t i = 0; i < sim->conf.channels; i++)
@@ -731,7 +760,8 @@ struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
                 found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
                 limited, beyond, swapped_out, swapped_in, swap_dropped, restored, made_restored,
-                windows_passed, windows_unseen, window_evictions;
+                windows_passed, windows_unseen, window_evictions, left_unready, left_alone, skipped,
+                masks_in_vain;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -764,6 +794,10 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->windows_passed += sim->windows_passed;
         sum->windows_unseen += sim->windows_unseen;
         sum->window_evictions += sim->window_evictions;
+        sum->left_unready += sim->left_unready;
+        sum->left_alone += sim->left_alone;
+        sum->skipped += sim->skipped;
+        sum->masks_in_vain += sim->masks_in_vain;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -803,6 +837,10 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
         print_message("        window pages given back: %" PRIu64 ", evicted: %" PRIu64
                       "; blocks found without: %" PRIu64 "\n",
                       sum->windows_passed, sum->window_evictions, sum->windows_unseen);
+        print_message("        left out: %" PRIu64 " times for a mask, %" PRIu64
+                      " for a token; skipped in the queue: %" PRIu64
+                      " times; masks that came in vain: %" PRIu64 "\n",
+                      sum->left_unready, sum->left_alone, sum->skipped, sum->masks_in_vain);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -844,6 +882,8 @@ static void lives(uint32_t depth)
         assert_true(sum.swapped_out && sum.swapped_in && sum.swap_dropped && sum.restored &&
                     sum.made_restored);
         assert_true(sum.windows_passed && sum.windows_unseen && sum.window_evictions);
+        assert_true(sum.left_unready && sum.skipped && sum.masks_in_vain);
+        assert_true(depth == 1 || sum.left_alone);
         assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited && sum.beyond);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */

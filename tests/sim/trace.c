@@ -53,7 +53,7 @@ static void tell_state(const struct sim *sim)
                         "promised "
                         "%u (%u), has %u; at %u "
                         "of "
-                        "%u, flying %u; preemptions %u, lost %u%s%s%s%s%s\n",
+                        "%u, flying %u; preemptions %u, lost %u%s%s%s%s%s%s\n",
                         r->name, (unsigned long long)r->uid, (int)r->priority,
                         (unsigned long long)audit_served(sim, r), request_state_name(r->core.state),
                         (int)r->core.sequence.slot, r->core.prompt_count, r->core.max_tokens,
@@ -61,7 +61,8 @@ static void tell_state(const struct sim *sim)
                         r->known, r->in_flight, r->preemptions, r->core.blocks_lost,
                         r->core.lacks_block ? ", lacks a block" : "",
                         r->core.held_back ? ", held back" : "", r->admitted ? ", admitted" : "",
-                        r->core.stalled ? ", stalled" : "", r->decided ? ", decided" : "");
+                        r->core.stalled ? ", stalled" : "", r->decided ? ", decided" : "",
+                        r->unready ? ", unready" : "");
         }
 }
 
@@ -90,9 +91,10 @@ static const char *reason_name(const struct plan_end *end)
         static const char *const names[] = { "?",         "eos",     "stop", "length",
                                              "cancelled", "stalled", "error" };
 
-        return end->code == SMV_NUMERIC   ? "numeric"
-               : end->code == SMV_TIMEOUT ? "late"
-                                          : names[end->reason];
+        return end->code == SMV_NUMERIC    ? "numeric"
+               : end->code == SMV_NO_TOKEN ? "stuck"
+               : end->code == SMV_TIMEOUT  ? "late"
+                                           : names[end->reason];
 }
 
 /* It had a slot before this plan, and has given it up: for good, or because it is preempted. */
@@ -169,6 +171,17 @@ static void trace_preemptions(struct sim *sim)
         }
 }
 
+/* Requests whose masks are not there. */
+static void trace_unready(struct sim *sim)
+{
+        uint32_t count = 0;
+
+        each_request(sim, r) count +=
+                r->unready && r->core.state != REQUEST_ENDING && r->core.state != REQUEST_RETIRED;
+        if (count)
+                print(sim, "; unready %u", count);
+}
+
 /* Requests that are short of blocks, now or some day. */
 static void trace_want(struct sim *sim)
 {
@@ -230,6 +243,7 @@ void sim_trace(struct sim *sim, uint32_t passed_over)
         if (plan->stalled)
                 print(sim, "; stalled %u", plan->stalled);
         trace_want(sim);
+        trace_unready(sim);
         for (uint32_t i = 0; i < plan->end_count; i++)
                 print(sim, "; end %s %s", sim_of(sim, plan->ends[i].request)->name,
                       reason_name(&plan->ends[i]));
