@@ -20,8 +20,9 @@
 #include <samovar/error.h>
 #include <samovar/protocol.h>
 
-struct served;  /* daemon/model/served.h */
-struct channel; /* daemon/ipc/channel.h */
+struct served;         /* daemon/model/served.h */
+struct channel;        /* daemon/ipc/channel.h */
+struct argument_types; /* daemon/text/parts/argument-types.h */
 
 enum request_state {
         REQUEST_WAITING,    /* in the queue, without slot and blocks */
@@ -130,6 +131,7 @@ struct request {
         bool progress; /* records say how much of the prompt is read */
         /* The text is divided into parts; calls are looked for; it begins in reasoning. */
         bool parts, parts_calls, parts_reasoning;
+        struct argument_types *argument_types; /* of its tools, for the parts; or NULL */
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];

@@ -12,6 +12,7 @@
 #include "daemon/edge/values.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "daemon/text/parts/argument-types.h"
 #include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 #include "json/plural.h"
@@ -232,6 +233,7 @@ static void add_parts(const struct admission_conf *conf, struct request *request
         if (!request->parts)
                 return;
         request->parts_calls = asked->chat.tools.count || asked->had_tools;
+        request->argument_types = argument_types_ref(asked->argument_types);
         bytes = conf->parts_bytes_max(dialect, stop_max, &request->held_bytes_max);
         request->record_bytes_max += bytes;
         request->end_bytes_max += bytes;
@@ -368,6 +370,7 @@ int admission_recharge(struct admission *admission, struct stream *stream, size_
         const struct request *request = &stream->request;
         int r = 0;
 
+        bytes += argument_types_bytes(request->argument_types);
         if (bytes > stream->charged_bytes)
                 r = quota_ask(admission->quota, request->uid, QUOTA_PROMPT_BYTES,
                               bytes - stream->charged_bytes, request->stream, ret_problem);
@@ -408,6 +411,12 @@ static int finish(struct admission *admission, struct stream *stream, const uint
                 request->parts && dialect_opens_reasoning(request->model->dialect,
                                                           request->model->tokenizer, ids, count);
         return 0;
+}
+
+void admission_give_types(struct stream *stream, struct argument_types *types)
+{
+        if (stream->request.parts && !stream->request.argument_types)
+                stream->request.argument_types = argument_types_ref(types);
 }
 
 int admission_rendered(struct admission *admission, struct stream *stream, size_t bytes,
@@ -474,7 +483,9 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
         r = admission_check(admission, served, asked, ret_problem);
         if (!r)
                 r = admission_make(admission, uid, served, asked->id, own,
-                                   prompt_bytes(served, asked), ret_stream, ret_problem);
+                                   prompt_bytes(served, asked) +
+                                           argument_types_bytes(asked->argument_types),
+                                   ret_stream, ret_problem);
         if (!r)
                 fill(admission, *ret_stream, asked);
         return error_pass(r);
@@ -506,6 +517,7 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         request->model->references--;
         stream_leave_family(stream);
         leave(admission, request->uid, stream->charged_bytes);
+        argument_types_unref(request->argument_types);
         free(request->sequence.tokens);
         free(stream);
         return NULL;

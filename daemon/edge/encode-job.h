@@ -62,7 +62,8 @@ struct encode_job {
         struct wire_chat chat;       /* messages, which lie in `frame` */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
-        struct text_part *parts; /* out: the parts of it that the template wrote */
+        struct text_part *parts;               /* out: the parts of it that the template wrote */
+        struct argument_types *argument_types; /* out: of the tools, or NULL */
         /* Out: a whole reply, with room in front and behind. */
         struct buffer reply;
         size_t reply_front, reply_behind, frame_max;

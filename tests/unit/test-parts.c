@@ -457,7 +457,7 @@ static void a_fork_goes_on_where_its_parent_is(void **state)
                         bytes_add(&fork.arguments, parent.arguments.at, parent.arguments.count), 0);
                 fork.open = parent.open;
                 fork.last = parent.last;
-                parts_follow(&fork.parts, &parent.parts);
+                parts_follow(&fork.parts, &parent.parts, NULL);
                 rig_feed(&fork, text + cut, strlen(text) - cut);
                 rig_end(&fork);
                 assert_string_equal(fork.shown, "R\"a\"T\"b\"C0\"f\"A0\"{\"a\": \"b\"}\"E0");

@@ -134,7 +134,7 @@ static int read_call(const struct dialect *dialect, const char *at, size_t bytes
         out.parts = calloc(parts_count_max(&plain, bytes), sizeof(*out.parts));
         r = parts && out.text && out.parts ? 0 : -ENOMEM;
         if (!r) {
-                parts_begin(parts, &plain, true, false);
+                parts_begin(parts, &plain, NULL, true, false);
                 parts_feed(parts, at, bytes, &out);
                 r = is_call(&out) ? 0 : PROBE_E_WRONG;
         }
