@@ -241,6 +241,10 @@ static const char *const dsml[2] = { "\uff5cDSML\uff5cfunction_calls> <think>", 
 static const char *const lfm[2] = { "<|tool_call_start|>", NULL };
 static const char *const llama4[2] = { "<|python_start|>", NULL };
 static const char *const gemma[2] = { "<|tool_call>call: <|channel>", NULL };
+static const char *const apertus[2] = { "<|tools_prefix|>", NULL };
+static const char *const functools[2] = { "functools[", NULL };
+static const char *const functionary[2] = { "<function= has_code_interpreter", NULL };
+static const char *const minicpm[2] = { "<function name=\" <param name=\" <think>", NULL };
 static const char *const harmony[2] = { "<|channel|> <|message|>", NULL };
 static const char *const kimi[2] = { "<|tool_calls_section_begin|> <think>", NULL };
 static const char *const command[2] = { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>",
@@ -496,6 +500,8 @@ static const char *const words[] = {
         "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "analysis",
         "commentary", " to=functions.f", "<|channel|>analysis<|message|>", "\x12", "\x13", "\x14",
         "<|channel|>commentary to=functions.f<|message|>{", "\x15", "\x16", "\x17",
+        "<|tools_prefix|>[", "{\"f\": {", "<|tools_suffix|>", "functools[", "<function=f>{",
+        "<function name=\"f\">", "<param name=\"a\">", "</param>",
         "\x11", "\x07", "\x08", "\x0e", "\x0f", "\x10",
 };
 /* clang-format on */
@@ -520,8 +526,9 @@ static size_t make_text(char *text, size_t size)
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
         static const char *const *const all[] = {
-                hermes, mistral_v3, mistral_v11, mistral_v13, llama, deepseek, kimi,    command,
-                qwen,   glm,        minimax,     dsml,        lfm,   gemma,    harmony,
+                hermes,  mistral_v3, mistral_v11, mistral_v13, llama,   deepseek, kimi,
+                command, qwen,       glm,         minimax,     dsml,    lfm,      gemma,
+                harmony, apertus,    functools,   functionary, minicpm,
         };
         struct dialect dialects[2 * COUNT(all)];
         char text[1024];

@@ -37,7 +37,7 @@ struct parts_call {
         uint16_t mark_at;                       /* ... as is a mark, or tag, in the call */
         uint16_t value_bytes;                   /* of SHAPE_TAGGED, of a whole value of JSON */
         uint8_t type;                           /* enum argument_type, of its value */
-        bool newline, streams;                  /* see parts/tagged-call.c */
+        bool first, newline, streams;           /* see parts/tagged-call.c */
         uint8_t literal, left, word_bytes;      /* see parts/literal-call.c, as for these */
         char quote, word[6];
         char key[12]; /* the first bytes of the key being read */

@@ -181,7 +181,8 @@ static enum call_outcome read_json(struct parts *parts, uint8_t byte, struct par
 static enum call_outcome begin_value(struct parts *parts, struct parts_out *out)
 {
         parts_drop(parts);
-        parts->call.newline = parts->dialect->tags->newlines;
+        parts->call.first = true;
+        parts->call.newline = false;
         parts->call.streams = false;
         parts->call.at = parts->call.type == ARGUMENT_STRING ? TAGGED_STRING : TAGGED_JSON;
         if (parts->call.type == ARGUMENT_STRING)
@@ -190,14 +191,16 @@ static enum call_outcome begin_value(struct parts *parts, struct parts_out *out)
         return CALL_MORE;
 }
 
-/* The first newline of a value belongs to the tag before it. */
+/* The first newline of a value belongs to the tag before it; then so does the last. */
 static enum call_outcome read_value(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
-        bool newline = parts->call.newline;
+        bool first = parts->call.first;
 
-        parts->call.newline = false;
-        if (newline && byte == '\n')
+        parts->call.first = false;
+        if (first && byte == '\n' && parts->dialect->tags->newlines) {
+                parts->call.newline = true;
                 return CALL_MORE;
+        }
         return parts->call.at == TAGGED_STRING ? read_string(parts, byte, out)
                                                : read_json(parts, byte, out);
 }
