@@ -143,7 +143,7 @@ static int render(struct encode_job *encode)
         int r;
 
         r = arena_new(values_arena_bytes(&encode->chat) + values_bytes(&encode->chat) +
-                              CHAT_TURN_BYTES,
+                              CHAT_TURN_BYTES + CHAT_CALLS_BYTES,
                       &arena);
         if (r)
                 return error_pass(r);
