@@ -745,7 +745,8 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                        "<|tool_call_end|>" ENDED,
                   "kimi-k2", 0 },
                 { EACH "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>"
-                       "{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```" ENDED,
+                       "{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
+                       "<\uff5ctool\u2581call\u2581end\uff5c>" ENDED,
                   "deepseek-v3", 0 },
                 { EACH "<|START_ACTION|>[{\"tool_call_id\": 0, \"tool_name\": \"{{ f.name }}\", "
                        "\"parameters\": {{ f.arguments | tojson }}}]<|END_ACTION|>" ENDED,
@@ -759,10 +760,11 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                        "</tool_call>" ENDED,
                   "glm-4", 0 },
                 { EACH "<|tool_call_start|>[{{ f.name }}({% for k, v in f.arguments.items() %}"
-                       "{{ k }}='{{ v }}'{% endfor %})]<|tool_call_end|>" ENDED,
+                       "{{ k }}={{ v | tojson }}{% endfor %})]<|tool_call_end|>" ENDED,
                   "lfm2", 0 },
                 { EACH "<|tool_call>call:{{ f.name }}{ {%- for k, v in f.arguments.items() -%}"
-                       "{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}}<tool_call|>" ENDED,
+                       "{{ k }}:{% set q = '<|\"|>' if v is string else '' %}{{ q }}{{ v }}{{ q }}"
+                       "{% endfor %}}<tool_call|>" ENDED,
                   "gemma4", 0 },
                 { EACH
                   "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ '' + f.arguments }}}"
@@ -771,6 +773,20 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                 { EACH "<|start|>assistant to=functions.{{ f.name }}<|channel|>commentary json"
                        "<|message|>{{ f.arguments | tojson }}<|call|>" ENDED,
                   "harmony", 0 },
+                /* all calls stand in one list */
+                { "{% for m in messages %}{% for c in m.tool_calls or [] %}"
+                  "{{ '[TOOL_CALLS][' if loop.first else ', ' }}{{ c.function | tojson }}"
+                  "{{ ']' if loop.last }}{% endfor %}{% endfor %}",
+                  "mistral-v3", 0 },
+                /* only one call is taken */
+                { "{% for m in messages %}{% if m.tool_calls and m.tool_calls | length > 1 %}"
+                  "{{ raise_exception('no') }}{% endif %}{% endfor %}" EACH
+                  "[TOOL_CALLS][{{ f | tojson }}]" ENDED,
+                  "mistral-v3", 0 },
+                /* the second call cannot be read */
+                { EACH "{{ '[TOOL_CALLS][' if loop.first }}{{ f | tojson }}"
+                       "{{ ']' if loop.last }}" ENDED,
+                  "mistral-v3", PROBE_E_WRONG },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,
