@@ -20,11 +20,12 @@
 #include <samovar/error.h>
 #include <samovar/protocol.h>
 
-struct served;  /* daemon/model/served.h */
-struct channel; /* daemon/ipc/channel.h */
-struct guide;   /* daemon/constraint/guide.h */
-struct rules;   /* daemon/draw/rules.h */
-struct history; /* daemon/draw/history.h */
+struct served;         /* daemon/model/served.h */
+struct channel;        /* daemon/ipc/channel.h */
+struct guide;          /* daemon/constraint/guide.h */
+struct rules;          /* daemon/draw/rules.h */
+struct history;        /* daemon/draw/history.h */
+struct argument_types; /* daemon/text/parts/argument-types.h */
 
 enum request_state {
         REQUEST_WAITING,    /* in the queue, without slot and blocks */
@@ -149,6 +150,7 @@ struct request {
         bool progress; /* records say how much of the prompt is read */
         /* The text is divided into parts; calls are looked for; it begins in reasoning. */
         bool parts, parts_calls, parts_reasoning;
+        struct argument_types *argument_types; /* of its tools, for the parts; or NULL */
         uint32_t stop_count;
         uint32_t stop_token_count;
         const char *stops[SMV_STOPS_MAX];

@@ -15,6 +15,7 @@
 #include "daemon/edge/values.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "daemon/text/parts/argument-types.h"
 #include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 #include "json/plural.h"
@@ -263,6 +264,7 @@ static void add_parts(const struct admission_conf *conf, struct request *request
         if (!request->parts)
                 return;
         request->parts_calls = asked->chat.tools.count || asked->had_tools;
+        request->argument_types = argument_types_ref(asked->argument_types);
         bytes = conf->parts_bytes_max(dialect, stop_max, &request->held_bytes_max);
         request->record_bytes_max += bytes;
         request->end_bytes_max += bytes;
@@ -406,6 +408,7 @@ int admission_recharge(struct admission *admission, struct stream *stream, size_
         const struct request *request = &stream->request;
         int r = 0;
 
+        bytes += argument_types_bytes(request->argument_types);
         if (bytes > stream->charged_bytes)
                 r = quota_ask(admission->quota, request->uid, QUOTA_PROMPT_BYTES,
                               bytes - stream->charged_bytes, request->stream, ret_problem);
@@ -449,6 +452,12 @@ static int finish(struct admission *admission, struct stream *stream, const uint
                 request->parts && dialect_opens_reasoning(request->model->dialect,
                                                           request->model->tokenizer, ids, count);
         return error_pass(admission_begin_history(request));
+}
+
+void admission_give_types(struct stream *stream, struct argument_types *types)
+{
+        if (stream->request.parts && !stream->request.argument_types)
+                stream->request.argument_types = argument_types_ref(types);
 }
 
 int admission_rendered(struct admission *admission, struct stream *stream, size_t bytes,
@@ -521,6 +530,7 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
         if (!r)
                 r = admission_make(admission, uid, served, asked->id, own,
                                    prompt_bytes(served, asked) + asked->constraint.count +
+                                           argument_types_bytes(asked->argument_types) +
                                            (rules ? rules->bytes : 0),
                                    ret_stream, ret_problem);
         if (r) {
@@ -561,6 +571,7 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         leave(admission, request->uid, stream->charged_bytes);
         history_free(request->history);
         rules_unref(request->rules);
+        argument_types_unref(request->argument_types);
         free(request->sequence.tokens);
         free(stream);
         return NULL;

@@ -59,6 +59,9 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
 /* The same for a stream that was never submitted, and its siblings. */
 void admission_forget_all(struct admission *admission, struct stream *first);
 
+/* The stream has these types of arguments, if it has parts, and is charged for them next time. */
+void admission_give_types(struct stream *stream, struct argument_types *types);
+
 /*
  * A job for the text worker that is no generation.  Until it is done, it counts as a request of its
  * uid and of the daemon, and its bytes are charged.  admission_job_more() charges more bytes for
@@ -86,7 +89,10 @@ int admission_make(struct admission *admission, uint64_t uid, struct served *ser
                    size_t own, size_t more, struct stream **ret_stream,
                    struct wire_problem *ret_problem);
 
-/* Changes the charge of the stream to `bytes`, which it holds from now on. */
+/*
+ * Changes the charge of the stream to `bytes`, which it holds from now on, and those of its types
+ * of arguments.
+ */
 int admission_recharge(struct admission *admission, struct stream *stream, size_t bytes,
                        struct wire_problem *ret_problem);
 

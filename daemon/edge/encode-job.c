@@ -11,6 +11,7 @@
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
 #include "base/error.h"
+#include "daemon/text/parts/argument-types.h"
 
 /* ---- life ---- */
 
@@ -57,6 +58,7 @@ void encode_job_free(struct encode_job *job)
 {
         wire_release(&job->asked);
         encode_job_drop_rendered(job);
+        argument_types_unref(job->argument_types);
         buffer_deinit(&job->frame);
         buffer_deinit(&job->reply);
         buffer_deinit(&job->constraint);

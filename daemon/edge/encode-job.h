@@ -65,7 +65,8 @@ struct encode_job {
         struct grammar *grammar;     /* out: compiled; its taker clears it here */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
-        struct text_part *parts; /* out: the parts of it that the template wrote */
+        struct text_part *parts;               /* out: the parts of it that the template wrote */
+        struct argument_types *argument_types; /* out: of the tools, or NULL */
         /* Out: a whole reply, with room in front and behind. */
         struct buffer reply;
         size_t reply_front, reply_behind, frame_max;

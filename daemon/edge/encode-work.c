@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "base/errtext.h"
+#include "daemon/text/parts/argument-types.h"
+#include "daemon/text/parts/dialect.h"
 
 /* The most bytes of a reply besides the content that is counted. */
 #define REPLY_HEAD_BYTES 64u
@@ -151,6 +153,7 @@ static int take_parts(struct encode_job *encode)
 static int render(struct encode_job *encode)
 {
         const struct chat *chat = encode->served->chat;
+        const struct dialect *dialect = encode->served->dialect;
         struct conversation about;
         struct arena *arena;
         char why[200] = "";
@@ -158,12 +161,14 @@ static int render(struct encode_job *encode)
         int r;
 
         r = arena_new(values_arena_bytes(&encode->chat) + values_bytes(&encode->chat) +
-                              CHAT_TURN_BYTES,
+                              CHAT_TURN_BYTES + CHAT_CALLS_BYTES,
                       &arena);
         if (r)
                 return error_pass(r);
         sys_local_time(&now);
         r = make_conversation(encode, arena, &about);
+        if (!r && dialect && dialect->shape == SHAPE_TAGGED)
+                r = argument_types_make(about.tools, &encode->argument_types);
         if (!r) {
                 r = chat_render(chat, arena, &about, &now, &encode->rendered, why, sizeof(why));
                 if (r == -EINVAL)

@@ -9,6 +9,7 @@
 #include "daemon/edge/admission.h"
 #include "daemon/edge/constraints.h"
 #include "base/error.h"
+#include "daemon/text/parts/argument-types.h"
 #include "json/plural.h"
 
 /* `like` may be with the engine: the members that are read here do not change. */
@@ -25,6 +26,7 @@ static void inherit(struct stream *stream, const struct stream *from)
         request->ignore_eos = like->ignore_eos;
         request->parts = like->parts;
         request->parts_calls = like->parts_calls;
+        request->argument_types = argument_types_ref(like->argument_types);
         for (uint32_t i = 0; i < like->stop_count; i++)
                 at = admission_add_stop(request, at, like->stops[i], like->stop_bytes[i]);
         admission_add_stop_tokens(request, like->stop_tokens, like->stop_token_count);
@@ -77,8 +79,10 @@ static int make_alike(struct admission *admission, const struct stream *like, ui
         for (uint32_t i = 0; i < count; i++) {
                 struct stream *stream = NULL;
                 int r = admission_make(admission, like->request.uid, like->request.model, id + i,
-                                       admission_own_bytes(like), rules_bytes, &stream,
-                                       ret_problem);
+                                       admission_own_bytes(like),
+                                       rules_bytes +
+                                               argument_types_bytes(like->request.argument_types),
+                                       &stream, ret_problem);
 
                 if (r) {
                         admission_forget_all(admission, stream_of(first));

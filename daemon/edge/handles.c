@@ -8,6 +8,7 @@
 #include "daemon/edge/admission.h"
 #include "daemon/edge/quota.h"
 #include "base/error.h"
+#include "daemon/text/parts/argument-types.h"
 #include "base/sys.h"
 
 /* Numbers are random, so they spread over the buckets by themselves. */
@@ -80,10 +81,11 @@ struct list_head *handles_kept(struct handles *handles)
 
 /* ---- what is charged ---- */
 
-static size_t own_bytes(void)
+static size_t bytes_of(const struct handle *handle)
 {
         /* The second part is its share of `sharers`. */
-        return sizeof(struct handle) + sizeof(uint32_t);
+        return sizeof(struct handle) + sizeof(uint32_t) +
+               argument_types_bytes(handle->argument_types) + handle->count * sizeof(uint32_t);
 }
 
 static int charge_bytes(struct handles *handles, const struct handle *handle, uint64_t bytes,
@@ -106,7 +108,7 @@ static void uncharge_bytes(struct handles *handles, const struct handle *handle,
 static int charge(struct handles *handles, const struct handle *handle, uint32_t id,
                   struct wire_problem *ret_problem)
 {
-        uint64_t bytes = own_bytes() + handle->count * sizeof(uint32_t);
+        uint64_t bytes = bytes_of(handle);
         int r;
 
         r = quota_ask(handles->edge->quota, handle->uid, QUOTA_HANDLES, 1, id, ret_problem);
@@ -217,6 +219,19 @@ int handles_replace(struct handles *handles, struct handle *handle, uint32_t *to
         return 0;
 }
 
+int handles_give_types(struct handles *handles, struct handle *handle, struct argument_types *types,
+                       uint32_t id, struct wire_problem *ret_problem)
+{
+        int r = charge_bytes(handles, handle, argument_types_bytes(types), id, ret_problem);
+
+        if (r)
+                return error_pass(r);
+        uncharge_bytes(handles, handle, argument_types_bytes(handle->argument_types));
+        argument_types_unref(handle->argument_types);
+        handle->argument_types = argument_types_ref(types);
+        return 0;
+}
+
 int handles_truncate(struct handles *handles, struct handle *handle, uint32_t count)
 {
         int r;
@@ -281,12 +296,14 @@ static int start_timer(struct handle *handle, uint32_t keep_ms)
 static void release(struct handle *handle)
 {
         loop_timer_free(handle->timer);
+        argument_types_unref(handle->argument_types);
         free(handle);
 }
 
 /* Makes a handle that is not listed yet.  It is charged as if it had `count` tokens already. */
-static int make(struct peer *peer, struct served *model, uint32_t keep_ms, uint32_t count,
-                uint32_t id, struct wire_problem *ret_problem, struct handle **ret_handle)
+static int make(struct peer *peer, struct served *model, struct argument_types *types,
+                uint32_t keep_ms, uint32_t count, uint32_t id, struct wire_problem *ret_problem,
+                struct handle **ret_handle)
 {
         struct handles *handles = peer->edge->handles;
         struct handle *handle = calloc(1, sizeof(*handle));
@@ -297,6 +314,7 @@ static int make(struct peer *peer, struct served *model, uint32_t keep_ms, uint3
         handle->handles = handles;
         handle->uid = peer->uid;
         handle->model = model;
+        handle->argument_types = argument_types_ref(types);
         handle->count = count;
         handle->made_ns = sys_clock_ns();
         r = choose_number(handles, &handle->number);
@@ -320,7 +338,7 @@ static struct list_head *owner_of(struct peer *peer, const struct handle *handle
 int handles_open(struct peer *peer, struct served *model, uint32_t keep_ms, uint32_t id,
                  struct wire_problem *ret_problem, struct handle **ret_handle)
 {
-        int r = make(peer, model, keep_ms, 0, id, ret_problem, ret_handle);
+        int r = make(peer, model, NULL, keep_ms, 0, id, ret_problem, ret_handle);
 
         if (!r)
                 enter(peer->edge->handles, *ret_handle, owner_of(peer, *ret_handle));
@@ -347,12 +365,13 @@ int handles_fork(struct peer *peer, struct handle *handle, uint32_t keep_ms, uin
         int r;
 
         assert(!handle_is_busy(handle));
-        r = make(peer, handle->model, keep_ms, handle->count, id, ret_problem, &fork);
+        r = make(peer, handle->model, handle->argument_types, keep_ms, handle->count, id,
+                 ret_problem, &fork);
         if (r)
                 return error_pass(r);
         r = handle->count ? share(handle) : 0;
         if (r) {
-                uncharge_bytes(handles, fork, own_bytes() + fork->count * sizeof(uint32_t));
+                uncharge_bytes(handles, fork, bytes_of(fork));
                 quota_uncharge(handles->edge->quota, fork->uid, QUOTA_HANDLES, 1);
                 release(fork);
                 return error_pass(r);
@@ -393,7 +412,7 @@ void handle_close(struct handle *handle)
         end_work(handles->edge, handle);
         assert(handle->model->references && handles->sum.open);
         leave_lists(handles, handle);
-        uncharge_bytes(handles, handle, own_bytes() + handle->count * sizeof(uint32_t));
+        uncharge_bytes(handles, handle, bytes_of(handle));
         quota_uncharge(handles->edge->quota, handle->uid, QUOTA_HANDLES, 1);
         set_count(handles, handle, 0);
         drop_tokens(handle);

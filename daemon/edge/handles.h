@@ -48,7 +48,8 @@ struct handle {
         struct served *model;
         uint32_t *tokens; /* NULL: there are none */
         uint32_t count;
-        bool has_tools; /* messages of its history came with tools */
+        bool has_tools;                        /* messages of its history came with tools ... */
+        struct argument_types *argument_types; /* ... the last of which had these; or NULL */
         /* How many handles have the same tokens; NULL: only this one. */
         uint32_t *sharers;
         struct stream *stream; /* generates on it, or NULL */
@@ -101,6 +102,10 @@ int handles_append(struct handles *handles, struct handle *handle, const uint32_
  */
 int handles_replace(struct handles *handles, struct handle *handle, uint32_t *tokens,
                     uint32_t count, uint32_t id, struct wire_problem *ret_problem);
+
+/* From now on it has tools with these types.  0 or WIRE_E_REFUSED. */
+int handles_give_types(struct handles *handles, struct handle *handle, struct argument_types *types,
+                       uint32_t id, struct wire_problem *ret_problem);
 
 /* count: at most the number of tokens.  0 or -ENOMEM. */
 int handles_truncate(struct handles *handles, struct handle *handle, uint32_t count);

@@ -104,6 +104,7 @@ int op_borrow_tokens(struct peer *peer, struct wire_request *asked, struct handl
         asked->tokens = handle->tokens;
         asked->token_count = handle->count;
         asked->had_tools = handle->has_tools;
+        asked->argument_types = handle->argument_types;
         *ret_handle = handle;
         return 0;
 }

@@ -70,6 +70,8 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 
 static int on_rendered(struct encode_job *job, struct wire_problem *ret_problem)
 {
+        for (struct stream *s = job->stream; s; s = stream_sibling(s))
+                admission_give_types(s, job->argument_types);
         return error_pass(encode_job_again(job, true, work_prompt, on_encoded, ret_problem));
 }
 

@@ -139,6 +139,11 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
         int r;
 
         encode_job_uncharge(job);
+        r = job->chat.tools.count ? handles_give_types(job->peer->edge->handles, handle,
+                                                       job->argument_types, job->id, ret_problem)
+                                  : 0;
+        if (r)
+                return error_pass(r);
         if (opens)
                 r = fill_new(job->peer, handle, &job->job.ids, job->job.id_count, job->id,
                              job->chat.messages.bytes ? "messages" : "prompt", ret_problem);

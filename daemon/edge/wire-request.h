@@ -189,7 +189,9 @@ struct wire_request {
         bool control_text; /* generate: the text of control tokens is shown */
         bool progress;     /* generate: records say how much of the prompt is read */
         bool parts;        /* generate: the text is divided into parts */
-        bool had_tools;    /* generate on a handle: its history was given tools */
+        /* Generate on a handle: its history was given tools; the handle's types, or NULL. */
+        bool had_tools;
+        struct argument_types *argument_types;
         enum wire_priority priority;
         uint32_t deadline_ms;     /* 0: none */
         uint32_t stream;          /* cancel, fork, detach: the stream */

@@ -183,7 +183,8 @@ void publish_begin(struct publish *publish, const struct request *request, bool 
                     request->stop_count, control_text);
         if (request->parts)
                 parts_begin(&publish->parts[request->number], request->model->dialect,
-                            request->parts_calls, request->parts_reasoning);
+                            request->argument_types, request->parts_calls,
+                            request->parts_reasoning);
 }
 
 void publish_fork(struct publish *publish, const struct request *request,
@@ -194,7 +195,8 @@ void publish_fork(struct publish *publish, const struct request *request,
         publish_begin(publish, request, from->control_text);
         detok_follow(&stream_of(publish, request)->detok, from);
         if (request->parts)
-                parts_follow(&publish->parts[request->number], &publish->parts[parent->number]);
+                parts_follow(&publish->parts[request->number], &publish->parts[parent->number],
+                             request->argument_types);
 }
 
 static int writer_free_bytes(struct channel *channel, uint64_t *ret_bytes)

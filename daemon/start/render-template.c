@@ -291,7 +291,8 @@ static int make_conversation(const struct input *input, struct arena *arena,
 static int render(const struct input *input, struct rendered *ret_rendered)
 {
         struct model_setup *setup = input->setup;
-        size_t bytes = 2 * input->bytes + (size_t)NODE_BYTES * SMV_VALUES_MAX + ARENA_SPARE;
+        size_t bytes = 2 * input->bytes + (size_t)NODE_BYTES * SMV_VALUES_MAX + CHAT_CALLS_BYTES +
+                       ARENA_SPARE;
         struct conversation about;
         struct arena *arena;
         char why[200] = "";

@@ -2,21 +2,23 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "daemon/text/chat-calls.h"
+#include "daemon/text/chat-cuts.h"
+#include "daemon/text/value-edit.h"
 
-#define MARK_BYTES 64u
-#define NAMES      6u /* how many variables we set ourselves, at most */
-#define ABSENT     "this model has no chat template"
+#define NAMES  6u /* how many variables we set ourselves, at most */
+#define ABSENT "this model has no chat template"
 
 struct chat {
         struct template *plain, *tools;
         char *bos, *eos;
         bool absent;
+        enum calls_form form;
         char missing[256]; /* "": it can render */
 };
 
@@ -64,22 +66,6 @@ static int fill(struct chat *chat, const struct chat_conf *conf)
         else if (chat->absent)
                 snprintf(chat->missing, sizeof(chat->missing), ABSENT);
         return error_pass(r);
-}
-
-int chat_open(const struct chat_conf *conf, struct chat **ret_chat)
-{
-        struct chat *chat = calloc(1, sizeof(*chat));
-        int r;
-
-        if (!chat)
-                return error_raise(-ENOMEM);
-        r = fill(chat, conf);
-        if (r) {
-                chat_close(chat);
-                return error_pass(r);
-        }
-        *ret_chat = chat;
-        return 0;
 }
 
 struct chat *chat_close(struct chat *chat)
@@ -157,39 +143,6 @@ static bool is_known_role(const struct text *role)
         return false;
 }
 
-/* Replaces a map by a copy in which the value `old` is another one. */
-static int replace_member(struct arena *arena, struct value *map, const struct value *old,
-                          struct value other)
-{
-        struct value copy;
-        int r = value_map(arena, map->map->count, &copy);
-
-        for (uint32_t i = 0; !r && i < map->map->count; i++) {
-                const struct map_entry *entry = &map->map->entries[i];
-
-                r = value_map_add(&copy, entry->key, &entry->value == old ? other : entry->value);
-        }
-        if (!r)
-                r = value_map_end(arena, &copy);
-        if (!r)
-                *map = copy;
-        return error_pass(r);
-}
-
-/* Replaces a list by a copy in which the last item is another one. */
-static int replace_last(struct arena *arena, struct value *list, struct value other)
-{
-        uint32_t count = list->list->count;
-        struct value copy;
-        int r = value_list(arena, count, &copy);
-
-        for (uint32_t i = 0; !r && i < count; i++)
-                r = value_list_add(&copy, i + 1 == count ? other : list->list->items[i]);
-        if (!r)
-                *list = copy;
-        return error_pass(r);
-}
-
 /* Replaces a message by a copy whose role is TEXT_OURS, if the role is a known one. */
 static int vouch_for_role(struct arena *arena, struct value *message)
 {
@@ -200,7 +153,7 @@ static int vouch_for_role(struct arena *arena, struct value *message)
         if (!role || role->kind != VALUE_STRING || !is_known_role(role->text))
                 return 0;
         r = value_string(arena, role->text->bytes, role->text->count, TEXT_OURS, &ours);
-        return r ? error_pass(r) : error_pass(replace_member(arena, message, role, ours));
+        return r ? error_pass(r) : error_pass(value_edit_member(arena, message, role, ours));
 }
 
 static int vouch_for_roles(struct arena *arena, struct value messages, struct value *ret_messages)
@@ -221,246 +174,35 @@ static int vouch_for_roles(struct arena *arena, struct value messages, struct va
         return error_pass(r);
 }
 
-/* ---- marks in the text ---- */
-
-/*
- * A mark is text that we give the template to find a place in what it writes.  The mark has a
- * random number, so no text of the client contains it.
- */
-static void make_mark(const char *words, uint64_t nonce, char ret_mark[MARK_BYTES])
-{
-        snprintf(ret_mark, MARK_BYTES, "%s-%016" PRIx64, words, nonce);
-}
-
-static const char *find_mark(const char *text, size_t bytes, const char *mark)
-{
-        return memmem(text, bytes, mark, strlen(mark));
-}
-
-/* Takes `bytes` bytes away from the place `at` on. */
-static void cut_out(struct rendered *rendered, size_t at, size_t bytes)
-{
-        struct rendered_span *spans = rendered->spans;
-        size_t kept = 0, begin = 0;
-
-        for (size_t i = 0; i < rendered->span_count; i++) {
-                size_t end = begin + spans[i].bytes, left = spans[i].bytes;
-                size_t from = begin > at ? begin : at;
-                size_t to = end < at + bytes ? end : at + bytes;
-
-                begin = end;
-                if (to > from)
-                        left -= to - from;
-                if (left && kept && spans[kept - 1].origin == spans[i].origin)
-                        spans[kept - 1].bytes += left;
-                else if (left)
-                        spans[kept++] = (struct rendered_span){ left, spans[i].origin };
-        }
-        rendered->span_count = kept;
-        rendered->bytes -= bytes;
-        memmove(rendered->text + at, rendered->text + at + bytes, rendered->bytes - at + 1);
-}
-
-/* ---- a turn ---- */
-
-/*
- * A turn is rendered behind a short conversation, whose answer is a mark.  The turn is the text
- * that the template writes behind it.
- */
-static void make_answer(uint64_t nonce, char ret_answer[MARK_BYTES])
-{
-        make_mark("samovar-earlier-answer", nonce, ret_answer);
-}
-
-static int add_message(struct arena *arena, struct value *list, const char *role,
-                       const char *content)
-{
-        struct value message, from, text;
-        int r = value_map(arena, 2, &message);
-
-        if (!r)
-                r = value_string(arena, role, strlen(role), TEXT_OURS, &from);
-        if (!r)
-                r = value_string(arena, content, strlen(content), TEXT_GIVEN, &text);
-        if (!r)
-                r = set(arena, &message, "role", from);
-        if (!r)
-                r = set(arena, &message, "content", text);
-        if (!r)
-                r = value_map_end(arena, &message);
-        return r ? error_pass(r) : error_pass(value_list_add(list, message));
-}
-
-/* The same messages behind a question and the earlier answer. */
-static int put_behind_answer(struct arena *arena, uint64_t nonce, struct value messages,
-                             struct value *ret_messages)
-{
-        char answer[MARK_BYTES];
-        const struct list *turn = messages.kind == VALUE_LIST ? messages.list : NULL;
-        int r = value_list(arena, 2 + (turn ? turn->count : 0), ret_messages);
-
-        make_answer(nonce, answer);
-        if (!r)
-                r = add_message(arena, ret_messages, "user", "a question");
-        if (!r)
-                r = add_message(arena, ret_messages, "assistant", answer);
-        for (uint32_t i = 0; !r && turn && i < turn->count; i++)
-                r = value_list_add(ret_messages, turn->items[i]);
-        return error_pass(r);
-}
-
-/* Takes away everything up to the end of the earlier answer. */
-static int cut_turn(struct rendered *rendered, uint64_t nonce, char *why, size_t why_bytes)
-{
-        char mark[MARK_BYTES];
-        const char *answer;
-
-        make_answer(nonce, mark);
-        answer = find_mark(rendered->text, rendered->bytes, mark);
-        if (!answer) {
-                snprintf(why, why_bytes,
-                         "this model's chat template does not show earlier answers, so it cannot "
-                         "render a turn alone; give all messages, or append text");
-                return error_raise(-EINVAL);
-        }
-        cut_out(rendered, 0, (size_t)(answer - rendered->text) + strlen(mark));
-        return 0;
-}
-
-/* ---- the last message, continued ---- */
-
-/*
- * A mark stands behind the text of the last message.  The prompt ends where the template shows it.
- * The mark also keeps the template from trimming the end of the text.
- */
-static void make_end(uint64_t nonce, char ret_end[MARK_BYTES])
-{
-        make_mark("samovar-end-of-text", nonce, ret_end);
-}
-
-static bool is_text(const struct value *value, const char *word)
-{
-        return value && value->kind == VALUE_STRING &&
-               (!word || (value->text->count == strlen(word) &&
-                          !memcmp(value->text->bytes, word, value->text->count)));
-}
-
-/* The last part of a content that is a list, if it is a text; or NULL. */
-static struct value *last_part(const struct value *content)
-{
-        const struct list *parts = content->kind == VALUE_LIST ? content->list : NULL;
-        struct value *part =
-                parts && parts->count ? (struct value *)&parts->items[parts->count - 1] : NULL;
-
-        return part && is_text(value_member(*part, "text"), NULL) ? part : NULL;
-}
-
-/* NULL: the last message can be continued.  Else the sentence that says why not. */
-static const char *check_last(struct value messages)
-{
-        const struct list *list = messages.kind == VALUE_LIST ? messages.list : NULL;
-        struct value last = list && list->count ? list->items[list->count - 1] : value_none();
-        const struct value *content = value_member(last, "content");
-        const struct value *calls = value_member(last, "tool_calls");
-
-        if (!is_text(value_member(last, "role"), "assistant"))
-                return "continue_final_message is true, but the last message is not from the "
-                       "assistant";
-        if (calls && value_truth(*calls))
-                return "continue_final_message is true, but the last message has tool_calls; only "
-                       "a text can be continued";
-        if (!content || (!is_text(content, NULL) && !last_part(content)))
-                return "continue_final_message is true, but the content of the last message is "
-                       "neither a text nor a list that ends with one";
-        return NULL;
-}
-
-/* Replaces a text by one with the mark behind it. */
-static int add_end(struct arena *arena, uint64_t nonce, struct value *text)
-{
-        size_t bytes = text->text->count;
-        char end[MARK_BYTES], *joined;
-        int r;
-
-        make_end(nonce, end);
-        joined = malloc(bytes + strlen(end));
-        if (!joined)
-                return error_raise(-ENOMEM);
-        memcpy(joined, text->text->bytes, bytes);
-        memcpy(joined + bytes, end, strlen(end));
-        r = value_string(arena, joined, bytes + strlen(end), TEXT_GIVEN, text);
-        free(joined);
-        return error_pass(r);
-}
-
-/* The same messages with the mark behind the text of the last one; check_last() has passed. */
-static int mark_end(struct arena *arena, uint64_t nonce, struct value *messages)
-{
-        struct value last = messages->list->items[messages->list->count - 1];
-        const struct value *content = value_member(last, "content");
-        struct value copy = *content, text = copy, part;
-        int r;
-
-        if (copy.kind == VALUE_STRING) {
-                r = add_end(arena, nonce, &copy);
-        } else {
-                part = *last_part(content);
-                text = *value_member(part, "text");
-                r = add_end(arena, nonce, &text);
-                if (!r)
-                        r = replace_member(arena, &part, value_member(part, "text"), text);
-                if (!r)
-                        r = replace_last(arena, &copy, part);
-        }
-        if (!r)
-                r = replace_member(arena, &last, content, copy);
-        return r ? error_pass(r) : error_pass(replace_last(arena, messages, last));
-}
-
-/* Takes away everything from the mark on. */
-static int cut_end(struct rendered *rendered, uint64_t nonce, char *why, size_t why_bytes)
-{
-        char mark[MARK_BYTES];
-        const char *end;
-        size_t at;
-
-        make_end(nonce, mark);
-        end = find_mark(rendered->text, rendered->bytes, mark);
-        at = end ? (size_t)(end - rendered->text) : 0;
-        if (!end || find_mark(end + 1, rendered->bytes - at - 1, mark)) {
-                snprintf(why, why_bytes,
-                         "this model's chat template %s, so the message cannot be continued",
-                         end ? "shows the last message more than once"
-                             : "does not show the end of the last message");
-                return error_raise(-EINVAL);
-        }
-        cut_out(rendered, at, rendered->bytes - at);
-        return 0;
-}
-
 /* ---- all of it ---- */
 
-static int make_messages(struct arena *arena, const struct conversation *about,
-                         struct value *ret_messages)
+static int make_messages(const struct chat *chat, struct arena *arena,
+                         const struct conversation *about, struct value *ret_messages, char *why,
+                         size_t why_bytes)
 {
         int r = vouch_for_roles(arena, about->messages, ret_messages);
 
+        if (!r)
+                r = chat_calls_convert(arena, chat->form, about->bytes, ret_messages, why,
+                                       why_bytes);
+
         if (!r && about->continue_final_message)
-                r = mark_end(arena, about->nonce, ret_messages);
+                r = chat_mark_end(arena, about->nonce, ret_messages);
         if (!r && about->continues)
-                r = put_behind_answer(arena, about->nonce, *ret_messages, ret_messages);
+                r = chat_put_behind_answer(arena, about->nonce, *ret_messages, ret_messages);
         return error_pass(r);
 }
 
 static int make_globals(const struct chat *chat, struct arena *arena,
-                        const struct conversation *about, struct value *ret_globals)
+                        const struct conversation *about, struct value *ret_globals, char *why,
+                        size_t why_bytes)
 {
         const struct map *vars = about->vars.kind == VALUE_MAP ? about->vars.map : NULL;
         struct value messages;
         int r = value_map(arena, NAMES + (vars ? vars->count : 0), ret_globals);
 
         if (!r)
-                r = make_messages(arena, about, &messages);
+                r = make_messages(chat, arena, about, &messages, why, why_bytes);
         if (!r)
                 r = set(arena, ret_globals, "messages", messages);
         if (!r)
@@ -489,7 +231,8 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
         const struct template *template =
                 chat->tools && (with_tools || !chat->plain) ? chat->tools : chat->plain;
         struct template_limits limits = template_limits(about->bytes);
-        const char *refusal = about->continue_final_message ? check_last(about->messages) : NULL;
+        const char *refusal =
+                about->continue_final_message ? chat_check_last(about->messages) : NULL;
         struct value globals;
         int r;
 
@@ -500,19 +243,72 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
         }
         limits.cancelled = about->cancelled;
         limits.arg = about->arg;
-        r = make_globals(chat, arena, about, &globals);
-        if (r) {
+        r = make_globals(chat, arena, about, &globals, why, why_bytes);
+        if (r == -ENOMEM)
                 snprintf(why, why_bytes, "out of memory");
+        if (r)
                 return error_pass(r);
-        }
         r = template_render(template, globals, &limits, now, ret_rendered, why, why_bytes);
         if (r)
                 return error_pass(r);
         if (about->continue_final_message)
-                r = cut_end(ret_rendered, about->nonce, why, why_bytes);
+                r = chat_cut_end(ret_rendered, about->nonce, why, why_bytes);
         if (!r && about->continues)
-                r = cut_turn(ret_rendered, about->nonce, why, why_bytes);
+                r = chat_cut_turn(ret_rendered, about->nonce, why, why_bytes);
         if (r)
                 rendered_free(ret_rendered);
         return error_pass(r);
+}
+
+/* ---- opening ---- */
+
+/* Renders a call in this form: 0, without a text if the template refuses it, or -ENOMEM. */
+static int try_form(const struct chat *chat, enum calls_form form, struct rendered *ret_rendered)
+{
+        struct conversation about = { .bytes = CHAT_CALLS_SAMPLE_BYTES };
+        const struct tm now = { .tm_year = 125, .tm_mday = 1 };
+        struct arena *arena;
+        char why[256];
+        int r = arena_new(2 * CHAT_CALLS_SAMPLE_BYTES, &arena);
+
+        if (r)
+                return error_pass(r);
+        r = chat_calls_sample(arena, form, &about.messages, &about.tools);
+        if (!r)
+                r = chat_render(chat, arena, &about, &now, ret_rendered, why, sizeof(why));
+        arena_free(arena);
+        return r == -EINVAL ? 0 : error_pass(r);
+}
+
+static int find_form(struct chat *chat)
+{
+        struct rendered objects = { 0 }, texts = { 0 };
+        int r = try_form(chat, CALLS_AS_OBJECTS, &objects);
+
+        if (!r)
+                r = try_form(chat, CALLS_AS_TEXTS, &texts);
+        if (!r)
+                chat->form = chat_calls_judge(objects.text ? &objects : NULL,
+                                              texts.text ? &texts : NULL);
+        rendered_free(&objects);
+        rendered_free(&texts);
+        return error_pass(r);
+}
+
+int chat_open(const struct chat_conf *conf, struct chat **ret_chat)
+{
+        struct chat *chat = calloc(1, sizeof(*chat));
+        int r;
+
+        if (!chat)
+                return error_raise(-ENOMEM);
+        r = fill(chat, conf);
+        if (!r && !chat_refusal(chat))
+                r = find_form(chat);
+        if (r) {
+                chat_close(chat);
+                return error_pass(r);
+        }
+        *ret_chat = chat;
+        return 0;
 }

@@ -11,6 +11,9 @@
  * are TEXT_OURS (template.h), the role only if it is a well-known one.  Everything else that the
  * client sent is TEXT_GIVEN.
  *
+ * The arguments of earlier tool calls may be an object or its text.  The template gets the form
+ * that it wants (chat-calls.h).
+ *
  * Read-only after it is opened; any thread may use it.
  */
 #ifndef DAEMON_TEXT_CHAT_H
@@ -69,12 +72,17 @@ struct conversation {
 
 /* Room in the arena for the texts by which we find where to cut. */
 #define CHAT_TURN_BYTES 4096u
+/* ... and for arguments in another form. */
+#define CHAT_CALLS_BYTES (16u << 20)
 
 /*
  * As template_render().  The arena must have room for a second copy of the messages, and for
- * CHAT_TURN_BYTES.  -EINVAL also if the text cannot be cut as the conversation asks: the template
- * does not show earlier answers, or not the end of the last message; or the last message has no
- * text of the assistant that could go on.
+ * CHAT_TURN_BYTES and CHAT_CALLS_BYTES.  It returns -EINVAL, too, if
+ *
+ *      - the template wants arguments as objects, and those of a call are no JSON object
+ *      - the text cannot be cut as the conversation asks: the template does not show earlier
+ *        answers, or not the end of the last message
+ *      - the last message should go on, and has no text of the assistant that could
  */
 int chat_render(const struct chat *chat, struct arena *arena, const struct conversation *about,
                 const struct tm *now, struct rendered *ret_rendered, char *why, size_t why_bytes);

@@ -5,11 +5,12 @@
 #include "daemon/text/parts/call.h"
 #include "daemon/text/parts/harmony.h"
 
-void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_wanted,
-                 bool in_reasoning)
+void parts_begin(struct parts *parts, const struct dialect *dialect,
+                 const struct argument_types *types, bool calls_wanted, bool in_reasoning)
 {
         *parts = (struct parts){
                 .dialect = dialect,
+                .types = types,
                 .calls_wanted = calls_wanted && dialect_has_calls(dialect),
                 .state = dialect->shape == SHAPE_CHANNELS ? PARTS_HEADER
                          : in_reasoning                   ? PARTS_REASONING
@@ -18,9 +19,11 @@ void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_
         };
 }
 
-void parts_follow(struct parts *parts, const struct parts *other)
+void parts_follow(struct parts *parts, const struct parts *other,
+                  const struct argument_types *types)
 {
         *parts = *other;
+        parts->types = types;
         parts->reasoning_tokens = parts->held_tokens = 0;
         parts->reasoned = false;
 }

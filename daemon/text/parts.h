@@ -25,7 +25,8 @@
  *                  theirs, such as a line break, is escaped.  If the arguments stand before the
  *                  name, they are held back, and all of the call may have PARTS_HELD_MAX bytes;
  *                  more than that is a call that cannot be read.
- *                  An argument in tags is JSON if it can be read as JSON, else a string.
+ *                  An argument in tags is a string if its tag or its tool says so
+ *                  (argument-types.h), or if it cannot be read as JSON; else it is JSON.
  *      frames      Marks around calls that can be read, or around the answer, are in no part.
  *
  * All memory is in struct parts, which may be copied: a fork of a stream goes on from the same
@@ -63,11 +64,16 @@ static inline size_t parts_count_max(const struct dialect *dialect, size_t bytes
         return bytes / least[dialect->shape] + 8;
 }
 
-void parts_begin(struct parts *parts, const struct dialect *dialect, bool calls_wanted,
-                 bool in_reasoning);
+/* `types` are those of the tools, or NULL; they live as long as the stream. */
+void parts_begin(struct parts *parts, const struct dialect *dialect,
+                 const struct argument_types *types, bool calls_wanted, bool in_reasoning);
 
-/* Continues from the state of `other`; its reasoning_tokens do not count. */
-void parts_follow(struct parts *parts, const struct parts *other);
+/*
+ * Continues from the state of `other`, whose types are the same, but may end earlier; its
+ * reasoning_tokens do not count.
+ */
+void parts_follow(struct parts *parts, const struct parts *other,
+                  const struct argument_types *types);
 
 /* Adds to *out, as do the next two. */
 void parts_feed(struct parts *parts, const char *text, size_t bytes, struct parts_out *out);

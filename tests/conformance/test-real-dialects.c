@@ -24,6 +24,58 @@ static bool is_template(const char *name)
         return (end && !strcmp(end, ".jinja")) || !strcmp(name, "tokenizer_config.json");
 }
 
+/* ---- arguments as objects and as texts ---- */
+
+#define CALL(arguments)                                                                            \
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\","           \
+        "\"content\":"                                                                             \
+        "\"\",\"tool_calls\":[{\"id\":\"abcdefghi\",\"type\":\"function\",\"function\":{\"name\":" \
+        "\"f\",\"arguments\":" arguments "}}]}],\"tools\":[{\"type\":\"function\",\"function\":{"  \
+        "\"name\":\"f\",\"description\":\"A tool.\",\"parameters\":{\"type\":\"object\","          \
+        "\"properties\":{},\"required\":[]}}}]}"
+
+/* The text that the template writes, without blanks.  The caller frees it. */
+static char *render(const struct chat *chat, const char *text)
+{
+        struct conversation about = { .bytes = strlen(text) };
+        const struct tm now = { .tm_year = 125, .tm_mday = 1 };
+        struct rendered rendered = { 0 };
+        struct json_document *json;
+        struct arena *arena;
+        char why[256], *to;
+        size_t count = 0;
+
+        assert_int_equal(arena_new(32u << 20, &arena), 0);
+        assert_int_equal(json_parse(text, strlen(text), 256, &json, why, sizeof(why)), 0);
+        assert_int_equal(value_from_json(arena, json, json_member(json, 0, "messages"), TEXT_GIVEN,
+                                         &about.messages),
+                         0);
+        assert_int_equal(value_from_json(arena, json, json_member(json, 0, "tools"), TEXT_GIVEN,
+                                         &about.tools),
+                         0);
+        (void)chat_render(chat, arena, &about, &now, &rendered, why, sizeof(why));
+        to = calloc(1, rendered.bytes + 1);
+        assert_non_null(to);
+        for (size_t i = 0; i < rendered.bytes; i++)
+                if (rendered.text[i] != ' ')
+                        to[count++] = rendered.text[i];
+        rendered_free(&rendered);
+        json_free(json);
+        arena_free(arena);
+        return to;
+}
+
+static void check_forms(const struct chat *chat)
+{
+        char *object = render(chat, CALL("{\"a\":\"x\",\"b\":{\"c\":[1,2.5,null]}}"));
+        char *text = render(chat, CALL("\"{\\\"a\\\":\\\"x\\\",\\\"b\\\":{\\\"c\\\":"
+                                       "[1,2.5,null]}}\""));
+
+        assert_string_equal(object, text);
+        free(object);
+        free(text);
+}
+
 static const char *probe(const struct chat_source *source, const struct dialect *dialect)
 {
         const struct chat_conf conf = { .plain = source->plain,
@@ -37,6 +89,8 @@ static const char *probe(const struct chat_source *source, const struct dialect 
         if (chat_refusal(chat))
                 said = "cannot be opened";
         else
+                check_forms(chat);
+        if (!chat_refusal(chat))
                 switch (probe_dialect(chat, dialect)) {
                 case 0:
                         said = "agrees";
@@ -101,6 +155,7 @@ static void find_lines(void)
         qsort(lines, line_count, sizeof(*lines), by_text);
 }
 
+/* A template also writes a call alike if the client gives its arguments as a text. */
 static void real_templates_have_the_dialects_that_are_listed(void **state)
 {
         bool writes = getenv("WRITE") != NULL;

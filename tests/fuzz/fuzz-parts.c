@@ -32,6 +32,12 @@ static const char *const templates[][2] = {
         { "<|python_start|>", NULL },
         { "<|tool_call>call: <|channel>", NULL },
         { "<|channel|> <|message|>", NULL },
+        { "<|tools_prefix|>", NULL },
+        { "<tool_calls>[ </tool_calls> [BEGIN FINAL RESPONSE]", NULL },
+        { "functools[", NULL },
+        { "<function= has_code_interpreter", NULL },
+        { "<|function_call|>", NULL },
+        { "<function name=\" <param name=\" <think>", NULL },
 };
 #define TEMPLATES (sizeof(templates) / sizeof(*templates))
 

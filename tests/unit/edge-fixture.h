@@ -68,6 +68,14 @@ static inline size_t end_bytes_max(size_t stop_bytes_max)
         return 128 + stop_bytes_max;
 }
 
+static inline size_t parts_bytes_max(const struct dialect *dialect, size_t stop_bytes_max,
+                                     size_t *ret_held)
+{
+        (void)dialect;
+        *ret_held = 64;
+        return 256 + stop_bytes_max;
+}
+
 static inline uint64_t seed(void)
 {
         return 42;
@@ -169,6 +177,7 @@ static inline void edge_fixture_start(struct edge_fixture *fixture, bool with_te
                                .requests_max = fixture->config.requests,
                                .record_bytes_max = record_bytes_max,
                                .end_bytes_max = end_bytes_max,
+                               .parts_bytes_max = parts_bytes_max,
                                .seed = seed },
                 .served = &fixture->served,
                 .stats = &fixture->stats,

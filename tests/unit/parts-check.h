@@ -62,17 +62,23 @@ static inline void divide(struct parts_rig *rig, const char *text, size_t bytes,
         rig_end(rig);
 }
 
-static inline void check_with(const struct dialect *dialect, bool calls, bool in_reasoning,
-                              const char *text, const char *wanted)
+static inline void check_typed(const struct dialect *dialect, const struct argument_types *types,
+                               bool calls, bool in_reasoning, const char *text, const char *wanted)
 {
         for (unsigned way = 0; way < WAYS; way++) {
                 struct parts_rig rig;
 
-                rig_begin(&rig, dialect, calls, in_reasoning);
+                rig_begin_typed(&rig, dialect, types, calls, in_reasoning);
                 divide(&rig, text, strlen(text), way);
                 assert_string_equal(rig.shown, wanted);
                 rig_free(&rig);
         }
+}
+
+static inline void check_with(const struct dialect *dialect, bool calls, bool in_reasoning,
+                              const char *text, const char *wanted)
+{
+        check_typed(dialect, NULL, calls, in_reasoning, text, wanted);
 }
 
 #endif

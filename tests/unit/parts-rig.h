@@ -195,11 +195,18 @@ static inline void rig_end(struct parts_rig *rig)
         rig_write(rig, "", 0);
 }
 
+static inline void rig_begin_typed(struct parts_rig *rig, const struct dialect *dialect,
+                                   const struct argument_types *types, bool calls,
+                                   bool in_reasoning)
+{
+        *rig = (struct parts_rig){ 0 };
+        parts_begin(&rig->parts, dialect, types, calls, in_reasoning);
+}
+
 static inline void rig_begin(struct parts_rig *rig, const struct dialect *dialect, bool calls,
                              bool in_reasoning)
 {
-        *rig = (struct parts_rig){ 0 };
-        parts_begin(&rig->parts, dialect, calls, in_reasoning);
+        rig_begin_typed(rig, dialect, NULL, calls, in_reasoning);
 }
 
 static inline void rig_free(struct parts_rig *rig)

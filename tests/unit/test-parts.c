@@ -241,6 +241,10 @@ static const char *const dsml[2] = { "\uff5cDSML\uff5cfunction_calls> <think>", 
 static const char *const lfm[2] = { "<|tool_call_start|>", NULL };
 static const char *const llama4[2] = { "<|python_start|>", NULL };
 static const char *const gemma[2] = { "<|tool_call>call: <|channel>", NULL };
+static const char *const apertus[2] = { "<|tools_prefix|>", NULL };
+static const char *const functools[2] = { "functools[", NULL };
+static const char *const functionary[2] = { "<function= has_code_interpreter", NULL };
+static const char *const minicpm[2] = { "<function name=\" <param name=\" <think>", NULL };
 static const char *const harmony[2] = { "<|channel|> <|message|>", NULL };
 static const char *const kimi[2] = { "<|tool_calls_section_begin|> <think>", NULL };
 static const char *const command[2] = { "<|START_ACTION|> <|START_RESPONSE|> <|START_THINKING|>",
@@ -457,7 +461,7 @@ static void a_fork_goes_on_where_its_parent_is(void **state)
                         bytes_add(&fork.arguments, parent.arguments.at, parent.arguments.count), 0);
                 fork.open = parent.open;
                 fork.last = parent.last;
-                parts_follow(&fork.parts, &parent.parts);
+                parts_follow(&fork.parts, &parent.parts, NULL);
                 rig_feed(&fork, text + cut, strlen(text) - cut);
                 rig_end(&fork);
                 assert_string_equal(fork.shown, "R\"a\"T\"b\"C0\"f\"A0\"{\"a\": \"b\"}\"E0");
@@ -496,6 +500,8 @@ static const char *const words[] = {
         "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "analysis",
         "commentary", " to=functions.f", "<|channel|>analysis<|message|>", "\x12", "\x13", "\x14",
         "<|channel|>commentary to=functions.f<|message|>{", "\x15", "\x16", "\x17",
+        "<|tools_prefix|>[", "{\"f\": {", "<|tools_suffix|>", "functools[", "<function=f>{",
+        "<function name=\"f\">", "<param name=\"a\">", "</param>",
         "\x11", "\x07", "\x08", "\x0e", "\x0f", "\x10",
 };
 /* clang-format on */
@@ -520,8 +526,9 @@ static size_t make_text(char *text, size_t size)
 static void the_cuts_of_a_text_do_not_matter(void **state)
 {
         static const char *const *const all[] = {
-                hermes, mistral_v3, mistral_v11, mistral_v13, llama, deepseek, kimi,    command,
-                qwen,   glm,        minimax,     dsml,        lfm,   gemma,    harmony,
+                hermes,  mistral_v3, mistral_v11, mistral_v13, llama,   deepseek, kimi,
+                command, qwen,       glm,         minimax,     dsml,    lfm,      gemma,
+                harmony, apertus,    functools,   functionary, minicpm,
         };
         struct dialect dialects[2 * COUNT(all)];
         char text[1024];
@@ -738,7 +745,8 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                        "<|tool_call_end|>" ENDED,
                   "kimi-k2", 0 },
                 { EACH "<\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>"
-                       "{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```" ENDED,
+                       "{{ f.name }}\n```json\n{{ f.arguments | tojson }}\n```"
+                       "<\uff5ctool\u2581call\u2581end\uff5c>" ENDED,
                   "deepseek-v3", 0 },
                 { EACH "<|START_ACTION|>[{\"tool_call_id\": 0, \"tool_name\": \"{{ f.name }}\", "
                        "\"parameters\": {{ f.arguments | tojson }}}]<|END_ACTION|>" ENDED,
@@ -752,10 +760,11 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                        "</tool_call>" ENDED,
                   "glm-4", 0 },
                 { EACH "<|tool_call_start|>[{{ f.name }}({% for k, v in f.arguments.items() %}"
-                       "{{ k }}='{{ v }}'{% endfor %})]<|tool_call_end|>" ENDED,
+                       "{{ k }}={{ v | tojson }}{% endfor %})]<|tool_call_end|>" ENDED,
                   "lfm2", 0 },
                 { EACH "<|tool_call>call:{{ f.name }}{ {%- for k, v in f.arguments.items() -%}"
-                       "{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}}<tool_call|>" ENDED,
+                       "{{ k }}:{% set q = '<|\"|>' if v is string else '' %}{{ q }}{{ v }}{{ q }}"
+                       "{% endfor %}}<tool_call|>" ENDED,
                   "gemma4", 0 },
                 { EACH
                   "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": {{ '' + f.arguments }}}"
@@ -764,6 +773,20 @@ static void a_template_must_write_calls_as_its_dialect_does(void **state)
                 { EACH "<|start|>assistant to=functions.{{ f.name }}<|channel|>commentary json"
                        "<|message|>{{ f.arguments | tojson }}<|call|>" ENDED,
                   "harmony", 0 },
+                /* all calls stand in one list */
+                { "{% for m in messages %}{% for c in m.tool_calls or [] %}"
+                  "{{ '[TOOL_CALLS][' if loop.first else ', ' }}{{ c.function | tojson }}"
+                  "{{ ']' if loop.last }}{% endfor %}{% endfor %}",
+                  "mistral-v3", 0 },
+                /* only one call is taken */
+                { "{% for m in messages %}{% if m.tool_calls and m.tool_calls | length > 1 %}"
+                  "{{ raise_exception('no') }}{% endif %}{% endfor %}" EACH
+                  "[TOOL_CALLS][{{ f | tojson }}]" ENDED,
+                  "mistral-v3", 0 },
+                /* the second call cannot be read */
+                { EACH "{{ '[TOOL_CALLS][' if loop.first }}{{ f | tojson }}"
+                       "{{ ']' if loop.last }}" ENDED,
+                  "mistral-v3", PROBE_E_WRONG },
                 /* the arguments are a text, or in a form of their own */
                 { EACH "<tool_call>{\"name\": \"{{ f.name }}\", \"arguments\": "
                        "{{ f.arguments | tojson | tojson }}}</tool_call>" ENDED,

@@ -112,15 +112,34 @@ static bool key_is(const struct parts_call *call, const char *word)
         return call->key_bytes == strlen(word) && !memcmp(call->key, word, call->key_bytes);
 }
 
-static bool is_arguments(const struct parts_call *call)
+static bool is_arguments(const struct parts *parts)
 {
-        return key_is(call, "arguments") || key_is(call, "parameters");
+        const struct parts_call *call = &parts->call;
+
+        return parts->dialect->traits & DIALECT_NAME_IS_KEY || key_is(call, "arguments") ||
+               key_is(call, "parameters");
+}
+
+static enum call_outcome read_name_as_key(struct parts *parts, uint8_t byte)
+{
+        struct parts_call *call = &parts->call;
+
+        if (byte == '"' && call->name_bytes && !call->has_name) {
+                call->has_name = true;
+                return call_take(parts, byte, COLON);
+        }
+        if (byte < ' ' || byte == '"' || byte == '\\' || call->name_bytes == PARTS_NAME_MAX)
+                return CALL_BAD;
+        call->name[call->name_bytes++] = (char)byte;
+        return call_take(parts, byte, IN_KEY);
 }
 
 static enum call_outcome read_key(struct parts *parts, uint8_t byte)
 {
         struct parts_call *call = &parts->call;
 
+        if (parts->dialect->traits & DIALECT_NAME_IS_KEY)
+                return read_name_as_key(parts, byte);
         if (byte == '"')
                 return call_take(parts, byte, COLON);
         if (byte < ' ' || byte == '\\')
@@ -204,8 +223,8 @@ static enum call_outcome begin_value(struct parts *parts, uint8_t byte, struct p
                 return begin_scan(parts, byte, OTHER, out);
         if (key_is(call, "name") || key_is(call, "tool_name"))
                 return byte == '"' && !call->has_name ? call_take(parts, byte, NAME) : CALL_BAD;
-        return is_arguments(call) ? begin_arguments(parts, byte, out)
-                                  : begin_scan(parts, byte, OTHER, out);
+        return is_arguments(parts) ? begin_arguments(parts, byte, out)
+                                   : begin_scan(parts, byte, OTHER, out);
 }
 
 /* ---- all bytes of a call ---- */

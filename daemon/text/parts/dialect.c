@@ -62,6 +62,14 @@ static const struct dialect_tags minimax_tags = {
         .call_end = "</invoke>",
 };
 
+static const struct dialect_tags minicpm_tags = {
+        .name_end = "\">",
+        .key = "<param name=\"",
+        .key_end = "\">",
+        .value_end = "</param>",
+        .call_end = "</function>",
+};
+
 #define DSML "\uff5cDSML\uff5c"
 static const struct dialect_tags dsml_tags = {
         .name_end = "\">",
@@ -79,6 +87,11 @@ static const struct dialect_tags dsml_tags = {
 
 /* The most specific first: the first whose signs are in the template is taken. */
 static const struct calls calls[] = {
+        { .name = "apriel",
+          .signs = { { "<tool_calls>[", "</tool_calls>" } },
+          .shape = SHAPE_LIST,
+          .marks = { [MARK_CALL] = { "<tool_calls>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "</tool_calls>" } } },
         /* Hermes 2 and 3, Qwen2.5, Qwen3, Granite 4 */
         { .name = "hermes",
           .signs = { { "<tool_call>" }, { "<function=", "<arg_key>" } },
@@ -122,6 +135,7 @@ static const struct calls calls[] = {
         { .name = "glm-4",
           .signs = { { "<tool_call>", "<arg_key>" } },
           .shape = SHAPE_TAGGED,
+          .traits = DIALECT_IN_REASONING,
           .tags = &glm_tags,
           .marks = { [MARK_CALL] = { "<tool_call>", .newline_before = 1 },
                      [MARK_CALL_END] = { "</tool_call>", .newline_before = 1 } } },
@@ -209,6 +223,38 @@ static const struct calls calls[] = {
           .shape = SHAPE_PYTHON,
           .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
                      [MARK_CALL_END] = { "<|tool_call_end|>" } } },
+        /* LFM2.5: its template has no marks of calls, which its vocabulary has */
+        { .name = "lfm2",
+          .signs = { { "List of tools: [", "keep_past_thinking" } },
+          .shape = SHAPE_PYTHON,
+          .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
+                     [MARK_CALL_END] = { "<|tool_call_end|>" } } },
+        { .name = "minicpm-5",
+          .signs = { { "<function name=\"", "<param name=\"" } },
+          .shape = SHAPE_TAGGED,
+          .tags = &minicpm_tags,
+          .marks = { [MARK_CALL] = { "<function name=\"", .newline_before = 1 } } },
+        { .name = "gigachat-3.1",
+          .signs = { { "<|function_call|>" } },
+          .shape = SHAPE_OBJECT,
+          .marks = { [MARK_CALL] = { "<|function_call|>" } } },
+        { .name = "apertus",
+          .signs = { { "<|tools_prefix|>" } },
+          .shape = SHAPE_LIST,
+          .traits = DIALECT_NAME_IS_KEY,
+          .marks = { [MARK_CALL] = { "<|tools_prefix|>" },
+                     [MARK_CALL_END] = { "<|tools_suffix|>" } } },
+        /* FireFunction v2 */
+        { .name = "functools",
+          .signs = { { "functools[" } },
+          .shape = SHAPE_LIST,
+          .marks = { [MARK_CALL] = { "functools" } } },
+        { .name = "functionary-3.1",
+          .signs = { { "<function=", "has_code_interpreter" } },
+          .shape = SHAPE_NAMED,
+          .marks = { [MARK_CALL] = { "<function=" },
+                     [MARK_ARGUMENTS] = { ">" },
+                     [MARK_CALL_END] = { "</function>" } } },
         /* Llama 4, if its template does not ask for the calls of Llama 3 */
         { .name = "llama4",
           .signs = { { "<|python_start|>" }, { "\"parameters\": " } },
@@ -258,6 +304,10 @@ static const struct reasoning reasonings[] = {
           .think_end = { "</seed:think>", .newline_before = 1, .newlines_after = 1 } },
         { .think = { "<|channel>", .word_after = "thought", .newlines_after = 1 },
           .think_end = { "<channel|>", .newline_before = 1 } },
+        { .think = { "<mm:think>" }, .think_end = { "</mm:think>" } },
+        /* Apriel 1.6 */
+        { .think = { "Here are my reasoning steps:", .newlines_after = 1 },
+          .think_end = { "[BEGIN FINAL RESPONSE]", .newline_before = 1, .newlines_after = 1 } },
         { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
         { .think = { "<|START_THINKING|>" },
           .think_end = { "<|END_THINKING|>", .newlines_after = 1 } },

@@ -76,6 +76,8 @@ enum dialect_trait {
         DIALECT_FENCED = 1 << 3,
         /* The marks of reasoning also stand elsewhere, with nothing between them or alone. */
         DIALECT_STRAY = 1 << 4,
+        /* An object is {N: {...}}, its only key is the name. */
+        DIALECT_NAME_IS_KEY = 1 << 5,
 };
 
 struct dialect_spelling {
@@ -95,7 +97,8 @@ struct dialect_tags {
         const char *raw_key_end; /* the value is a string, whatever it looks like; or NULL */
         const char *value;       /* NULL: it follows key_end at once */
         const char *value_end, *call_end;
-        bool newlines; /* one newline behind the value's first tag, and one before its last */
+        /* One newline may stand behind the first tag of a value, and then also before its last. */
+        bool newlines;
 };
 
 struct dialect {

@@ -2,8 +2,8 @@
  * Probe: checks the dialect of a model by its chat template.
  *
  * A dialect is chosen by signs, which may deceive: a template may mention a mark and write calls in
- * another way.  So the template renders a conversation in which a tool was called, and the parser
- * must find that call in the text.
+ * another way.  So the template renders a conversation in which two tools were called at once, or
+ * one if it takes no more, and the parser must find these calls in the text.
  */
 #ifndef DAEMON_TEXT_PARTS_PROBE_H
 #define DAEMON_TEXT_PARTS_PROBE_H

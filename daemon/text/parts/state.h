@@ -12,6 +12,7 @@
 #include <samovar/error.h>
 #include <samovar/ring.h>
 
+#include "daemon/text/parts/argument-types.h"
 #include "daemon/text/parts/dialect.h"
 #include "daemon/text/parts/json-scan.h"
 
@@ -35,7 +36,8 @@ struct parts_call {
         uint16_t arguments_at, arguments_bytes; /* in the bytes that are held ... */
         uint16_t mark_at;                       /* ... as is a mark, or tag, in the call */
         uint16_t value_bytes;                   /* of SHAPE_TAGGED, of a whole value of JSON */
-        bool raw, newline, streams;             /* see parts/tagged-call.c */
+        uint8_t type;                           /* enum argument_type, of its value */
+        bool first, newline, streams;           /* see parts/tagged-call.c */
         uint8_t literal, left, word_bytes;      /* see parts/literal-call.c, as for these */
         char quote, word[6];
         char key[12]; /* the first bytes of the key being read */
@@ -52,6 +54,7 @@ enum parts_state {
 
 struct parts {
         const struct dialect *dialect;
+        const struct argument_types *types; /* of the request's tools, or NULL */
         bool calls_wanted;
         uint8_t state;
         bool fresh;   /* nothing but blanks came since the beginning, reasoning, or a call */

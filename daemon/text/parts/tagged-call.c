@@ -149,9 +149,16 @@ static void take_json(struct parts *parts, uint8_t byte, bool in_string, struct 
         }
 }
 
+/* It could only be null, and does not begin like that. */
+static bool is_not_null(const struct parts *parts, uint8_t byte)
+{
+        return parts->call.type == ARGUMENT_STRING_OR_NULL && !parts->held_count && byte != 'n';
+}
+
 static enum call_outcome read_json(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
-        bool broken = !parts->call.streams && is_broken_string(parts, byte);
+        bool broken =
+                !parts->call.streams && (is_broken_string(parts, byte) || is_not_null(parts, byte));
         bool in_string = json_scan_in_string(&parts->scan);
         enum json_scan_outcome outcome;
 
@@ -174,23 +181,26 @@ static enum call_outcome read_json(struct parts *parts, uint8_t byte, struct par
 static enum call_outcome begin_value(struct parts *parts, struct parts_out *out)
 {
         parts_drop(parts);
-        parts->call.newline = parts->dialect->tags->newlines;
+        parts->call.first = true;
+        parts->call.newline = false;
         parts->call.streams = false;
-        parts->call.at = parts->call.raw ? TAGGED_STRING : TAGGED_JSON;
-        if (parts->call.raw)
+        parts->call.at = parts->call.type == ARGUMENT_STRING ? TAGGED_STRING : TAGGED_JSON;
+        if (parts->call.type == ARGUMENT_STRING)
                 put(parts, out, "\"");
         json_scan_begin(&parts->scan);
         return CALL_MORE;
 }
 
-/* The first newline of a value belongs to the tag before it. */
+/* The first newline of a value belongs to the tag before it; then so does the last. */
 static enum call_outcome read_value(struct parts *parts, uint8_t byte, struct parts_out *out)
 {
-        bool newline = parts->call.newline;
+        bool first = parts->call.first;
 
-        parts->call.newline = false;
-        if (newline && byte == '\n')
+        parts->call.first = false;
+        if (first && byte == '\n' && parts->dialect->tags->newlines) {
+                parts->call.newline = true;
                 return CALL_MORE;
+        }
         return parts->call.at == TAGGED_STRING ? read_string(parts, byte, out)
                                                : read_json(parts, byte, out);
 }
@@ -249,19 +259,32 @@ static enum call_outcome read_name(struct parts *parts, uint8_t byte, struct par
         return call_take(parts, byte, TAGGED);
 }
 
+/* If tags say which values are strings, the schema does not count. */
+static enum argument_type type_of_value(const struct parts *parts, bool raw)
+{
+        const struct parts_call *call = &parts->call;
+
+        if (parts->dialect->tags->raw_key_end)
+                return raw ? ARGUMENT_STRING : ARGUMENT_ANY;
+        return argument_types_find(parts->types, call->name, call->name_bytes, parts->held,
+                                   call->mark_at);
+}
+
 /* The key is what is held before mark_at. */
 static enum call_outcome end_key(struct parts *parts, bool raw, struct parts_out *out)
 {
-        put(parts, out, parts->call.has_arguments ? ", \"" : "{\"");
-        for (uint16_t i = 0; i < parts->call.mark_at; i++)
+        struct parts_call *call = &parts->call;
+
+        call->type = (uint8_t)type_of_value(parts, raw);
+        put(parts, out, call->has_arguments ? ", \"" : "{\"");
+        for (uint16_t i = 0; i < call->mark_at; i++)
                 put_escaped(parts, out, parts->held[i]);
         put(parts, out, "\": ");
-        parts->call.has_arguments = true;
-        parts->call.raw = raw;
+        call->has_arguments = true;
         if (!parts->dialect->tags->value)
                 return begin_value(parts, out);
         parts_drop(parts);
-        parts->call.at = TAGGED_OPEN;
+        call->at = TAGGED_OPEN;
         return CALL_MORE;
 }
 

@@ -65,7 +65,7 @@ enum tags_match tags_match_close(const struct parts *parts, struct tags_cursor c
         const struct dialect_tags *tags = parts->dialect->tags;
         enum tags_match match;
 
-        if (tags->newlines && cursor.at < cursor.end && *cursor.at == '\n')
+        if (parts->call.newline && cursor.at < cursor.end && *cursor.at == '\n')
                 cursor.at++;
         match = tags_match(&cursor, tags->value_end);
         return match == TAGS_WHOLE ? tags_match_next(parts, cursor) : match;
@@ -73,7 +73,7 @@ enum tags_match tags_match_close(const struct parts *parts, struct tags_cursor c
 
 bool tags_is_closed(const struct parts *parts, struct tags_cursor cursor)
 {
-        if (parts->dialect->tags->newlines && cursor.at < cursor.end && *cursor.at == '\n')
+        if (parts->call.newline && cursor.at < cursor.end && *cursor.at == '\n')
                 cursor.at++;
         return tags_match(&cursor, parts->dialect->tags->value_end) == TAGS_WHOLE &&
                tags_pass_blanks(&cursor) && cursor.at == cursor.end;

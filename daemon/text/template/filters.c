@@ -344,6 +344,7 @@ static const struct builtin rows[] = {
         { "first", filter_first, "", 0 },
         { "float", filter_float, "default", 0 },
         { "format", filter_format, "*", 0 },
+        { "from_json", filter_from_json, "", 0 },
         { "groupby", filter_groupby, "attribute default case_sensitive", 1 },
         { "indent", filter_indent, "width first blank", 0 },
         { "int", filter_int, "default base", 0 },
