@@ -259,6 +259,9 @@ static uint32_t add_foreign(struct structure_compiler *compiler, const struct st
                 r = regex_add(grammar, text->bytes, text->count, &symbol, why, sizeof(why));
         else if (part->kind == STRUCTURE_GBNF)
                 r = gbnf_add(grammar, text->bytes, text->count, &symbol, why, sizeof(why));
+        else if (part->kind == STRUCTURE_ONE_OF)
+                r = choices_add(grammar, part->choices, part->choice_count, &symbol, why,
+                                sizeof(why));
         else
                 r = json_schema_add(grammar, text->bytes, text->count, &part->schema, &symbol, why,
                                     sizeof(why));
@@ -279,6 +282,7 @@ static uint32_t add_kind(struct structure_compiler *compiler, const struct struc
         case STRUCTURE_REGEX:
         case STRUCTURE_GBNF:
         case STRUCTURE_SCHEMA:
+        case STRUCTURE_ONE_OF:
                 return add_foreign(compiler, part);
         case STRUCTURE_SEQUENCE:
                 rule = grammar_rule(grammar);

@@ -34,6 +34,7 @@ enum structure_kind {
         STRUCTURE_REGEX,    /* the whole matches the expression `text` (regex-text.h) */
         STRUCTURE_GBNF,     /* `text` is a grammar (gbnf.h) */
         STRUCTURE_SCHEMA,   /* `text` is a JSON Schema; see `schema` */
+        STRUCTURE_ONE_OF,   /* one of `choices`, of which there may be many */
         STRUCTURE_SEQUENCE, /* all of `parts`, in their order; without any: nothing */
         STRUCTURE_CHOICE,   /* one of `parts` */
         STRUCTURE_LIST,     /* the only one of `parts`, `min` to `max` times, with `text` between */
@@ -54,6 +55,8 @@ struct structure {
         bool closed;
         const struct regex_text *without; /* of free text: texts that it must not contain ... */
         uint32_t without_count;           /* ... besides marks */
+        const struct regex_text *choices;
+        uint32_t choice_count;
         struct json_schema_options schema;
 };
 

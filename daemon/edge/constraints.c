@@ -14,6 +14,7 @@ struct constraint {
         struct list_head link; /* in `used` or in `kept` */
         struct grammar *grammar;
         const struct served *served;
+        enum answer_reasoning reasoning;
         uint64_t uid;
         size_t charge; /* while it has references */
         uint32_t references;
@@ -65,14 +66,14 @@ struct constraints *constraints_free(struct constraints *constraints)
 }
 
 static struct constraint *find_in(struct list_head *list, const struct stream *stream,
-                                  const struct wire_text *text)
+                                  const struct wire_text *text, enum answer_reasoning reasoning)
 {
         list_each(at, list) {
                 struct constraint *constraint = constraint_of(at);
 
                 if (constraint->uid == stream->request.uid &&
                     constraint->served == stream->request.model &&
-                    constraint->text_bytes == text->count &&
+                    constraint->reasoning == reasoning && constraint->text_bytes == text->count &&
                     !memcmp(constraint->text, text->bytes, text->count))
                         return constraint;
         }
@@ -193,19 +194,20 @@ static int give_all(struct constraint *constraint, struct stream *first,
 }
 
 int constraints_find(struct constraints *constraints, struct stream *first,
-                     const struct wire_text *text, struct wire_problem *ret_problem)
+                     const struct wire_text *text, enum answer_reasoning reasoning,
+                     struct wire_problem *ret_problem)
 {
-        struct constraint *constraint = find_in(&constraints->used, first, text);
+        struct constraint *constraint = find_in(&constraints->used, first, text, reasoning);
 
         if (!constraint)
-                constraint = find_in(&constraints->kept, first, text);
+                constraint = find_in(&constraints->kept, first, text, reasoning);
         return constraint ? error_pass(give_all(constraint, first, ret_problem))
                           : CONSTRAINTS_E_UNKNOWN;
 }
 
 int constraints_add(struct constraints *constraints, struct stream *first,
-                    const struct wire_text *text, struct grammar *grammar,
-                    struct wire_problem *ret_problem)
+                    const struct wire_text *text, enum answer_reasoning reasoning,
+                    struct grammar *grammar, struct wire_problem *ret_problem)
 {
         struct constraint *constraint = malloc(sizeof(*constraint) + text->count);
         int r;
@@ -218,6 +220,7 @@ int constraints_add(struct constraints *constraints, struct stream *first,
                 .of = constraints,
                 .grammar = grammar,
                 .served = first->request.model,
+                .reasoning = reasoning,
                 .uid = first->request.uid,
                 .charge = grammar_bytes(grammar) + text->count,
                 .text_bytes = text->count,

@@ -13,6 +13,7 @@
 #define DAEMON_EDGE_CONSTRAINTS_H
 
 #include "daemon/constraint/grammar.h"
+#include "daemon/edge/answer-form.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/stream.h"
 
@@ -26,14 +27,18 @@ struct constraints *constraints_free(struct constraints *constraints); /* takes 
  * were given before a failure are given back with their streams.
  */
 
-/* If the text is known; else CONSTRAINTS_E_UNKNOWN, and nothing has changed. */
+/*
+ * If this text is known, for an answer that reasons in this way; else
+ * CONSTRAINTS_E_UNKNOWN, and nothing has changed.
+ */
 enum { CONSTRAINTS_E_UNKNOWN = 200 };
 int constraints_find(struct constraints *constraints, struct stream *first,
-                     const struct wire_text *text, struct wire_problem *ret_problem);
+                     const struct wire_text *text, enum answer_reasoning reasoning,
+                     struct wire_problem *ret_problem);
 /* Takes the grammar, which was compiled from this text. */
 int constraints_add(struct constraints *constraints, struct stream *first,
-                    const struct wire_text *text, struct grammar *grammar,
-                    struct wire_problem *ret_problem);
+                    const struct wire_text *text, enum answer_reasoning reasoning,
+                    struct grammar *grammar, struct wire_problem *ret_problem);
 
 /* The same for a fork, or for a stream like `from`, which may be with the engine. */
 int constraints_share(struct stream *stream, const struct stream *from,

@@ -18,6 +18,7 @@
 #define DAEMON_EDGE_ENCODE_JOB_H
 
 #include "daemon/constraint/grammar.h"
+#include "daemon/edge/answer-form.h"
 #include "daemon/edge/stream.h"
 #include "daemon/edge/wire-request.h"
 #include "daemon/text/chat.h"
@@ -58,11 +59,12 @@ struct encode_job {
         uint32_t from;  /* pieces: the first of `id_count` ids, if the job has no list of them */
         /* The body of a frame, or the part of it that the job's text points into. */
         struct buffer frame;
-        struct wire_request asked;   /* out: decoded from the frame */
-        struct wire_problem problem; /* out: why it was refused */
-        struct wire_chat chat;       /* messages, which lie in `frame` */
-        struct buffer constraint;    /* the text of a constraint that is to be compiled */
-        struct grammar *grammar;     /* out: compiled; its taker clears it here */
+        struct wire_request asked;       /* out: decoded from the frame */
+        struct wire_problem problem;     /* out: why it was refused */
+        struct wire_chat chat;           /* messages, which lie in `frame` */
+        struct buffer constraint;        /* the text of a constraint that is to be compiled, ... */
+        enum answer_reasoning reasoning; /* ... behind this */
+        struct grammar *grammar;         /* out: compiled; its taker clears it here */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
         struct text_part *parts;               /* out: the parts of it that the template wrote */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/constraint/description.h"
+#include "daemon/edge/answer-form.h"
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
@@ -79,8 +79,9 @@ int work_constrain(struct text_job *job)
 
         if (text_job_is_cancelled(job))
                 return -ECANCELED;
-        r = description_compile((const char *)text->bytes + text->start, buffer_count(text),
-                                &grammar_limits_default, &encode->grammar, why, sizeof(why));
+        r = answer_form_compile(encode->served, encode->reasoning,
+                                (const char *)text->bytes + text->start, buffer_count(text),
+                                &encode->grammar, why, sizeof(why));
         if (r != -EINVAL && r != -E2BIG)
                 return error_pass(r);
         errtext_one_line(why);

@@ -24,6 +24,14 @@ static int begin(struct encode_job *job, struct wire_problem *ret_problem)
         return error_pass(r);
 }
 
+/* The tokens of its prompt are known. */
+static enum answer_reasoning reasoning_of(const struct stream *stream)
+{
+        const struct request *request = &stream->request;
+
+        return answer_reasoning(request->model, request->parts, request->parts_reasoning);
+}
+
 static struct wire_text constraint_of(const struct encode_job *job)
 {
         const struct buffer *text = &job->constraint;
@@ -40,7 +48,7 @@ static int on_constrained(struct encode_job *job, struct wire_problem *ret_probl
         int r;
 
         job->grammar = NULL;
-        r = constraints_add(constraints, job->stream, &text, grammar, ret_problem);
+        r = constraints_add(constraints, job->stream, &text, job->reasoning, grammar, ret_problem);
         return r ? error_pass(r) : error_pass(begin(job, ret_problem));
 }
 
@@ -49,8 +57,11 @@ static int begin_constrained(struct encode_job *job, struct wire_problem *ret_pr
 {
         struct constraints *constraints = job->peer->edge->constraints;
         const struct wire_text text = constraint_of(job);
-        int r = text.count ? constraints_find(constraints, job->stream, &text, ret_problem) : 0;
+        int r = 0;
 
+        job->reasoning = reasoning_of(job->stream);
+        if (text.count)
+                r = constraints_find(constraints, job->stream, &text, job->reasoning, ret_problem);
         if (r == CONSTRAINTS_E_UNKNOWN)
                 return encode_job_go_on(job, work_constrain, on_constrained);
         return r ? error_pass(r) : error_pass(begin(job, ret_problem));
@@ -141,6 +152,7 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job->ids_max = served->context;
         job->stream = stream;
         job->over = on_over;
+        job->reasoning = reasoning_of(stream); /* if it has its tokens */
         if (asked->token_count)
                 (void)encode_job_go_on(job, work_constrain, on_constrained);
         else if (has_messages)
@@ -154,9 +166,10 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
 static int begin_or_compile(struct peer *peer, const struct wire_request *asked,
                             struct stream *stream, struct wire_problem *ret_problem)
 {
-        int r = asked->constraint.count ? constraints_find(peer->edge->constraints, stream,
-                                                           &asked->constraint, ret_problem)
-                                        : 0;
+        int r = asked->constraint.count
+                        ? constraints_find(peer->edge->constraints, stream, &asked->constraint,
+                                           reasoning_of(stream), ret_problem)
+                        : 0;
 
         return r ? error_pass(r) : error_pass(stream_begin(peer, stream, ret_problem));
 }
