@@ -38,6 +38,7 @@ struct course { /* of one client in a wave, in seconds after the wave began */
 
 struct wave {
         uint32_t clients, shared, prompt, tokens; /* prompt: without the shared tokens */
+        const char *constraint;                   /* it never lets an answer end; or NULL */
         double seconds;                           /* all of it */
         struct course courses[CLIENTS];
 };
@@ -78,8 +79,13 @@ static void ask(struct wave *w, uint32_t client)
 {
         uint32_t ids[PROMPT_MAX];
         const struct smv_generate options = {
-                SMV_SIZE(smv_generate),  .tokens = ids,   .token_count = w->shared + w->prompt,
-                .max_tokens = w->tokens, .ignore_eos = 1, .set = SMV_SET_TEMPERATURE,
+                SMV_SIZE(smv_generate),
+                .tokens = ids,
+                .token_count = w->shared + w->prompt,
+                .max_tokens = w->tokens,
+                .ignore_eos = !w->constraint,
+                .set = SMV_SET_TEMPERATURE,
+                .constraint = w->constraint,
         };
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
 
@@ -257,6 +263,41 @@ static void measure_visits(void)
         tell_visits(cancels, count, "cancel", "cancel, p99");
 }
 
+/* Tokens a second of all streams together, between the first token of the last one and the END. */
+static double rate_of(const struct wave *w)
+{
+        double first = 0, last = 0;
+        uint32_t tokens = 0;
+
+        for (uint32_t i = 0; i < w->clients; i++) {
+                first = w->courses[i].first > first ? w->courses[i].first : first;
+                last = w->courses[i].last > last ? w->courses[i].last : last;
+                tokens += w->courses[i].tokens - 1;
+        }
+        return tokens / (last - first);
+}
+
+/* What masks cost: the same streams without and with a constraint, which is known by then. */
+static void measure_constrained(void)
+{
+        static const char schema[] =
+                "{\"schema\":{\"type\":\"array\",\"minItems\":1000000,\"items\":{\"type\":"
+                "\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":20},"
+                "\"age\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":150},\"kind\":{"
+                "\"enum\":[\"cat\",\"dog\",\"bird\"]}},\"required\":[\"name\",\"age\","
+                "\"kind\"],\"additionalProperties\":false}}}";
+        struct wave loose = { .clients = CLIENTS, .prompt = 16, .tokens = 128 }, bound = loose;
+
+        bound.constraint = schema;
+        run(&bound);
+        run(&loose);
+        run(&bound);
+        table_add_one("tokens/s", "eight streams, free", "", rate_of(&loose));
+        table_add_one("tokens/s", "eight streams, constrained", "", rate_of(&bound));
+        table_add_one("percent", "constrained, of free", "",
+                      100 * rate_of(&bound) / rate_of(&loose));
+}
+
 static void measure(void)
 {
         static const char rate[] = "tokens/s";
@@ -284,6 +325,7 @@ static void measure(void)
         run(&later);
         tell_first_tokens(&later, NULL, "2048 shared once more, first token", NULL);
         measure_visits();
+        measure_constrained();
 }
 
 int main(int argc, char **argv)
