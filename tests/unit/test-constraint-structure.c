@@ -429,6 +429,107 @@ static void check_refused(const struct structure *structure, const char *sentenc
         assert_string_equal(why, sentence);
 }
 
+/* ---- arguments in tags ---- */
+
+#define ARGUMENTS                                                                                  \
+        "{\"type\":\"object\",\"properties\":{"                                                    \
+        "\"s\":{\"type\":\"string\",\"maxLength\":30},"                                            \
+        "\"n\":{\"type\":\"integer\"},\"o\":{\"type\":[\"string\",\"null\"]},"                     \
+        "\"u\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\"}]},\"e\":{\"enum\":[\"a<b\"," \
+        "7]}},"                                                                                    \
+        "\"required\":[\"s\"],\"additionalProperties\":false}"
+
+static const struct json_tags qwen_tags = {
+        .key = TEXT("<parameter="),
+        .key_end = TEXT(">\n"),
+        .value_end = TEXT("\n</parameter>"),
+        .between = TEXT("\n"),
+};
+
+/* Qwen3-Coder: each argument in tags, in any order; strings as they are. */
+static void calls_of_qwen3_coder(void **state)
+{
+        static const struct structure call[] = {
+                LITERAL("<tool_call>"),
+                LITERAL("\n<function=f>\n"),
+                { .kind = STRUCTURE_SCHEMA,
+                  .text = TEXT(ARGUMENTS),
+                  .schema = { .any_order = true, .tags = &qwen_tags } },
+                LITERAL("\n</function>\n</tool_call>"),
+        };
+        static const struct structure calls[] = { SEQUENCE(call) };
+        static const struct structure text = { .kind = STRUCTURE_TEXT, PARTS(calls), .max = 2 };
+#define QWEN(arguments)      TEXT("<tool_call>\n<function=f>\n" arguments "\n</function>\n</tool_call>")
+#define ARGUMENT(key, value) "<parameter=" key ">\n" value "\n</parameter>"
+
+        (void)state;
+        CHECK(&text, { WHOLE, QWEN(ARGUMENT("s", "")) }, { WHOLE, QWEN(ARGUMENT("s", "12")) },
+              { WHOLE, QWEN(ARGUMENT("s", "a \"b\"\n</param> \\")) },
+              { WHOLE, QWEN(ARGUMENT("n", "-4") "\n" ARGUMENT("s", "a")) },
+              { ILLEGAL, QWEN(ARGUMENT("n", "a")) }, { ILLEGAL, QWEN(ARGUMENT("n", "4")) },
+              { ILLEGAL, QWEN(ARGUMENT("s", "x</parameter>")) },
+              { ILLEGAL, QWEN(ARGUMENT("s", "0123456789012345678901234567890")) },
+              { ILLEGAL, QWEN(ARGUMENT("s", "a") "\n" ARGUMENT("s", "a")) },
+              { ILLEGAL, QWEN(ARGUMENT("s", "a") "\n" ARGUMENT("x", "a")) });
+#define WITH(key, value) QWEN(ARGUMENT("s", "a") "\n" ARGUMENT(key, value))
+        CHECK(&text, { WHOLE, WITH("o", "null") }, { WHOLE, WITH("o", "nullx") },
+              { ILLEGAL, WITH("o", "null ") }, { WHOLE, WITH("o", "12") },
+              { WHOLE, WITH("u", "12 apples") }, { ILLEGAL, WITH("u", "12") },
+              { ILLEGAL, WITH("u", " true") }, { WHOLE, WITH("u", "[1,\"</parameter>\"]") },
+              { ILLEGAL, WITH("u", "[1") }, { ILLEGAL, WITH("u", "\"x\"") },
+              { WHOLE, WITH("e", "a<b") }, { WHOLE, WITH("e", "7") },
+              { ILLEGAL, WITH("e", "\"a<b\"") });
+}
+
+/* DeepSeek V3.2: the tag of a key says whether the value is a string. */
+static void calls_of_deepseek_v3_2(void **state)
+{
+        static const struct json_tags tags = {
+                .key = TEXT("<parameter name=\""),
+                .key_end = TEXT("\" string=\"false\">"),
+                .raw_key_end = TEXT("\" string=\"true\">"),
+                .value_end = TEXT("</parameter>\n"),
+        };
+        static const struct structure arguments = { .kind = STRUCTURE_SCHEMA,
+                                                    .text = TEXT(ARGUMENTS),
+                                                    .schema = { .tags = &tags } };
+#define RAW(key, value)  "<parameter name=\"" key "\" string=\"true\">" value "</parameter>\n"
+#define JSON(key, value) "<parameter name=\"" key "\" string=\"false\">" value "</parameter>\n"
+
+        (void)state;
+        CHECK(&arguments, { WHOLE, TEXT(RAW("s", "x")) }, { ILLEGAL, TEXT(JSON("s", "x")) },
+              { ILLEGAL, TEXT(JSON("s", "\"x\"")) }, { WHOLE, TEXT(RAW("s", "x") JSON("n", "1")) },
+              { ILLEGAL, TEXT(RAW("s", "x") RAW("n", "1")) },
+              { WHOLE, TEXT(RAW("s", "x") RAW("u", "[1]")) },
+              { FINAL, TEXT(RAW("s", "") JSON("n", "1") JSON("o", "null") RAW("u", "null")
+                                    RAW("e", "a<b")) });
+}
+
+/* GLM: tags around keys, too; any further argument, if the schema allows it. */
+static void calls_of_glm(void **state)
+{
+        static const struct json_tags tags = {
+                .key = TEXT("<arg_key>"),
+                .key_end = TEXT("</arg_key>\n<arg_value>"),
+                .value_end = TEXT("</arg_value>\n"),
+        };
+        struct structure arguments = { .kind = STRUCTURE_SCHEMA,
+                                       .text = TEXT("{\"properties\":{\"ab\":{\"type\":\"null\"}},"
+                                                    "\"propertyNames\":{\"pattern\":\"^a\"}}"),
+                                       .schema = { .tags = &tags } };
+#define GLM(key, value) "<arg_key>" key "</arg_key>\n<arg_value>" value "</arg_value>\n"
+
+        (void)state;
+        CHECK(&arguments, { WHOLE, TEXT("") }, { WHOLE, TEXT(GLM("ab", "null")) },
+              { ILLEGAL, TEXT(GLM("ab", "x")) }, { WHOLE, TEXT(GLM("a", "x") GLM("abc", "[{}]")) },
+              { ILLEGAL, TEXT(GLM("b", "x")) }, { ILLEGAL, TEXT(GLM("a<", "x")) });
+        arguments.text = (struct regex_text)TEXT("{\"type\":\"string\"}");
+        check_refused(&arguments, "no text can match: it asks for what it excludes");
+        arguments.text = (struct regex_text)TEXT("{\"required\":[\"a>\"]}");
+        check_refused(&arguments,
+                      "part \"\": schema, at \"\": the key \"a>\" cannot stand in a tag");
+}
+
 static void a_fault_is_told_with_the_place_of_its_part(void **state)
 {
         static const struct structure inner[] = { LITERAL("a"), SCHEMA("{\"maxLenght\":1}") };
@@ -477,6 +578,9 @@ int main(void)
                 cmocka_unit_test(calls_of_mistral_v13),
                 cmocka_unit_test(calls_of_deepseek),
                 cmocka_unit_test(calls_of_kimi),
+                cmocka_unit_test(calls_of_qwen3_coder),
+                cmocka_unit_test(calls_of_deepseek_v3_2),
+                cmocka_unit_test(calls_of_glm),
                 cmocka_unit_test(a_fault_is_told_with_the_place_of_its_part),
         };
 
