@@ -54,8 +54,8 @@ struct json_tags {
 struct json_schema_options {
         enum json_space space;
         bool any_order; /* of members */
-        const struct json_tags
-                *tags; /* the value is an object whose members are in tags; or NULL */
+        /* NULL: all of it is JSON.  Otherwise it is an object, and these are around its members. */
+        const struct json_tags *tags;
 };
 
 #define JSON_SCHEMA_NODES 500000u /* values in a schema */

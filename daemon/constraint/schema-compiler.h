@@ -52,11 +52,14 @@ struct conjunction {
         uint32_t count;
 };
 
-/* How the values of a conjunction are written. */
+/*
+ * How the values of a conjunction are written.  FORM_TAGS is an object whose members are in tags.
+ * FORM_VALUE is the value of such a member, from the end of its key to the end of the value.
+ */
 enum value_form {
         FORM_JSON,
-        FORM_TAGS,  /* an object, whose members are in tags */
-        FORM_VALUE, /* the value of such a member, from the end of its key to the end of the value */
+        FORM_TAGS,
+        FORM_VALUE,
 };
 
 /* A conjunction that has a symbol; those behind `compiled` wait. */
