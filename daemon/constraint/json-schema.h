@@ -34,9 +34,28 @@ enum json_space {
         JSON_SPACE_FREE, /* as JSON allows it: without a bound */
 };
 
+/*
+ * Members of an object in tags, as some models write the arguments of a call:
+ *
+ *      key K key_end V value_end between key K key_end V value_end
+ *
+ * A string stands there as it is, any other value as JSON.  A text of JSON is that value, if the
+ * schema allows values besides strings.  So a string that can be read as such is illegal then,
+ * unless raw_key_end tells strings apart.  If only null is allowed besides, only null is illegal.
+ *
+ * Narrower than values: a string does not contain value_end, with or without the blanks before it.
+ * A key that the schema does not name has no "<", ">", quotes and controls.
+ */
+struct json_tags {
+        struct regex_text key, key_end, value_end, between;
+        struct regex_text raw_key_end; /* of strings; empty: they have key_end, too */
+};
+
 struct json_schema_options {
         enum json_space space;
         bool any_order; /* of members */
+        /* NULL: all of it is JSON.  Otherwise it is an object, and these are around its members. */
+        const struct json_tags *tags;
 };
 
 #define JSON_SCHEMA_NODES 500000u /* values in a schema */

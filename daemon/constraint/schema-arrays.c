@@ -96,7 +96,7 @@ static uint32_t element_symbol(struct schema_compiler *compiler, const struct co
                 if (at != JSON_NONE)
                         conjunction_add(compiler, &demands, ELEMENT(kind, at));
         }
-        return schema_symbol(compiler, &demands);
+        return schema_symbol(compiler, &demands, FORM_JSON);
 }
 
 static void add_list(struct schema_compiler *compiler, const struct shape *shape,

@@ -9,6 +9,7 @@
 #include "daemon/constraint/schema-compiler.h"
 #include "daemon/constraint/schema-leaves.h"
 #include "daemon/constraint/schema-shape.h"
+#include "daemon/constraint/schema-tags.h"
 #include "json/reader.h"
 
 #define BRANCHES_MAX 5000u /* of one conjunction */
@@ -16,46 +17,62 @@
 /* All values of one conjunction. */
 struct values {
         uint32_t rule;
-        uint32_t term; /* values that are no containers */
+        uint32_t term;    /* values that are no containers; of FORM_VALUE: and no strings */
+        uint32_t strings; /* of FORM_VALUE */
+        unsigned types;
 };
 
 static void add_leaf(struct schema_compiler *compiler, const struct conjunction *leaf, void *data)
 {
         struct values *values = data;
         struct regex_pool *pool = compiler->pool;
-        uint32_t quote = regex_literal(pool, "\"", 1), terms[4];
+        uint32_t quote = regex_literal(pool, "\"", 1), terms[4], strings;
         struct shape shape;
 
         shape_of(compiler, leaf, &shape);
         if (compiler->failed)
                 return;
+        values->types |= shape.types;
+        shape_objects(compiler, &shape, values->rule);
+        if (compiler->form == FORM_TAGS)
+                return;
+        shape_arrays(compiler, &shape, values->rule);
         terms[0] = values->term;
         terms[1] = shape_words(compiler, &shape);
         terms[2] = shape_numbers(compiler, &shape);
-        terms[3] = regex_concat(pool, quote,
-                                regex_concat(pool, shape_strings(compiler, &shape), quote));
+        terms[3] = REGEX_NONE;
+        if (compiler->form == FORM_VALUE) {
+                strings = shape_strings(compiler, &shape, WRITING_PLAIN);
+                values->strings = regex_or2(pool, values->strings, strings);
+        } else {
+                strings = shape_strings(compiler, &shape, WRITING_JSON);
+                terms[3] = regex_concat(pool, quote, regex_concat(pool, strings, quote));
+        }
         values->term = regex_or(pool, terms, 4);
-        shape_arrays(compiler, &shape, values->rule);
-        shape_objects(compiler, &shape, values->rule);
 }
 
 static void compile_next(struct schema_compiler *compiler)
 {
         struct known_conjunction known = compiler->known[compiler->compiled++];
         struct conjunction copy = { .count = known.count };
-        struct values values = { known.symbol, REGEX_NONE };
+        struct values values = { known.symbol, REGEX_NONE, REGEX_NONE, 0 };
         uint32_t symbol;
 
         memcpy(copy.elements, compiler->known_elements + known.first,
                known.count * sizeof(uint32_t));
         compiler->branches = BRANCHES_MAX;
+        compiler->form = known.form;
+        if (known.form == FORM_VALUE)
+                values.rule = grammar_rule(compiler->grammar);
         schema_leaves(compiler, copy.elements, copy.count, add_leaf, &values);
         if (compiler->failed || compiler->grammar->failed)
                 return;
         if (values.term != REGEX_NONE) {
                 symbol = grammar_lexeme(compiler->grammar, values.term);
-                grammar_add(compiler->grammar, known.symbol, &symbol, 1);
+                grammar_add(compiler->grammar, values.rule, &symbol, 1);
         }
+        if (known.form == FORM_VALUE)
+                tags_add_value(compiler, known.symbol, values.types, values.strings, values.rule);
 }
 
 static uint32_t space_term(struct regex_pool *pool, enum json_space space)
@@ -82,7 +99,8 @@ static int compile(struct schema_compiler *compiler, uint32_t *ret_symbol)
         struct conjunction root = { { ELEMENT(MATCHES, 0) }, 1 };
 
         compiler->space = space_term(compiler->pool, compiler->options.space);
-        *ret_symbol = schema_symbol(compiler, &root);
+        *ret_symbol =
+                schema_symbol(compiler, &root, compiler->options.tags ? FORM_TAGS : FORM_JSON);
         while (compiler->compiled < compiler->known_count && !compiler->failed &&
                !compiler->grammar->failed && regex_spent(compiler->pool) == REGEX_FINE)
                 compile_next(compiler);

@@ -52,9 +52,20 @@ struct conjunction {
         uint32_t count;
 };
 
+/*
+ * How the values of a conjunction are written.  FORM_TAGS is an object whose members are in tags.
+ * FORM_VALUE is the value of such a member, from the end of its key to the end of the value.
+ */
+enum value_form {
+        FORM_JSON,
+        FORM_TAGS,
+        FORM_VALUE,
+};
+
 /* A conjunction that has a symbol; those behind `compiled` wait. */
 struct known_conjunction {
         uint32_t first, count; /* in `known_elements` */
+        enum value_form form;
         uint32_t symbol, chain;
 };
 
@@ -70,7 +81,8 @@ struct schema_compiler {
         uint32_t known_count, known_size, compiled;
         uint32_t *known_elements, element_count, element_size;
         uint32_t buckets[KNOWN_BUCKETS];
-        uint32_t branches; /* that may still be taken: anyOf and the like multiply */
+        enum value_form form; /* of the conjunction that is being compiled */
+        uint32_t branches;    /* that may still be taken: anyOf and the like multiply */
         char *why;
         size_t why_bytes;
         int failed; /* the first failure, with a sentence in *why */
@@ -84,7 +96,8 @@ void schema_out_of_memory(struct schema_compiler *compiler);
 /* Adds an element, if it is not there. */
 void conjunction_add(struct schema_compiler *compiler, struct conjunction *to, uint32_t element);
 /* The symbol of a conjunction, which is sorted here. */
-uint32_t schema_symbol(struct schema_compiler *compiler, struct conjunction *conjunction);
+uint32_t schema_symbol(struct schema_compiler *compiler, struct conjunction *conjunction,
+                       enum value_form form);
 
 /* The value of a keyword; JSON_NONE if there is none. */
 static inline uint32_t schema_keyword(const struct schema_compiler *compiler, uint32_t schema,

@@ -65,18 +65,20 @@ static const struct format {
                  "*)*|/?(" PATH "+(/" PATH "*)*)?)(\\?" QUESTION ")?(#" QUESTION ")?" },
 };
 
-static bool read_expression(struct schema_compiler *compiler, const char *text, uint32_t *ret_term)
+static bool read_expression(struct schema_compiler *compiler, const char *text,
+                            enum writing writing, uint32_t *ret_term)
 {
         char why[160];
 
-        if (!regex_text_read(compiler->pool, text, strlen(text), WRITING_JSON, REGEX_WHOLE,
-                             ret_term, why, sizeof(why)))
+        if (!regex_text_read(compiler->pool, text, strlen(text), writing, REGEX_WHOLE, ret_term,
+                             why, sizeof(why)))
                 return true;
         schema_fail(compiler, 0, "%s", why);
         return false;
 }
 
-bool shape_format(struct schema_compiler *compiler, const char *name, uint32_t *ret_term)
+bool shape_format(struct schema_compiler *compiler, const char *name, enum writing writing,
+                  uint32_t *ret_term)
 {
         for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
                 const struct format *format = &formats[i];
@@ -84,10 +86,10 @@ bool shape_format(struct schema_compiler *compiler, const char *name, uint32_t *
 
                 if (strcmp(name, format->name) != 0)
                         continue;
-                if (!read_expression(compiler, format->expression, ret_term))
+                if (!read_expression(compiler, format->expression, writing, ret_term))
                         return true;
                 for (unsigned w = 0; w < WITHIN && format->within[w]; w++)
-                        if (read_expression(compiler, format->within[w], &within))
+                        if (read_expression(compiler, format->within[w], writing, &within))
                                 *ret_term = regex_and2(compiler->pool, *ret_term, within);
                 return true;
         }

@@ -100,9 +100,10 @@ static bool grow(struct schema_compiler *compiler, uint32_t more)
         return true;
 }
 
-uint32_t schema_symbol(struct schema_compiler *compiler, struct conjunction *conjunction)
+uint32_t schema_symbol(struct schema_compiler *compiler, struct conjunction *conjunction,
+                       enum value_form form)
 {
-        uint32_t hash = 2166136261u, *bucket;
+        uint32_t hash = 2166136261u + form, *bucket;
         struct known_conjunction *known;
 
         qsort(conjunction->elements, conjunction->count, sizeof(*conjunction->elements), compare);
@@ -111,7 +112,7 @@ uint32_t schema_symbol(struct schema_compiler *compiler, struct conjunction *con
         bucket = &compiler->buckets[hash % KNOWN_BUCKETS];
         for (uint32_t at = *bucket; at; at = known->chain) {
                 known = &compiler->known[at - 1];
-                if (known->count == conjunction->count &&
+                if (known->count == conjunction->count && known->form == form &&
                     memcmp(compiler->known_elements + known->first, conjunction->elements,
                            known->count * sizeof(uint32_t)) == 0)
                         return known->symbol;
@@ -121,7 +122,7 @@ uint32_t schema_symbol(struct schema_compiler *compiler, struct conjunction *con
                 return SYMBOL_RULE;
         }
         known = &compiler->known[compiler->known_count++];
-        *known = (struct known_conjunction){ compiler->element_count, conjunction->count,
+        *known = (struct known_conjunction){ compiler->element_count, conjunction->count, form,
                                              grammar_rule(compiler->grammar), *bucket };
         *bucket = compiler->known_count;
         memcpy(compiler->known_elements + known->first, conjunction->elements,

@@ -6,6 +6,7 @@
 #include "daemon/constraint/regex-text.h"
 #include "daemon/constraint/schema-leaves.h"
 #include "daemon/constraint/schema-shape.h"
+#include "daemon/constraint/schema-tags.h"
 
 #define PATTERNS_MAX 5u /* of patternProperties: keys are divided by which ones they match */
 #define NEEDS_MAX    4096u
@@ -17,8 +18,8 @@ struct key {
 };
 
 struct key_pattern {
-        uint32_t node;        /* the schema of values */
-        uint32_t plain, json; /* the expression over text, and over text inside a string */
+        uint32_t node;           /* the schema of values */
+        uint32_t plain, written; /* the expression over text, and as keys are written */
 };
 
 struct object_shape {
@@ -32,6 +33,11 @@ struct object_shape {
         bool closed; /* equals an object, so it has no other keys */
         uint32_t needs[2 * NEEDS_MAX], need_count;
 };
+
+static enum writing key_writing(const struct schema_compiler *compiler)
+{
+        return compiler->form == FORM_TAGS ? WRITING_PLAIN : WRITING_JSON;
+}
 
 static uint32_t add_key(struct schema_compiler *compiler, struct object_shape *object,
                         const char *text, size_t bytes)
@@ -104,8 +110,8 @@ static void read_patterns(struct schema_compiler *compiler, struct object_shape 
                 pattern->node = at;
                 if (regex_text_read(compiler->pool, text, bytes, WRITING_PLAIN, REGEX_SEARCH,
                                     &pattern->plain, why, sizeof(why)) < 0 ||
-                    regex_text_read(compiler->pool, text, bytes, WRITING_JSON, REGEX_SEARCH,
-                                    &pattern->json, why, sizeof(why)) < 0) {
+                    regex_text_read(compiler->pool, text, bytes, key_writing(compiler),
+                                    REGEX_SEARCH, &pattern->written, why, sizeof(why)) < 0) {
                         schema_fail(compiler, at, "%s", why);
                         return;
                 }
@@ -173,7 +179,8 @@ static void add_names(struct schema_compiler *compiler, const struct conjunction
         uint32_t *term = data;
 
         shape_of(compiler, leaf, &shape);
-        *term = regex_or2(compiler->pool, *term, shape_strings(compiler, &shape));
+        *term = regex_or2(compiler->pool, *term,
+                          shape_strings(compiler, &shape, key_writing(compiler)));
 }
 
 static void read_schema(struct schema_compiler *compiler, struct object_shape *object,
@@ -297,10 +304,11 @@ static uint32_t value_symbol(struct schema_compiler *compiler, const struct obje
                         break;
                 }
         }
-        return schema_symbol(compiler, &demands);
+        return schema_symbol(compiler, &demands,
+                             compiler->form == FORM_TAGS ? FORM_VALUE : FORM_JSON);
 }
 
-/* A key's two lexemes, from the term between its quotes. */
+/* A key's two lexemes, from the term between its quotes or in its tag. */
 static void set_keys(struct schema_compiler *compiler, uint32_t term, struct grammar_member *member)
 {
         struct regex_pool *pool = compiler->pool;
@@ -311,6 +319,10 @@ static void set_keys(struct schema_compiler *compiler, uint32_t term, struct gra
                                     regex_concat(pool, term, regex_concat(pool, quote, colon)));
         uint32_t comma = regex_concat(pool, space, regex_literal(pool, ",", 1));
 
+        if (compiler->form == FORM_TAGS) {
+                tags_set_keys(compiler, term, member);
+                return;
+        }
         key = regex_concat(pool, space, key);
         member->first_key = grammar_lexeme(compiler->grammar, key);
         member->next_key = grammar_lexeme(compiler->grammar, regex_concat(pool, comma, key));
@@ -320,11 +332,13 @@ static void set_named(struct schema_compiler *compiler, const struct object_shap
                       const struct key *key, struct grammar_member *member)
 {
         struct regex_pool *pool = compiler->pool;
-        uint32_t term = characters_text(pool, key->text, key->bytes, WRITING_JSON);
+        uint32_t term = characters_text(pool, key->text, key->bytes, key_writing(compiler));
         unsigned subset = 0;
 
         if (strlen(key->text) != key->bytes)
                 schema_fail(compiler, 0, "a key that contains U+0000 is not supported");
+        if (compiler->form == FORM_TAGS)
+                tags_check_key(compiler, key->text);
         for (uint32_t i = 0; i < object->pattern_count; i++)
                 subset |= (unsigned)matches(pool, object->patterns[i].plain, key->text, key->bytes)
                           << i;
@@ -344,7 +358,7 @@ static void set_others(struct schema_compiler *compiler, const struct object_sha
         uint32_t term = unnamed;
 
         for (uint32_t i = 0; i < object->pattern_count; i++) {
-                uint32_t pattern = object->patterns[i].json;
+                uint32_t pattern = object->patterns[i].written;
 
                 term = regex_and2(pool, term, subset >> i & 1 ? pattern : regex_not(pool, pattern));
         }
@@ -364,8 +378,10 @@ static uint32_t unnamed_keys(struct schema_compiler *compiler, const struct obje
         for (uint32_t i = 0; i < object->key_count; i++)
                 named = regex_or2(pool, named,
                                   characters_text(pool, object->keys[i].text, object->keys[i].bytes,
-                                                  WRITING_JSON));
-        any = regex_repeat(pool, characters_any(pool, WRITING_JSON), 0, REGEX_FOREVER);
+                                                  key_writing(compiler)));
+        any = compiler->form == FORM_TAGS
+                      ? tags_keys(compiler)
+                      : regex_repeat(pool, characters_any(pool, WRITING_JSON), 0, REGEX_FOREVER);
         any = regex_and2(pool, any, object->names);
         return named == REGEX_NONE ? any : regex_and2(pool, any, regex_not(pool, named));
 }
@@ -400,7 +416,10 @@ static void add_object(struct schema_compiler *compiler, struct object_shape *ob
                                            .any_order = compiler->options.any_order,
                                    },
                                    members, object->needs);
-                grammar_add(grammar, rule, around, 3);
+                if (compiler->form == FORM_TAGS)
+                        grammar_add(grammar, rule, around + 1, 1);
+                else
+                        grammar_add(grammar, rule, around, 3);
         }
         free(members);
 }

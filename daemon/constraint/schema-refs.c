@@ -7,11 +7,43 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
+/* Those of the standard, then those of Hyper-Schema, then those of editors and generators. */
 static const char *const describing[] = {
-        "title",      "description",   "default",        "examples",        "example",
-        "$comment",   "$schema",       "$anchor",        "$defs",           "definitions",
-        "deprecated", "readOnly",      "writeOnly",      "contentEncoding", "contentMediaType",
-        "$id",        "contentSchema", "$dynamicAnchor", "$vocabulary",     "id",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "example",
+        "$comment",
+        "$schema",
+        "$anchor",
+        "$defs",
+        "definitions",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "contentEncoding",
+        "contentMediaType",
+        "$id",
+        "contentSchema",
+        "$dynamicAnchor",
+        "$vocabulary",
+        "id",
+        "links",
+        "base",
+        "media",
+        "fragmentResolution",
+        "pathStart",
+        "readonly",
+        "markdownDescription",
+        "markdownEnumDescriptions",
+        "enumDescriptions",
+        "tsEnumNames",
+        "tsType",
+        "javaName",
+        "javaType",
+        "errorMessage",
+        "self",
 };
 
 static const char *const enforced[] = {

@@ -6,6 +6,7 @@
 #ifndef CONSTRAINT_SCHEMA_SHAPE_H
 #define CONSTRAINT_SCHEMA_SHAPE_H
 
+#include "daemon/constraint/characters.h"
 #include "daemon/constraint/schema-compiler.h"
 
 #define LISTS_MAX 64u
@@ -27,15 +28,17 @@ void shape_of(struct schema_compiler *compiler, const struct conjunction *leaf,
 /* Expressions of all texts of these types; NONE if the shape has no such value. */
 uint32_t shape_numbers(struct schema_compiler *compiler, const struct shape *shape);
 /* Without the quotes. */
-uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *shape);
+uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *shape,
+                       enum writing writing);
 uint32_t shape_words(struct schema_compiler *compiler, const struct shape *shape);
 
-/* Rules of all texts of these types. */
+/* Rules of all texts of these types; objects in the form that is being compiled. */
 void shape_arrays(struct schema_compiler *compiler, const struct shape *shape, uint32_t rule);
 void shape_objects(struct schema_compiler *compiler, const struct shape *shape, uint32_t rule);
 
-/* The term of a `format` inside a string of JSON; false: it is not known. */
-bool shape_format(struct schema_compiler *compiler, const char *name, uint32_t *ret_term);
+/* The term of a `format`, without quotes; false: it is not known. */
+bool shape_format(struct schema_compiler *compiler, const char *name, enum writing writing,
+                  uint32_t *ret_term);
 
 /* True if the element denies this keyword, whose value is its node. */
 bool shape_denies(const struct schema_compiler *compiler, uint32_t element, const char *keyword);

@@ -8,6 +8,7 @@
 #include "json/bytes.h"
 
 struct string_shape {
+        enum writing writing;
         uint32_t term; /* what patterns, formats and lists say; ANY: nothing */
         bool excludes; /* some of it is a complement, which has texts that are no strings */
         uint32_t min, max;
@@ -18,7 +19,7 @@ static void add(struct schema_compiler *compiler, struct string_shape *string, u
         string->term = regex_and2(compiler->pool, string->term, term);
 }
 
-static uint32_t pattern(struct schema_compiler *compiler, uint32_t node)
+static uint32_t pattern(struct schema_compiler *compiler, enum writing writing, uint32_t node)
 {
         uint32_t term = REGEX_NONE;
         size_t bytes = 0;
@@ -27,15 +28,17 @@ static uint32_t pattern(struct schema_compiler *compiler, uint32_t node)
 
         if (!text)
                 schema_fail(compiler, node, "a pattern must be a text");
-        else if (regex_text_read(compiler->pool, text, bytes, WRITING_JSON, REGEX_SEARCH, &term,
-                                 why, sizeof(why)) < 0)
+        else if (regex_text_read(compiler->pool, text, bytes, writing, REGEX_SEARCH, &term, why,
+                                 sizeof(why)) < 0)
                 schema_fail(compiler, node, "%s", why);
         return term;
 }
 
-/* A text without controls as JSON writes it, without quotes. */
-static bool write_json(struct bytes *to, const char *text, size_t count)
+/* A text without controls, without quotes. */
+static bool write_text(struct bytes *to, enum writing writing, const char *text, size_t count)
 {
+        if (writing == WRITING_PLAIN)
+                return bytes_add(to, text, count) == 0;
         for (size_t i = 0; i < count; i++)
                 if (((text[i] == '"' || text[i] == '\\') && bytes_add(to, "\\", 1) < 0) ||
                     bytes_add(to, text + i, 1) < 0)
@@ -70,12 +73,12 @@ static uint32_t one_of(struct schema_compiler *compiler, const struct bytes *all
 }
 
 /* One string, in all ways to write it. */
-static uint32_t one(struct schema_compiler *compiler, uint32_t node)
+static uint32_t one(struct schema_compiler *compiler, enum writing writing, uint32_t node)
 {
         size_t bytes = 0;
         const char *text = json_string(compiler->json, node, &bytes);
 
-        return text ? characters_text(compiler->pool, text, bytes, WRITING_JSON) : REGEX_NONE;
+        return text ? characters_text(compiler->pool, text, bytes, writing) : REGEX_NONE;
 }
 
 static bool has_control(const char *text, size_t bytes)
@@ -87,7 +90,7 @@ static bool has_control(const char *text, size_t bytes)
 }
 
 /* The strings of a list. */
-static uint32_t listed(struct schema_compiler *compiler, uint32_t list)
+static uint32_t listed(struct schema_compiler *compiler, enum writing writing, uint32_t list)
 {
         const struct json_document *json = compiler->json;
         struct regex_text *texts = calloc(json_count(json, list) + 1ul, sizeof(*texts));
@@ -103,10 +106,10 @@ static uint32_t listed(struct schema_compiler *compiler, uint32_t list)
                 if (!text)
                         continue;
                 if (has_control(text, bytes)) { /* it can be written in more than one way */
-                        term = regex_or2(compiler->pool, term, one(compiler, at));
+                        term = regex_or2(compiler->pool, term, one(compiler, writing, at));
                         continue;
                 }
-                written = write_json(&all, text, bytes);
+                written = write_text(&all, writing, text, bytes);
                 texts[count++].count = all.count - before;
         }
         if (written)
@@ -118,13 +121,13 @@ static uint32_t listed(struct schema_compiler *compiler, uint32_t list)
         return term;
 }
 
-static uint32_t all_of_list(struct schema_compiler *compiler, uint32_t list)
+static uint32_t all_of_list(struct schema_compiler *compiler, enum writing writing, uint32_t list)
 {
         const struct json_document *json = compiler->json;
         uint32_t term = REGEX_NONE;
 
         for (uint32_t at = json_first(json, list); at != JSON_NONE; at = json_next(json, at))
-                term = regex_or2(compiler->pool, term, one(compiler, at));
+                term = regex_or2(compiler->pool, term, one(compiler, writing, at));
         return term;
 }
 
@@ -143,12 +146,12 @@ static void read_schema(struct schema_compiler *compiler, struct string_shape *s
         limit(string, schema_count(compiler, schema, "minLength", 0),
               schema_count(compiler, schema, "maxLength", REGEX_FOREVER));
         if (node != JSON_NONE)
-                add(compiler, string, pattern(compiler, node));
+                add(compiler, string, pattern(compiler, string->writing, node));
         node = schema_keyword(compiler, schema, "format");
         if (node == JSON_NONE)
                 return;
         format = json_string(compiler->json, node, NULL);
-        if (!format || !shape_format(compiler, format, &term))
+        if (!format || !shape_format(compiler, format, string->writing, &term))
                 schema_fail(compiler, node, "the format %.60s is not supported",
                             format ? format : "");
         else
@@ -166,11 +169,14 @@ static void read_denied(struct schema_compiler *compiler, struct string_shape *s
         if (count < 0 || count > 1e9)
                 count = 1e9;
         if (shape_denies(compiler, element, "pattern")) {
-                add(compiler, string, regex_not(compiler->pool, pattern(compiler, node)));
+                add(compiler, string,
+                    regex_not(compiler->pool, pattern(compiler, string->writing, node)));
         } else if (shape_denies(compiler, element, "const")) {
-                add(compiler, string, regex_not(compiler->pool, one(compiler, node)));
+                add(compiler, string,
+                    regex_not(compiler->pool, one(compiler, string->writing, node)));
         } else if (shape_denies(compiler, element, "enum")) {
-                add(compiler, string, regex_not(compiler->pool, all_of_list(compiler, node)));
+                add(compiler, string,
+                    regex_not(compiler->pool, all_of_list(compiler, string->writing, node)));
         } else if (shape_denies(compiler, element, "maxLength")) {
                 limit(string, (uint32_t)count + 1, REGEX_FOREVER);
         } else if (shape_denies(compiler, element, "minLength")) {
@@ -195,9 +201,10 @@ static uint32_t free_character(struct regex_pool *pool)
         return term;
 }
 
-uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *shape)
+uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *shape,
+                       enum writing writing)
 {
-        struct string_shape string = { REGEX_ANY, false, 0, REGEX_FOREVER };
+        struct string_shape string = { writing, REGEX_ANY, false, 0, REGEX_FOREVER };
         struct regex_pool *pool = compiler->pool;
         uint32_t character;
 
@@ -209,18 +216,19 @@ uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *sha
                 if (element_kind(element) == MATCHES)
                         read_schema(compiler, &string, element_node(element));
                 else if (element_kind(element) == IS)
-                        add(compiler, &string, one(compiler, element_node(element)));
+                        add(compiler, &string, one(compiler, writing, element_node(element)));
                 else
                         read_denied(compiler, &string, element);
         }
         for (uint32_t i = 0; i < shape->list_count; i++)
-                add(compiler, &string, listed(compiler, shape->lists[i]));
+                add(compiler, &string, listed(compiler, writing, shape->lists[i]));
         if (string.min > string.max)
                 return REGEX_NONE;
         if (string.term != REGEX_ANY && !string.excludes && string.min == 0 &&
             string.max == REGEX_FOREVER)
                 return string.term;
-        character = string.term == REGEX_ANY ? free_character(pool)
-                                             : characters_any(pool, WRITING_JSON);
+        character = string.term == REGEX_ANY && writing == WRITING_JSON
+                            ? free_character(pool)
+                            : characters_any(pool, writing);
         return regex_and2(pool, string.term, regex_repeat(pool, character, string.min, string.max));
 }

@@ -1,8 +1,8 @@
 /*
  * Any structure, and any text along it: structure | 0 | text.
  *
- * A structure is written in letters: L, R, G, S and a text up to ";" are a literal, an expression, a
- * grammar or a schema; ( ) and [ ] stand around a sequence and a choice; * is a list, with its
+ * A structure is written in letters.  L, R, G, S and a text up to ";" are a literal, an expression,
+ * a grammar or a schema; ( ) and [ ] stand around a sequence and a choice; * is a list, with its
  * bounds, a text and a part; T is free text, with its bounds, "c" if it is closed or "o", a text
  * that it must not contain, and its parts up to "}".
  */

@@ -262,6 +262,15 @@ static void explosions_are_refused(void **state)
         check_refusal(deep, "byte 448: nested deeper than 64 levels");
 }
 
+static void keywords_that_only_describe_are_read_over(void **state)
+{
+        (void)state;
+        check("{\"self\": {\"vendor\": \"a\"}, \"links\": [{\"rel\": \"b\"}], \"type\": \"null\"}",
+              "null", "1");
+        check("{\"properties\": {\"a\": {\"readonly\": true, \"type\": \"null\"}}}", "{\"a\":null}",
+              "{\"a\":1}");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -274,6 +283,7 @@ int main(void)
                 cmocka_unit_test(what_cannot_be_enforced_is_refused_by_name_and_place),
                 cmocka_unit_test(large_schemas_compile),
                 cmocka_unit_test(explosions_are_refused),
+                cmocka_unit_test(keywords_that_only_describe_are_read_over),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
