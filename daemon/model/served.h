@@ -36,6 +36,8 @@ struct served {
         struct chat *chat; /* NULL: the model has no template */
         /* how it writes reasoning and calls; NULL: nobody has looked, and texts have no parts */
         const struct dialect *dialect;
+        /* how the dialect of calls was found: "setting", "template", "signs", or "" for none */
+        const char *dialect_by;
         struct model *model;
 };
 
