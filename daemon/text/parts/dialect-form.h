@@ -25,8 +25,9 @@ enum dialect_mark {
         MARK_CHANNEL,
         MARK_FORM,
         MARK_MESSAGE,
-        MARK_END,  /* ... and behind it */
-        MARK_SENT, /* ... if it was a call */
+        MARK_END,      /* ... and behind it */
+        MARK_SENT,     /* ... if it was a call */
+        MARK_CALL_TOO, /* another mark that a call follows */
         MARK_N,
 };
 

@@ -177,11 +177,16 @@ const struct dialect_row dialect_rows[] = {
           .signs = { { "<|tool_call|>", "<|start_of_role|>" } },
           .shape = SHAPE_LIST,
           .marks = { [MARK_CALL] = { "<|tool_call|>" } } },
-        /* Phi-4-mini: its template has the marks around the tools, not those of calls */
+        /*
+         * Phi-4-mini: its template has the marks around the tools, not those of calls.  Some of its
+         * models write the second mark.
+         */
         { .name = "phi-4",
           .signs = { { "<|/tool|>" } },
           .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "<|tool_call|>" }, [MARK_CALL_END] = { "<|/tool_call|>" } } },
+          .marks = { [MARK_CALL] = { "<|tool_call|>" },
+                     [MARK_CALL_TOO] = { "functools" },
+                     [MARK_CALL_END] = { "<|/tool_call|>" } } },
         /* Nemotron Nano 2 */
         { .name = "nemotron-2",
           .signs = { { "<TOOLCALL>" } },
