@@ -19,7 +19,7 @@ static void put_models(struct wire_writer *writer, const struct served *served)
 {
         wire_put_text(writer, "models");
         wire_put_array(writer, 1);
-        wire_put_map(writer, 18);
+        wire_put_map(writer, 19);
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
         wire_put_text(writer, "vocab");
@@ -44,6 +44,8 @@ static void put_models(struct wire_writer *writer, const struct served *served)
         wire_put_bool(writer, !chat_refusal(served->chat));
         wire_put_text(writer, "tool_dialect");
         wire_put_text(writer, served->dialect ? served->dialect->name : "");
+        wire_put_text(writer, "tool_dialect_by");
+        wire_put_text(writer, served->dialect_by ? served->dialect_by : "");
         wire_put_text(writer, "reasoning");
         wire_put_bool(writer, served->dialect && dialect_has_reasoning(served->dialect));
         wire_put_text(writer, "format");

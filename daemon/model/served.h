@@ -41,6 +41,8 @@ struct served {
         /* how it writes reasoning and calls; NULL: nobody has looked, and texts have no parts */
         const struct dialect *dialect;
         const struct token_trie *trie; /* the texts of the tokens, for masks */
+        /* how the dialect of calls was found: "setting", "template", "signs", or "" for none */
+        const char *dialect_by;
         struct model *model;
 };
 

@@ -24,6 +24,7 @@ struct config {
         /* the model and the socket */
         char *model;           /* PATH or PATH=NAME; NULL: the model shipped with samovar */
         char *tokenizer;       /* PATH or PATH=SPLITTER; NULL: the model's own */
+        char *tool_dialect;    /* NULL: the one of its template; "none", or a name */
         char *socket;          /* NULL: the default path */
         uint32_t socket_mode;  /* 0600, 0660 or 0666 */
         char *socket_group;    /* a name or a number; NULL: the group that the daemon runs as */

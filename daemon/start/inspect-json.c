@@ -75,6 +75,8 @@ static void put_tokenizer(struct json_writer *json, const struct model_setup *se
         put_switch(json, "},\"chat\":", !missing);
         if (missing)
                 put_text(json, ",\"chat_why\":", missing);
+        put_text(json, ",\"tool_dialect\":", setup->dialect.name);
+        put_text(json, ",\"tool_dialect_by\":", setup->served.dialect_by);
 }
 
 static void put_memory(struct json_writer *json, const struct inspection *inspection)

@@ -230,6 +230,9 @@ static void print_chat(const struct model_setup *setup, FILE *to)
                 fprintf(to, "chat        by its template\n");
         else
                 fprintf(to, "chat        no: %s\n", missing);
+        if (dialect_has_calls(&setup->dialect))
+                fprintf(to, "tool calls  as %s, by %s\n", setup->dialect.name,
+                        setup->served.dialect_by);
 }
 
 static void print_memory(const struct inspection *inspection, FILE *to)

@@ -144,19 +144,36 @@ static const char *spelling(const struct vocabulary *v, uint32_t id, char to[])
 }
 
 /* A dialect whose signs deceive is as good as none. */
-static int open_dialect(struct model_setup *setup, const struct chat_conf *conf)
+static int choose_dialect(struct model_setup *setup)
 {
         struct dialect *dialect = &setup->dialect;
-        int r;
+        int r = probe_dialect(setup->served.chat, dialect);
 
-        dialect_open(&(struct dialect_conf){ .tokenizer = setup->served.tokenizer,
-                                             .templates = { conf->plain, conf->tools } },
-                     dialect);
-        setup->served.dialect = dialect;
-        r = probe_dialect(setup->served.chat, dialect);
         if (r == PROBE_E_WRONG)
                 dialect_drop_calls(dialect);
+        if (dialect_has_calls(dialect))
+                setup->served.dialect_by = r ? "signs" : "template";
         return r < 0 ? error_pass(r) : 0;
+}
+
+static int open_dialect(struct model_setup *setup, const struct chat_conf *conf)
+{
+        const char *name = setup->config->tool_dialect;
+        char what[128];
+
+        if (name && strcmp(name, "none") && !dialect_is_known(name)) {
+                snprintf(what, sizeof(what),
+                         "tool_dialect is %.60s, which is not known; protocol.md lists the names",
+                         name);
+                return model_setup_fail(setup, setup->path, what, -EINVAL);
+        }
+        dialect_open(&(struct dialect_conf){ .tokenizer = setup->served.tokenizer,
+                                             .templates = { conf->plain, conf->tools },
+                                             .name = name },
+                     &setup->dialect);
+        setup->served.dialect = &setup->dialect;
+        setup->served.dialect_by = name ? "setting" : "";
+        return name ? 0 : error_pass(choose_dialect(setup));
 }
 
 /*

@@ -35,13 +35,18 @@ static enum smv_part_kind kind_of(const struct parts *parts)
         return parts->state == PARTS_REASONING ? SMV_PART_REASONING : SMV_PART_TEXT;
 }
 
+static bool is_call(enum dialect_mark mark)
+{
+        return mark == MARK_CALL || mark == MARK_CALL_TOO;
+}
+
 /* Does this mark have a meaning here, in text or in reasoning? */
 static bool is_possible(const struct parts *parts, enum dialect_mark mark)
 {
         if (!parts->dialect->marks[mark].bytes)
                 return false;
         if (parts->state == PARTS_REASONING && mark != MARK_THINK_END &&
-            !((mark == MARK_CALL || mark == MARK_CALLS) &&
+            !((is_call(mark) || mark == MARK_CALLS) &&
               parts->dialect->traits & DIALECT_IN_REASONING))
                 return false;
         switch (mark) {
@@ -50,6 +55,7 @@ static bool is_possible(const struct parts *parts, enum dialect_mark mark)
         case MARK_THINK:
                 return parts->fresh || parts->dialect->traits & DIALECT_STRAY;
         case MARK_CALL:
+        case MARK_CALL_TOO:
         case MARK_CALLS:
                 return parts->calls_wanted;
         case MARK_CALLS_END:
@@ -69,9 +75,9 @@ static void take_mark(struct parts *parts, enum dialect_mark mark)
         parts->skip = parts->dialect->marks[mark].spelling.newlines_after;
         parts->word_after = parts->dialect->marks[mark].spelling.word_after;
         parts->word = 0;
-        if (mark == MARK_CALL || mark == MARK_CALLS) {
-                (mark == MARK_CALL ? call_begin
-                                   : call_begin_frame)(parts, parts->state == PARTS_REASONING);
+        if (is_call(mark) || mark == MARK_CALLS) {
+                (is_call(mark) ? call_begin : call_begin_frame)(parts,
+                                                                parts->state == PARTS_REASONING);
                 parts->state = PARTS_IN_CALL;
                 return;
         }

@@ -180,6 +180,29 @@ static void names_the_positions_that_fit_if_not_all_do(void **state)
         run_result_free(&ran);
 }
 
+static void a_setting_says_how_calls_are_written(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        const char *path = make(fixture, "small.gguf", "--type bf16");
+        const char *samovard = env_path("SAMOVARD");
+        struct run_result ran = RUN(fixture, NULL, samovard, "--inspect", "--model", path,
+                                    "--tool-dialect", "glm-4");
+
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, "\ntool calls  as glm-4, by setting\n"));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, samovard, "--inspect", "--json", "--model", path, "--tool-dialect",
+                  "none");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, ",\"tool_dialect\":\"\",\"tool_dialect_by\":\"setting\","));
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, samovard, "--inspect", "--model", path, "--tool-dialect", "glm");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.out, "tool_dialect is glm, which is not known; protocol.md "
+                                        "lists the names"));
+        run_result_free(&ran);
+}
+
 /* The numbers are those of the text above; the block of KV has 3 KiB. */
 static void json_has_all_that_the_text_has(void **state)
 {
@@ -263,6 +286,7 @@ int main(void)
                 DAEMON_TEST(refuses_paths_that_are_not_models),
                 DAEMON_TEST(estimates_what_a_quantised_file_takes),
                 DAEMON_TEST(names_the_positions_that_fit_if_not_all_do),
+                DAEMON_TEST(a_setting_says_how_calls_are_written),
                 DAEMON_TEST(json_has_all_that_the_text_has),
                 DAEMON_TEST(shows_the_swap_and_refuses_one_without_a_block),
                 DAEMON_TEST(inspect_takes_one_path_and_no_socket),

@@ -714,6 +714,39 @@ static void chooses_the_dialect_by_the_template(void **state)
         assert_int_equal(open_dialect(closes).marks[MARK_THINK].bytes, 7);
 }
 
+/* The signs only choose among the rows of the dialect that is named. */
+static void a_name_chooses_the_dialect(void **state)
+{
+        static const struct {
+                const char *name, *template, *dialect, *calls;
+        } cases[] = {
+                { "glm-4", "<tool_call>", "glm-4", NULL },
+                { "llama3", NULL, "llama3", NULL },
+                { "none", "<tool_call>", "", NULL },
+                { "deepseek-v3.2", NULL, "deepseek-v3.2", "<\uff5cDSML\uff5cfunction_calls>" },
+                { "deepseek-v3.2", "\uff5cDSML\uff5ctool_calls>", "deepseek-v3.2",
+                  "<\uff5cDSML\uff5ctool_calls>" },
+        };
+        struct tokenizer *tokenizer;
+
+        (void)state;
+        assert_int_equal(tokenizer_open_bytes(300, &tokenizer), 0);
+        for (size_t i = 0; i < COUNT(cases); i++) {
+                const struct dialect_conf conf = { .tokenizer = tokenizer,
+                                                   .templates = { cases[i].template },
+                                                   .name = cases[i].name };
+                struct dialect dialect;
+
+                dialect_open(&conf, &dialect);
+                assert_string_equal(dialect.name, cases[i].dialect);
+                assert_int_equal(dialect_is_known(cases[i].name), *dialect.name != '\0');
+                if (cases[i].calls)
+                        assert_string_equal(dialect.marks[MARK_CALLS].spelling.text,
+                                            cases[i].calls);
+        }
+        tokenizer_close(tokenizer);
+}
+
 #define EACH  "{% for m in messages %}{% for c in m.tool_calls or [] %}{% set f = c.function %}"
 #define ENDED "{% endfor %}{{ m.content }}{% endfor %}"
 
@@ -878,6 +911,7 @@ int main(void)
                 cmocka_unit_test(scans_what_another_reader_of_json_accepts),
                 cmocka_unit_test(values_nest_so_deep_and_no_deeper),
                 cmocka_unit_test(chooses_the_dialect_by_the_template),
+                cmocka_unit_test(a_name_chooses_the_dialect),
                 cmocka_unit_test(a_template_must_write_calls_as_its_dialect_does),
                 cmocka_unit_test(sees_whether_a_prompt_opens_reasoning),
         };

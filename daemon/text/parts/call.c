@@ -11,7 +11,7 @@
 #include "daemon/text/parts/named-call.h"
 #include "daemon/text/parts/tagged-call.h"
 
-/* MARK_CALL is the last of what is held. */
+/* The mark of the call is the last of what is held. */
 static void begin(struct parts *parts)
 {
         static const enum call_at first[] = {

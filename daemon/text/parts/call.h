@@ -1,5 +1,5 @@
 /*
- * Call: reads a tool call, in one of the shapes of dialect.h, from behind its mark on.
+ * Call: reads a tool call, in one of the shapes of dialect-form.h, from behind its mark on.
  *
  * The keys of an object may come in any order, and others may stand beside them, which are skipped.
  * "parameters" is another word for "arguments", and "tool_name" for "name".  A call without

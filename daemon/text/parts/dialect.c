@@ -3,315 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/text/parts/dialect-rows.h"
 #include "daemon/text/parts/json-scan.h"
 
-#define SIGNS_MAX 3u
 /* The mark that opens reasoning is looked for in so many tokens at the end of a prompt. */
 #define TAIL_TOKENS 16u
 #define TAIL_BYTES  64u
-
-/* A template has the dialect if it has each of the texts in `has`, and none of those in `lacks`. */
-struct signs {
-        const char *has[SIGNS_MAX], *lacks[SIGNS_MAX];
-};
-
-/* The marks of DeepSeek have wide bars, and low blocks in place of blanks. */
-#define DEEPSEEK(words) "<\uff5c" words "\uff5c>"
-#define DEEPSEEK_CALLS                                                                             \
-        [MARK_CALLS] = { DEEPSEEK("tool\u2581calls\u2581begin") },                                 \
-        [MARK_CALLS_END] = { DEEPSEEK("tool\u2581calls\u2581end"), .newline_before = 1 },          \
-        [MARK_CALL] = { DEEPSEEK("tool\u2581call\u2581begin"), .newline_before = 1 },              \
-        [MARK_CALL_END] = { DEEPSEEK("tool\u2581call\u2581end") }
-
-#define COMMAND_CALL                                                                               \
-        [MARK_CALL] = { "<|START_ACTION|>", .newline_before = 1 }, [MARK_CALL_END] = {             \
-                "<|END_ACTION|>"                                                                   \
-        }
-
-struct calls {
-        const char *name;
-        struct signs signs;
-        enum dialect_shape shape;
-        uint32_t traits;
-        const struct dialect_tags *tags;
-        struct dialect_spelling marks[MARK_N]; /* but those of reasoning */
-};
-
-static const struct dialect_tags qwen_tags = {
-        .name_end = ">",
-        .key = "<parameter=",
-        .key_end = ">",
-        .value_end = "</parameter>",
-        .call_end = "</function>",
-        .newlines = true,
-};
-
-static const struct dialect_tags glm_tags = {
-        .key = "<arg_key>",
-        .key_end = "</arg_key>",
-        .value = "<arg_value>",
-        .value_end = "</arg_value>",
-        .call_end = "</tool_call>",
-};
-
-static const struct dialect_tags minimax_tags = {
-        .name_end = "\">",
-        .key = "<parameter name=\"",
-        .key_end = "\">",
-        .value_end = "</parameter>",
-        .call_end = "</invoke>",
-};
-
-static const struct dialect_tags minicpm_tags = {
-        .name_end = "\">",
-        .key = "<param name=\"",
-        .key_end = "\">",
-        .value_end = "</param>",
-        .call_end = "</function>",
-};
-
-#define DSML "\uff5cDSML\uff5c"
-static const struct dialect_tags dsml_tags = {
-        .name_end = "\">",
-        .key = "<" DSML "parameter name=\"",
-        .key_end = "\" string=\"false\">",
-        .raw_key_end = "\" string=\"true\">",
-        .value_end = "</" DSML "parameter>",
-        .call_end = "</" DSML "invoke>",
-};
-
-#define DSML_MARKS(calls)                                                                          \
-        [MARK_CALLS] = { "<" DSML calls ">", .newline_before = 1 },                                \
-        [MARK_CALLS_END] = { "</" DSML calls ">", .newline_before = 1 },                           \
-        [MARK_CALL] = { "<" DSML "invoke name=\"", .newline_before = 1 }
-
-/* The most specific first: the first whose signs are in the template is taken. */
-static const struct calls calls[] = {
-        { .name = "apriel",
-          .signs = { { "<tool_calls>[", "</tool_calls>" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "<tool_calls>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "</tool_calls>" } } },
-        /* Hermes 2 and 3, Qwen2.5, Qwen3, Granite 4 */
-        { .name = "hermes",
-          .signs = { { "<tool_call>" }, { "<function=", "<arg_key>" } },
-          .shape = SHAPE_OBJECT,
-          .marks = { [MARK_CALL] = { "<tool_call>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "</tool_call>", .newline_before = 1 } } },
-        /* Small 3.2 */
-        { .name = "mistral-v11",
-          .signs = { { "[TOOL_CALLS]", "[CALL_ID]" } },
-          .shape = SHAPE_NAMED,
-          .marks = { [MARK_CALL] = { "[TOOL_CALLS]" },
-                     [MARK_CALL_ID] = { "[CALL_ID]" },
-                     [MARK_ARGUMENTS] = { "[ARGS]" } } },
-        /* Magistral, Devstral, Ministral 3 */
-        { .name = "mistral-v13",
-          .signs = { { "[TOOL_CALLS]", "[ARGS]" } },
-          .shape = SHAPE_NAMED,
-          .marks = { [MARK_CALL] = { "[TOOL_CALLS]" }, [MARK_ARGUMENTS] = { "[ARGS]" } } },
-        /* Nemo, Small 3.0 */
-        { .name = "mistral-v3",
-          .signs = { { "[TOOL_CALLS]" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "[TOOL_CALLS]" } } },
-        /* Qwen3-Coder, Qwen3.5, Nemotron 3 Nano */
-        { .name = "qwen3-coder",
-          .signs = { { "<tool_call>", "<function=", "<parameter=" } },
-          .shape = SHAPE_TAGGED,
-          .traits = DIALECT_IN_REASONING,
-          .tags = &qwen_tags,
-          .marks = { [MARK_CALLS] = { "<tool_call>", .newline_before = 1 },
-                     [MARK_CALLS_END] = { "</tool_call>", .newline_before = 1 },
-                     [MARK_CALL] = { "<function=", .newline_before = 1 } } },
-        { .name = "seed-oss",
-          .signs = { { "<seed:tool_call>" } },
-          .shape = SHAPE_TAGGED,
-          .tags = &qwen_tags,
-          .marks = { [MARK_CALLS] = { "<seed:tool_call>", .newline_before = 1 },
-                     [MARK_CALLS_END] = { "</seed:tool_call>", .newline_before = 1 },
-                     [MARK_CALL] = { "<function=", .newline_before = 1 } } },
-        /* GLM 4.5 to 5 */
-        { .name = "glm-4",
-          .signs = { { "<tool_call>", "<arg_key>" } },
-          .shape = SHAPE_TAGGED,
-          .traits = DIALECT_IN_REASONING,
-          .tags = &glm_tags,
-          .marks = { [MARK_CALL] = { "<tool_call>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "</tool_call>", .newline_before = 1 } } },
-        { .name = "minimax-m2",
-          .signs = { { "<minimax:tool_call>" } },
-          .shape = SHAPE_TAGGED,
-          .tags = &minimax_tags,
-          .marks = { [MARK_CALLS] = { "<minimax:tool_call>", .newline_before = 1 },
-                     [MARK_CALLS_END] = { "</minimax:tool_call>", .newline_before = 1 },
-                     [MARK_CALL] = { "<invoke name=\"", .newline_before = 1 } } },
-        /* DeepSeek V3.2 */
-        { .name = "deepseek-v3.2",
-          .signs = { { DSML, "function_calls>" } },
-          .shape = SHAPE_TAGGED,
-          .traits = DIALECT_IN_REASONING,
-          .tags = &dsml_tags,
-          .marks = { DSML_MARKS("function_calls") } },
-        /* DeepSeek V4 */
-        { .name = "deepseek-v3.2",
-          .signs = { { DSML } },
-          .shape = SHAPE_TAGGED,
-          .traits = DIALECT_IN_REASONING,
-          .tags = &dsml_tags,
-          .marks = { DSML_MARKS("tool_calls") } },
-        { .name = "deepseek-v3",
-          .signs = { { DEEPSEEK("tool\u2581sep"), "```json" } },
-          .shape = SHAPE_NAMED,
-          .traits = DIALECT_FENCED,
-          .marks = { DEEPSEEK_CALLS, [MARK_NAME] = { DEEPSEEK("tool\u2581sep") },
-                     [MARK_ARGUMENTS] = { "```json" } } },
-        { .name = "deepseek-v3.1",
-          .signs = { { DEEPSEEK("tool\u2581sep") } },
-          .shape = SHAPE_NAMED,
-          .marks = { DEEPSEEK_CALLS, [MARK_ARGUMENTS] = { DEEPSEEK("tool\u2581sep") } } },
-        { .name = "kimi-k2",
-          .signs = { { "<|tool_calls_section_begin|>" } },
-          .shape = SHAPE_NAMED,
-          .traits = DIALECT_IN_REASONING | DIALECT_NUMBERED,
-          .marks = { [MARK_CALLS] = { "<|tool_calls_section_begin|>" },
-                     [MARK_CALLS_END] = { "<|tool_calls_section_end|>", .newline_before = 1 },
-                     [MARK_CALL] = { "<|tool_call_begin|>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "<|tool_call_end|>" },
-                     [MARK_ARGUMENTS] = { "<|tool_call_argument_begin|>" } } },
-        /* Command R7B and A */
-        { .name = "command-r",
-          .signs = { { "<|START_ACTION|>", "<|START_RESPONSE|>" } },
-          .shape = SHAPE_LIST,
-          .marks = { COMMAND_CALL, [MARK_ANSWER] = { "<|START_RESPONSE|>" },
-                     [MARK_ANSWER_END] = { "<|END_RESPONSE|>" } } },
-        /* North Code */
-        { .name = "command-r",
-          .signs = { { "<|START_ACTION|>" } },
-          .shape = SHAPE_LIST,
-          .marks = { COMMAND_CALL, [MARK_ANSWER] = { "<|START_TEXT|>" },
-                     [MARK_ANSWER_END] = { "<|END_TEXT|>" } } },
-        /* Granite 3.3, which reasons */
-        { .name = "granite-3",
-          .signs = { { "<|tool_call|>", "<|start_of_role|>", "<response>" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "<|tool_call|>" },
-                     [MARK_ANSWER] = { "<response>" },
-                     [MARK_ANSWER_END] = { "</response>" } } },
-        { .name = "granite-3",
-          .signs = { { "<|tool_call|>", "<|start_of_role|>" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "<|tool_call|>" } } },
-        /* Phi-4-mini: its template has the marks around the tools, not those of calls */
-        { .name = "phi-4",
-          .signs = { { "<|/tool|>" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "<|tool_call|>" }, [MARK_CALL_END] = { "<|/tool_call|>" } } },
-        /* Nemotron Nano 2 */
-        { .name = "nemotron-2",
-          .signs = { { "<TOOLCALL>" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "<TOOLCALL>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "</TOOLCALL>" } } },
-        { .name = "lfm2",
-          .signs = { { "<|tool_call_start|>" } },
-          .shape = SHAPE_PYTHON,
-          .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "<|tool_call_end|>" } } },
-        { .name = "lfm2",
-          .signs = { { "<|tool_list_start|>" } },
-          .shape = SHAPE_PYTHON,
-          .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "<|tool_call_end|>" } } },
-        /* LFM2.5: its template has no marks of calls, which its vocabulary has */
-        { .name = "lfm2",
-          .signs = { { "List of tools: [", "keep_past_thinking" } },
-          .shape = SHAPE_PYTHON,
-          .marks = { [MARK_CALL] = { "<|tool_call_start|>", .newline_before = 1 },
-                     [MARK_CALL_END] = { "<|tool_call_end|>" } } },
-        { .name = "minicpm-5",
-          .signs = { { "<function name=\"", "<param name=\"" } },
-          .shape = SHAPE_TAGGED,
-          .tags = &minicpm_tags,
-          .marks = { [MARK_CALL] = { "<function name=\"", .newline_before = 1 } } },
-        { .name = "gigachat-3.1",
-          .signs = { { "<|function_call|>" } },
-          .shape = SHAPE_OBJECT,
-          .marks = { [MARK_CALL] = { "<|function_call|>" } } },
-        { .name = "apertus",
-          .signs = { { "<|tools_prefix|>" } },
-          .shape = SHAPE_LIST,
-          .traits = DIALECT_NAME_IS_KEY,
-          .marks = { [MARK_CALL] = { "<|tools_prefix|>" },
-                     [MARK_CALL_END] = { "<|tools_suffix|>" } } },
-        /* FireFunction v2 */
-        { .name = "functools",
-          .signs = { { "functools[" } },
-          .shape = SHAPE_LIST,
-          .marks = { [MARK_CALL] = { "functools" } } },
-        { .name = "functionary-3.1",
-          .signs = { { "<function=", "has_code_interpreter" } },
-          .shape = SHAPE_NAMED,
-          .marks = { [MARK_CALL] = { "<function=" },
-                     [MARK_ARGUMENTS] = { ">" },
-                     [MARK_CALL_END] = { "</function>" } } },
-        /* Llama 4, if its template does not ask for the calls of Llama 3 */
-        { .name = "llama4",
-          .signs = { { "<|python_start|>" }, { "\"parameters\": " } },
-          .shape = SHAPE_PYTHON,
-          .traits = DIALECT_BARE,
-          .marks = { [MARK_CALL] = { "<|python_start|>" },
-                     [MARK_CALL_END] = { "<|python_end|>" } } },
-        { .name = "gemma4",
-          .signs = { { "<|tool_call>call:" } },
-          .shape = SHAPE_BARE,
-          .traits = DIALECT_STRAY,
-          .marks = { [MARK_CALL] = { "<|tool_call>" },
-                     [MARK_CALL_END] = { "<tool_call|>" },
-                     [MARK_QUOTE] = { "<|\"|>" } } },
-        { .name = "harmony",
-          .signs = { { "<|channel|>", "<|message|>" } },
-          .shape = SHAPE_CHANNELS,
-          .traits = DIALECT_NUMBERED,
-          .marks = { [MARK_START] = { "<|start|>" },
-                     [MARK_CHANNEL] = { "<|channel|>" },
-                     [MARK_FORM] = { "<|constrain|>" },
-                     [MARK_MESSAGE] = { "<|message|>" },
-                     [MARK_END] = { "<|end|>" },
-                     [MARK_SENT] = { "<|call|>" } } },
-        /* Llama 3.1 to 3.3: some templates do not write the token before calls */
-        { .name = "llama3",
-          .signs = { { "<|python_tag|>" }, { "<tool_call>" } },
-          .shape = SHAPE_OBJECT,
-          .traits = DIALECT_BARE,
-          .marks = { [MARK_CALL] = { "<|python_tag|>" } } },
-        { .name = "llama3",
-          .signs = { { "ipython", "\"parameters\": " }, { "<tool_call>" } },
-          .shape = SHAPE_OBJECT,
-          .traits = DIALECT_BARE,
-          .marks = { [MARK_CALL] = { "<|python_tag|>" } } },
-};
-
-/* A model has it if either mark is in its template, or if the first is a token. */
-struct reasoning {
-        struct dialect_spelling think, think_end;
-};
-
-static const struct reasoning reasonings[] = {
-        { .think = { "<think>", .newline_before = 1, .newlines_after = 1 },
-          .think_end = { "</think>", .newline_before = 1, .newlines_after = 2 } },
-        { .think = { "<seed:think>", .newlines_after = 1 },
-          .think_end = { "</seed:think>", .newline_before = 1, .newlines_after = 1 } },
-        { .think = { "<|channel>", .word_after = "thought", .newlines_after = 1 },
-          .think_end = { "<channel|>", .newline_before = 1 } },
-        { .think = { "<mm:think>" }, .think_end = { "</mm:think>" } },
-        /* Apriel 1.6 */
-        { .think = { "Here are my reasoning steps:", .newlines_after = 1 },
-          .think_end = { "[BEGIN FINAL RESPONSE]", .newline_before = 1, .newlines_after = 1 } },
-        { .think = { "[THINK]" }, .think_end = { "[/THINK]" } },
-        { .think = { "<|START_THINKING|>" },
-          .think_end = { "<|END_THINKING|>", .newlines_after = 1 } },
-};
 
 static bool has_text(const struct dialect_conf *conf, const char *text)
 {
@@ -321,9 +18,9 @@ static bool has_text(const struct dialect_conf *conf, const char *text)
         return false;
 }
 
-static bool has_signs(const struct dialect_conf *conf, const struct signs *signs)
+static bool has_signs(const struct dialect_conf *conf, const struct dialect_signs *signs)
 {
-        for (size_t i = 0; i < SIGNS_MAX; i++)
+        for (size_t i = 0; i < DIALECT_SIGNS_MAX; i++)
                 if ((signs->has[i] && !has_text(conf, signs->has[i])) ||
                     (signs->lacks[i] && has_text(conf, signs->lacks[i])))
                         return false;
@@ -383,27 +80,44 @@ static size_t escaped_max(const struct tokenizer *tokenizer, bool raw)
         return most;
 }
 
-static void add_calls(struct dialect *dialect, const struct dialect_conf *conf)
+/*
+ * The row with that name, or any name, whose signs are in the templates.  With a name, the first
+ * such row if no signs are there; NULL: there is none.
+ */
+static const struct dialect_row *find_row(const struct dialect_conf *conf)
 {
-        for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-                if (!has_signs(conf, &calls[i].signs))
+        const struct dialect_row *first = NULL;
+
+        for (size_t i = 0; i < dialect_row_count; i++) {
+                const struct dialect_row *row = &dialect_rows[i];
+
+                if (conf->name && strcmp(conf->name, row->name))
                         continue;
-                dialect->name = calls[i].name;
-                dialect->shape = calls[i].shape;
-                dialect->traits = calls[i].traits;
-                dialect->tags = calls[i].tags;
-                for (unsigned mark = 0; mark < MARK_N; mark++)
-                        add_mark(dialect, conf, (enum dialect_mark)mark, &calls[i].marks[mark]);
-                return;
+                if (has_signs(conf, &row->signs))
+                        return row;
+                if (conf->name && !first)
+                        first = row;
         }
+        return first;
+}
+
+static void add_calls(struct dialect *dialect, const struct dialect_conf *conf,
+                      const struct dialect_row *row)
+{
+        dialect->name = row->name;
+        dialect->shape = row->shape;
+        dialect->traits = row->traits;
+        dialect->tags = row->tags;
+        for (unsigned mark = 0; mark < MARK_N; mark++)
+                add_mark(dialect, conf, (enum dialect_mark)mark, &row->marks[mark]);
 }
 
 static void add_reasoning(struct dialect *dialect, const struct dialect_conf *conf)
 {
         uint32_t token;
 
-        for (size_t i = 0; i < sizeof(reasonings) / sizeof(*reasonings); i++) {
-                const struct reasoning *reasoning = &reasonings[i];
+        for (size_t i = 0; i < dialect_reasoning_count; i++) {
+                const struct dialect_reasoning *reasoning = &dialect_reasonings[i];
 
                 if (!has_text(conf, reasoning->think.text) &&
                     !has_text(conf, reasoning->think_end.text) &&
@@ -415,10 +129,21 @@ static void add_reasoning(struct dialect *dialect, const struct dialect_conf *co
         }
 }
 
+bool dialect_is_known(const char *name)
+{
+        for (size_t i = 0; i < dialect_row_count; i++)
+                if (!strcmp(name, dialect_rows[i].name))
+                        return true;
+        return false;
+}
+
 void dialect_open(const struct dialect_conf *conf, struct dialect *ret_dialect)
 {
+        const struct dialect_row *row = find_row(conf);
+
         *ret_dialect = (struct dialect){ .name = "" };
-        add_calls(ret_dialect, conf);
+        if (row)
+                add_calls(ret_dialect, conf, row);
         add_reasoning(ret_dialect, conf);
         ret_dialect->piece_max = escaped_max(conf->tokenizer, ret_dialect->shape == SHAPE_TAGGED);
         /* Quotes around keys, and escapes, make the arguments at most twice as long. */
