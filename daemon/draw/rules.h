@@ -34,7 +34,8 @@
  *      dry             A token's length is that of the longest end of the last dry_window tokens
  *                      that occurs earlier in them and is followed by this token.  No breaker is in
  *                      it.  If the length is at least dry_allowed, `after` grows by
- *                      dry_multiplier * dry_base^(length - dry_allowed), unless the token is a
+ *                      dry_multiplier * dry_base^(length - dry_allowed), but by 1e30 at most, and
+ *                      with no power above floor(88.7 / log(dry_base)); unless the token is a
  *                      breaker itself.  A breaker is a token whose piece has one of the given
  *                      texts.
  *      no_repeat_ngram bans tokens that would complete as many tokens that occurred before
