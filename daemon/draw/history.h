@@ -21,13 +21,16 @@ struct history *history_free(struct history *history); /* takes NULL */
 
 /*
  * Sets mask and edits of the pick of the token behind these `count` tokens; the answer begins at
- * `answer`.  If the pick has a mask, tokens must be legal by both.  The tokens are those of the call before, and perhaps more.  Mask and edits stay valid
- * until the next call.
+ * `answer`.  If the pick has a mask, its token must be legal by both.  The tokens are those of the
+ * call before, and perhaps more.  Mask and edits stay valid until the next call.
  */
 void history_pick(struct history *history, const uint32_t *tokens, uint32_t count, uint32_t answer,
                   struct pick *pick);
 
-/* The same for rules that need no history, and a pick without a mask: `made` is how many tokens the answer has. */
+/*
+ * The same for rules that need no history, and a pick without a mask.  `made`: how many tokens the
+ * answer has.
+ */
 void rules_pick(const struct rules *rules, uint32_t made, struct pick *pick);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Rules: what a request asks of its draws besides the cuts, in the form that the engine needs.
  *
- * They are biases, penalties, and tokens or texts that are not legal.  The loop makes the rules of a
- * request at admission.  Its siblings and forks share them, so it counts references; only the loop
- * changes the count.  All else is read-only once the rules are sealed.
+ * They are biases, penalties, and tokens or texts that are not legal.  The loop makes the rules of
+ * a request at admission.  Its siblings and forks share them, so it counts references; only the
+ * loop changes the count.  All else is read-only once the rules are sealed.
  *
  *      rules_new(&conf, &rules);
  *      rules_bias(), rules_allow(), rules_ban() ...       what was asked, in any order
@@ -25,7 +25,7 @@
 #define RULES_EDITS_MAX (SMV_BIASES_MAX + SMV_WINDOW_MAX)
 
 /*
- * The answer of a request are the tokens behind those that it was submitted with; a fork has the
+ * The answer of a request is the tokens behind those that it was submitted with; a fork has the
  * answer of its parent.
  *
  *      repetition      theta of the edits of all tokens in the last repeat_window
@@ -34,8 +34,10 @@
  *      dry             A token's length is that of the longest end of the last dry_window tokens
  *                      that occurs earlier in them and is followed by this token.  No breaker is in
  *                      it.  If the length is at least dry_allowed, `after` grows by
- *                      dry_multiplier * dry_base^(length - dry_allowed), unless the token is a
- *                      breaker itself.  A breaker is a token whose piece has one of the given texts.
+ *                      dry_multiplier * dry_base^(length - dry_allowed), but by 1e30 at most, and
+ *                      with no power above floor(88.7 / log(dry_base)); unless the token is a
+ *                      breaker itself.  A breaker is a token whose piece has one of the given
+ *                      texts.
  *      no_repeat_ngram bans tokens that would complete as many tokens that occurred before
  *      min_tokens      bans the tokens that would end the answer while it has fewer tokens
  */

@@ -326,8 +326,8 @@ struct smv_generate {
         float temperature_range, temperature_exponent;
         enum smv_order order;
         /*
-         * What a draw makes of the tokens before it (docs/reference/protocol.md, Penalties); forks
-         * inherit it.  0 is the daemon's default: no penalty, or the largest window.
+         * Penalties depend on the tokens before a draw (docs/reference/protocol.md, Penalties).
+         * Forks inherit them.  0 is the daemon's default: no penalty, or the largest window.
          */
         float presence_penalty, frequency_penalty; /* for tokens of the answer */
         float repetition_penalty;                  /* for tokens of prompt and answer; 1: none */

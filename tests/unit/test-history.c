@@ -173,7 +173,8 @@ static void expect_golden(const struct pick *pick, const struct one *o, size_t n
         for (uint32_t v = 0; v < VOCAB; v++) {
                 double is = edited[v], wanted = history_golden[number][v];
 
-                if (is != wanted && !(fabs(is - wanted) <= 1e-5 * fmax(1, fabs(wanted))))
+                if (isinf(wanted) ? is != wanted
+                                  : !(fabs(is - wanted) <= 1e-5 * fmax(1, fabs(wanted))))
                         fail_msg("case %zu, token %u: %.9g instead of %.9g", number, v, is, wanted);
         }
 }
@@ -266,6 +267,34 @@ static void a_token_must_be_legal_by_a_second_mask_too(void **state)
         piece_order_free(order);
 }
 
+/* 158 is the largest power of 1.75 that a float has. */
+static void the_power_of_dry_is_bounded(void **state)
+{
+        struct rules_conf conf = { .penalties = { .repetition = 1,
+                                                  .dry_multiplier = 0x1p-40f,
+                                                  .dry_base = 1.75f,
+                                                  .dry_allowed = 2,
+                                                  .dry_window = SMV_WINDOW_MAX } };
+        static uint32_t tokens[400];
+        struct pick pick = { 0 };
+        struct piece_order *order;
+        struct history *history;
+        struct rules *rules;
+
+        (void)state;
+        assert_int_equal(piece_order_new(NULL, &order), 0);
+        conf.order = order;
+        assert_int_equal(rules_new(&conf, &rules), 0);
+        assert_int_equal(rules_seal(rules), 0);
+        assert_int_equal(history_new(rules, 400, &history), 0);
+        history_pick(history, tokens, 400, 0, &pick);
+        assert_int_equal(pick.edit_count, 1);
+        assert_true(fabs(pick.edits[0].after / (0x1p-40 * pow(1.75, 158)) - 1) < 1e-6);
+        history_free(history);
+        rules_unref(rules);
+        piece_order_free(order);
+}
+
 static void rules_that_leave_no_token_or_name_one_twice_are_refused(void **state)
 {
         struct rules_conf conf = { .allows = true, .bans = true, .penalties.repetition = 1 };
@@ -316,6 +345,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(edits_logits_as_the_definitions_say_however_the_tokens_came),
                 cmocka_unit_test(a_token_must_be_legal_by_a_second_mask_too),
+                cmocka_unit_test(the_power_of_dry_is_bounded),
                 cmocka_unit_test(rules_that_leave_no_token_or_name_one_twice_are_refused),
                 cmocka_unit_test(finds_the_tokens_that_begin_with_a_text),
         };
