@@ -15,10 +15,10 @@
 #include "daemon/model/sampling-defaults.h"
 #include "daemon/model/traits.h"
 
-struct tokenizer; /* daemon/text/tokenizer.h */
-struct chat;      /* daemon/text/chat.h */
-struct dialect;   /* daemon/text/parts/dialect.h */
-struct model;     /* daemon/engine/model.h */
+struct tokenizer;  /* daemon/text/tokenizer.h */
+struct chat;       /* daemon/text/chat.h */
+struct dialect;    /* daemon/text/parts/dialect.h */
+struct model;      /* daemon/engine/model.h */
 struct token_trie; /* daemon/constraint/token-trie.h */
 
 struct served {
