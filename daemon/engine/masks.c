@@ -25,7 +25,7 @@ struct seat {
         _Atomic uint32_t answered;
         uint32_t asked;          /* engine only, as the rest */
         struct request *request; /* its answer was not told yet; or NULL */
-        bool late;
+        uint32_t late;           /* no wait is for it, for as many of its questions */
 };
 
 struct masks {
@@ -139,6 +139,7 @@ static void ask(struct masks *masks, struct request *request, enum mail_kind kin
         assert(!seat->request && masks->open_count < masks->open_max);
         seat->request = request;
         seat->asked++;
+        seat->late -= seat->late > 0;
         masks->open[masks->open_count++] = seat;
         mailbox_post(masks->inbox, &(struct mail){ .kind = kind, .what = seat, .number = token });
 }
@@ -150,7 +151,7 @@ static struct seat *take_seat(struct masks *masks, const struct request *request
 
         assert(is_answered(seat));
         seat->guide = request->guide;
-        seat->late = false;
+        seat->late = 0;
         return seat;
 }
 
@@ -198,7 +199,8 @@ void masks_wait(struct masks *masks, uint64_t most_ns)
         while (must_wait(masks) && sys_clock_ns() < until)
                 sched_yield();
         for (uint32_t i = 0; i < masks->open_count; i++)
-                masks->open[i]->late = !is_answered(masks->open[i]);
+                if (!masks->open[i]->late && !is_answered(masks->open[i]))
+                        masks->open[i]->late = MASKS_LATE;
 }
 
 struct request *masks_next(struct masks *masks)

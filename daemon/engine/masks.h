@@ -7,8 +7,8 @@
  * and the state, and only between an answer and its next question.
  *
  * The engine never waits long for a mask.  A request whose mask does not come while the engine
- * waits is *late*.  It is left out of plans until its mask is there, and no wait is for it until a
- * mask of it has come in time.
+ * waits is *late*.  It is left out of plans until its mask is there.  No wait is for that mask any
+ * more, or for those of its next MASKS_LATE - 1 questions.
  *
  * Engine thread only, but for masks_start() and masks_join().
  */
@@ -19,6 +19,8 @@
 #include <stdint.h>
 
 #include "daemon/core/request.h"
+
+#define MASKS_LATE 16u
 
 struct masks;
 

@@ -13,7 +13,7 @@
 
 #define WALK_TOKENS 270 /* all bytes, and texts of several */
 
-static const struct grammar_limits walk_grammar_limits = { 20000, 2000, 20000, 100000 };
+static const struct grammar_limits walk_grammar_limits = { 20000, 2000, 20000, 100000, 1000000 };
 static const struct matcher_limits walk_matcher_limits = { 2000, 200, 8, 64, 100000 };
 
 static struct token_trie *walk_trie(void)
