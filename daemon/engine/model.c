@@ -277,7 +277,7 @@ static int picked(struct model *m, const struct step_row *row, uint32_t *ret_tok
                         high = middle;
         }
         assert(low < w->count && w->rows[low] == row->from_row);
-        *ret_token = w->tokens[low] == PICK_NOT_FINITE ? 0 : w->tokens[low];
+        *ret_token = pick_failed(w->tokens[low]) ? 0 : w->tokens[low];
         return 0;
 }
 
