@@ -159,7 +159,7 @@ enum pick_order {
         TEMPERATURE_LAST = 1,  /* after them */
 };
 
-/* Backends have memory for a mask and this many edits of each wanted row: 64 KiB for edits. */
+/* Backends have memory for a mask and this many edits of each wanted row: 64 KiB at most. */
 #define PICK_EDITS_MAX 4096u
 
 static inline size_t mask_words(uint32_t vocab)

@@ -21,8 +21,9 @@ static size_t align256(size_t bytes)
 static void lay_out(struct cuda *cuda)
 {
         const kernels_conf *conf = &cuda->conf;
-        const size_t more =
-                PICK_EDITS_MAX * sizeof(pick_edit) + mask_words(conf->vocab_max) * sizeof(uint32_t);
+        /* No token has two edits. */
+        const size_t more = smaller(PICK_EDITS_MAX, conf->vocab_max) * sizeof(pick_edit) +
+                            mask_words(conf->vocab_max) * sizeof(uint32_t);
         step_upload_offsets *o = &cuda->offsets;
 
         cuda->upload_pages_max = cuda->steps.groups * (conf->rows_max + 2 * conf->pages_max + 256);
