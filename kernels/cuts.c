@@ -1,7 +1,6 @@
 #include "kernels/cuts.h"
 
 #include <assert.h>
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,15 +11,6 @@ bool cuts_need_all(const struct pick *pick)
         return pick->temperature_range > 0 && pick->order == TEMPERATURE_FIRST;
 }
 
-static float edited(const struct pick_edit *edit, float logit)
-{
-        double l = (double)logit + edit->bias;
-
-        l = l > 0 ? l / edit->theta : l * edit->theta;
-        l -= edit->after;
-        return l > FLT_MAX ? FLT_MAX : (float)l;
-}
-
 void logits_edit(const struct pick *pick, const float *logits, uint32_t vocab, float *ret_logits)
 {
         memcpy(ret_logits, logits, vocab * sizeof(*logits));
@@ -29,7 +19,7 @@ void logits_edit(const struct pick *pick, const float *logits, uint32_t vocab, f
 
                 assert(edit->token < vocab && edit->theta > 0);
                 assert(!i || edit[-1].token < edit->token);
-                ret_logits[edit->token] = edited(edit, logits[edit->token]);
+                ret_logits[edit->token] = logit_edited(edit, logits[edit->token]);
         }
         for (uint32_t id = 0; pick->mask && id < vocab; id++)
                 if (!(pick->mask[id / 32] >> id % 32 & 1))

@@ -56,6 +56,8 @@
 #ifndef KERNELS_DRAW_H
 #define KERNELS_DRAW_H
 
+#include <float.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -72,6 +74,27 @@
 
 /* The purpose of a number. Numbers of different purposes are independent. */
 enum draw_purpose { DRAW_NUMBER, DRAW_LEASTS, DRAW_FIRSTS, DRAW_OTHERS };
+
+/*
+ * Whether a pick has a mask, edits or other cuts than top_k, top_p and min_p: backends pick without
+ * these in a faster way.
+ */
+DRAW_INLINE bool pick_has_more(const struct pick *pick)
+{
+        return pick->n_sigma > 0 || pick->typical > 0 || pick->xtc_chance > 0 ||
+               pick->temperature_range > 0 || pick->order != TEMPERATURE_FIRST || pick->mask ||
+               pick->edit_count;
+}
+
+/* A logit that is not -inf may become -inf, and otherwise is finite. */
+DRAW_INLINE float logit_edited(const struct pick_edit *edit, float logit)
+{
+        double l = (double)logit + edit->bias;
+
+        l = l > 0 ? l / edit->theta : l * edit->theta;
+        l -= edit->after;
+        return l > FLT_MAX ? FLT_MAX : (float)l;
+}
 
 struct draw_key {
         uint64_t seed, position;

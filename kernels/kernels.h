@@ -159,6 +159,14 @@ enum pick_order {
         TEMPERATURE_LAST = 1,  /* after them */
 };
 
+/* Backends have memory for a mask and this many edits of each wanted row: 64 KiB at most. */
+#define PICK_EDITS_MAX 4096u
+
+static inline size_t mask_words(uint32_t vocab)
+{
+        return ((size_t)vocab + 31) / 32;
+}
+
 /* How one row's token is drawn (kernels/draw.h). */
 struct pick {
         float temperature; /* 0: the largest logit, the lowest id among equals */
@@ -178,28 +186,21 @@ struct pick {
          */
         uint32_t given;
 
-        /* The rest must be 0, unless kernels.picks_all is true. kernels/cuts.h defines the cuts. */
+        /* More cuts, by kernels/cuts.h. */
         float n_sigma;                                 /* 0: off */
         float typical;                                 /* 0: off */
         float xtc_chance, xtc_least;                   /* chance 0: off */
         float temperature_range, temperature_exponent; /* range 0: off */
         enum pick_order order;
         /*
-         * The tokens that are legal: bit token % 32 of word token / 32. NULL: all are. Like the
-         * edits, it must stay valid until step_end().
+         * The tokens that are legal: bit token % 32 of word token / 32. NULL: all are. It has
+         * mask_words(kernels_conf.vocab_max) words. A replayed step reads mask and edits in
+         * step_begin(), others may read them until step_end().
          */
         const uint32_t *mask;
         const struct pick_edit *edits; /* in ascending order of tokens */
-        uint32_t edit_count;
+        uint32_t edit_count;           /* at most PICK_EDITS_MAX */
 };
-
-/* Whether a pick needs kernels.picks_all. */
-static inline bool pick_has_more(const struct pick *pick)
-{
-        return pick->n_sigma > 0 || pick->typical > 0 || pick->xtc_chance > 0 ||
-               pick->temperature_range > 0 || pick->order != TEMPERATURE_FIRST || pick->mask ||
-               pick->edit_count;
-}
 
 /*
  * The log probability of a token by a row's logits, before edits, temperature and cuts:
@@ -433,8 +434,6 @@ struct kernels {
          * -ENOTSUP.
          */
         uint32_t kv_types;
-        /* Whether pick() takes all members of struct pick. */
-        bool picks_all;
 
         void (*close)(struct kernels *k);
 

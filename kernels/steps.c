@@ -88,7 +88,8 @@ static void step_check(const struct steps *s, const struct step *step)
         for (uint32_t i = 0; i < step->want_count; i++)
                 assert(step->want[i] < step->row_count &&
                        (!i || step->want[i] > step->want[i - 1]) &&
-                       step->picks[i].logprobs <= PICK_LOGPROBS_MAX);
+                       step->picks[i].logprobs <= PICK_LOGPROBS_MAX &&
+                       step->picks[i].edit_count <= PICK_EDITS_MAX);
 }
 
 static const struct step_result *steps_result(const struct steps *s, uint64_t number)

@@ -196,7 +196,6 @@ static void cpu_close(struct kernels *k)
 static const struct kernels cpu_table = {
         .layout = KV_LAYOUT_LANES,
         .kv_types = (1u << KV_TYPES) - 1,
-        .picks_all = true,
         .close = cpu_close,
         .floats_new = cpu_floats_new,
         .floats_free = cpu_floats_free,

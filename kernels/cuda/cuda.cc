@@ -68,13 +68,12 @@ static void cuda_close(struct kernels *k)
 }
 
 static const struct kernels cuda_table = {
-        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,    false,         cuda_close,
-        cuda_floats_new,  cuda_floats_free,  cuda_put,     cuda_get,      cuda_matrix_new,
-        cuda_matrix_free, cuda_weights_put,  cuda_kv_new,  cuda_kv_free,  nullptr,
-        cuda_kv_copy_ns,  cuda_step_begin,   cuda_embed,   cuda_qkv,      cuda_attend,
-        cuda_project,     cuda_gate,         cuda_renorm,  cuda_head,     cuda_pick,
-        cuda_step_end,    cuda_warm_up,      cuda_collect, cuda_logprobs, cuda_lost,
-        cuda_memory,
+        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,     cuda_close,      cuda_floats_new,
+        cuda_floats_free, cuda_put,          cuda_get,      cuda_matrix_new, cuda_matrix_free,
+        cuda_weights_put, cuda_kv_new,       cuda_kv_free,  nullptr,         cuda_kv_copy_ns,
+        cuda_step_begin,  cuda_embed,        cuda_qkv,      cuda_attend,     cuda_project,
+        cuda_gate,        cuda_renorm,       cuda_head,     cuda_pick,       cuda_step_end,
+        cuda_warm_up,     cuda_collect,      cuda_logprobs, cuda_lost,       cuda_memory,
 };
 
 static int open_all(struct cuda *cuda)

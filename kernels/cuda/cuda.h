@@ -98,12 +98,14 @@ struct step_upload {
         /*
          * Then follow:
          *         upload_row rows[rows_max]; view_run runs[rows_max]; uint32_t want[wants_max];
-         *         pick picks[wants_max]; step_page pages[upload_pages_max]
+         *         pick picks[wants_max]; step_page pages[page_count];
+         *         pick_edit edits[]; uint32_t masks[]
+         * The last three have as many as the step needs. A pick has the addresses on the device.
          */
 };
 
 struct step_upload_offsets {
-        size_t rows, runs, want, picks, pages, end;
+        size_t rows, runs, want, picks, pages, end; /* with as many pages and so on as possible */
 };
 
 struct step_download { /* of a step, in pinned memory */
@@ -175,8 +177,11 @@ struct cuda {
         blas *library;
         linear_blas_scratch linear_blas;
         size_t blas_weights_size, blas_sums_size;
-        uint32_t *tokens;  /* (wants_max) of this step */
-        logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
+        uint32_t *tokens;    /* (wants_max) of this step */
+        logprob *logprobs;   /* (wants_max, PICK_LOGPROBS_MAX) */
+        float *edited;       /* scratch of picks: (wants_max, vocab_max) */
+        const float *logits; /* that pick() was called with last */
+        uint32_t vocab;
         plan plans[PLANS_MAX];
         uint32_t plan_count;
         float *parts; /* scratch of attend() */
@@ -313,6 +318,8 @@ int cuda_renorm(struct kernels *k, const struct renorm *op, float *x);
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);
+/* For step_end(): picks for the rows that pick() leaves out, if there are any. */
+int cuda_pick_more(struct cuda *cuda);
 
 /* operator-attend.cc */
 /* The type of queries that attention needs (attend.h). */

@@ -26,6 +26,7 @@
 #include "kernels/cuda/qkv-finish.h"
 #include "kernels/cuda/softcap.h"
 #include "kernels/cuda/unpair.h"
+#include "kernels/draw.h"
 
 static const uint32_t *rows_count(const struct cuda *cuda)
 {
@@ -102,14 +103,15 @@ static int open_blas(struct cuda *cuda)
 
 int cuda_operators_init(struct cuda *cuda)
 {
-        uint32_t wants = cuda->conf.wants_max;
-        int r = open_blas(cuda);
+        const size_t wants = cuda->conf.wants_max;
+        int r;
 
-        if (!r)
-                r = device_new(cuda->device, wants * sizeof(uint32_t), (void **)&cuda->tokens);
-        if (r)
+        if ((r = open_blas(cuda)) ||
+            (r = device_new(cuda->device, wants * sizeof(uint32_t), (void **)&cuda->tokens)) ||
+            (r = device_new(cuda->device, wants * cuda->conf.vocab_max * sizeof(float),
+                            (void **)&cuda->edited)))
                 return r;
-        return device_new(cuda->device, (size_t)wants * PICK_LOGPROBS_MAX * sizeof(logprob),
+        return device_new(cuda->device, wants * PICK_LOGPROBS_MAX * sizeof(logprob),
                           (void **)&cuda->logprobs);
 }
 
@@ -117,6 +119,7 @@ void cuda_operators_deinit(struct cuda *cuda)
 {
         cuda_plans_deinit(cuda);
         device_delete(cuda->device, cuda->tokens);
+        device_delete(cuda->device, cuda->edited);
         device_delete(cuda->device, cuda->logprobs);
         device_delete(cuda->device, cuda->bfloat_rows);
         device_delete(cuda->device, cuda->stacked);
@@ -412,14 +415,37 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
         return changed ? cuda_check(cuda, softcap(cuda->device, &hold)) : 0;
 }
 
+static pick_args picks_of(const struct cuda *cuda, uint32_t wants_max)
+{
+        return { cuda->view, cuda->logits, cuda->vocab,  cuda->vocab,
+                 wants_max,  cuda->edited, cuda->tokens, cuda->logprobs };
+}
+
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab)
 {
         struct cuda *cuda = cuda_of(k);
-        const pick_args args = { cuda->view,         logits,       vocab,         vocab,
-                                 cuda->wants_bucket, cuda->tokens, cuda->logprobs };
+        pick_args args;
 
         assert(cuda->steps.running && vocab <= cuda->conf.vocab_max);
         if (!cuda->wants_bucket)
                 return 0;
+        cuda->logits = logits;
+        cuda->vocab = vocab;
+        args = picks_of(cuda, cuda->wants_bucket);
         return cuda_check(cuda, pick_tokens(cuda->device, &args));
+}
+
+/*
+ * It is not captured, so steps without such rows do not pay for it.  A replayed step has the
+ * arguments of the warm-up.
+ */
+int cuda_pick_more(struct cuda *cuda)
+{
+        const step *step = &cuda->steps.step;
+        const pick_args args = picks_of(cuda, step->want_count);
+        bool has_more = false;
+
+        for (uint32_t i = 0; i < step->want_count; i++)
+                has_more = has_more || pick_has_more(&step->picks[i]);
+        return has_more ? pick_more_tokens(cuda->device, &args) : 0;
 }

@@ -1,10 +1,11 @@
 /*
  * Sends a step to the device, and brings its tokens back.
  *
- * Everything that varies is sent in one upload, from pinned memory. The device reads this memory
- * later, so the host must not write it again before. There are as many uploads as steps may be in
- * progress, and one more.  Tokens stay on the device, where the next step finds them.  A copy of
- * them comes back, and the host reads it once its event has happened.
+ * Everything that varies, masks and edits of picks too, is sent in one upload, from pinned memory.
+ * The device reads this memory later, so the host must not write it again before. There are as
+ * many uploads as steps may be in progress, and one more. Tokens stay on the device, where the
+ * next step finds them. A copy of them comes back, and the host reads it once its event has
+ * happened.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -20,6 +21,9 @@ static size_t align256(size_t bytes)
 static void lay_out(struct cuda *cuda)
 {
         const kernels_conf *conf = &cuda->conf;
+        /* No token has two edits. */
+        const size_t more = smaller(PICK_EDITS_MAX, conf->vocab_max) * sizeof(pick_edit) +
+                            mask_words(conf->vocab_max) * sizeof(uint32_t);
         step_upload_offsets *o = &cuda->offsets;
 
         cuda->upload_pages_max = cuda->steps.groups * (conf->rows_max + 2 * conf->pages_max + 256);
@@ -28,7 +32,8 @@ static void lay_out(struct cuda *cuda)
         o->want = o->runs + align256(conf->rows_max * sizeof(view_run));
         o->picks = o->want + align256(conf->wants_max * sizeof(uint32_t));
         o->pages = o->picks + align256(conf->wants_max * sizeof(pick));
-        o->end = o->pages + align256(cuda->upload_pages_max * sizeof(step_page));
+        o->end = o->pages + align256(cuda->upload_pages_max * sizeof(step_page)) +
+                 conf->wants_max * more;
 }
 
 static int transfers_init(struct cuda *cuda)
@@ -121,10 +126,39 @@ static void write_rows(struct cuda *cuda, uint8_t *to)
                 runs[i] = { run->row, run->count, step->rows[run->row].slot,
                             step->rows[run->row].position };
         }
-        for (uint32_t i = 0; i < step->want_count; i++)
-                assert(!pick_has_more(&step->picks[i]));
         memcpy(to + cuda->offsets.want, step->want, step->want_count * sizeof(uint32_t));
-        memcpy(to + cuda->offsets.picks, step->picks, step->want_count * sizeof(pick));
+}
+
+/* Copies numbers to the upload, from *at on; returns where they will be on the device. */
+static const void *write_more(const struct cuda *cuda, uint8_t *to, size_t *at, const void *from,
+                              size_t bytes)
+{
+        const void *sent = cuda->sent + *at;
+
+        memcpy(to + *at, from, bytes);
+        *at += bytes;
+        return sent;
+}
+
+/* Writes edits and masks from `at` on; returns where they end. */
+static size_t write_picks(const struct cuda *cuda, uint8_t *to, size_t at)
+{
+        const size_t mask_bytes = mask_words(cuda->conf.vocab_max) * sizeof(uint32_t);
+        const step *step = &cuda->steps.step;
+        pick *picks = (pick *)(to + cuda->offsets.picks);
+
+        for (uint32_t i = 0; i < step->want_count; i++) {
+                const pick *one = &step->picks[i];
+
+                picks[i] = *one;
+                if (one->edit_count)
+                        picks[i].edits = (const pick_edit *)write_more(
+                                cuda, to, &at, one->edits, one->edit_count * sizeof(pick_edit));
+                if (one->mask)
+                        picks[i].mask =
+                                (const uint32_t *)write_more(cuda, to, &at, one->mask, mask_bytes);
+        }
+        return at;
 }
 
 /*
@@ -143,7 +177,12 @@ static void write_pages(struct cuda *cuda, uint32_t at, const step_page *pages, 
                           pages[i].group };
 }
 
-static int send_upload(struct cuda *cuda, uint32_t at, uint32_t page_count)
+static size_t pages_end(const struct cuda *cuda, uint32_t page_count)
+{
+        return cuda->offsets.pages + page_count * sizeof(step_page);
+}
+
+static int send_upload(struct cuda *cuda, uint32_t at, size_t bytes)
 {
         const step_upload_offsets *o = &cuda->offsets;
         upload_step_args args = { (const step_counts *)cuda->sent,
@@ -159,8 +198,7 @@ static int send_upload(struct cuda *cuda, uint32_t at, uint32_t page_count)
                                   cuda->rows };
         int r;
 
-        if ((r = device_upload(cuda->device, STREAM_STEPS, cuda->sent, cuda->uploads[at],
-                               o->pages + page_count * sizeof(step_page))) ||
+        if ((r = device_upload(cuda->device, STREAM_STEPS, cuda->sent, cuda->uploads[at], bytes)) ||
             (r = device_event_record(cuda->device, STREAM_STEPS, cuda->read[at])))
                 return r;
         return upload_step(cuda->device, &args);
@@ -180,7 +218,7 @@ static int send_excess_pages(struct cuda *cuda, uint32_t at, const step *step, u
 
                 *step_upload = { { 0, 0, 0 }, most };
                 write_pages(cuda, at, step->pages + done, most);
-                r = send_upload(cuda, at, most);
+                r = send_upload(cuda, at, pages_end(cuda, most));
                 if (!r)
                         r = device_event_wait(cuda->device, cuda->read[at]);
         }
@@ -202,6 +240,7 @@ static int copy_pages(struct cuda *cuda, kv *const *pools, const step *step)
 static int send_step(struct cuda *cuda, kv *const *pools, const step *step)
 {
         uint32_t at = (uint32_t)(step->number % STEPS_RESULTS), done, left;
+        size_t end;
         step_upload *step_upload = (struct step_upload *)cuda->uploads[at];
         int r = send_excess_pages(cuda, at, step, &done);
 
@@ -211,10 +250,11 @@ static int send_step(struct cuda *cuda, kv *const *pools, const step *step)
         *step_upload = { { step->row_count, step->run_count, step->want_count }, left };
         write_rows(cuda, cuda->uploads[at]);
         write_pages(cuda, at, step->pages + done, left);
+        end = write_picks(cuda, cuda->uploads[at], pages_end(cuda, left));
         cuda->view.rows_max = cuda_bucket(step->row_count, cuda->conf.rows_max);
         cuda->wants_bucket =
                 step->want_count ? cuda_bucket(step->want_count, cuda->conf.wants_max) : 0;
-        r = send_upload(cuda, at, left);
+        r = send_upload(cuda, at, end);
         return r ? r : copy_pages(cuda, pools, step);
 }
 
@@ -254,9 +294,9 @@ int cuda_step_end(struct kernels *k)
         uint32_t at = (uint32_t)(step->number % STEPS_RESULTS);
         size_t bytes = step->want_count * sizeof(uint32_t);
         step_download *step_download = &cuda->downloads[at];
-        int r = 0;
+        int r = cuda_pick_more(cuda);
 
-        if (step->want_count) {
+        if (!r && step->want_count) {
                 r = device_copy(cuda->device, STREAM_STEPS,
                                 cuda->picked + (size_t)at * cuda->conf.wants_max, cuda->tokens,
                                 bytes);

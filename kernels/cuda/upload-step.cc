@@ -19,7 +19,7 @@ KERNEL(THREADS) scatter_step(upload_step_args a)
 
                 if (row.from != UPLOAD_OWN_TOKEN) {
                         token = a.picked[row.from];
-                        if (token == PICK_NOT_FINITE)
+                        if (token >= PICK_NONE_LEGAL)
                                 token = 0;
                 }
                 a.rows[i] = { row.slot, row.position, token, row.write };

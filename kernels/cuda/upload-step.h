@@ -3,7 +3,7 @@
  *
  *      tables[page.group][page.slot][page.index] = page.page
  *      a row's token is its own, or a token that was picked in an earlier step and never left the
- *      device: picked[from].  If that pick was not finite, the token is 0
+ *      device: picked[from].  If that pick failed, the token is 0
  *
  *      grid    one block: there are only some hundred numbers
  */

@@ -185,7 +185,6 @@ static const struct kernels ref_table = {
         .name = "ref",
         .layout = KV_LAYOUT_NATURAL,
         .kv_types = (1u << KV_TYPES) - 1,
-        .picks_all = true,
         .close = ref_close,
         .floats_new = ref_floats_new,
         .floats_free = ref_floats_free,

@@ -17,6 +17,7 @@
 #define PADDING   3u  /* floats after a row */
 #define POISON    0xa5
 #define NEAR      1e-12L
+#define EDITS_MAX 50u
 
 /* ---- a device that runs work at once ---- */
 
@@ -84,6 +85,8 @@ struct rows {
         uint32_t vocab, wants;
         float *logits;
         pick picks[WANTS];
+        uint32_t masks[WANTS][(VOCAB_MAX + 31) / 32];
+        pick_edit edits[WANTS][EDITS_MAX];
         uint32_t tokens[WANTS];
         logprob logprobs[WANTS][PICK_LOGPROBS_MAX];
 };
@@ -114,7 +117,7 @@ static void ref_pick(rows *r)
         assert_int_equal(ref.k->step_end(ref.k), 0);
         assert_int_equal(ref.k->collect(ref.k, step.number, r->tokens), 0);
         for (uint32_t i = 0; i < r->wants; i++)
-                if (r->tokens[i] != PICK_NOT_FINITE)
+                if (!pick_failed(r->tokens[i]))
                         ref.k->logprobs(ref.k, step.number, i, r->logprobs[i]);
 }
 
@@ -151,8 +154,10 @@ static float *row_of(rows *r, uint32_t want)
 static void device_pick(rows *r, unsigned schedule)
 {
         const step_counts counts = { WANTS, 1, r->wants };
+        float *edited = (float *)malloc((size_t)WANTS * r->vocab * sizeof(*edited));
         pick_args args = {};
 
+        assert_non_null(edited);
         memset(r->tokens, POISON, sizeof(r->tokens));
         memset(r->logprobs, POISON, sizeof(r->logprobs));
         args.step.counts = &counts;
@@ -162,10 +167,13 @@ static void device_pick(rows *r, unsigned schedule)
         args.vocab = r->vocab;
         args.stride = r->vocab + PADDING;
         args.wants_max = WANTS;
+        args.edited = edited;
         args.tokens = r->tokens;
         args.logprobs = r->logprobs[0];
         emu_set_schedule(schedule);
         assert_int_equal(pick_tokens(NULL, &args), 0);
+        assert_int_equal(pick_more_tokens(NULL, &args), 0);
+        free(edited);
 }
 
 static void expect_untouched(const void *at, size_t bytes)
@@ -178,7 +186,7 @@ static void expect_untouched(const void *at, size_t bytes)
 static void expect_the_rest_untouched(const rows *r)
 {
         for (uint32_t i = 0; i < WANTS; i++) {
-                bool there = i < r->wants && r->tokens[i] != PICK_NOT_FINITE;
+                bool there = i < r->wants && !pick_failed(r->tokens[i]);
                 uint32_t told = there ? r->picks[i].logprobs : 0;
 
                 if (i >= r->wants)
@@ -212,10 +220,10 @@ static void compare(const float *logits, uint32_t vocab, const pick *pick, uint3
                         "%u, not %u\n",
                         vocab, pick->temperature, pick->top_k, pick->top_p, pick->min_p, token,
                         expected);
-                if (!rounding_decides(logits, vocab, pick, token))
+                if (pick_has_more(pick) || !rounding_decides(logits, vocab, pick, token))
                         fail_msg("this is not a matter of rounding");
         }
-        for (uint32_t i = 0; token != PICK_NOT_FINITE && i < pick->logprobs; i++) {
+        for (uint32_t i = 0; !pick_failed(token) && i < pick->logprobs; i++) {
                 double found = told[i].logprob, wanted = told_expected[i].logprob;
 
                 if (!i && token != expected)
@@ -477,6 +485,7 @@ static void refuses_vocabularies_that_do_not_fit(void **)
                 args.vocab = one.vocab;
                 args.stride = one.stride;
                 assert_int_equal(pick_tokens(NULL, &args), -EINVAL);
+                assert_int_equal(pick_more_tokens(NULL, &args), -EINVAL);
         }
         assert_int_equal(launches, 0);
 }
@@ -509,6 +518,75 @@ static void picks_from_random_rows_of_large_vocabularies_match_ref(void **)
         const uint32_t sizes[][3] = { { 4097, 2, 2 }, { 32000, 1, 3 }, { VOCAB_MAX, 1, 1 } };
 
         check_all(sizes, sizeof(sizes) / sizeof(sizes[0]));
+}
+
+static void mask_and_edit(rows *r, uint32_t want)
+{
+        pick *pick = &r->picks[want];
+        uint32_t legal = random_below(5);
+
+        for (uint32_t id = 0; id < r->vocab && legal < 4; id++)
+                r->masks[want][id / 32] |= (uint32_t)(random_below(4) < legal) << id % 32;
+        if (legal < 4)
+                pick->mask = r->masks[want];
+        for (uint32_t id = 0; id < r->vocab && pick->edit_count < EDITS_MAX; id++)
+                if (!random_below(3))
+                        r->edits[want][pick->edit_count++] = {
+                                id, random_normal(), random_below(2) ? 1.3f : 0.8f,
+                                random_below(4) ? (float)random_below(3) : INFINITY
+                        };
+        pick->edits = r->edits[want];
+}
+
+/* Rounding decides none of these: no border is exactly between two tokens. */
+static pick random_pick_with_more(uint32_t vocab)
+{
+        const float temperatures[] = { 0, 1, 1, 0.7f, 0.25f, 1.7f };
+        pick pick = plain_pick(temperatures[random_below(6)]);
+        auto maybe = [](float number) { return random_below(2) ? number : 0; };
+        auto any = [] { return (float)(random_next() >> 8 | 1) * 0x1p-24f; };
+
+        pick.seed = random_next();
+        pick.top_k = random_below(3) ? 0 : 1 + random_below(300);
+        pick.top_p = random_below(2) ? 1 : any();
+        pick.min_p = maybe(random_below(8) ? any() / 8 : 1.5f);
+        pick.given = random_below(8) ? 0 : 1 + random_below(vocab);
+        pick.logprobs = random_below(4) ? 0 : 1 + random_below(2);
+        pick.n_sigma = maybe(3 * any());
+        pick.typical = maybe(any());
+        pick.xtc_chance = maybe(random_below(2) ? 1 : 0.5f);
+        pick.xtc_least = any() / 8;
+        pick.temperature_range = maybe(any());
+        pick.temperature_exponent = 0.5f + any();
+        pick.order = random_below(2) ? TEMPERATURE_LAST : TEMPERATURE_FIRST;
+        return pick;
+}
+
+static void check_more(uint32_t vocab, uint32_t wants)
+{
+        const row_kind kinds[] = { PLAIN, STEEP, PEAKED, STEPS,  TWO, EQUAL,
+                                   CROWD, ZEROS, MASKED, BLOCKS, BAD };
+        rows *r = rows_new(vocab, wants);
+
+        for (uint32_t i = 0; i < wants; i++) {
+                random_row(row_of(r, i), vocab, kinds[random_below(11)]);
+                r->picks[i] = random_below(8) ? random_pick_with_more(vocab) : random_pick(vocab);
+                if (random_below(2) && pick_has_more(&r->picks[i]))
+                        mask_and_edit(r, i);
+        }
+        check(r);
+        rows_free(r);
+}
+
+static void picks_with_more_match_ref(void **)
+{
+        const uint32_t sizes[][2] = { { 1, 2 }, { 3, 10 }, { 33, 40 }, { 300, 40 }, { 2048, 6 } };
+
+        for (const auto &size : sizes)
+                for (uint32_t i = 0; i < size[1]; i++)
+                        check_more(size[0], WANTS);
+        check_more(4097, 3);
+        check_more(20000, 3);
 }
 
 /* Each kind; and the picks that have most to do. */
@@ -552,6 +630,7 @@ int main(void)
                 cmocka_unit_test(refuses_vocabularies_that_do_not_fit),
                 cmocka_unit_test(picks_from_random_rows_match_ref),
                 cmocka_unit_test(picks_from_random_rows_of_large_vocabularies_match_ref),
+                cmocka_unit_test(picks_with_more_match_ref),
                 cmocka_unit_test(picks_from_large_rows_of_all_kinds_match_ref),
         };
 

@@ -1,5 +1,6 @@
 /*
- * A backend that picks, opened by name ("ref", "cpu", and optionally an instruction set).  The same
+ * A backend that picks, opened by name ("ref", "cpu", and optionally an instruction set; "cuda",
+ * which is the library $CUDA_LIBRARY).  The same
  * logits are put for several wanted rows, and the definition (ref-sampler.h) is computed beside it.
  * Shared by the programs of this directory that pick.
  *
@@ -27,16 +28,21 @@ struct fixture {
 };
 
 /*
- * Reads the program's arguments: "ref", "cpu", "cpu c".  Returns 77 if this machine lacks the
- * instruction set.
+ * Reads the program's arguments: "ref", "cpu", "cpu c", "cuda"; without any, the backend is cuda if
+ * there is a $CUDA_LIBRARY, or else ref.  Returns 77 if this machine lacks the instruction set.
  */
 int fixture_choose(int argc, char **argv);
 
 void fixture_open(struct fixture *b, uint32_t vocab, uint32_t wants);
 void fixture_close(struct fixture *b);
+/* From here on, steps are replayed if the backend can; all rows have as many logits as possible. */
+void fixture_warm_up(struct fixture *b);
 
-/* Begins a step with as many rows as the last wanted row needs. */
-void fixture_begin(struct fixture *b, const uint32_t *want, const struct pick *picks,
+/*
+ * Begins a step with as many rows as the last wanted row needs.  Returns true if it is replayed, so
+ * that the picks are made already.
+ */
+bool fixture_begin(struct fixture *b, const uint32_t *want, const struct pick *picks,
                    uint32_t count);
 void fixture_end(struct fixture *b, uint32_t *ret_tokens);
 

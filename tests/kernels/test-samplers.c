@@ -1,7 +1,7 @@
 /*
- * Picks with every sampler, with any backend that takes them: `test-samplers ref`, `test-samplers
- * cpu`, `test-samplers cpu c`.  A program in Python has drawn from the same rows by the formulas
- * (contrib/reference/samplers.py), and the tokens must be the same.
+ * Picks with every sampler, with any backend: `test-samplers ref`, `test-samplers cpu`,
+ * `test-samplers cpu c`, `test-samplers cuda`.  A program in Python has drawn from the same rows by
+ * the formulas (contrib/reference/samplers.py), and the tokens must be the same.
  */
 #include "tests/kernels/pick-fixture.h"
 #include "tests/kernels/pick-rows.h"
@@ -15,7 +15,6 @@ static int open_bench(void **state)
         static struct fixture b;
 
         fixture_open(&b, VOCAB, 2);
-        assert_true(b.k->picks_all);
         *state = &b;
         return 0;
 }
@@ -32,7 +31,7 @@ enum kind { N_SIGMA, TYPICAL, XTC, DYNAMIC, LAST, MASK, EDITS, ALL };
 
 struct one {
         float row[100];
-        uint32_t vocab, mask[4];
+        uint32_t vocab, mask[(VOCAB + 31) / 32];
         struct pick_edit edits[100];
         struct pick pick;
 };
@@ -189,7 +188,7 @@ static void a_mask_is_as_if_other_logits_were_missing(void **state)
 
 static void a_row_without_legal_tokens_has_a_result_of_its_own(void **state)
 {
-        const uint32_t none[1] = { 1u << 3 };
+        static const uint32_t none[(VOCAB + 31) / 32] = { 1u << 3 };
         const struct pick_edit ban = { 3, 0, 1, INFINITY };
         const float row[4] = { 1, 2, 3, 4 }, bad[4] = { 1, NAN, 3, 4 };
 
@@ -249,6 +248,64 @@ static void a_pick_does_not_depend_on_the_one_beside_it(void **state)
         }
 }
 
+/* Beside a plain one; and with as many edits as a row may have. */
+static void steps_that_are_replayed_pick_the_same(void **state)
+{
+        static struct pick_edit edits[PICK_EDITS_MAX];
+        static uint32_t mask[(VOCAB + 31) / 32];
+        struct pick picks[] = { { .temperature = 1, .top_p = 0.9f },
+                                { .temperature = 1, .top_p = 0.9f, .mask = mask } };
+        struct fixture replaying;
+
+        make_large_row();
+        for (uint32_t i = 0; i < sizeof(mask) / sizeof(*mask); i++)
+                mask[i] = random_next();
+        for (uint32_t i = 0; i < PICK_EDITS_MAX; i++)
+                edits[i] = (struct pick_edit){ i, (float)random_below(8), 1, 0 };
+        picks[1].edits = edits;
+        fixture_open(&replaying, VOCAB, 2);
+        fixture_warm_up(&replaying);
+        for (uint32_t i = 0; i < 50; i++) {
+                uint32_t alone[2], tokens[2];
+
+                for (uint32_t j = 0; j < 2; j++) {
+                        picks[j].position = i;
+                        picks[j].edit_count = j && i % 2 ? PICK_EDITS_MAX : 0;
+                }
+                pick_all(&replaying, logits, VOCAB, picks, 2, tokens);
+                pick_all(*state, logits, VOCAB, picks, 2, alone);
+                assert_memory_equal(tokens, alone, sizeof(tokens));
+        }
+        fixture_close(&replaying);
+}
+
+/* Each has a mask of its own, and as many edits as a row may have: all but one of the legal ban. */
+static void all_rows_may_have_a_mask_and_all_edits(void **state)
+{
+        static struct pick_edit edits[2][PICK_EDITS_MAX];
+        static uint32_t masks[2][(VOCAB + 31) / 32];
+        struct pick picks[2];
+        uint32_t tokens[2];
+
+        make_large_row();
+        for (uint32_t row = 0; row < 2; row++) {
+                for (uint32_t i = 0; i < PICK_EDITS_MAX; i++) {
+                        bool is_spared = i == 1234 + row * 1000;
+
+                        edits[row][i] = (struct pick_edit){ i, 0, 1, is_spared ? 0 : INFINITY };
+                        masks[row][i / 32] |= (uint32_t)(is_spared || random_below(2)) << i % 32;
+                }
+                picks[row] = (struct pick){ .temperature = 1,
+                                            .top_p = 1,
+                                            .mask = masks[row],
+                                            .edits = edits[row],
+                                            .edit_count = PICK_EDITS_MAX };
+        }
+        pick_all(*state, logits, VOCAB, picks, 2, tokens);
+        assert_int_equal(tokens[0], 1234);
+        assert_int_equal(tokens[1], 2234);
+}
+
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
@@ -257,6 +314,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(a_row_without_legal_tokens_has_a_result_of_its_own),
                 cmocka_unit_test(logprobs_are_those_of_the_logits_before_edits_and_cuts),
                 cmocka_unit_test(a_pick_does_not_depend_on_the_one_beside_it),
+                cmocka_unit_test(steps_that_are_replayed_pick_the_same),
+                cmocka_unit_test(all_rows_may_have_a_mask_and_all_edits),
         };
         int r = fixture_choose(argc, argv);
 
