@@ -44,46 +44,6 @@ static struct item next_text(struct cursor *cursor)
         return item;
 }
 
-/*
- * Some backends have only the samplers that most requests use.  A field with a neutral value asks
- * for nothing.
- */
-static int check_samplers(const struct served *served, const struct wire_request *asked,
-                          struct wire_problem *ret_problem)
-{
-        const struct penalties *p = &asked->penalties;
-        const struct {
-                enum wire_field field;
-                bool asks;
-        } fields[] = {
-                { WIRE_F_N_SIGMA, asked->n_sigma > 0 },
-                { WIRE_F_TYPICAL, asked->typical > 0 },
-                { WIRE_F_XTC_CHANCE, asked->xtc_chance > 0 },
-                { WIRE_F_TEMPERATURE_RANGE, asked->temperature_range > 0 },
-                { WIRE_F_ORDER, asked->order != WIRE_TEMPERATURE_FIRST },
-                { WIRE_F_LOGIT_BIAS, asked->logit_bias.count },
-                { WIRE_F_ALLOWED_TOKENS, asked->allowed_tokens.count },
-                { WIRE_F_BANNED_TOKENS, asked->banned_tokens.count },
-                { WIRE_F_BANNED_TEXTS, asked->banned_texts.count },
-                { WIRE_F_PRESENCE_PENALTY, p->presence != 0 },
-                { WIRE_F_FREQUENCY_PENALTY, p->frequency != 0 },
-                { WIRE_F_REPETITION_PENALTY, p->repetition > 0 && p->repetition != 1 },
-                { WIRE_F_DRY_MULTIPLIER, p->dry_multiplier > 0 },
-                { WIRE_F_NO_REPEAT_NGRAM, p->no_repeat_ngram },
-                { WIRE_F_MIN_TOKENS, p->min_tokens },
-                { WIRE_F_CONSTRAINT, asked->constraint.count },
-        };
-
-        for (size_t i = 0; !served->all_samplers && i < sizeof(fields) / sizeof(*fields); i++)
-                if (fields[i].asks)
-                        return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id,
-                                           wire_row(fields[i].field)->name,
-                                           "the backend of this daemon, %s, cannot do what %s "
-                                           "asks for",
-                                           served->backend, wire_row(fields[i].field)->name);
-        return 0;
-}
-
 static int check_id(const struct served *served, uint32_t id, uint32_t index, enum wire_field field,
                     const struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -112,7 +72,7 @@ int asked_rules_check(const struct served *served, const struct wire_request *as
                       struct wire_problem *ret_problem)
 {
         struct cursor biases = cursor_of(&asked->logit_bias);
-        int r = check_samplers(served, asked, ret_problem);
+        int r = 0;
 
         for (uint32_t i = 0; !r && i < asked->logit_bias.count; i++) {
                 uint32_t id;

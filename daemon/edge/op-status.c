@@ -38,7 +38,7 @@ struct snapshot {
         uint64_t weight_bytes, parameters, modified_s;
         const char *version, *model, *backend, *quantisation, *load_method, *architecture, *digest,
                 *tool_dialect, *format;
-        bool has_chat, has_reasoning, has_samplers, stopping;
+        bool has_chat, has_reasoning, stopping;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
 
@@ -125,7 +125,6 @@ static const struct key model_keys[] = {
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
         { "tool_dialect", TEXT(tool_dialect),    "how the model writes tool calls: `hermes`; empty: in no way that the daemon can read" },
         { "reasoning",  SWITCH(has_reasoning),   "true if the daemon knows the marks around the model's reasoning" },
-        { "samplers",   SWITCH(has_samplers),    "true if the backend has all samplers; false: requests with others than `temperature`, `top_k`, `top_p` and `min_p` are refused" },
         { "format",     TEXT(format),            "format of its files: `gguf` or `safetensors`" },
         { "vocab",      SERVED(traits.vocab),    "tokens in the vocabulary" },
         { "context",    SERVED(context),         "positions that a sequence may have" },
@@ -343,7 +342,6 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .load_method =
                         load_way_name((enum load_way)counter_get(&edge->conf.stats->load_way)),
                 .has_chat = !chat_refusal(served->chat),
-                .has_samplers = served->all_samplers,
                 .has_counts = !resources->result,
                 .quantisation = served->quantisation,
                 .weight_bytes = served->weight_bytes,

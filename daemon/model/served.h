@@ -26,7 +26,6 @@ struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
         /* the backends that compute it and their shares of the layers, for people */
         char backend[96];
-        bool all_samplers;     /* the backend's picks_all (kernels/kernels.h) */
         uint32_t gpu_layers;   /* how many of the layers are in a GPU's memory */
         char quantisation[16]; /* the type of most weights, for people */
         struct model_facts facts;

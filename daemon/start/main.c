@@ -210,7 +210,6 @@ static void tell_backend(struct daemon *daemon)
         char *to = daemon->setup.served.backend;
         size_t bytes = sizeof(daemon->setup.served.backend);
 
-        daemon->setup.served.all_samplers = daemon->kernels->picks_all;
         daemon->setup.served.gpu_layers = daemon->kernels->memory ? layers - host : 0;
         if (!daemon->host) {
                 snprintf(to, bytes, "%s", daemon->kernels->name);

@@ -3,7 +3,7 @@
  *
  * A description that is refused says why.  The same description is refused or accepted again.
  */
-#include "daemon/constraint/description.h"
+#include "tests/description-grammar.h"
 #include "tests/fuzz/constraint-walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int compile(const uint8_t *data, size_t bytes, struct grammar **ret_grammar)
 {
         char why[256] = "";
-        int r = description_compile((const char *)data, bytes, &walk_grammar_limits, ret_grammar,
+        int r = description_grammar((const char *)data, bytes, &walk_grammar_limits, ret_grammar,
                                     why, sizeof(why));
 
         assert(!r || (why[0] && strlen(why) < sizeof(why)));

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/constraint/description.h"
+#include "tests/description-grammar.h"
 #include "daemon/constraint/guide.h"
 #include "daemon/edge/constraints.h"
 #include "daemon/text/tokenizer.h"
@@ -82,7 +82,8 @@ static int find(uint32_t index, const char *text)
 {
         struct wire_text given = text_of(text);
 
-        return constraints_find(world.constraints, world.streams[index], &given, &world.problem);
+        return constraints_find(world.constraints, world.streams[index], &given, ANSWER_WITHOUT,
+                                &world.problem);
 }
 
 static int add(uint32_t index, const char *text)
@@ -91,11 +92,11 @@ static int add(uint32_t index, const char *text)
         struct grammar *grammar = NULL;
         char why[256] = "";
 
-        assert_int_equal(description_compile(text, given.count, &grammar_limits_default, &grammar,
+        assert_int_equal(description_grammar(text, given.count, &grammar_limits_default, &grammar,
                                              why, sizeof(why)),
                          0);
-        return constraints_add(world.constraints, world.streams[index], &given, grammar,
-                               &world.problem);
+        return constraints_add(world.constraints, world.streams[index], &given, ANSWER_WITHOUT,
+                               grammar, &world.problem);
 }
 
 static uint64_t used(void)

@@ -9,14 +9,14 @@
 
 #include <cmocka.h>
 
-#include "daemon/constraint/description.h"
+#include "tests/description-grammar.h"
 #include "daemon/constraint/matcher.h"
 
 static int compile(const char *text, struct grammar **ret_grammar, char why[256])
 {
         why[0] = 0;
         *ret_grammar = NULL;
-        return description_compile(text, strlen(text), &grammar_limits_default, ret_grammar, why,
+        return description_grammar(text, strlen(text), &grammar_limits_default, ret_grammar, why,
                                    256);
 }
 
@@ -53,7 +53,7 @@ static bool accepts(const char *description, const char *text)
         return whole;
 }
 
-#define KINDS "json, schema, regex, grammar and choices; one is wanted"
+#define KINDS "json, schema, regex, grammar, choices and tags; one is wanted"
 
 static void refuses_what_is_no_description(void **state)
 {
@@ -86,10 +86,52 @@ static void refuses_options_that_are_wrong_or_have_no_meaning(void **state)
         refused("{\"json\":true,\"space\":\"two\"}", "space is not \"one\", \"none\" or \"free\"");
         refused("{\"schema\":{},\"space\":1}", "space is not \"one\", \"none\" or \"free\"");
         refused("{\"schema\":{},\"any_order\":1}", "any_order is not true or false");
-        refused("{\"regex\":\"a\",\"space\":\"one\"}",
-                "space goes with json and schema, not with regex");
-        refused("{\"choices\":[\"a\"],\"any_order\":true}",
-                "any_order goes with json and schema, not with choices");
+        refused("{\"regex\":\"a\",\"space\":\"one\"}", "space does not go with regex");
+        refused("{\"choices\":[\"a\"],\"any_order\":true}", "any_order does not go with choices");
+}
+
+#define TAG(more) "{\"begin\":\"<a>\",\"end\":\"</a>\"" more "}"
+
+static void refuses_tags_that_are_wrong(void **state)
+{
+        (void)state;
+        refused("{\"tags\":[]}", "tags is not a list of 1 to 256 tags");
+        refused("{\"tags\":{}}", "tags is not a list of 1 to 256 tags");
+        refused("{\"tags\":[7]}", "tags[0]: it is not an object of JSON");
+        refused("{\"tags\":[" TAG("") "]}", "tags[0]: it has 0 of " KINDS);
+        refused("{\"tags\":[" TAG(",\"tags\":[]") "]}", "tags[0]: a tag cannot have tags");
+        refused("{\"tags\":[{\"json\":true,\"end\":\"b\"}]}", "tags[0]: begin is not a text");
+        refused("{\"tags\":[" TAG(
+                        ",\"json\":true") ",{\"json\":true,\"begin\":\"\",\"end\":\"b\"}]}",
+                "tags[1]: begin is empty");
+        refused("{\"tags\":[" TAG(",\"json\":true") "],\"min\":2,\"max\":1}",
+                "min is more than max");
+        refused("{\"tags\":[" TAG(",\"json\":true") "],\"min\":257}",
+                "min is not a number from 0 to 256");
+        refused("{\"tags\":[" TAG(",\"json\":true") "],\"closed\":1}",
+                "closed is not true or false");
+        refused("{\"tags\":[" TAG(",\"json\":true") "],\"space\":\"one\"}",
+                "space does not go with tags");
+        refused("{\"json\":true,\"min\":1}", "min does not go with json");
+}
+
+static void tags_come_in_free_text(void **state)
+{
+        static const char two[] =
+                "{\"tags\":[" TAG(",\"json\":true") ",{\"begin\":\"<n>\",\"end\":\"</n>\","
+                                                    "\"regex\":\"[0-9]+\"}]}";
+        static const char once[] =
+                "{\"tags\":[" TAG(",\"json\":true") "],\"min\":1,\"max\":1,\"closed\":true}";
+
+        (void)state;
+        assert_true(accepts(two, "no tag at all"));
+        assert_true(accepts(two, "one <a>[1]</a> and <n>12</n>, and more"));
+        assert_false(accepts(two, "one <a>[1</a>"));
+        assert_false(accepts(two, "<n>x</n>"));
+        assert_true(accepts(once, "so: <a>{}</a>"));
+        assert_false(accepts(once, "so: <a>{}</a>."));
+        assert_false(accepts(once, "nothing"));
+        assert_false(accepts(once, "<a>1</a><a>2</a>"));
 }
 
 static void says_what_is_wrong_inside(void **state)
@@ -151,6 +193,8 @@ int main(void)
                 cmocka_unit_test(refuses_what_is_no_description),
                 cmocka_unit_test(refuses_members_of_the_wrong_kind),
                 cmocka_unit_test(refuses_options_that_are_wrong_or_have_no_meaning),
+                cmocka_unit_test(refuses_tags_that_are_wrong),
+                cmocka_unit_test(tags_come_in_free_text),
                 cmocka_unit_test(says_what_is_wrong_inside),
                 cmocka_unit_test(refuses_too_many_choices),
                 cmocka_unit_test(each_kind_accepts_its_texts),

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/constraint/description.h"
+#include "tests/description-grammar.h"
 #include "daemon/constraint/guide.h"
 
 #define TOKENS  70u
@@ -65,7 +65,7 @@ static struct grammar *compile(const char *description, const struct grammar_lim
         struct grammar *grammar = NULL;
         char why[256] = "";
 
-        if (description_compile(description, strlen(description), limits, &grammar, why,
+        if (description_grammar(description, strlen(description), limits, &grammar, why,
                                 sizeof(why)))
                 fail_msg("%s: %s", description, why);
         return grammar;
