@@ -2,6 +2,7 @@
 
 #include <samovar/protocol.h>
 
+#include "bridge/core/constraint.h"
 #include "bridge/core/sampling.h"
 
 #define OPENAI_TEMPERATURE_MAX 2
@@ -17,13 +18,6 @@ static const struct {
         { "bad_words", NO_SAMPLER },
         { "allowed_token_ids", NO_SAMPLER },
         { "use_beam_search", "the library has beam search" },
-        { "grammar", NO_GRAMMAR },
-        { "json_schema", NO_GRAMMAR },
-        { "guided_json", NO_GRAMMAR },
-        { "guided_regex", NO_GRAMMAR },
-        { "guided_choice", NO_GRAMMAR },
-        { "guided_grammar", NO_GRAMMAR },
-        { "structured_outputs", NO_GRAMMAR },
 };
 
 static void refuse(struct fields *fields)
@@ -61,6 +55,7 @@ void openai_read_sampling(struct call *call, struct fields *fields, struct smv_g
         refuse(fields);
         sampling_read(fields, 0, OPENAI_TEMPERATURE_MAX, options);
         read_stop_tokens(call, fields, options);
+        constraint_read_extras(call, fields, options);
 }
 
 const char *openai_tier(const struct smv_generate *options)
