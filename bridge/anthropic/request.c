@@ -5,6 +5,7 @@
 
 #include <samovar/protocol.h>
 
+#include "bridge/core/constraint.h"
 #include "bridge/core/penalties.h"
 #include "bridge/core/sampling.h"
 #include "bridge/core/tools.h"
@@ -341,6 +342,19 @@ static void read_thinking(struct fields *fields, struct conversation *conversati
 
 /* ---- all of it ---- */
 
+/* output_format is the name that the field had before. */
+static void read_format(struct call *call, struct fields *fields, struct conversation *conversation,
+                        struct smv_generate *options)
+{
+        uint32_t output = field_object(fields, 0, "output_config");
+
+        constraint_read_format(call, fields, field_of(fields, output, "format"),
+                               "output_config.format", options);
+        constraint_read_format(call, fields, field_of(fields, 0, "output_format"), "output_format",
+                               options);
+        constraint_settle(call, fields, conversation);
+}
+
 void anthropic_read_prompt(struct call *call, struct fields *fields,
                            struct anthropic_request *request)
 {
@@ -355,6 +369,7 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
         read_tools(fields, &conversation, request);
         read_thinking(fields, &conversation);
         tools_tell_unenforced(call, &conversation);
+        read_format(call, fields, &conversation, &request->options);
         if (!fields->failed && conversation_pack(&conversation, &request->options))
                 call->arena.failed = true;
         request->miss = cache_miss_of(&conversation);
@@ -363,8 +378,6 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
 void anthropic_read_options(struct call *call, struct fields *fields,
                             struct anthropic_request *request)
 {
-        uint32_t output = field_object(fields, 0, "output_config");
-
         sampling_read(fields, 0, TEMPERATURE_MAX, &request->options);
         penalties_read(fields, &call->arena, 0, SMV_PENALTY_MAX, &request->options);
         sampling_read_stops(fields, &call->arena, 0, "stop_sequences", &request->options);
@@ -374,10 +387,6 @@ void anthropic_read_options(struct call *call, struct fields *fields,
                             "max_tokens is missing: a whole number");
         field_bool(fields, 0, "stream", &request->stream);
         request->diagnose = field_object(fields, 0, "diagnostics") != JSON_NONE;
-        if (output != JSON_NONE && field_of(fields, output, "format") != JSON_NONE)
-                fields_fail(fields, FAILURE_UNSUPPORTED, "output_config.format",
-                            "output_config.format is not supported: " NO_GRAMMAR);
-        field_refuse(fields, 0, "output_format", NO_GRAMMAR);
         field_refuse(fields, 0, "mcp_servers", "the server runs no tools itself");
         field_refuse(fields, 0, "container", "the server runs no tools itself");
 }

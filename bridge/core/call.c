@@ -214,6 +214,28 @@ struct failure call_no_model(const struct call *call)
                             call->model.at);
 }
 
+/* The daemon knows only that there is a constraint, and not in which field it came. */
+static void name_constraint(const struct call *call, struct failure *failure)
+{
+        char why[sizeof(failure->message)];
+
+        if (!call->constrained_by)
+                return;
+        snprintf(why, sizeof(why), "%s", failure->message);
+        snprintf(failure->param, sizeof(failure->param), "%s", call->constrained_by);
+        snprintf(failure->message, sizeof(failure->message), "%s: %.440s", call->constrained_by,
+                 why);
+}
+
+struct failure call_code_failure(const struct call *call, uint32_t code)
+{
+        struct failure failure = failure_of_code(code);
+
+        if (code == SMV_NO_TOKEN || code == SMV_CONSTRAINT)
+                name_constraint(call, &failure);
+        return failure;
+}
+
 struct failure call_problem(const struct call *call, const struct smv_problem *problem)
 {
         struct failure failure = failure_of_problem(problem);
@@ -222,6 +244,8 @@ struct failure call_problem(const struct call *call, const struct smv_problem *p
                 return call_no_model(call);
         if (problem->code == SMV_TOO_LONG)
                 word_too_long(call, &failure);
+        if (problem->field && !strcmp(problem->field, "constraint"))
+                name_constraint(call, &failure);
         return failure;
 }
 

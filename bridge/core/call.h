@@ -57,6 +57,8 @@ struct call {
         int body_fd; /* the body, if its route spools it; -1 */
         uint64_t body_fd_bytes;
         struct text model; /* that the request names, for a refusal */
+        /* The field that constrains the answer; NULL: none does. */
+        const char *constrained_by;
         char request_id[40];
         uint64_t begun_ns;
 
@@ -125,6 +127,8 @@ void call_ask(struct call *call, int r, uint32_t request,
 struct failure call_no_model(const struct call *call);
 /* A refusal of the daemon, which does not know how the client calls the model. */
 struct failure call_problem(const struct call *call, const struct smv_problem *problem);
+/* The code of an END. */
+struct failure call_code_failure(const struct call *call, uint32_t code);
 /* The failure of a smv_ask_*() that returned `r`. */
 struct failure call_ask_failure(const struct call *call, int r);
 

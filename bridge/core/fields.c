@@ -170,11 +170,16 @@ static bool asks_for_nothing(const struct fields *fields, uint32_t node)
         }
 }
 
-void field_refuse(struct fields *fields, uint32_t object, const char *name, const char *why)
+uint32_t field_asked(const struct fields *fields, uint32_t object, const char *name)
 {
         uint32_t node = field_of(fields, object, name);
 
-        if (node != JSON_NONE && !asks_for_nothing(fields, node))
+        return asks_for_nothing(fields, node) ? JSON_NONE : node;
+}
+
+void field_refuse(struct fields *fields, uint32_t object, const char *name, const char *why)
+{
+        if (field_asked(fields, object, name) != JSON_NONE)
                 fields_fail(fields, FAILURE_UNSUPPORTED, name, "%s is not supported: %s", name,
                             why);
 }

@@ -39,9 +39,11 @@ bool field_int(struct fields *fields, uint32_t object, const char *name, int64_t
 uint32_t field_array(struct fields *fields, uint32_t object, const char *name);
 uint32_t field_object(struct fields *fields, uint32_t object, const char *name);
 
+/* The same, or JSON_NONE also if it asks for nothing: false, 0, "", an empty array or object. */
+uint32_t field_asked(const struct fields *fields, uint32_t object, const char *name);
+
 /*
- * Refuses a feature that the daemon does not have, unless the field is absent, null, or has a value
- * that asks for nothing: false, 0, "", an empty array or object.
+ * Refuses a feature that the daemon does not have, unless the field asks for nothing.
  */
 void field_refuse(struct fields *fields, uint32_t object, const char *name, const char *why);
 

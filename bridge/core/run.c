@@ -307,7 +307,7 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         if (event->reason == SMV_END_ERROR || event->reason == SMV_END_CANCELLED ||
             event->reason == SMV_END_STALLED) {
                 failure = event->reason == SMV_END_ERROR
-                                  ? failure_of_code(event->code)
+                                  ? call_code_failure(run->call, event->code)
                                   : failure_make(FAILURE_UNAVAILABLE, NULL,
                                                  "the daemon ended the stream: %s",
                                                  smv_reason_name(event->reason));

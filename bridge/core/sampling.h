@@ -13,7 +13,6 @@
 
 /* Why the daemon cannot do what a field asks for, as field_refuse() says it. */
 #define NO_SAMPLER "the daemon does not have this sampler yet"
-#define NO_GRAMMAR "the daemon cannot constrain its output yet"
 
 /*
  * temperature, top_p, min_p, top_k, ignore_eos; and the other cuts, by llama.cpp's names:

@@ -7,6 +7,7 @@
 
 #include <samovar/protocol.h>
 
+#include "bridge/core/constraint.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/penalties.h"
@@ -169,7 +170,7 @@ static void read_common(struct call *call, struct fields *fields, struct ollama_
         read_options(call, fields, &request->options);
         read_keep_alive(fields, request);
         logprobs_read(fields, &request->options, &request->logprobs);
-        field_refuse(fields, 0, "format", NO_GRAMMAR);
+        constraint_read_ollama(call, fields, &request->options);
 }
 
 /* ---- chat ---- */
@@ -248,6 +249,7 @@ void ollama_read(struct call *call, struct fields *fields, struct ollama_request
         }
         read_think(fields, &conversation);
         read_common(call, fields, request);
+        constraint_settle(call, fields, &conversation);
         request->empty = request->chat ? !conversation.turns : !request->prompt.bytes;
         if (fields->failed || request->empty)
                 return;

@@ -5,6 +5,7 @@
 #include "base/sys.h"
 
 #include "bridge/core/bridge.h"
+#include "bridge/core/constraint.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/logprobs.h"
 #include "bridge/core/run.h"
@@ -308,17 +309,6 @@ static void go(struct call *call)
         run_start(chat->run);
 }
 
-static void read_format(struct fields *fields)
-{
-        uint32_t format = field_object(fields, 0, "response_format");
-        struct text type = text_of(fields->json, json_member(fields->json, format, "type"));
-
-        if (json_count(fields->json, format) && !text_is(type, "text"))
-                fields_fail(fields, FAILURE_UNSUPPORTED, "response_format",
-                            "response_format is not supported, except the type text: the daemon "
-                            "cannot constrain its output yet");
-}
-
 static void read_request(struct call *call, struct fields *fields, struct chat *chat)
 {
         struct conversation conversation = { .arena = &call->arena, .json = call->json };
@@ -337,7 +327,8 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
                 sampling_read_length(fields, 0, "max_tokens", &chat->options);
         chat->stream = openai_read_stream(fields);
         logprobs_read(fields, &chat->options, &chat->logprobs);
-        read_format(fields);
+        constraint_read_format(call, fields, field_object(fields, 0, "response_format"),
+                               "response_format", &chat->options);
         field_refuse(fields, 0, "audio", "the model writes text only");
         field_refuse(fields, 0, "web_search_options", "there is no search");
         field_bool(fields, 0, "timings_per_token", &chat->timings);
@@ -347,6 +338,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         chat->head.object = chat->stream.stream ? "chat.completion.chunk" : "chat.completion";
         chat->head.tier = openai_tier(&chat->options);
         tools_tell_unenforced(call, &conversation);
+        constraint_settle(call, fields, &conversation);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
 }

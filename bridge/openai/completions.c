@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bridge/core/bridge.h"
+#include "bridge/core/constraint.h"
 #include "bridge/core/run.h"
 #include "bridge/core/sampling.h"
 #include "bridge/core/vocabulary.h"
@@ -389,7 +390,8 @@ static void read_request(struct call *call, struct fields *fields)
                 completions->options.set |= SMV_SET_LOGPROBS;
         }
         field_refuse(fields, 0, "suffix", "the model has no fill-in-the-middle");
-        field_refuse(fields, 0, "response_format", "the daemon cannot constrain its output yet");
+        constraint_read_format(call, fields, field_object(fields, 0, "response_format"),
+                               "response_format", &completions->options);
         read_scores(fields, completions);
         completions->left = completions->prompt_count;
 }

@@ -2,6 +2,7 @@
 
 #include <samovar/protocol.h>
 
+#include "bridge/core/constraint.h"
 #include "bridge/core/penalties.h"
 #include "bridge/core/sampling.h"
 
@@ -13,13 +14,6 @@ static const struct {
         const char *name, *why;
 } refused[] = {
         { "use_beam_search", "the library has beam search" },
-        { "grammar", NO_GRAMMAR },
-        { "json_schema", NO_GRAMMAR },
-        { "guided_json", NO_GRAMMAR },
-        { "guided_regex", NO_GRAMMAR },
-        { "guided_choice", NO_GRAMMAR },
-        { "guided_grammar", NO_GRAMMAR },
-        { "structured_outputs", NO_GRAMMAR },
 };
 
 void openai_read_sampling(struct call *call, struct fields *fields, struct smv_generate *options)
@@ -30,6 +24,7 @@ void openai_read_sampling(struct call *call, struct fields *fields, struct smv_g
         penalties_read(fields, &call->arena, 0, OPENAI_PENALTY_MAX, options);
         options->stop_tokens = fields_tokens(fields, &call->arena, 0, "stop_token_ids",
                                              &options->stop_token_count);
+        constraint_read_extras(call, fields, options);
 }
 
 const char *openai_tier(const struct smv_generate *options)

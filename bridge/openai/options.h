@@ -14,7 +14,7 @@
 
 /* Those of chat/completions and completions. */
 void openai_read_options(struct call *call, struct fields *fields, struct smv_generate *options);
-/* Those of responses, too: temperature, top_p and the extras of vLLM. */
+/* Those of responses, too: temperature, top_p, and the extras of vLLM and other servers. */
 void openai_read_sampling(struct call *call, struct fields *fields, struct smv_generate *options);
 /* stream and stream_options. */
 struct openai_stream {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "bridge/core/bridge.h"
+#include "bridge/core/constraint.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/history.h"
 #include "bridge/core/logprobs.h"
@@ -352,16 +353,13 @@ static void read_logprobs(struct fields *fields, struct responses *responses)
         responses->options.set |= SMV_SET_LOGPROBS;
 }
 
-static void read_format(struct fields *fields)
+static void read_format(struct call *call, struct fields *fields, struct responses *responses)
 {
         uint32_t text = field_object(fields, 0, "text");
-        uint32_t format = field_of(fields, text, "format");
-        struct text type = text_of(fields->json, json_member(fields->json, format, "type"));
 
-        if (json_count(fields->json, format) && !text_is(type, "text"))
-                fields_fail(fields, FAILURE_UNSUPPORTED, "text.format",
-                            "text.format is not supported, except the type text: the daemon "
-                            "cannot constrain its output yet");
+        constraint_read_format(call, fields, field_of(fields, text, "format"), "text.format",
+                               &responses->options);
+        constraint_settle(call, fields, &responses->conversation);
 }
 
 static void read_request(struct call *call, struct fields *fields, struct responses *responses)
@@ -395,7 +393,7 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         sampling_read_tier(fields, &responses->options);
         sampling_read_length(fields, 0, "max_output_tokens", &responses->options);
         read_logprobs(fields, responses);
-        read_format(fields);
+        read_format(call, fields, responses);
         writer->tier = openai_tier(&responses->options);
         if (!fields->failed && conversation_pack(conversation, &responses->options))
                 call->arena.failed = true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bridge/core/bridge.h"
+#include "bridge/core/constraint.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
 #include "bridge/openai/messages.h"
@@ -257,6 +258,10 @@ void own_apply_template(struct call *call)
         openai_read_end(&fields, &conversation);
         openai_read_tools(&fields, &conversation);
         openai_read_vars(&fields, &conversation);
+        constraint_read_format(call, &fields, field_object(&fields, 0, "response_format"),
+                               "response_format", &texts->options);
+        constraint_read_extras(call, &fields, &texts->options);
+        constraint_settle(call, &fields, &conversation);
         if (!fields.failed && conversation_pack(&conversation, &texts->options))
                 call->arena.failed = true;
         proceed(call, &fields, ask_template);

@@ -171,29 +171,61 @@ def test_a_call_of_a_tool_that_was_not_given_does_not_break_the_answer(scripted)
 # 5
 
 
-def test_a_schema_is_obeyed_or_refused(scripted):
-    schema = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"],
-              "additionalProperties": False}
-    server = scripted.server()
-    for dialect, more in (
-            (CHAT, {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema, "strict": True}}}),
-            (CHAT, {"response_format": {"type": "json_schema", "schema": schema}}),
-            (CHAT, {"response_format": {"type": "json_object"}}),
-            (CHAT, {"response_format": {"type": "json_object", "schema": schema}}),
-            (RESPONSES, {"text": {"format": {"type": "json_schema", "name": "a", "schema": schema, "strict": True}}}),
-            (RESPONSES, {"text": {"format": {"type": "json_object"}}}),
-            (MESSAGES, {"output_config": {"format": {"type": "json_schema", "schema": schema}}}),
-            (OLLAMA, {"format": "json"}), (OLLAMA, {"format": schema})):
+ANSWER = {"type": "object", "properties": {"word": {"enum": ["red", "blue"]}, "answer": {"type": "integer", "minimum": 0, "maximum": 9}},
+          "required": ["word", "answer"], "additionalProperties": False}
+FORMATS = (
+    (CHAT, "response_format", {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": ANSWER, "strict": True}}}),
+    (CHAT, "response_format", {"response_format": {"type": "json_schema", "schema": ANSWER}}),
+    (CHAT, "response_format", {"response_format": {"type": "json_object", "schema": ANSWER}}),
+    (CHAT, "json_schema", {"json_schema": ANSWER}),
+    (CHAT, "guided_json", {"guided_json": ANSWER}),
+    (CHAT, "guided_json", {"guided_json": json.dumps(ANSWER)}),
+    (CHAT, "structured_outputs.json", {"structured_outputs": {"json": ANSWER}}),
+    (RESPONSES, "text.format", {"text": {"format": {"type": "json_schema", "name": "a", "schema": ANSWER, "strict": False}}}),
+    (MESSAGES, "output_config.format", {"output_config": {"format": {"type": "json_schema", "schema": ANSWER}}}),
+    (MESSAGES, "output_format", {"output_format": {"type": "json_schema", "schema": ANSWER}}),
+    (OLLAMA, "format", {"format": ANSWER}))
+
+
+def constrained(dialect, teaspoon, **more):
+    cold = {"options": {"temperature": 0}} if dialect is OLLAMA else {"temperature": 0}
+    return both(dialect, teaspoon.server(), dialect.body("teaspoon", "Name a colour and a number.", most=100, **cold, **more)).text
+
+
+def test_a_schema_is_obeyed(teaspoon):
+    for dialect, field, more in FORMATS:
+        text = constrained(dialect, teaspoon, **more)
+        said = json.loads(text)
+        equal(field, list(said), ["word", "answer"])  # the order of the schema
+        assert said["word"] in ("red", "blue") and said["answer"] in range(10), text
+
+
+def test_a_schema_that_can_not_be_enforced_is_refused_with_its_field_and_place(teaspoon):
+    for dialect, field, more in FORMATS:
+        body = json.loads(json.dumps({**dialect.body("teaspoon", "hi", most=9), **more}).replace("minimum", "minimal"))
         for stream in (False, True):
-            answer = server.post(dialect.path, {**dialect.body("scripted", "say hello.", most=50), **more, "stream": stream})
-            if answer.status == 400:
-                refusal(dialect.path, answer, 400)
-                if dialect is CHAT:
-                    equal("param", answer.json()["error"]["param"], "response_format")
-            else:
-                assert not stream and answer.status == 200, answer
-                text = dialect.whole(server, {**dialect.body("scripted", "say hello.", most=50), **more}).text
-                assert isinstance(json.loads(text), dict), "%s: the schema was ignored: %r" % (dialect.name, text)
+            answer = teaspoon.server().post(dialect.path, {**body, "stream": stream})
+            message, _, _ = refusal(dialect.path, answer, 400)
+            assert message.startswith(field + ": ") and "/properties/answer/minimal" in message, message
+            if dialect in (CHAT, RESPONSES):
+                equal("param", answer.json()["error"]["param"], field)
+
+
+def test_words_and_expressions_are_obeyed(teaspoon):
+    for more, pattern in (({"guided_regex": "[0-9]{3} [ab]"}, "[0-9]{3} [ab]"), ({"structured_outputs": {"choice": ["left", "right"]}}, "left|right"),
+                          ({"grammar": 'root ::= "<" [0-9] [0-9]? ">"'}, "<[0-9]{1,2}>"), ({"guided_choice": ["one"]}, "one")):
+        said = constrained(CHAT, teaspoon, **more)
+        assert re.fullmatch(pattern, said), "%s: %r" % (more, said)
+
+
+def test_a_schema_beside_tools_is_refused(teaspoon):
+    for dialect, field, more in FORMATS:
+        if dialect is not OLLAMA:
+            answer = teaspoon.server().post(dialect.path, dialect.body("teaspoon", "hi", tools=TOOLS, **more))
+            message, _, _ = refusal(dialect.path, answer, 400)
+            assert message.startswith(field) and "tools" in message, message
+            none = {"type": "none"} if dialect is MESSAGES else "none"
+            json.loads(constrained(dialect, teaspoon, tools=TOOLS, tool_choice=none, **more))
 
 
 def test_no_schema_is_no_schema(scripted):

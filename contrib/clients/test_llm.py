@@ -1,4 +1,5 @@
 """The command `llm`, with models of the kind that its file extra-openai-models.yaml names."""
+import json
 import os
 import subprocess
 import sys
@@ -42,6 +43,13 @@ def test_it_calls_a_tool(scripted):
     assert text_of("done").decode() in said, said
 
 
+def test_it_fills_a_schema(teaspoon):
+    schema = {"type": "object", "properties": {"answer": {"type": "integer", "minimum": 0, "maximum": 20}},
+              "required": ["answer"], "additionalProperties": False}
+    status, said, fault = llm(teaspoon, "-m", "ours", "What is two plus three?", "-o", "temperature", "0", "--schema", json.dumps(schema))
+    assert status == 0 and json.loads(said)["answer"] in range(21), (status, said, fault)
+
+
 def test_an_error_ends_it_with_a_message(scripted):
-    status, _, fault = llm(scripted, "-m", "ours", "say hello.", "-o", "temperature", "2", "--schema", "answer int")
-    assert status != 0 and "response_format" in fault, (status, fault)
+    status, _, fault = llm(scripted, "-m", "ours", "say hello.", "-o", "max_tokens", "-5")
+    assert status != 0 and "max_tokens" in fault, (status, fault)

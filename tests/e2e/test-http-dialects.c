@@ -269,6 +269,81 @@ static void refuses_in_the_words_of_each_dialect(void **state)
         stop(fixture, &bridge);
 }
 
+/* ---- constrained answers ---- */
+
+static void every_route_constrains_its_answer(void **state)
+{
+#define FORMAT "{\"type\":\"json_schema\",\"schema\":{\"enum\":[7]}}"
+        static const struct {
+                const char *path, *body, *answer;
+        } cases[] = {
+                { "/v1/chat/completions", "{" HI ",\"response_format\":" FORMAT "}",
+                  "\"content\":\"7\"" },
+                { "/v1/chat/completions", "{" HI ",\"n\":2,\"guided_choice\":[\"yes\"]}",
+                  "\"content\":\"yes\"" },
+                { "/v1/completions",
+                  "{\"prompt\":\"a\",\"structured_outputs\":{\"regex\":\"x{3}\"}}",
+                  "\"text\":\"xxx\"" },
+                { "/v1/responses", "{\"input\":\"a\",\"text\":{\"format\":" FORMAT "}}",
+                  "\"text\":\"7\"" },
+                { "/v1/messages",
+                  "{" HI ",\"max_tokens\":9,\"output_config\":{\"format\":" FORMAT "}}",
+                  "\"text\":\"7\"" },
+                { "/api/chat", "{" HI ",\"stream\":false,\"format\":{\"enum\":[7]}}",
+                  "\"content\":\"7\"" },
+                { "/api/generate",
+                  "{\"model\":\"chat\",\"prompt\":\"a\",\"stream\":false,\"format\":{\"enum\":[7]}"
+                  "}",
+                  "\"response\":\"7\"" },
+        };
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                char *said = post(&bridge, cases[i].path, cases[i].body, 200);
+
+                has(said, cases[i].answer);
+                free(said);
+        }
+        stop(fixture, &bridge);
+}
+
+static void a_constraint_that_is_refused_has_the_name_of_its_field(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *said = post(&bridge, "/v1/chat/completions",
+                          "{" HI ",\"stream\":true,\"guided_json\":{\"frob\":1}}", 400);
+
+        has(said, "\"message\":\"guided_json: ");
+        has(said, "/frob");
+        has(said, "\"param\":\"guided_json\"");
+        free(said);
+        said = post(&bridge, "/api/chat", "{" HI ",\"format\":{\"frob\":1}}", 400);
+        has(said, "{\"error\":\"format: ");
+        free(said);
+        stop(fixture, &bridge);
+}
+
+/* The next turn has no constraint, so its prompt may think, and is rendered again. */
+static void a_response_may_follow_a_constrained_one(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML);
+        char *first = post(&bridge, "/v1/responses",
+                           "{\"input\":\"a\",\"text\":{\"format\":" FORMAT "}}", 200);
+        char id[64] = "", body[256], *said;
+
+        has(first, "\"id\":\"");
+        assert_int_equal(sscanf(strstr(first, "\"id\":\"") + 6, "%63[^\"]", id), 1);
+        snprintf(body, sizeof(body),
+                 "{\"input\":\"b\",\"previous_response_id\":\"%s\",\"max_output_tokens\":2}", id);
+        said = post(&bridge, "/v1/responses", body, 200);
+        free(first);
+        free(said);
+        stop(fixture, &bridge);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -282,6 +357,9 @@ int main(void)
                 DAEMON_TEST(a_client_that_leaves_ends_its_stream),
                 DAEMON_TEST(a_model_without_a_template_takes_prompts_as_they_are),
                 DAEMON_TEST(refuses_in_the_words_of_each_dialect),
+                DAEMON_TEST(every_route_constrains_its_answer),
+                DAEMON_TEST(a_constraint_that_is_refused_has_the_name_of_its_field),
+                DAEMON_TEST(a_response_may_follow_a_constrained_one),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,6 +171,30 @@ static void takes_any_length_and_lets_the_daemon_lower_it(void **state)
         call_rig_end(&rig);
 }
 
+static void constrains_the_answer_by_a_schema(void **state)
+{
+#define FORMAT "{\"type\":\"json_schema\",\"schema\":{\"b\":1,\"a\":2}}"
+        static const struct {
+                const char *body, *field;
+        } formats[] = {
+                { BODY(HI ",\"output_config\":{\"effort\":\"low\",\"format\":" FORMAT "}"),
+                  "output_config.format" },
+                { BODY(HI ",\"output_format\":" FORMAT), "output_format" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+                struct anthropic_request request;
+                struct call_rig rig;
+
+                read_body(&rig, formats[i].body, &request);
+                assert_string_equal(request.options.constraint, "{\"schema\":{\"b\":1,\"a\":2}}");
+                assert_string_equal(rig.call->constrained_by, formats[i].field);
+                assert_int_equal(request.options.parts, 1);
+                call_rig_end(&rig);
+        }
+}
+
 static void refuses_by_name_what_it_cannot_honour(void **state)
 {
 #define START      "\"model\":\"m\",\"max_tokens\":9,"
@@ -180,7 +204,12 @@ static void refuses_by_name_what_it_cannot_honour(void **state)
         refuses(START HI ",\"tool_choice\":{\"type\":\"tool\",\"name\":\"f\"}", FAILURE_UNSUPPORTED,
                 "tool_choice");
         refuses(START HI ",\"output_config\":{\"format\":{\"type\":\"json_schema\"}}",
-                FAILURE_UNSUPPORTED, "output_config.format");
+                FAILURE_REQUEST, "output_config.format has no schema");
+        refuses(START HI ",\"output_format\":{\"type\":\"xml\"}", FAILURE_UNSUPPORTED,
+                "output_format has the type \"xml\"");
+        refuses(START HI ",\"output_format\":{\"type\":\"json_object\"},"
+                         "\"tools\":[{\"name\":\"f\"}]",
+                FAILURE_UNSUPPORTED, "output_format is not supported together with tools");
         refuses(START HI ",\"tools\":[{\"type\":\"web_search_20250305\",\"name\":\"w\"}]",
                 FAILURE_UNSUPPORTED, "web_search_20250305");
         refuses(ONE("{\"type\":\"image\",\"source\":{}}"), FAILURE_UNSUPPORTED, "\"image\"");
@@ -545,6 +574,7 @@ int main(void)
                 cmocka_unit_test(reads_tools_and_whether_to_think),
                 cmocka_unit_test(tells_the_model_of_no_tool_if_none_may_be_called),
                 cmocka_unit_test(takes_any_length_and_lets_the_daemon_lower_it),
+                cmocka_unit_test(constrains_the_answer_by_a_schema),
                 cmocka_unit_test(refuses_by_name_what_it_cannot_honour),
                 cmocka_unit_test(streams_blocks_one_behind_the_other),
                 cmocka_unit_test(writes_the_same_blocks_as_a_whole),

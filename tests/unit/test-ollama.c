@@ -183,6 +183,30 @@ static void reads_the_cuts_by_the_names_of_llama_cpp(void **state)
         refuses("/api/chat", HI ",\"options\":{\"typical_p\":2}", FAILURE_REQUEST, "typical_p");
 }
 
+static void constrains_the_answer_by_a_format(void **state)
+{
+        static const struct {
+                const char *format, *description;
+        } formats[] = {
+                { "\"json\"", "{\"schema\":{\"type\":\"object\"}}" },
+                { "{\"b\":1,\"a\":2}", "{\"schema\":{\"b\":1,\"a\":2}}" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
+                struct ollama_request request;
+                struct call_rig rig;
+                char body[256];
+
+                snprintf(body, sizeof(body), "{\"model\":\"m\",\"format\":%s," HI "}",
+                         formats[i].format);
+                reads(&rig, "/api/chat", body, &request);
+                assert_string_equal(request.options.constraint, formats[i].description);
+                assert_int_equal(request.options.parts, 1);
+                call_rig_end(&rig);
+        }
+}
+
 static void refuses_by_name_what_it_cannot_honour(void **state)
 {
         (void)state;
@@ -191,8 +215,8 @@ static void refuses_by_name_what_it_cannot_honour(void **state)
         refuses("/api/chat", HI ",\"options\":{\"repeat_last_n\":4000,\"repeat_penalty\":1.3}",
                 FAILURE_REQUEST, "repeat_last_n is 4000");
         refuses("/api/chat", HI ",\"options\":{\"mirostat\":2}", FAILURE_UNSUPPORTED, "mirostat");
-        refuses("/api/chat", HI ",\"format\":\"json\"", FAILURE_UNSUPPORTED, "format");
-        refuses("/api/chat", HI ",\"format\":{\"type\":\"object\"}", FAILURE_UNSUPPORTED, "format");
+        refuses("/api/chat", HI ",\"format\":\"xml\"", FAILURE_REQUEST, "format must be");
+        refuses("/api/chat", HI ",\"format\":7", FAILURE_REQUEST, "format must be");
         refuses("/api/chat",
                 "\"messages\":[{\"role\":\"user\",\"content\":\"a\",\"images\":[\"A\"]}]",
                 FAILURE_UNSUPPORTED, "images");
@@ -461,6 +485,7 @@ int main(void)
                 cmocka_unit_test(takes_the_defaults_that_programs_send),
                 cmocka_unit_test(reads_the_cuts_by_the_names_of_llama_cpp),
                 cmocka_unit_test(reads_penalties_by_the_names_of_llama_cpp_and_others),
+                cmocka_unit_test(constrains_the_answer_by_a_format),
                 cmocka_unit_test(refuses_by_name_what_it_cannot_honour),
                 cmocka_unit_test(empty_requests_load_or_unload),
                 cmocka_unit_test(streams_records_with_whole_calls),
