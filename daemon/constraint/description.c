@@ -205,12 +205,12 @@ static int read_schema(const struct reading *in, const struct members *members,
 static int read_json(const struct reading *in, struct members *members, struct structure *ret_part)
 {
         bool is_wanted = false;
-        int r = read_bool(in, members, MEMBER_JSON, &is_wanted);
 
-        if (!r && !is_wanted)
-                r = REFUSE(in, "json is not true");
+        json_bool(in->memory->json, members->at[MEMBER_JSON], &is_wanted);
+        if (!is_wanted)
+                return REFUSE(in, "json is not true");
         members->at[MEMBER_SCHEMA] = members->at[MEMBER_JSON];
-        return r ? error_pass(r) : error_pass(read_schema(in, members, ret_part));
+        return error_pass(read_schema(in, members, ret_part));
 }
 
 static int read_choices(const struct reading *in, const struct members *members,
@@ -409,16 +409,16 @@ void description_close(struct description *description)
 void description_explain(const struct description *description, const char *path, char *why,
                          size_t why_bytes)
 {
+        static const char head[] = "part \"", foot[] = "\": ";
+        const char *place = why + sizeof(head) - 1, *end = strstr(why, foot);
         char what[400], where[24] = "";
-        const char *rest = why, *colon = strstr(why, ": ");
         unsigned tag;
 
-        if (*why != '/' || !colon)
+        if (strncmp(why, head, sizeof(head) - 1) != 0 || !end)
                 return;
-        if (description->root.kind == STRUCTURE_TEXT && !strncmp(why, path, strlen(path)) &&
-            sscanf(why + strlen(path), "/%u", &tag) == 1)
+        if (description->root.kind == STRUCTURE_TEXT && !strncmp(place, path, strlen(path)) &&
+            sscanf(place + strlen(path), "/%u", &tag) == 1)
                 snprintf(where, sizeof(where), "tags[%u]: ", tag);
-        rest = colon + 2;
-        snprintf(what, sizeof(what), "%s", rest);
+        snprintf(what, sizeof(what), "%s", end + sizeof(foot) - 1);
         snprintf(why, why_bytes, "%s%s", where, what);
 }

@@ -68,7 +68,8 @@ static inline void start_chat_model(struct daemon_fixture *fixture, const char *
                   "300", chat_template ? "--template" : "--tied", chat_template);
         assert_int_equal(ran.status, 0);
         run_result_free(&ran);
-        START_DAEMON(fixture, "--model", model, "--tokenizer", vocabulary, "--threads", "1");
+        START_DAEMON(fixture, "--model", model, "--tokenizer", vocabulary, "--threads", "1",
+                     "--constraints-kept", "0");
 }
 
 #endif

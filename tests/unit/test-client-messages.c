@@ -75,8 +75,7 @@ static void refuses_options_that_it_does_not_know(void **state)
         const struct smv_message message = { "user", "Tea?" };
         struct smv_generate g = { SMV_SIZE(smv_generate), .messages = &message,
                                   .message_count = 1 };
-        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1,
-                              .set = SMV_SET_DRY_BREAKERS << 1 };
+        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1, .set = SMV_SET_DRY_BREAKERS << 1 };
         uint8_t sent[64];
         struct wire w;
         uint32_t stream;

@@ -1,0 +1,137 @@
+/* The form of an answer: where its constraint begins, with and without reasoning. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/constraint/matcher.h"
+#include "daemon/edge/answer-form.h"
+#include "tests/unit/parts-check.h"
+
+/* Signs of a template whose marks of reasoning are <think> and </think>, and of gpt-oss. */
+#define THINKS "<tool_call> <think> </think>"
+#define SPEAKS "<|channel|>analysis <|start|> <|message|> <|end|>"
+
+static struct {
+        struct dialect dialect;
+        struct served served;
+        struct tokenizer *tokenizer;
+} world;
+
+static void open_world(const char *signs)
+{
+        const char *const templates[2] = { signs, NULL };
+
+        assert_int_equal(tokenizer_open_bytes(300, &world.tokenizer), 0);
+        world.dialect = open_dialect(templates);
+        world.served = (struct served){ .tokenizer = world.tokenizer, .dialect = &world.dialect };
+}
+
+/* Is this a whole answer? */
+static bool accepts(enum answer_reasoning reasoning, const char *description, const char *text)
+{
+        const struct token_text letter = { "a", 1 };
+        struct token_trie *trie = token_trie_new(&letter, 1, NULL, 0);
+        struct grammar *grammar = NULL;
+        struct matcher *matcher;
+        char why[256] = "";
+        bool whole;
+
+        if (answer_form_compile(&world.served, reasoning, description, strlen(description),
+                                &grammar, why, sizeof(why)))
+                fail_msg("%s: %s", description, why);
+        matcher = matcher_new(grammar, trie, &matcher_limits_default);
+        assert_non_null(matcher);
+        matcher_reset(matcher);
+        whole = matcher_take_bytes(matcher, text, strlen(text)) == MATCHER_FINE &&
+                matcher_can_end(matcher);
+        matcher_free(matcher);
+        grammar_free(grammar);
+        token_trie_free(trie);
+        return whole;
+}
+
+#define SEVEN "{\"schema\":{\"enum\":[7]}}"
+
+static void without_parts_the_constraint_holds_from_the_first_token(void **state)
+{
+        (void)state;
+        open_world(THINKS);
+        assert_int_equal(answer_reasoning(&world.served, false, false), ANSWER_WITHOUT);
+        assert_int_equal(answer_reasoning(&world.served, true, false), ANSWER_MAY_OPEN);
+        assert_int_equal(answer_reasoning(&world.served, true, true), ANSWER_IS_OPEN);
+        assert_true(accepts(ANSWER_WITHOUT, SEVEN, "7"));
+        assert_false(accepts(ANSWER_WITHOUT, SEVEN, "<think>a</think>7"));
+        tokenizer_close(world.tokenizer);
+        world.served.dialect = NULL;
+        assert_int_equal(answer_reasoning(&world.served, true, false), ANSWER_WITHOUT);
+}
+
+static void an_answer_may_reason_first(void **state)
+{
+        (void)state;
+        open_world(THINKS);
+        assert_true(accepts(ANSWER_MAY_OPEN, SEVEN, "7"));
+        assert_true(accepts(ANSWER_MAY_OPEN, SEVEN, "<think>is it 8? no.\n</think>\n\n7"));
+        assert_true(accepts(ANSWER_MAY_OPEN, SEVEN, "<think></think>7"));
+        assert_false(accepts(ANSWER_MAY_OPEN, SEVEN, "<think>7"));
+        assert_false(accepts(ANSWER_MAY_OPEN, SEVEN, "<think>a</think>\n\n\n7"));
+        assert_false(accepts(ANSWER_MAY_OPEN, SEVEN, "<think>a</think>8"));
+        assert_false(accepts(ANSWER_MAY_OPEN, SEVEN, "a</think>7"));
+        assert_false(accepts(ANSWER_MAY_OPEN, SEVEN, "<think>a</think>7<think>"));
+        tokenizer_close(world.tokenizer);
+}
+
+static void an_answer_that_begins_in_reasoning_must_end_it(void **state)
+{
+        (void)state;
+        open_world(THINKS);
+        assert_true(accepts(ANSWER_IS_OPEN, SEVEN, "hm <think> </think>7"));
+        assert_true(accepts(ANSWER_IS_OPEN, SEVEN, "</think>\n7"));
+        assert_false(accepts(ANSWER_IS_OPEN, SEVEN, "7"));
+        assert_false(accepts(ANSWER_IS_OPEN, SEVEN, "a</think>b</think>7"));
+        tokenizer_close(world.tokenizer);
+}
+
+static void the_answer_of_channels_is_the_final_message(void **state)
+{
+        static const char think[] = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant"
+                                    "<|channel|>final<|message|>7";
+
+        (void)state;
+        open_world(SPEAKS);
+        assert_int_equal(world.dialect.shape, SHAPE_CHANNELS);
+        assert_int_equal(answer_reasoning(&world.served, true, false), ANSWER_MAY_OPEN);
+        assert_true(accepts(ANSWER_MAY_OPEN, SEVEN, think));
+        assert_true(accepts(ANSWER_MAY_OPEN, SEVEN, "<|channel|>final<|message|>7"));
+        assert_false(accepts(ANSWER_MAY_OPEN, SEVEN, "7"));
+        tokenizer_close(world.tokenizer);
+}
+
+static void a_fault_has_the_place_in_the_description(void **state)
+{
+        static const char wrong[] = "{\"tags\":[{\"begin\":\"<a>\",\"end\":\"</a>\",\"json\":true},"
+                                    "{\"begin\":\"<b>\",\"end\":\"</b>\",\"schema\":{\"foo\":1}}]}";
+        struct grammar *grammar = NULL;
+        char why[256] = "";
+
+        (void)state;
+        open_world(THINKS);
+        assert_int_equal(answer_form_compile(&world.served, ANSWER_MAY_OPEN, wrong, strlen(wrong),
+                                             &grammar, why, sizeof(why)),
+                         -EINVAL);
+        assert_string_equal(why, "tags[1]: schema, at \"/foo\": the keyword foo is not supported");
+        tokenizer_close(world.tokenizer);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(without_parts_the_constraint_holds_from_the_first_token),
+                cmocka_unit_test(an_answer_may_reason_first),
+                cmocka_unit_test(an_answer_that_begins_in_reasoning_must_end_it),
+                cmocka_unit_test(the_answer_of_channels_is_the_final_message),
+                cmocka_unit_test(a_fault_has_the_place_in_the_description),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
