@@ -138,8 +138,6 @@ static int open_files(struct daemon *daemon)
         if (r)
                 return tell_sandbox(daemon, setup->path, r);
         r = model_setup_tokenizer(setup);
-        if (!r)
-                r = model_setup_texts(setup);
         return tell_sandbox(daemon, tokenizer ? tokenizer : setup->path, r);
 }
 
@@ -627,6 +625,8 @@ static int start(struct daemon *daemon)
                 model_setup_print(&daemon->setup, stderr);
         tell_backend(daemon);
         r = open_model(daemon);
+        if (!r && !daemon->config.check)
+                r = model_setup_texts(&daemon->setup);
         if (r)
                 return r;
         return daemon->config.check ? check_weights(daemon) : run(daemon);

@@ -237,8 +237,6 @@ int model_setup_tokenizer(struct model_setup *setup)
         else if (!setup->config->tokenizer && vocabulary->kind != VOCABULARY_BYTES)
                 served->traits.bos = vocabulary->add_bos ? vocabulary->bos : TRAITS_NO_TOKEN;
         if (!r)
-                r = piece_order_new(served->tokenizer, &served->piece_order);
-        if (!r)
                 r = open_chat(setup, vocabulary);
         setup->kind = vocabulary->kind;
         note_split(setup, vocabulary);
@@ -253,6 +251,8 @@ int model_setup_texts(struct model_setup *setup)
         int r = token_texts_trie(served->tokenizer, served->traits.vocab, &setup->trie);
 
         served->trie = setup->trie;
+        if (!r)
+                r = piece_order_new(served->tokenizer, &served->piece_order);
         return error_pass(r);
 }
 

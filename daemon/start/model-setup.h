@@ -47,8 +47,6 @@ int model_setup_path(struct model_setup *setup);
 int model_setup_checkpoint(struct model_setup *setup);
 int model_setup_traits(struct model_setup *setup);
 int model_setup_tokenizer(struct model_setup *setup);
-/* Takes some 50 ms for a large vocabulary; only what serves needs it. */
-int model_setup_texts(struct model_setup *setup);
 /*
  * With kernels == NULL, plans for the host's memory.  Call it again with a backend that has its own
  * memory, to plan for that memory.  Layers that do not fit there, or that the settings keep away,
@@ -57,6 +55,11 @@ int model_setup_texts(struct model_setup *setup);
  */
 enum { MODEL_SETUP_E_TOO_SMALL = 1 };
 int model_setup_plan(struct model_setup *setup, struct kernels *kernels);
+/*
+ * Makes what constraints and penalties need of the tokens' texts.  Only a daemon that serves needs
+ * it.  A large vocabulary takes some 80 ms, so the tensors should have confirmed its size before.
+ */
+int model_setup_texts(struct model_setup *setup);
 void model_setup_close(struct model_setup *setup);
 
 /* Adds the name of the file to a module's message `what`.  Returns r. */

@@ -183,8 +183,9 @@ static bool is_choice(const char *text)
 
 static bool is_row(const char *text)
 {
-        return text[0] == 'a' && text[strspn(text + 1, "bcd") + 1] == 'e' && strlen(text) > 2 &&
-               strspn(text + 1, "bcd") == strlen(text) - 2;
+        size_t count = text[0] == 'a' ? strspn(text + 1, "bcd") : 0;
+
+        return count && !strcmp(text + 1 + count, "e");
 }
 
 static bool is_object(const char *text)
