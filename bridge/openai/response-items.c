@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "bridge/openai/messages.h"
+#include "json/builder.h"
 
 #define PARAM_BYTES 48u
 
@@ -82,9 +83,26 @@ static void read_message(struct fields *fields, struct conversation *conversatio
                                     &turn->content);
 }
 
-static void read_call(struct fields *fields, struct conversation *conversation,
-                      struct reading *reading, uint32_t item, const char *arguments)
+/* The input of a custom tool is any text.  Its call has an object with this text, as all calls. */
+static struct text input_object(struct conversation *conversation, struct text input)
 {
+        struct bytes object = { 0 };
+        struct json_builder builder = json_build(&object);
+        struct text copy = { 0 };
+
+        json_put_object(&builder);
+        json_put_key_text(&builder, "input", input.at ? input.at : "", input.bytes);
+        json_put_object_end(&builder);
+        if (!json_put_end(&builder))
+                copy = arena_copy(conversation->arena, object.at, object.count);
+        bytes_deinit(&object);
+        return copy;
+}
+
+static void read_call(struct fields *fields, struct conversation *conversation,
+                      struct reading *reading, uint32_t item, bool is_custom)
+{
+        const char *member = is_custom ? "input" : "arguments";
         struct turn *turn = assistant_turn(conversation, reading);
         struct turn_call *call = turn ? conversation_call(conversation, turn) : NULL;
 
@@ -92,7 +110,9 @@ static void read_call(struct fields *fields, struct conversation *conversation,
                 return;
         call->id = text_of(fields->json, json_member(fields->json, item, "call_id"));
         call->name = text_of(fields->json, json_member(fields->json, item, "name"));
-        call->arguments = text_of(fields->json, json_member(fields->json, item, arguments));
+        call->arguments = text_of(fields->json, json_member(fields->json, item, member));
+        if (is_custom)
+                call->arguments = input_object(conversation, call->arguments);
         if (!call->name.at)
                 fields_fail(fields, FAILURE_REQUEST, "input", "a function_call needs a name");
 }
@@ -132,9 +152,9 @@ static void read_item(struct fields *fields, struct conversation *conversation,
         else if (!type.at || text_is(type, "message"))
                 read_message(fields, conversation, reading, item, param);
         else if (text_is(type, "function_call"))
-                read_call(fields, conversation, reading, item, "arguments");
+                read_call(fields, conversation, reading, item, false);
         else if (text_is(type, "custom_tool_call"))
-                read_call(fields, conversation, reading, item, "input");
+                read_call(fields, conversation, reading, item, true);
         else if (text_is(type, "function_call_output") || text_is(type, "custom_tool_call_output"))
                 read_output(fields, conversation, reading, item, param);
         else if (text_is(type, "reasoning"))
