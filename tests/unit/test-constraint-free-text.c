@@ -250,8 +250,13 @@ static bool hides_a_mark(const struct span_grammar *spans)
 
 static void print(struct made *made, const struct structure *part, int depth)
 {
-        static const char *const names[] = { "literal",  "regex",  "gbnf", "schema",
-                                             "sequence", "choice", "list", "text" };
+        static const char *const names[] = {
+                [STRUCTURE_LITERAL] = "literal", [STRUCTURE_REGEX] = "regex",
+                [STRUCTURE_GBNF] = "gbnf",       [STRUCTURE_SCHEMA] = "schema",
+                [STRUCTURE_ONE_OF] = "one of",   [STRUCTURE_SEQUENCE] = "sequence",
+                [STRUCTURE_CHOICE] = "choice",   [STRUCTURE_LIST] = "list",
+                [STRUCTURE_TEXT] = "text",
+        };
         size_t used = strlen(made->source);
 
         snprintf(made->source + used, sizeof(made->source) - used,
