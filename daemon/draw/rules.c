@@ -138,7 +138,8 @@ static bool has_legal(const struct rules *rules, const uint32_t *mask)
 
 int rules_seal(struct rules *rules)
 {
-        qsort(rules->biases, rules->bias_count, sizeof(*rules->biases), by_token);
+        if (rules->bias_count)
+                qsort(rules->biases, rules->bias_count, sizeof(*rules->biases), by_token);
         for (uint32_t i = 1; i < rules->bias_count; i++)
                 if (rules->biases[i].token == rules->biases[i - 1].token)
                         return RULES_E_TWICE;
