@@ -9,9 +9,12 @@
 /* As in llama.cpp. */
 static const char *const usual_breakers[] = { "\n", ":", "\"", "*" };
 
+/* Of no values: an empty one. */
 static struct cursor cursor_of(const struct wire_values *values)
 {
-        return (struct cursor){ values->bytes, values->bytes + values->size };
+        const uint8_t *end = values->bytes ? values->bytes + values->size : NULL;
+
+        return (struct cursor){ values->bytes, end };
 }
 
 /* Reads a bias: an array of an id and a number. */
