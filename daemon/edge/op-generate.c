@@ -35,9 +35,10 @@ static enum answer_reasoning reasoning_of(const struct stream *stream)
 static struct wire_text constraint_of(const struct encode_job *job)
 {
         const struct buffer *text = &job->constraint;
+        uint32_t count = (uint32_t)buffer_count(text);
 
-        return (struct wire_text){ (const char *)text->bytes + text->start,
-                                   (uint32_t)buffer_count(text) };
+        return count ? (struct wire_text){ (const char *)text->bytes + text->start, count }
+                     : (struct wire_text){ 0 };
 }
 
 static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
