@@ -130,6 +130,7 @@ static void demand_schema(struct schema_compiler *compiler, struct branch *branc
         uint32_t node = schema_keyword(compiler, schema, "$ref");
 
         schema_check_keywords(compiler, schema);
+        schema_check_circle(compiler, schema);
         conjunction_add(compiler, &branch->done, ELEMENT(MATCHES, schema));
         if (node != JSON_NONE)
                 demand(compiler, branch, MATCHES, schema_target(compiler, node));

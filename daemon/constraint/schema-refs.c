@@ -6,6 +6,7 @@
 #include "json/reader.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
+#define HOPS_MAX     1000 /* references that are followed, one after the other */
 
 /* Those of the standard, then those of Hyper-Schema, then those of editors and generators. */
 static const char *const describing[] = {
@@ -212,4 +213,20 @@ uint32_t schema_target(struct schema_compiler *compiler, uint32_t ref)
         if (target == JSON_NONE)
                 schema_fail(compiler, ref, "$ref %.100s is not in this schema", name);
         return target;
+}
+
+/* A circle that the schema is not in is found at the schemas that are in it. */
+void schema_check_circle(struct schema_compiler *compiler, uint32_t schema)
+{
+        uint32_t first = json_member(compiler->json, schema, "$ref"), ref = first;
+
+        for (unsigned hops = 0; ref != JSON_NONE && hops < HOPS_MAX; hops++) {
+                uint32_t target = schema_target(compiler, ref);
+
+                if (target == schema) {
+                        schema_fail(compiler, first, "the references are a circle");
+                        return;
+                }
+                ref = json_member(compiler->json, target, "$ref");
+        }
 }

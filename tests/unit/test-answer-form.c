@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/constraint/matcher.h"
 #include "daemon/edge/answer-form.h"
+#include "tests/grammar-accepts.h"
 #include "tests/unit/parts-check.h"
 
 /* Signs of a template whose marks of reasoning are <think> and </think>, and of gpt-oss. */
@@ -29,24 +29,15 @@ static void open_world(const char *signs)
 /* Is this a whole answer? */
 static bool accepts(enum answer_reasoning reasoning, const char *description, const char *text)
 {
-        const struct token_text letter = { "a", 1 };
-        struct token_trie *trie = token_trie_new(&letter, 1, NULL, 0);
         struct grammar *grammar = NULL;
-        struct matcher *matcher;
         char why[256] = "";
         bool whole;
 
         if (answer_form_compile(&world.served, reasoning, description, strlen(description),
                                 &grammar, why, sizeof(why)))
                 fail_msg("%s: %s", description, why);
-        matcher = matcher_new(grammar, trie, &matcher_limits_default);
-        assert_non_null(matcher);
-        matcher_reset(matcher);
-        whole = matcher_take_bytes(matcher, text, strlen(text)) == MATCHER_FINE &&
-                matcher_can_end(matcher);
-        matcher_free(matcher);
+        whole = grammar_accepts(grammar, text);
         grammar_free(grammar);
-        token_trie_free(trie);
         return whole;
 }
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon/constraint/json-schema.h"
-#include "daemon/constraint/matcher.h"
+#include "tests/grammar-accepts.h"
 
 static struct json_schema_options options;
 
@@ -24,21 +24,14 @@ static int compile(const char *schema, struct grammar **ret_grammar, char *why, 
 
 static bool accepts(const char *schema, const char *text)
 {
-        struct token_trie *trie = token_trie_new(NULL, 0, NULL, 0);
         struct grammar *grammar;
-        struct matcher *matcher;
         char why[400];
         bool accepted;
 
-        if (compile(schema, &grammar, why, sizeof(why)))
+        if (compile(schema, &grammar, why, sizeof(why)) != 0)
                 fail_msg("%.300s: %s", schema, why);
-        matcher = matcher_new(grammar, trie, &matcher_limits_default);
-        matcher_reset(matcher);
-        accepted = matcher_take_bytes(matcher, text, strlen(text)) == MATCHER_FINE &&
-                   matcher_can_end(matcher);
-        matcher_free(matcher);
+        accepted = grammar_accepts(grammar, text);
         grammar_free(grammar);
-        token_trie_free(trie);
         return accepted;
 }
 
@@ -184,6 +177,11 @@ static void what_cannot_be_enforced_is_refused_by_name_and_place(void **state)
                       "schema, at \"/format\": the format color is not supported");
         check_refusal("{\"$ref\": \"http://x.org/s\"}",
                       "schema, at \"/$ref\": $ref http://x.org/s is not in this schema");
+        check_refusal("{\"$ref\": \"#\"}", "schema, at \"/$ref\": the references are a circle");
+        check_refusal("{\"properties\": {\"a\": {\"$ref\": \"#/$defs/a\"}}, \"$defs\": {\"a\": "
+                      "{\"$ref\": \"#/$defs/b\"}, \"b\": {\"type\": \"null\", \"$ref\": "
+                      "\"#/$defs/c\"}, \"c\": {\"$ref\": \"#/$defs/b\"}}}",
+                      "schema, at \"/$defs/b/$ref\": the references are a circle");
         check_refusal("{\"pattern\": \"a(?=b)\"}", "schema, at \"/pattern\": regular expression, "
                                                    "byte 2: look-around is not supported");
         check_refusal("{\"uniqueItems\": true}",

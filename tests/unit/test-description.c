@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/description-grammar.h"
-#include "daemon/constraint/matcher.h"
+#include "tests/grammar-accepts.h"
 
 static int compile(const char *text, struct grammar **ret_grammar, char why[256])
 {
@@ -33,23 +33,14 @@ static void refused(const char *text, const char *sentence)
 /* Is this a whole text by the description? */
 static bool accepts(const char *description, const char *text)
 {
-        const struct token_text letter = { "a", 1 };
-        struct token_trie *trie = token_trie_new(&letter, 1, NULL, 0);
         struct grammar *grammar;
-        struct matcher *matcher;
         char why[256];
         bool whole;
 
         if (compile(description, &grammar, why))
                 fail_msg("%s: %s", description, why);
-        matcher = matcher_new(grammar, trie, &matcher_limits_default);
-        assert_non_null(matcher);
-        matcher_reset(matcher);
-        whole = matcher_take_bytes(matcher, text, strlen(text)) == MATCHER_FINE &&
-                matcher_can_end(matcher);
-        matcher_free(matcher);
+        whole = grammar_accepts(grammar, text);
         grammar_free(grammar);
-        token_trie_free(trie);
         return whole;
 }
 
