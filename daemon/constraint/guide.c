@@ -13,7 +13,8 @@ struct guide *guide_new(struct grammar *grammar, const struct token_trie *trie,
                 return NULL;
         guide->words = trie->words;
         guide->end_count = end_count;
-        memcpy(guide->ends, ends, end_count * sizeof(*ends));
+        for (uint32_t i = 0; i < end_count; i++)
+                guide->ends[i] = ends[i];
         guide->mask = calloc(trie->words, sizeof(*guide->mask));
         guide->matcher = matcher_new(grammar, trie, &matcher_limits_default);
         return guide->mask && guide->matcher ? guide : guide_free(guide);
