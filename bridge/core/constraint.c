@@ -21,7 +21,8 @@ struct wish {
         const char *name; /* of the field */
         enum member member;
         uint32_t node;      /* JSON_NONE: a schema that every object obeys */
-        bool without_space; /* a schema: between its values */
+        bool without_space; /* a schema: between its values ... */
+        bool open;          /* ... and with members that it does not name */
 };
 
 static void describe(struct call *call, const struct wish *wish, const struct json_document *json,
@@ -38,6 +39,8 @@ static void describe(struct call *call, const struct wish *wish, const struct js
                 json_put_node(&to, json, wish->node);
         if (wish->without_space && wish->member == SCHEMA)
                 json_put_key_word(&to, "space", "none");
+        if (!wish->open && wish->member == SCHEMA)
+                json_put_key_bool(&to, "only_named", true);
         json_put_object_end(&to);
         if (json_put_end(&to))
                 call->arena.failed = true;
@@ -134,9 +137,11 @@ static void read_structured(struct call *call, struct fields *fields, struct smv
         };
         uint32_t object = field_object(fields, 0, "structured_outputs");
         struct wish wish = { .name = "structured_outputs.json_object", .node = JSON_NONE };
-        bool any = false;
+        bool any = false, only_named = true;
 
         field_bool(fields, object, "disable_any_whitespace", &wish.without_space);
+        field_bool(fields, object, "disable_additional_properties", &only_named);
+        wish.open = !only_named;
         if (field_bool(fields, object, "json_object", &any) && any)
                 take(call, fields, &wish, options);
         for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -146,7 +151,6 @@ static void read_structured(struct call *call, struct fields *fields, struct smv
                 if (wish.node != JSON_NONE)
                         take(call, fields, &wish, options);
         }
-        field_refuse(fields, object, "disable_additional_properties", "write it into the schema");
         field_refuse(fields, object, "whitespace_pattern", "only disable_any_whitespace is known");
         field_refuse(fields, object, "structural_tag", "the daemon does not have it yet");
 }

@@ -6,6 +6,9 @@
  * order.  A field that is absent, or asks for nothing, sets none.  A request has at most one
  * constraint: a second field is refused.
  *
+ * Objects have only the members that a schema names, if it does not speak of others.  Other servers
+ * do so, and clients send schemas that rely on it.
+ *
  * call->constrained_by becomes the name of the field, so that a refusal of the daemon names it.
  */
 #ifndef BRIDGE_CORE_CONSTRAINT_H

@@ -211,6 +211,17 @@ def test_a_schema_that_can_not_be_enforced_is_refused_with_its_field_and_place(t
                 equal("param", answer.json()["error"]["param"], field)
 
 
+def test_members_that_no_schema_names_are_not_added(teaspoon):
+    named = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 9}}}
+    for more in ({"response_format": {"type": "json_schema", "schema": named}}, {"structured_outputs": {"json": named}},
+                 {"structured_outputs": {"json": named, "disable_additional_properties": True}}):
+        for seed in range(8):
+            assert set(json.loads(constrained(CHAT, teaspoon, seed=seed, **more))) <= {"a"}, more
+    needs = {"type": "object", "properties": {"a": {"type": "integer"}}, "minProperties": 1, "maxProperties": 1}
+    opened = {"structured_outputs": {"json": {**needs, "properties": {"a": False}}, "disable_additional_properties": False}}
+    equal("others", len(json.loads(constrained(CHAT, teaspoon, **opened))), 1)
+
+
 def test_words_and_expressions_are_obeyed(teaspoon):
     for more, pattern in (({"guided_regex": "[0-9]{3} [ab]"}, "[0-9]{3} [ab]"), ({"structured_outputs": {"choice": ["left", "right"]}}, "left|right"),
                           ({"grammar": 'root ::= "<" [0-9] [0-9]? ">"'}, "<[0-9]{1,2}>"), ({"guided_choice": ["one"]}, "one")):

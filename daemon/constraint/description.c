@@ -20,6 +20,7 @@ enum member {
         MEMBER_TAGS, /* the last one that is a constraint */
         MEMBER_SPACE,
         MEMBER_ANY_ORDER,
+        MEMBER_ONLY_NAMED,
         MEMBER_MIN,
         MEMBER_MAX,
         MEMBER_CLOSED,
@@ -29,15 +30,15 @@ enum member {
 };
 
 static const char *const names[MEMBER_N] = {
-        [MEMBER_JSON] = "json",       [MEMBER_SCHEMA] = "schema",       [MEMBER_REGEX] = "regex",
-        [MEMBER_GRAMMAR] = "grammar", [MEMBER_CHOICES] = "choices",     [MEMBER_TAGS] = "tags",
-        [MEMBER_SPACE] = "space",     [MEMBER_ANY_ORDER] = "any_order", [MEMBER_MIN] = "min",
-        [MEMBER_MAX] = "max",         [MEMBER_CLOSED] = "closed",       [MEMBER_BEGIN] = "begin",
-        [MEMBER_END] = "end",
+        [MEMBER_JSON] = "json",       [MEMBER_SCHEMA] = "schema",         [MEMBER_REGEX] = "regex",
+        [MEMBER_GRAMMAR] = "grammar", [MEMBER_CHOICES] = "choices",       [MEMBER_TAGS] = "tags",
+        [MEMBER_SPACE] = "space",     [MEMBER_ANY_ORDER] = "any_order",   [MEMBER_MIN] = "min",
+        [MEMBER_MAX] = "max",         [MEMBER_CLOSED] = "closed",         [MEMBER_BEGIN] = "begin",
+        [MEMBER_END] = "end",         [MEMBER_ONLY_NAMED] = "only_named",
 };
 
 #define BIT(member) (1u << (member))
-#define OF_JSON     (BIT(MEMBER_SPACE) | BIT(MEMBER_ANY_ORDER))
+#define OF_JSON     (BIT(MEMBER_SPACE) | BIT(MEMBER_ANY_ORDER) | BIT(MEMBER_ONLY_NAMED))
 #define OF_TAGS     (BIT(MEMBER_MIN) | BIT(MEMBER_MAX) | BIT(MEMBER_CLOSED))
 #define OF_A_TAG    (BIT(MEMBER_BEGIN) | BIT(MEMBER_END))
 
@@ -191,6 +192,8 @@ static int read_schema(const struct reading *in, const struct members *members,
         ret_part->kind = STRUCTURE_SCHEMA;
         ret_part->schema.space = space;
         r = read_bool(in, members, MEMBER_ANY_ORDER, &ret_part->schema.any_order);
+        if (!r)
+                r = read_bool(in, members, MEMBER_ONLY_NAMED, &ret_part->schema.only_named);
         if (r)
                 return error_pass(r);
         memory->schema_count++;

@@ -12,6 +12,8 @@
  *
  *      "space"      "one" (the default), "none" or "free": see enum json_space
  *      "any_order"  true: members of objects may come in any order
+ *      "only_named" true: objects have only the members that `properties` names, if the schema does
+ *                   not speak of others (struct json_schema_options)
  *
  * and, beside "tags":
  *

@@ -17,8 +17,9 @@
  * A key that `properties` does not name may come twice: no other engine excludes that either.
  *
  * `format` is enforced: date, time, date-time, duration, uuid, ipv4, ipv6, email, hostname, uri.
- * Narrower than their standards: a time has no leap second and at most 9 digits behind the point;
- * the name of a host has no label that is encoded (xn--...); an email has no quotes.
+ * Narrower than their standards: a date has no year 0; a time has no leap second and at most 9
+ * digits behind the point; the name of a host has no label that is encoded (xn--...); an email has
+ * no quotes.
  */
 #ifndef CONSTRAINT_JSON_SCHEMA_H
 #define CONSTRAINT_JSON_SCHEMA_H
@@ -54,6 +55,11 @@ struct json_tags {
 struct json_schema_options {
         enum json_space space;
         bool any_order; /* of members */
+        /*
+         * An object whose schemas have `properties`, but none of additionalProperties,
+         * patternProperties and propertyNames, has no members besides those that are named.
+         */
+        bool only_named;
         /* NULL: all of it is JSON.  Otherwise it is an object, and these are around its members. */
         const struct json_tags *tags;
 };

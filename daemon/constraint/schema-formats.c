@@ -8,6 +8,8 @@
         "(\\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\\d|3[01])|(0[469]|11)-(0[1-9]|[12]\\d|30)|"        \
         "02-(0[1-9]|1\\d|2[0-8]))|"                                                                \
         "(\\d\\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+/* Not the year 0: RFC 3339 has it, but the dates of most languages begin with the year 1. */
+#define YEAR  "\\d*[1-9]\\d*-.*"
 #define CLOCK "([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?"
 #define TIME  CLOCK "([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d)"
 #define BYTE  "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
@@ -48,9 +50,9 @@ static const struct format {
         const char *name, *expression;
         const char *within[WITHIN]; /* all texts match these, too */
 } formats[] = {
-        { "date", DATE },
+        { "date", DATE, { YEAR } },
         { "time", TIME },
-        { "date-time", "(" DATE ")[Tt]" TIME },
+        { "date-time", "(" DATE ")[Tt]" TIME, { YEAR } },
         { "duration", "P((\\d+Y(\\d+M(\\d+D)?)?|\\d+M(\\d+D)?|\\d+D)"
                       "(T(\\d+H(\\d+M(\\d+S)?)?|\\d+M(\\d+S)?|\\d+S))?|"
                       "T(\\d+H(\\d+M(\\d+S)?)?|\\d+M(\\d+S)?|\\d+S)|\\d+W)" },

@@ -84,6 +84,31 @@ static void members_come_in_their_order(void **state)
               "{\"a\":1,\"b\":1}", "{\"b\":1}");
 }
 
+static void objects_may_have_only_the_members_that_are_named(void **state)
+{
+        (void)state;
+        options.only_named = true;
+        check("{\"properties\": {\"a\": {}}, \"required\": [\"c\"]}", "{\"a\":1,\"c\":2}",
+              "{\"c\":2,\"x\":3}");
+        check("{\"properties\": {\"a\": {\"properties\": {\"b\": {}}}}}", "{\"a\":{\"b\":1}}",
+              "{\"a\":{\"c\":1}}");
+        check("{\"properties\": {}}", "{}", "{\"a\":1}");
+        /* All schemas of one object name its members together. */
+        check("{\"allOf\": [{\"properties\": {\"a\": {}}}, {\"properties\": {\"b\": {}}}]}",
+              "{\"a\":1,\"b\":1}", "{\"a\":1,\"b\":1,\"c\":1}");
+        /* It names none, speaks of others, or needs more. */
+        check("{\"type\": \"object\"}", "{\"a\":1}", "1");
+        check("{\"properties\": {\"a\": {}}, \"additionalProperties\": {\"type\": \"null\"}}",
+              "{\"x\":null}", "{\"x\":1}");
+        check("{\"properties\": {\"a\": {}}, \"patternProperties\": {\"^x\": {}}}", "{\"y\":1}",
+              "{\"y\"}");
+        check("{\"properties\": {\"a\": {}}, \"propertyNames\": {\"maxLength\": 1}}", "{\"y\":1}",
+              "{\"yy\":1}");
+        check("{\"properties\": {\"a\": {}}, \"minProperties\": 2}", "{\"a\":1,\"y\":1}",
+              "{\"a\":1}");
+        options.only_named = false;
+}
+
 static void numbers_are_as_json_writes_them(void **state)
 {
         (void)state;
@@ -137,6 +162,7 @@ static void strings_are_counted_in_characters(void **state)
               "\"aabb\"");
         check("{\"type\": \"string\", \"pattern\": \"b\"}", "\"abc\"", "\"ac\"");
         check("{\"type\": \"string\", \"format\": \"date\"}", "\"2024-02-29\"", "\"2023-02-29\"");
+        check("{\"type\": \"string\", \"format\": \"date\"}", "\"0001-01-01\"", "\"0000-02-01\"");
         check("{\"type\": \"string\", \"format\": \"ipv6\"}", "\"::1\"", "\"1::2::3\"");
         check("{\"type\": \"string\", \"not\": {\"enum\": [\"ab\", \"b\"]}}", "\"abc\"", "\"ab\"");
 }
@@ -275,6 +301,7 @@ int main(void)
                 cmocka_unit_test(names_of_hosts_have_the_lengths_that_standards_allow),
                 cmocka_unit_test(space_is_limited_and_never_around_the_value),
                 cmocka_unit_test(members_come_in_their_order),
+                cmocka_unit_test(objects_may_have_only_the_members_that_are_named),
                 cmocka_unit_test(numbers_are_as_json_writes_them),
                 cmocka_unit_test(strings_are_counted_in_characters),
                 cmocka_unit_test(alternatives_are_exact),

@@ -77,6 +77,7 @@ static void refuses_options_that_are_wrong_or_have_no_meaning(void **state)
         refused("{\"json\":true,\"space\":\"two\"}", "space is not \"one\", \"none\" or \"free\"");
         refused("{\"schema\":{},\"space\":1}", "space is not \"one\", \"none\" or \"free\"");
         refused("{\"schema\":{},\"any_order\":1}", "any_order is not true or false");
+        refused("{\"schema\":{},\"only_named\":\"yes\"}", "only_named is not true or false");
         refused("{\"regex\":\"a\",\"space\":\"one\"}", "space does not go with regex");
         refused("{\"choices\":[\"a\"],\"any_order\":true}", "any_order does not go with choices");
 }
