@@ -1,6 +1,8 @@
 /* --beams: beam search.  Prints the text of the best result, or with --json all results. */
 #include "cli/cli.h"
 
+#include <unistd.h>
+
 #include "json/writer.h"
 
 static int print_all(const struct smv_beam_result *results, size_t count)
@@ -37,7 +39,7 @@ static int print_best(const struct cli *cli, const struct smv_beam_result *best)
         struct screen screen;
         int r;
 
-        screen_open(&screen);
+        screen_open(&screen, STDOUT_FILENO);
         r = screen_text(&screen, best->text, best->text_bytes);
         if (!r)
                 r = screen_close(&screen);

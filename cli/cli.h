@@ -5,7 +5,8 @@
  * of flags, and input.c the input.  generate.c streams answers, beams.c does beam search, and
  * fork-demo.c demonstrates a fork, in the columns of columns.c.  tokenize.c tokenizes, detokenizes,
  * and renders templates with a daemon.  conversation.c makes messages, and render-template.c
- * renders them with the template of a file.  status.c shows what the daemon does, models.c what it
+ * renders them with the template of a file.  answer-form.c makes the constraint of an answer, and
+ * answer-lines.c writes it as JSON.  status.c shows what the daemon does, models.c what it
  * serves; stats.c prints the cost of a stream, and loading.c shows a bar while the model loads.
  * work.c lists streams and handles and ends them; reply.c has what these share.  screen.c writes,
  * and private-daemon.c runs a private samovard.
@@ -46,6 +47,8 @@ enum cli_command {
         CLI_CANCEL = 1 << 11,
 };
 
+#define CHOICES_MAX 64u /* more of them are better given as --constraint */
+
 struct cli {
         const char *name; /* of the command */
         enum cli_command command;
@@ -66,6 +69,13 @@ struct cli {
         uint32_t from;        /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
         const char *bans[SMV_BANNED_TEXTS_MAX];
+        /* The form of the answer: a file, a file, an expression, or one of these texts. */
+        const char *schema, *grammar, *regex;
+        const char *choices[CHOICES_MAX];
+        size_t choice_count;
+        struct bytes constraint; /* made of them */
+        bool parts;
+        const char *tools;      /* a file */
         const char **arguments; /* those that are not flags */
         int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */
@@ -116,11 +126,16 @@ int cli_input(struct cli *cli);
 
 /* Appends everything that can be read from `fd`; NUL-terminated. */
 int input_read(int fd, const char *name, struct bytes *text);
+/* Appends a file; "-" is stdin. */
+int input_file(const char *path, struct bytes *text);
 
 /*
  * conversation.c: fills `generate` with the file's messages, or the system message and the input.
  */
 int cli_conversation(struct cli *cli);
+
+/* answer-form.c: fills in the constraint of `generate`, and whether its answer has parts. */
+int cli_answer_form(struct cli *cli);
 
 /* The commands: each returns an exit status. */
 int cli_generate(struct cli *cli);
@@ -180,16 +195,17 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int say_failed(const struct cli *cli, int error);
 
 /*
- * Writes a model's text to stdout: unchanged, except to a terminal, which the text must not
- * be able to control.  `held` is the beginning of a character whose end has not come yet.
+ * Writes a model's text to stdout or stderr: unchanged, except to a terminal, which the text must
+ * not be able to control.  `held` is the beginning of a character whose end has not come yet.
  */
 struct screen {
+        int fd;
         bool terminal;
         char held[4];
         size_t held_bytes;
 };
 
-void screen_open(struct screen *screen);
+void screen_open(struct screen *screen, int fd);
 /*
  * 0, or an exit status: the reader has closed the pipe, or writing failed (then the failure has
  * been printed).
@@ -197,7 +213,7 @@ void screen_open(struct screen *screen);
 int screen_text(struct screen *screen, const char *text, size_t bytes);
 /* Only on a terminal: writes "?" for an incomplete character, then a newline. */
 int screen_close(struct screen *screen);
-/* Writes the bytes unchanged. */
+/* Writes the bytes to stdout, unchanged. */
 int screen_raw(const char *bytes, size_t count);
 
 #endif

@@ -11,12 +11,10 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DEPTH_MAX  (SMV_NESTING_MAX - 1) /* the frame itself is one more level, a map */
 #define NUMBER_MAX 64u
@@ -355,26 +353,28 @@ static bool read_document(struct reader *rd, struct cli *cli)
                read_switch(rd, &members[CONTINUE], &cli->generate.continue_final_message);
 }
 
-static int read_file(const char *path, struct bytes *text)
+/* --tools: the whole file is a list. */
+static bool read_tools(struct reader *rd, struct cli *cli)
 {
-        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-        int r;
+        size_t begin = rd->to->count;
 
-        if (fd < 0) {
-                say("%s: %s", path, strerror(errno));
-                return CLI_FAILED;
-        }
-        r = input_read(fd, path, text);
-        if (fd != STDIN_FILENO)
-                close(fd);
-        return r;
+        if (peek(rd) != '[')
+                return fail(rd, "is not a list of tools");
+        if (!read_value(rd))
+                return false;
+        if (peek(rd) || rd->at != rd->end)
+                return fail(rd, "has something after its end");
+        cli->generate.packed_tools =
+                (struct smv_packed){ rd->to->at + begin, rd->to->count - begin };
+        return true;
 }
 
-static int read_messages_file(struct cli *cli)
+static int read_file(struct cli *cli, const char *path,
+                     bool (*read_it)(struct reader *rd, struct cli *cli))
 {
         struct bytes text = { 0 };
         struct reader rd = { .to = &cli->packed };
-        int r = read_file(cli->messages, &text);
+        int r = input_file(path, &text);
 
         if (r) {
                 bytes_deinit(&text);
@@ -382,8 +382,8 @@ static int read_messages_file(struct cli *cli)
         }
         rd.text = rd.at = text.at;
         rd.end = text.at + text.count;
-        if (!read_document(&rd, cli)) {
-                say("%s: it %s, at byte %zu", cli->messages, rd.wrong, (size_t)(rd.at - rd.text));
+        if (!read_it(&rd, cli)) {
+                say("%s: it %s, at byte %zu", path, rd.wrong, (size_t)(rd.at - rd.text));
                 r = CLI_FAILED;
         }
         bytes_deinit(&text);
@@ -395,7 +395,9 @@ int cli_conversation(struct cli *cli)
         struct smv_message *message = cli->own_messages;
 
         if (cli->messages)
-                return read_messages_file(cli);
+                return read_file(cli, cli->messages, read_document);
+        if (cli->tools && read_file(cli, cli->tools, read_tools))
+                return CLI_FAILED;
         if (cli->system)
                 *message++ = (struct smv_message){ "system", cli->system, 0 };
         *message++ = (struct smv_message){ "user", cli->input.at, cli->input.count };

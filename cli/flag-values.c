@@ -147,6 +147,9 @@ int flag_set(struct cli *cli, const struct flag *flag, const char *value)
         case FLAG_STOP:
                 r = add_text(flag, value, cli->stops, SMV_STOPS_MAX, &cli->generate.stop_count);
                 break;
+        case FLAG_CHOICE:
+                r = add_text(flag, value, cli->choices, CHOICES_MAX, &cli->choice_count);
+                break;
         case FLAG_BAN:
                 r = add_text(flag, value, cli->bans, SMV_BANNED_TEXTS_MAX,
                              &cli->generate.banned_text_count);

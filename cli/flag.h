@@ -18,6 +18,7 @@ enum flag_kind {
         FLAG_WORD,    /* an enum: the index of the value in `words` */
         FLAG_STOP,
         FLAG_BAN,
+        FLAG_CHOICE,
 };
 
 struct flag {

@@ -81,7 +81,6 @@ static const struct flag flags[] = {
         { "--clamp",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
         { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
-        { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
         { "--temperature-range", "R", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_range), 0, "the temperature grows with the entropy, from R below --temp to R above it", .high = SMV_TEMPERATURE_MAX },
         { "--temperature-exponent", "E", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_exponent), SMV_SET_TEMPERATURE_EXPONENT, "with --temperature-range: how it grows; default 1", .high = SMV_EXPONENT_MAX },
         { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
@@ -105,6 +104,14 @@ static const struct flag flags[] = {
         { "--min-tokens", "N",   GENERATE, FLAG_UINT32, offsetof(struct cli, generate.min_tokens),  0, "no end before N tokens, but at a --stop" },
         { "--ban",       "TEXT", GENERATE, FLAG_BAN,    0,                                          0, "the answer never has this text; may be given up to 64 times" },
         { "--seed",      "N",    SAMPLING, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },
+
+        { "--schema",    "FILE", GENERATE, FLAG_TEXT,   offsetof(struct cli, schema),               0, "the answer is JSON that obeys this JSON Schema", "Form of the answer" },
+        { "--regex",     "TEXT", GENERATE, FLAG_TEXT,   offsetof(struct cli, regex),                0, "the whole answer matches this regular expression" },
+        { "--grammar",   "FILE", GENERATE, FLAG_TEXT,   offsetof(struct cli, grammar),              0, "the answer is a text of this grammar, in GBNF" },
+        { "--choice",    "TEXT", GENERATE, FLAG_CHOICE, 0,                                          0, "the answer is this text, or that of another --choice; up to 64" },
+        { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
+        { "--tools",     "FILE", CLI_ASK,  FLAG_TEXT,   offsetof(struct cli, tools),                0, "a list of tools in JSON, as OpenAI has it; calls are printed as NAME(ARGUMENTS), a line each" },
+        { "--parts",     NULL,   CLI_ASK,  FLAG_SWITCH, offsetof(struct cli, parts),                0, "divide the answer: reasoning goes to stderr, and --json says what each piece is; so it is with a form and with tools, too" },
 
         { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
         { "--best-of",   "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate COUNT answers, and print the one that the model finds likeliest", .high = SMV_SAMPLES_MAX },
@@ -234,6 +241,11 @@ bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t by
                 snprintf(to, bytes, "%sthe question", cli->system ? "--system and " : "");
                 return true;
         }
+        if (!strcmp(field, "constraint") && cli->constraint.count)
+                field = cli->schema    ? "schema"
+                        : cli->regex   ? "regex"
+                        : cli->grammar ? "grammar"
+                                       : "choice";
         for (size_t i = 0; i < LENGTH(flags); i++) {
                 const void *value = (const char *)cli + flags[i].offset;
                 const char *text = flags[i].kind == FLAG_TEXT ? *(const char *const *)value : NULL;
@@ -486,6 +498,10 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                     cli->system   ? "--system"
                     : cli->answer ? "--answer"
                                   : "the question");
+                r = CLI_USAGE;
+        }
+        if (!r && cli->messages && cli->tools) {
+                say("--messages may have tools itself: leave out --tools, and write them there");
                 r = CLI_USAGE;
         }
         if (!r && (cli->beam.width || cli->best_of))

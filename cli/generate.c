@@ -7,8 +7,6 @@
  * action.  The handler only writes a byte to a pipe, which the loop polls together with the
  * client.
  */
-#include "cli/cli.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -19,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/writer.h"
+#include "cli/answer-lines.h"
 
 static int interrupt_pipe[2] = { -1, -1 };
 
@@ -48,9 +46,9 @@ static int catch_interrupt(void)
 
 /* The answer of one stream. */
 struct answer {
-        struct bytes text; /* text that waits to be shown */
-        bool ended;
-        double logprobs; /* the sum over its tokens */
+        struct bytes text;     /* text that waits to be shown */
+        bool ended, line_open; /* its text does not end with a newline */
+        double logprobs;       /* the sum over its tokens */
         size_t token_count;
 };
 
@@ -58,9 +56,10 @@ struct answer {
 
 struct streaming {
         struct cli *cli;
-        struct screen screen;
-        struct bytes out; /* --json: one line */
-        uint32_t first;   /* the first stream; the ids of the others follow */
+        struct screen screen, thoughts;
+        bool thinks; /* the last that was shown is reasoning */
+        struct answer_lines lines;
+        uint32_t first; /* the first stream; the ids of the others follow */
         uint32_t count, ended;
         uint32_t shown; /* the index in `answers` that is shown now; NO_ANSWER: none */
         struct answer *answers;
@@ -79,134 +78,88 @@ static int out_of_memory(void)
         return CLI_FAILED;
 }
 
-static int write_line(struct streaming *s, struct json_writer *json)
+static int show_text(struct streaming *s, uint32_t number, const char *text, size_t bytes)
 {
-        json_write_raw(json, "}\n");
-        if (json_write_end(json))
-                return out_of_memory();
-        return screen_raw(s->out.at, s->out.count);
+        struct answer *answer = &s->answers[number];
+
+        if (bytes)
+                answer->line_open = text[bytes - 1] != '\n';
+        if (number == s->shown)
+                return screen_text(&s->screen, text, bytes);
+        return bytes_add(&answer->text, text, bytes) ? out_of_memory() : 0;
 }
 
-static void begin_line(struct streaming *s, struct json_writer *json, const struct smv_event *event)
+/* Shows reasoning on stderr; what follows it begins on a new line there. */
+static int on_reasoning(struct streaming *s, uint32_t number, const char *text, size_t bytes)
 {
-        s->out.count = 0;
-        json_write_raw(json, "{");
-        if (s->count == 1)
-                return;
-        json_write_raw(json, "\"number\":");
-        json_write_uint(json, index_of(s, event) + 1);
-        json_write_raw(json, ",");
+        if (number != s->shown)
+                return 0;
+        s->thinks = true;
+        return screen_text(&s->thoughts, text, bytes);
 }
 
-static int on_text(struct streaming *s, const struct smv_event *event)
+static int end_reasoning(struct streaming *s, uint32_t number)
+{
+        if (number != s->shown || !s->thinks)
+                return 0;
+        s->thinks = false;
+        return screen_text(&s->thoughts, "\n", 1);
+}
+
+/* A call is a line of its own: NAME(ARGUMENTS). */
+static int on_call(struct streaming *s, uint32_t number, const struct smv_part *part,
+                   const char *text)
+{
+        struct answer *answer = &s->answers[number];
+        int r = 0;
+
+        if (part->kind == SMV_PART_CALL && answer->line_open)
+                r = show_text(s, number, "\n", 1);
+        if (!r)
+                r = show_text(s, number, text, part->bytes);
+        if (!r && part->kind == SMV_PART_CALL)
+                r = show_text(s, number, "(", 1);
+        if (!r && part->kind == SMV_PART_CALL_END)
+                r = show_text(s, number, part->flags & SMV_PARTS_CUT ? "\n" : ")\n",
+                              part->flags & SMV_PARTS_CUT ? 1 : 2);
+        return r;
+}
+
+static int on_parts(struct streaming *s, const struct smv_event *event)
 {
         uint32_t number = index_of(s, event);
+        const char *text = event->text;
+        int r = 0;
 
-        if (number == s->shown)
-                return screen_text(&s->screen, event->text, event->text_bytes);
-        if (bytes_add(&s->answers[number].text, event->text, event->text_bytes))
-                return out_of_memory();
-        return 0;
-}
+        for (size_t i = 0; !r && i < event->part_count; i++) {
+                const struct smv_part *part = &event->parts[i];
 
-/* For each token: its own logprob, then the likeliest tokens with theirs. */
-static void put_logprobs(struct json_writer *json, const struct smv_event *event)
-{
-        const struct smv_logprob *at = event->logprobs;
-
-        json_write_raw(json, ",\"logprobs\":[");
-        for (size_t i = 0; i < event->token_count; i++) {
-                json_write_raw(json, i ? ",{\"logprob\":" : "{\"logprob\":");
-                json_write_float(json, (double)at++->logprob);
-                json_write_raw(json, ",\"top\":[");
-                for (size_t j = 0; j < event->top_count; j++, at++) {
-                        json_write_raw(json, j ? ",[" : "[");
-                        json_write_uint(json, at->token);
-                        json_write_raw(json, ",");
-                        json_write_float(json, (double)at->logprob);
-                        json_write_raw(json, "]");
+                if (part->kind == SMV_PART_REASONING) {
+                        r = on_reasoning(s, number, text, part->bytes);
+                } else {
+                        r = end_reasoning(s, number);
+                        if (!r)
+                                r = part->kind == SMV_PART_TEXT
+                                            ? show_text(s, number, text, part->bytes)
+                                            : on_call(s, number, part, text);
                 }
-                json_write_raw(json, "]}");
+                text += part->bytes;
         }
-        json_write_raw(json, "]");
+        return r;
 }
 
 static int on_tokens(struct streaming *s, const struct smv_event *event)
 {
         struct answer *answer = &s->answers[index_of(s, event)];
-        struct json_writer json = { .to = &s->out };
 
         for (size_t i = 0; event->logprobs && i < event->token_count; i++)
                 answer->logprobs += (double)event->logprobs[i * (1 + event->top_count)].logprob;
         answer->token_count += event->token_count;
-        if (!s->cli->json)
-                return on_text(s, event);
-
-        begin_line(s, &json, event);
-        json_write_raw(&json, "\"tokens\":[");
-        for (size_t i = 0; i < event->token_count; i++) {
-                json_write_raw(&json, i ? "," : "");
-                json_write_uint(&json, event->tokens[i]);
-        }
-        json_write_raw(&json, "],\"text\":");
-        json_write_text(&json, event->text, event->text_bytes);
-        json_write_raw(&json, ",\"position\":");
-        json_write_uint(&json, event->position);
-        if (event->logprobs)
-                put_logprobs(&json, event);
-        if (s->cli->resume_id) {
-                json_write_raw(&json, ",\"sequence\":");
-                json_write_uint(&json, event->sequence);
-        }
-        return write_line(s, &json);
-}
-
-static int write_end(struct streaming *s, const struct smv_event *event)
-{
-        const struct {
-                const char *name;
-                uint64_t value;
-        } counts[] = {
-                { "prompt_tokens", event->prompt_tokens },
-                { "cached_tokens", event->cached_tokens },
-                { "output_tokens", event->output_tokens },
-                { "queued_ns", event->queued_ns },
-                { "prefill_ns", event->prefill_ns },
-                { "decode_ns", event->decode_ns },
-                { "preemptions", event->preemptions },
-                { "blocks_lost", event->blocks_lost },
-                { "recomputed", event->recomputed },
-                { "restored", event->restored },
-                /* The last three are left out if there is no such position. */
-                { "diverged_at", event->diverged_at },
-                { "diverged_cached_token", event->diverged_cached_token },
-                { "diverged_prompt_token", event->diverged_prompt_token },
-        };
-        size_t count = sizeof(counts) / sizeof(counts[0]) - (event->diverged_at ? 0 : 3);
-        const char *reason = smv_reason_name(event->reason);
-        const char *error = smv_code_name(event->code);
-        struct json_writer json = { .to = &s->out };
-
-        begin_line(s, &json, event);
-        json_write_raw(&json, "\"end\":");
-        json_write_text(&json, reason, strlen(reason));
-        if (event->stopped_by) {
-                json_write_raw(&json, event->stopped_by == SMV_STOPPED_BY_STRING
-                                              ? ",\"stopped_by\":\"string\",\"stop_index\":"
-                                              : ",\"stopped_by\":\"token\",\"stop_index\":");
-                json_write_uint(&json, event->stop_index);
-        }
-        if (event->code != SMV_OK) {
-                json_write_raw(&json, ",\"error\":");
-                json_write_text(&json, error, strlen(error));
-        }
-        for (size_t i = 0; i < count; i++) {
-                json_write_raw(&json, ",");
-                json_write_text(&json, counts[i].name, strlen(counts[i].name));
-                json_write_raw(&json, ":");
-                json_write_uint(&json, counts[i].value);
-        }
-        return write_line(s, &json);
+        if (s->cli->json)
+                return answer_lines_tokens(&s->lines, event);
+        if (event->parts)
+                return on_parts(s, event);
+        return show_text(s, index_of(s, event), event->text, event->text_bytes);
 }
 
 static double score_of(const struct answer *answer)
@@ -217,21 +170,14 @@ static double score_of(const struct answer *answer)
 /* All streams have ended: shows the answer with the highest average logprob. */
 static int show_best(struct streaming *s)
 {
-        struct json_writer json = { .to = &s->out };
         uint32_t best = 0;
         int r;
 
         for (uint32_t i = 1; i < s->count; i++)
                 if (score_of(&s->answers[i]) > score_of(&s->answers[best]))
                         best = i;
-        if (s->cli->json) {
-                s->out.count = 0;
-                json_write_raw(&json, "{\"best\":");
-                json_write_uint(&json, best + 1);
-                json_write_raw(&json, ",\"score\":");
-                json_write_float(&json, score_of(&s->answers[best]));
-                return write_line(s, &json);
-        }
+        if (s->cli->json)
+                return answer_lines_best(&s->lines, best, score_of(&s->answers[best]));
         r = screen_text(&s->screen, s->answers[best].text.at, s->answers[best].text.count);
         if (!r)
                 r = screen_close(&s->screen);
@@ -295,7 +241,9 @@ static int on_end(struct streaming *s, const struct smv_event *event)
 
         s->answers[index_of(s, event)].ended = true;
         s->ended++;
-        r = s->cli->json ? write_end(s, event) : show_ended(s);
+        r = end_reasoning(s, index_of(s, event));
+        if (!r)
+                r = s->cli->json ? answer_lines_end(&s->lines, event) : show_ended(s);
         if (!r && s->cli->best_of && s->ended == s->count)
                 r = show_best(s);
         if (r)
@@ -364,7 +312,11 @@ static int show_streams(struct streaming *s)
         s->answers = calloc(s->count, sizeof(*s->answers));
         if (!s->answers)
                 return out_of_memory();
-        screen_open(&s->screen);
+        screen_open(&s->screen, STDOUT_FILENO);
+        screen_open(&s->thoughts, STDERR_FILENO);
+        s->lines = (struct answer_lines){ .first = s->first,
+                                          .count = s->count,
+                                          .sequence = s->cli->resume_id };
         r = catch_interrupt();
         if (s->cli->best_of)
                 s->shown = NO_ANSWER;
@@ -375,7 +327,7 @@ static int show_streams(struct streaming *s)
         for (uint32_t i = 0; i < s->count; i++)
                 bytes_deinit(&s->answers[i].text);
         free(s->answers);
-        bytes_deinit(&s->out);
+        bytes_deinit(&s->lines.out);
         return r;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,6 +40,21 @@ int input_read(int fd, const char *name, struct bytes *text)
                         return CLI_FAILED;
                 }
         }
+}
+
+int input_file(const char *path, struct bytes *text)
+{
+        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+        int r;
+
+        if (fd < 0) {
+                say("%s: %s", path, strerror(errno));
+                return CLI_FAILED;
+        }
+        r = input_read(fd, path, text);
+        if (fd != STDIN_FILENO)
+                close(fd);
+        return r;
 }
 
 static int join_words(const struct cli *cli, int words, struct bytes *text)

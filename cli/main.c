@@ -208,6 +208,8 @@ static int serve(struct cli *cli)
 
         if (cli->command & (CLI_ASK | CLI_TEMPLATE))
                 r = cli_conversation(cli);
+        if (!r && cli->command & (CLI_ASK | CLI_COMPLETE))
+                r = cli_answer_form(cli);
         if (!r)
                 r = cli->model && daemon_is_file(cli->model) ? connect_private(cli)
                                                              : connect_service(cli);
@@ -238,6 +240,7 @@ int main(int argc, char **argv)
         if (cli.child)
                 daemon_end(cli.child, how, sizeof(how));
         bytes_deinit(&cli.packed);
+        bytes_deinit(&cli.constraint);
         bytes_deinit(&cli.input);
         free(cli.arguments);
         return r < 0 ? CLI_GOOD : r;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json/writer.h"
 
@@ -114,7 +115,7 @@ static int print_table(const struct json_document *status, const struct model *m
                  "chat", "default", model->name, model->quantisation,
                  (double)model->bytes / 1048576, model->context, model->vocab,
                  model->chat ? "yes" : "no");
-        screen_open(&screen);
+        screen_open(&screen, STDOUT_FILENO);
         r = screen_text(&screen, text, strlen(text));
         return r ? r : screen_close(&screen);
 }

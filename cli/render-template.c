@@ -111,7 +111,7 @@ static int copy_output(const struct cli *cli, int from)
         ssize_t n;
         int r = 0;
 
-        screen_open(&screen);
+        screen_open(&screen, STDOUT_FILENO);
         if (cli->json)
                 screen.terminal = false;
         while (!r && (n = read(from, text, sizeof(text)))) {

@@ -48,12 +48,12 @@ int say_failed(const struct cli *cli, int error)
         return CLI_FAILED;
 }
 
-int screen_raw(const char *bytes, size_t count)
+static int write_all(int fd, const char *bytes, size_t count)
 {
         ssize_t n;
 
         while (count) {
-                n = write(STDOUT_FILENO, bytes, count);
+                n = write(fd, bytes, count);
                 if (n >= 0) {
                         bytes += n;
                         count -= (size_t)n;
@@ -67,9 +67,14 @@ int screen_raw(const char *bytes, size_t count)
         return 0;
 }
 
-void screen_open(struct screen *screen)
+int screen_raw(const char *bytes, size_t count)
 {
-        *screen = (struct screen){ .terminal = isatty(STDOUT_FILENO) };
+        return write_all(STDOUT_FILENO, bytes, count);
+}
+
+void screen_open(struct screen *screen, int fd)
+{
+        *screen = (struct screen){ .fd = fd, .terminal = isatty(fd) };
 }
 
 /*
@@ -101,7 +106,7 @@ int screen_text(struct screen *screen, const char *text, size_t bytes)
         int r;
 
         if (!screen->terminal)
-                return screen_raw(text, bytes);
+                return write_all(screen->fd, text, bytes);
 
         /* No character grows, so the second half of the buffer is large enough for the output. */
         if (bytes_add(&all, screen->held, screen->held_bytes) || bytes_add(&all, text, bytes) ||
@@ -121,7 +126,7 @@ int screen_text(struct screen *screen, const char *text, size_t bytes)
         }
         screen->held_bytes = all.count - at;
         memcpy(screen->held, all.at + at, screen->held_bytes);
-        r = screen_raw(all.at + all.count, (size_t)(out - (all.at + all.count)));
+        r = write_all(screen->fd, all.at + all.count, (size_t)(out - (all.at + all.count)));
         bytes_deinit(&all);
         return r;
 }
@@ -133,6 +138,6 @@ int screen_close(struct screen *screen)
         if (!screen->terminal)
                 return 0;
         if (screen->held_bytes)
-                r = screen_raw("?", 1);
-        return r ? r : screen_raw("\n", 1);
+                r = write_all(screen->fd, "?", 1);
+        return r ? r : write_all(screen->fd, "\n", 1);
 }

@@ -1,6 +1,8 @@
 /* tokenize, detokenize, and template with a daemon. */
 #include "cli/cli.h"
 
+#include <unistd.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +134,7 @@ static int write_text(const struct cli *cli, const char *text, size_t bytes)
         int r;
 
         if (!cli->json) {
-                screen_open(&screen);
+                screen_open(&screen, STDOUT_FILENO);
                 r = screen_text(&screen, text, bytes);
                 return r ? r : screen_close(&screen);
         }

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json/plural.h"
 #include "json/writer.h"
@@ -203,7 +204,7 @@ static int print_tables(const struct json_document *work)
 
         snprintf(line, sizeof(line), "%-20s %-9s %-8s %-12s %8s %9s %7s\n", "number", "kind",
                  "state", "user", "process", "tokens", "age");
-        screen_open(&screen);
+        screen_open(&screen, STDOUT_FILENO);
         r = screen_text(&screen, line, strlen(line));
         if (!r)
                 r = print_streams(&screen, work);
