@@ -219,8 +219,10 @@ static uint32_t write_edits(struct history *history)
 void rules_pick(const struct rules *rules, uint32_t made, struct pick *pick)
 {
         bool is_early = rules->early && made < rules->penalties.min_tokens;
+        const uint32_t *mask = is_early ? rules->early : rules->mask;
 
-        pick->mask = is_early ? rules->early : rules->mask;
+        if (mask)
+                pick->mask = mask;
         pick->edits = rules->biases;
         pick->edit_count = rules->bias_count;
 }
@@ -242,8 +244,6 @@ void history_pick(struct history *history, const uint32_t *tokens, uint32_t coun
         rules_pick(rules, count - answer, pick);
         if (history->mask)
                 pick->mask = write_mask(history, pick->mask, guide);
-        else if (guide)
-                pick->mask = guide;
         if (rules->penalties.no_repeat_ngram)
                 repeats_ban(rules, tokens, count, history->mask);
         if (rules->text_count)

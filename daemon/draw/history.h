@@ -28,8 +28,8 @@ void history_pick(struct history *history, const uint32_t *tokens, uint32_t coun
                   struct pick *pick);
 
 /*
- * The same for rules that need no history, and a pick without a mask.  `made`: how many tokens the
- * answer has.
+ * The same for rules that need no history.  The mask of the pick stays, as such rules have none
+ * beside one.  `made`: how many tokens the answer has.
  */
 void rules_pick(const struct rules *rules, uint32_t made, struct pick *pick);
 

@@ -267,6 +267,28 @@ static void a_token_must_be_legal_by_a_second_mask_too(void **state)
         piece_order_free(order);
 }
 
+static void a_second_mask_counts_beside_biases_alone(void **state)
+{
+        struct rules_conf conf = { .guided = true, .bias_count = 1, .penalties.repetition = 1 };
+        const uint32_t guide = 0xff;
+        struct pick pick = { .mask = &guide };
+        struct piece_order *order;
+        struct rules *rules;
+
+        (void)state;
+        assert_int_equal(piece_order_new(NULL, &order), 0);
+        conf.order = order;
+        assert_int_equal(rules_new(&conf, &rules), 0);
+        rules_bias(rules, 3, 2);
+        assert_int_equal(rules_seal(rules), 0);
+        assert_false(rules_need_history(rules));
+        rules_pick(rules, 0, &pick);
+        assert_ptr_equal(pick.mask, &guide);
+        assert_int_equal(pick.edit_count, 1);
+        rules_unref(rules);
+        piece_order_free(order);
+}
+
 /* 158 is the largest power of 1.75 that a float has. */
 static void the_power_of_dry_is_bounded(void **state)
 {
@@ -345,6 +367,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(edits_logits_as_the_definitions_say_however_the_tokens_came),
                 cmocka_unit_test(a_token_must_be_legal_by_a_second_mask_too),
+                cmocka_unit_test(a_second_mask_counts_beside_biases_alone),
                 cmocka_unit_test(the_power_of_dry_is_bounded),
                 cmocka_unit_test(rules_that_leave_no_token_or_name_one_twice_are_refused),
                 cmocka_unit_test(finds_the_tokens_that_begin_with_a_text),

@@ -1,0 +1,59 @@
+/*
+ * A combination: one request that uses some of all features at once, drawn from a number; and what
+ * came of it.  It has two halves.  The request says which tokens come.  What happens to the stream
+ * (its siblings, forks, a detach) must not change them.
+ */
+#ifndef TESTS_E2E_COMBINATION_H
+#define TESTS_E2E_COMBINATION_H
+
+#include <samovar/client.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COMBINATION_TOKENS 100u /* of an answer, at most */
+#define COMBINATION_TEXT   8000u
+#define COMBINATION_SHOWN  32000u
+#define COMBINATION_N      3u
+
+/* Each member is 0 if the feature is not used. */
+struct combination {
+        uint32_t number;
+        /* The request. */
+        uint32_t question, tools, begun, constraint, temperature, cuts, penalties, bans;
+        uint32_t logprobs, stops, parts, control_text, min_tokens, max_tokens;
+        /* What happens to it: siblings, and after which token. */
+        uint32_t siblings, fork_at, detach_at;
+};
+
+#define COMBINATION_FEATURES 17u
+
+void combination_draw(uint32_t number, struct combination *ret_combination);
+/* Switches one feature off; false: it was not used. */
+bool combination_without(struct combination *combination, uint32_t feature);
+/* Writes the members that are not 0. */
+void combination_describe(const struct combination *combination, char *to, size_t bytes);
+/* The request, with `n` streams from this sample on; valid until the next call. */
+struct smv_generate combination_request(const struct combination *combination, uint32_t n,
+                                        uint32_t sample);
+
+/* What came of a stream. */
+struct outcome {
+        int refused; /* enum smv_code; the rest is empty */
+        uint32_t tokens[COMBINATION_TOKENS + 1], count;
+        char text[COMBINATION_TEXT];
+        size_t text_bytes;
+        char shown[COMBINATION_SHOWN]; /* parts and logprobs, each as text */
+        size_t shown_bytes;
+        uint32_t first; /* the position of its first token */
+        struct smv_event end;
+};
+
+void outcome_add(struct outcome *outcome, const struct smv_event *event);
+/*
+ * Writes what differs, or returns true.  A fork goes on where its parent was: its tokens and its
+ * text are the end of those of the whole.
+ */
+bool outcome_same(const struct outcome *whole, const struct outcome *other, bool is_fork, char *why,
+                  size_t bytes);
+
+#endif
