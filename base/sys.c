@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <linux/futex.h>
@@ -895,6 +896,11 @@ void sys_ignore_io_signals(void)
 
         for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
                 signal(numbers[i], SIG_IGN);
+}
+
+void sys_map_from(uint32_t bytes)
+{
+        mallopt(M_MMAP_THRESHOLD, (int)bytes);
 }
 
 int64_t sys_raise_descriptor_limit(uint64_t wanted)

@@ -154,6 +154,12 @@ int sys_process_wait(int process, uint64_t deadline_ns);
  * reader that has left, or a terminal of another job would end or stop the program.
  */
 void sys_ignore_io_signals(void);
+/*
+ * From now on, allocations of so many bytes and more are mappings of their own: parts that are
+ * never used take no memory, and freed ones go back at once.  By itself, the C library stops to map
+ * what is smaller than the largest mapping that was ever freed.
+ */
+void sys_map_from(uint32_t bytes);
 
 void sys_sleep_ns(uint64_t ns);
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);

@@ -13,10 +13,13 @@
 
 int samovard_main(int argc, char **argv);
 
+/* clang-format off */
 static const char *const settings[] = {
         "threads",  "2", "isa",         "c",  "connections",  "8",  "requests",           "16",
         "max_seqs", "4", "step_tokens", "16", "uid_requests", "16", "uid_connects_burst", "1000",
+        "constraints_kept", "0",
 };
+/* clang-format on */
 #define SETTINGS (sizeof(settings) / sizeof(*settings))
 
 static bool has_uring;

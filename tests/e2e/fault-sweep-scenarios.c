@@ -199,6 +199,43 @@ static void act_rings(struct fault_trial *trial)
         three(trial, rings);
 }
 
+/*
+ * Requests with constraints and with rules for their draws: two share a constraint, and each kind
+ * of description is compiled.
+ */
+static void act_forms(struct fault_trial *trial)
+{
+        static const char *const constraints[] = {
+                "{\"schema\":{\"properties\":{\"a\":{\"enum\":[1,\"b\"]},\"c\":{\"type\":"
+                "\"string\","
+                "\"maxLength\":3}},\"required\":[\"a\"],\"additionalProperties\":false}}",
+                "{\"regex\":\"[ab]{2,4}c?\"}",
+                "{\"grammar\":\"root ::= \\\"x\\\" item*\\nitem ::= [0-9]\"}",
+                "{\"tags\":[{\"begin\":\"<\",\"end\":\">\",\"choices\":[\"a\",\"b\"]}]}",
+        };
+        static const char *const texts[] = { "ab", "q", " the" };
+        struct raw_client *client = trial_connect(trial);
+        uint32_t streams = 0;
+
+        if (!client)
+                return;
+        send_hello(client);
+        for (uint32_t i = 0; i < 5; i++) {
+                raw_client_send_frame(client, "op=s id=u prompt=s max_tokens=u constraint=s seed=u",
+                                      "generate", i + 2, "hi", 10, constraints[i % 4], i);
+                streams |= ID(i + 2);
+        }
+        raw_client_send_frame(client,
+                              "op=s id=u prompt=s max_tokens=u banned_texts=S min_tokens=u "
+                              "repetition_penalty=f dry_multiplier=f no_repeat_ngram=u",
+                              "generate", 7, "hi", 10, texts, (size_t)3, 3, 1.2, 0.8, 3);
+        raw_client_send_frame(client, "op=s id=u prompt=s max_tokens=u constraint=s banned_texts=S",
+                              "generate", 8, "hi", 10, constraints[0], texts, (size_t)3);
+        streams |= ID(7) | ID(8);
+        trial_await(trial, client, ID(HELLO) | streams, streams);
+        raw_client_close(client);
+}
+
 /* The daemon serves only this client; the client leaves, and the daemon ends. */
 static void act_single_client(struct fault_trial *trial)
 {
@@ -217,6 +254,7 @@ const struct scenario scenario_load = {
         .name = "load", .act = act_load, .load = "plain", .by_config = true
 };
 const struct scenario scenario_rings = { .name = "rings", .act = act_rings, .load = "uring" };
+const struct scenario scenario_forms = { .name = "forms", .act = act_forms };
 const struct scenario scenario_single_client = { .name = "single client",
                                                  .act = act_single_client,
                                                  .by_fd = true };

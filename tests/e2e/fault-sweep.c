@@ -449,7 +449,7 @@ struct fault_sweep_totals fault_sweep_totals(void)
 void fault_sweep_prepare(struct daemon_fixture *fixture)
 {
         const struct scenario *scenarios[] = { &scenario_requests, &scenario_load, &scenario_rings,
-                                               &scenario_single_client };
+                                               &scenario_forms, &scenario_single_client };
         const struct fault_plan none = { .count = 0 };
         char model[96];
         struct run_result ran;

@@ -76,7 +76,7 @@ void trial_await(struct fault_trial *trial, struct raw_client *client, uint32_t 
                  uint32_t streams);
 void trial_await_hangup(struct fault_trial *trial, struct raw_client *client);
 
-extern const struct scenario scenario_requests, scenario_load, scenario_rings,
+extern const struct scenario scenario_requests, scenario_load, scenario_rings, scenario_forms,
         scenario_single_client;
 
 #endif

@@ -75,6 +75,13 @@ static void survives_failed_system_calls_with_shared_rings(void **state)
         sweep_scenario(state, &scenario_rings, FAULT_CALL);
 }
 
+static void survives_failed_allocations_with_constraints_and_rules(void **state)
+{
+        /* Once: a constraint makes many allocations, and they are large. */
+        fault_sweep_prepare(*state);
+        assert_int_equal(sweep(*state, &scenario_forms, FAULT_ALLOC, 1, 0), 0);
+}
+
 static void survives_failed_allocations_when_started_for_one_client(void **state)
 {
         sweep_scenario(state, &scenario_single_client, FAULT_ALLOC);
@@ -94,6 +101,7 @@ int main(void)
                 DAEMON_TEST(survives_failed_system_calls_under_load),
                 DAEMON_TEST(survives_failed_allocations_with_shared_rings),
                 DAEMON_TEST(survives_failed_system_calls_with_shared_rings),
+                DAEMON_TEST(survives_failed_allocations_with_constraints_and_rules),
                 DAEMON_TEST(survives_failed_allocations_when_started_for_one_client),
                 DAEMON_TEST(survives_failed_system_calls_when_started_for_one_client),
         };
