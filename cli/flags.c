@@ -101,6 +101,8 @@ static const struct flag flags[] = {
         { "--dry-allowed", "N",  GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.dry_allowed), 0, "with --dry-multiplier: shorter repetitions are free; default 2", .high = SMV_WINDOW_MAX },
         { "--dry-window", "N",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.dry_window),  0, "with --dry-multiplier: only the last N tokens; default 3072", .high = SMV_WINDOW_MAX },
         { "--no-repeat-ngram", "N", GENERATE, FLAG_UINT32, offsetof(struct cli, generate.no_repeat_ngram), 0, "no N tokens in a row come twice; 0: off", .high = SMV_NGRAM_MAX },
+        { "--reasoning-max", "N", GENERATE, FLAG_UINT32, offsetof(struct cli, generate.reasoning_max), SMV_SET_REASONING_MAX, "end the reasoning of the model when it has N tokens; 0: at once" },
+        { "--reasoning-end", "TEXT", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.reasoning_end), 0, "with --reasoning-max: the text that is written before the end of the reasoning" },
         { "--min-tokens", "N",   GENERATE, FLAG_UINT32, offsetof(struct cli, generate.min_tokens),  0, "no end before N tokens, but at a --stop" },
         { "--ban",       "TEXT", GENERATE, FLAG_BAN,    0,                                          0, "the answer never has this text; may be given up to 64 times" },
         { "--seed",      "N",    SAMPLING, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },

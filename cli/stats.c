@@ -1,7 +1,7 @@
 /*
  * --stats: how many requests waited before this one, how much of the prompt was cached, why no
- * more was cached, how often the stream was preempted and what that cost, which stop string ended
- * it, and the times.
+ * more was cached, how often the stream was preempted and what that cost, whether its reasoning was
+ * ended, which stop string ended it, and the times.
  */
 #include "cli/cli.h"
 
@@ -80,6 +80,12 @@ static void say_stop(const struct cli *cli, const struct smv_event *end)
         bytes_deinit(&quoted);
 }
 
+static void say_reasoning(const struct smv_event *end)
+{
+        if (end->parts_flags & SMV_PARTS_LIMIT)
+                say("reasoning: ended by --reasoning-max");
+}
+
 void cli_say_stats(struct cli *cli, const struct smv_event *end)
 {
         char cached[NAME_MAX_BYTES], given[NAME_MAX_BYTES];
@@ -106,6 +112,7 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
                     plural(end->prompt_tokens));
         }
         say_preemptions(end);
+        say_reasoning(end);
         say_stop(cli, end);
         say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
             (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,

@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_DRY_BREAKERS - 1;
+        const unsigned known = 2 * SMV_SET_REASONING_MAX - 1;
 
         if (!(set & ~known))
                 return 0;
@@ -204,6 +204,14 @@ void client_put_penalties(struct codec_writer *writer, const struct smv_generate
                 if (uints[i].value)
                         codec_put_uint(writer, uints[i].name, uints[i].value);
         put_lists(writer, o);
+}
+
+void client_put_reasoning(struct codec_writer *writer, const struct smv_generate *o)
+{
+        if (o->reasoning_max || (o->set & SMV_SET_REASONING_MAX))
+                codec_put_uint(writer, "reasoning_max", o->reasoning_max);
+        if (o->reasoning_end)
+                codec_put_text(writer, "reasoning_end", o->reasoning_end, strlen(o->reasoning_end));
 }
 
 void client_put_start(struct codec_writer *writer, const struct smv_generate *o)

@@ -23,6 +23,8 @@ void client_put_sampling(struct codec_writer *writer, const struct smv_generate 
 /* Puts what only the draws of a generate have: cuts, and penalties with their lists. */
 void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o);
 void client_put_penalties(struct codec_writer *writer, const struct smv_generate *o);
+/* ... and reasoning_max, reasoning_end */
+void client_put_reasoning(struct codec_writer *writer, const struct smv_generate *o);
 void client_put_priority(struct codec_writer *writer, enum smv_priority priority);
 void client_put_model(struct codec_writer *writer, const char *model); /* NULL: the default one */
 void client_put_conversation(struct codec_writer *writer, const struct smv_generate *o);

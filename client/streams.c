@@ -22,6 +22,7 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
         client_put_sampling(writer, o);
         client_put_cuts(writer, o);
         client_put_penalties(writer, o);
+        client_put_reasoning(writer, o);
         if (o->n)
                 codec_put_uint(writer, "n", o->n);
         if (o->ignore_eos)

@@ -112,7 +112,7 @@ static bool is_as_generated(const struct run *run)
         const struct run_choice *choice = &run->choices[0];
 
         if (run->options.ignore_eos || choice->last.stopped_by == SMV_STOPPED_BY_TOKEN ||
-            choice->last.parts_flags)
+            choice->last.parts_flags & ~(unsigned)SMV_PARTS_LIMIT)
                 return false;
         if (choice->end == RUN_LENGTH || choice->end == RUN_CONTEXT)
                 return !choice->reasoning.count && !choice->calls;

@@ -20,12 +20,13 @@
 #include <samovar/error.h>
 #include <samovar/protocol.h>
 
-struct served;         /* daemon/model/served.h */
-struct channel;        /* daemon/ipc/channel.h */
-struct guide;          /* daemon/constraint/guide.h */
-struct rules;          /* daemon/draw/rules.h */
-struct history;        /* daemon/draw/history.h */
-struct argument_types; /* daemon/text/parts/argument-types.h */
+struct served;          /* daemon/model/served.h */
+struct channel;         /* daemon/ipc/channel.h */
+struct guide;           /* daemon/constraint/guide.h */
+struct rules;           /* daemon/draw/rules.h */
+struct history;         /* daemon/draw/history.h */
+struct reasoning_limit; /* daemon/draw/reasoning-limit.h */
+struct argument_types;  /* daemon/text/parts/argument-types.h */
 
 enum request_state {
         REQUEST_WAITING,    /* in the queue, without slot and blocks */
@@ -131,6 +132,7 @@ struct request {
         struct sampling sampling;
         struct rules *rules;     /* of its draws, or NULL */
         struct history *history; /* if the rules need one; used by the engine only */
+        struct reasoning_limit *reasoning_limit; /* or NULL; used by the engine only */
         /*
          * Log probabilities sent with each token of the prompt but the first: its own and those of
          * the likeliest tokens.  0: none.

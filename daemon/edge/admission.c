@@ -9,6 +9,7 @@
 
 #include "base/free-numbers.h"
 #include "daemon/draw/history.h"
+#include "daemon/draw/reasoning-limit.h"
 #include "daemon/edge/asked-rules.h"
 #include "daemon/edge/constraints.h"
 #include "daemon/edge/quota.h"
@@ -178,21 +179,25 @@ size_t admission_own_bytes(const struct stream *stream)
 size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max)
 {
         const struct rules *rules = request->rules;
+        size_t bytes = reasoning_limit_bytes(request->reasoning_limit);
 
         if (!rules)
-                return 0;
-        return rules->bytes + (request->alone ? history_bytes(rules, tokens_max) : 0);
+                return bytes;
+        return bytes + rules->bytes +
+               (rules_need_history(rules) ? history_bytes(rules, tokens_max) : 0);
 }
 
-void admission_set_rules(struct request *request, struct rules *rules)
+void admission_set_rules(struct request *request, struct rules *rules,
+                         struct reasoning_limit *limit)
 {
         request->rules = rules;
-        request->alone = rules && rules_need_history(rules);
+        request->reasoning_limit = limit;
+        request->alone = (rules && rules_need_history(rules)) || limit;
 }
 
 int admission_begin_history(struct request *request)
 {
-        if (!request->rules || !request->alone)
+        if (!request->rules || !rules_need_history(request->rules))
                 return 0;
         return error_pass(history_new(request->rules, request->tokens_max, &request->history));
 }
@@ -521,6 +526,7 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
                   struct wire_problem *ret_problem)
 {
         size_t own = sizeof(struct stream) + stops_bytes(asked);
+        struct reasoning_limit *limit = NULL;
         struct rules *rules = NULL;
         int r;
 
@@ -528,16 +534,20 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
         if (!r)
                 r = asked_rules_make(served, asked, &rules, ret_problem);
         if (!r)
+                r = asked_limit_make(served, asked, &limit);
+        if (!r)
                 r = admission_make(admission, uid, served, asked->id, own,
                                    prompt_bytes(served, asked) + asked->constraint.count +
                                            argument_types_bytes(asked->argument_types) +
-                                           (rules ? rules->bytes : 0),
+                                           (rules ? rules->bytes : 0) +
+                                           reasoning_limit_bytes(limit),
                                    ret_stream, ret_problem);
         if (r) {
                 rules_unref(rules);
+                reasoning_limit_free(limit);
                 return error_pass(r);
         }
-        admission_set_rules(&(*ret_stream)->request, rules);
+        admission_set_rules(&(*ret_stream)->request, rules, limit);
         fill(admission, *ret_stream, asked);
         return 0;
 }
@@ -571,6 +581,7 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         leave(admission, request->uid, stream->charged_bytes);
         history_free(request->history);
         rules_unref(request->rules);
+        reasoning_limit_free(request->reasoning_limit);
         argument_types_unref(request->argument_types);
         free(request->sequence.tokens);
         free(stream);

@@ -102,8 +102,9 @@ size_t admission_own_bytes(const struct stream *stream);
 char *admission_add_stop(struct request *request, char *at, const char *bytes, size_t count);
 void admission_add_stop_tokens(struct request *request, const uint32_t *tokens, uint32_t count);
 
-/* Sets the rules of a request, which may be NULL; the reference is the request's from now on. */
-void admission_set_rules(struct request *request, struct rules *rules);
+/* Sets the rules of a request; either may be NULL.  Both are the request's from now on. */
+void admission_set_rules(struct request *request, struct rules *rules,
+                         struct reasoning_limit *limit);
 /* What its rules take, and its history with this many tokens. */
 size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max);
 /* Makes its history if its rules need one; its tokens_max is known.  0 or -ENOMEM. */

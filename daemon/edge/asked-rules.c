@@ -71,6 +71,11 @@ static int check_ids(const struct served *served, const struct wire_values *ids,
         return error_pass(r);
 }
 
+static bool has_reasoning(const struct served *served)
+{
+        return served->dialect && dialect_has_reasoning(served->dialect);
+}
+
 int asked_rules_check(const struct served *served, const struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
@@ -90,6 +95,10 @@ int asked_rules_check(const struct served *served, const struct wire_request *as
         if (!r)
                 r = check_ids(served, &asked->banned_tokens, WIRE_F_BANNED_TOKENS, asked,
                               ret_problem);
+        if (!r && wire_has(asked, WIRE_F_REASONING_MAX) && !has_reasoning(served))
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "reasoning_max",
+                                "the model has no reasoning that could be limited: no marks of it "
+                                "are known");
         return error_pass(r);
 }
 
@@ -224,4 +233,22 @@ int asked_rules_make(const struct served *served, const struct wire_request *ask
                            : conf.text_count ? "banned_texts"
                                              : "min_tokens",
                            "no token of the model is left that may be drawn");
+}
+
+int asked_limit_make(const struct served *served, const struct wire_request *asked,
+                     struct reasoning_limit **ret_limit)
+{
+        const struct reasoning_limit_conf conf = {
+                .dialect = served->dialect,
+                .tokenizer = served->tokenizer,
+                .tokens_max = asked->reasoning_max,
+                .calls_wanted = asked->chat.tools.count || asked->had_tools,
+                .message = asked->reasoning_end.bytes,
+                .message_bytes = asked->reasoning_end.count,
+        };
+
+        *ret_limit = NULL;
+        if (!wire_has(asked, WIRE_F_REASONING_MAX))
+                return 0;
+        return error_pass(reasoning_limit_new(&conf, ret_limit));
 }

@@ -125,6 +125,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "prompt_logprobs", WIRE_F_PROMPT_LOGPROBS, "uint", 0, SMV_LOGPROBS_MAX, 0, 0,            GENERATE, 0 },            read_uint32,      AT(prompt_logprobs) },
         { { "parts",       WIRE_F_PARTS,       "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(parts) },
         { { "constraint",  WIRE_F_CONSTRAINT,  "text",    1, SMV_CONSTRAINT_BYTES_MAX, 0, 0,         GENERATE, 0 },            read_text,        AT(constraint) },
+        { { "reasoning_max", WIRE_F_REASONING_MAX, "uint", 0, U32_MAX, 0, 0,                         GENERATE, 0 },            read_uint32,      AT(reasoning_max) },
+        { { "reasoning_end", WIRE_F_REASONING_END, "text", 1, SMV_REASONING_END_MAX, 0, 0,           GENERATE, 0 },            read_text,        AT(reasoning_end) },
 };
 /* clang-format on */
 

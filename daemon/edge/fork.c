@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/draw/reasoning-limit.h"
 #include "daemon/draw/rules.h"
 #include "daemon/edge/admission.h"
 #include "daemon/edge/constraints.h"
@@ -12,8 +13,11 @@
 #include "daemon/text/parts/argument-types.h"
 #include "json/plural.h"
 
-/* `like` may be with the engine: the members that are read here do not change. */
-static void inherit(struct stream *stream, const struct stream *from)
+/*
+ * `like` may be with the engine: the members that are read here do not change.  The stream has this
+ * limit from now on.
+ */
+static void inherit(struct stream *stream, const struct stream *from, struct reasoning_limit *limit)
 {
         struct request *request = &stream->request;
         const struct request *like = &from->request;
@@ -22,7 +26,7 @@ static void inherit(struct stream *stream, const struct stream *from)
         request->priority = like->priority;
         request->deadline_ns = like->deadline_ns;
         request->sampling = like->sampling;
-        admission_set_rules(request, rules_ref(like->rules));
+        admission_set_rules(request, rules_ref(like->rules), limit);
         request->ignore_eos = like->ignore_eos;
         request->parts = like->parts;
         request->parts_calls = like->parts_calls;
@@ -65,6 +69,13 @@ static int check_sample_indices(uint64_t first, uint32_t count, uint32_t id,
                            count, first, UINT32_MAX);
 }
 
+static int copy_limit(const struct request *like, struct reasoning_limit **ret_limit)
+{
+        const struct reasoning_limit *limit = like->reasoning_limit;
+
+        return limit ? error_pass(reasoning_limit_like(limit, ret_limit)) : 0;
+}
+
 /*
  * Makes `count` streams with the parameters of `like`, with ids from `id` on and sample
  * indices from `sample_index` on: all or none.
@@ -77,18 +88,22 @@ static int make_alike(struct admission *admission, const struct stream *like, ui
         struct request *first = NULL, **end = &first;
 
         for (uint32_t i = 0; i < count; i++) {
+                struct reasoning_limit *limit = NULL;
                 struct stream *stream = NULL;
-                int r = admission_make(admission, like->request.uid, like->request.model, id + i,
-                                       admission_own_bytes(like),
-                                       rules_bytes +
-                                               argument_types_bytes(like->request.argument_types),
-                                       &stream, ret_problem);
+                int r = copy_limit(&like->request, &limit);
 
+                if (!r)
+                        r = admission_make(
+                                admission, like->request.uid, like->request.model, id + i,
+                                admission_own_bytes(like),
+                                rules_bytes + argument_types_bytes(like->request.argument_types),
+                                &stream, ret_problem);
                 if (r) {
+                        reasoning_limit_free(limit);
                         admission_forget_all(admission, stream_of(first));
                         return error_pass(r);
                 }
-                inherit(stream, like);
+                inherit(stream, like, limit);
                 stream->request.sampling.sample_index = sample_index + i;
                 stream->family = like->family;
                 like->family->members++;

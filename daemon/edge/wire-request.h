@@ -115,6 +115,8 @@ enum wire_field {
         WIRE_F_PROMPT_LOGPROBS,
         WIRE_F_PARTS,
         WIRE_F_CONSTRAINT,
+        WIRE_F_REASONING_MAX,
+        WIRE_F_REASONING_END,
         WIRE_FIELD_N,
 };
 
@@ -185,10 +187,12 @@ struct wire_request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         uint32_t stop_token_count;
         bool ignore_eos;
-        bool clamp;        /* generate: a max_tokens that does not fit is lowered */
-        bool control_text; /* generate: the text of control tokens is shown */
-        bool progress;     /* generate: records say how much of the prompt is read */
-        bool parts;        /* generate: the text is divided into parts */
+        bool clamp;                     /* generate: a max_tokens that does not fit is lowered */
+        bool control_text;              /* generate: the text of control tokens is shown */
+        bool progress;                  /* generate: records say how much of the prompt is read */
+        bool parts;                     /* generate: the text is divided into parts */
+        uint32_t reasoning_max;         /* generate, if given: tokens of reasoning */
+        struct wire_text reasoning_end; /* ... the text that is written behind them */
         /* Generate on a handle: its history was given tools; the handle's types, or NULL. */
         bool had_tools;
         struct argument_types *argument_types;

@@ -325,6 +325,10 @@ static int check_generate(struct reading *in)
         if (!r)
                 r = check_alone(in, WIRE_F_PROGRESS, wire_has(in->request, WIRE_F_KEEP_MS),
                                 "with keep_ms: no progress is stored");
+        if (!r)
+                r = check_alone(in, WIRE_F_REASONING_END,
+                                !wire_has(in->request, WIRE_F_REASONING_MAX),
+                                "without reasoning_max");
         return r ? r : check_streams(in);
 }
 

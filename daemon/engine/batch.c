@@ -23,10 +23,12 @@ int batch_init(struct batch *batch, const struct sched_conf *conf)
                 .want = calloc(rows, sizeof(*batch->want)),
                 .picks = calloc(rows, sizeof(*batch->picks)),
                 .want_sequences = calloc(rows, sizeof(*batch->want_sequences)),
+                .want_scores = calloc(rows, sizeof(*batch->want_scores)),
                 .run_sequences = calloc(rows, sizeof(*batch->run_sequences)),
         };
         if (!batch->rows || !batch->runs || !batch->pages || !batch->copies || !batch->want ||
-            !batch->picks || !batch->want_sequences || !batch->run_sequences) {
+            !batch->picks || !batch->want_sequences || !batch->want_scores ||
+            !batch->run_sequences) {
                 batch_deinit(batch);
                 return error_raise(-ENOMEM);
         }
@@ -50,6 +52,7 @@ void batch_deinit(struct batch *batch)
         free(batch->want);
         free(batch->picks);
         free(batch->want_sequences);
+        free(batch->want_scores);
         free(batch->run_sequences);
         *batch = (struct batch){ 0 };
 }
@@ -83,6 +86,7 @@ static void add_row(struct batch *batch, const struct plan_row *row)
 
                 batch->want[wanted] = at;
                 batch->want_sequences[wanted] = row->sequence;
+                batch->want_scores[wanted] = row->want == PLAN_SCORE;
                 if (row->want == PLAN_SCORE)
                         sampler_score(request, row->position + 1, &batch->picks[wanted]);
                 else

@@ -24,7 +24,8 @@ struct batch {
         uint32_t *want;
         struct pick *picks;
         struct sequence **want_sequences; /* the sequence of each wanted row ... */
-        struct sequence **run_sequences;  /* ... and of each run */
+        bool *want_scores;                /* ... and whether it is a score */
+        struct sequence **run_sequences;  /* the sequence of each run */
 };
 
 int batch_init(struct batch *batch, const struct sched_conf *conf);

@@ -323,7 +323,7 @@ static void collect(struct engine *engine)
         if (!r)
                 tell_progress(engine, batch);
         for (uint32_t i = 0; i < batch->step.want_count; i++)
-                if (batch->picks[i].given)
+                if (batch->want_scores[i])
                         take_score(engine, batch, i);
                 else
                         take_result(engine, batch, i, now);

@@ -16,6 +16,7 @@
 #include "daemon/engine/sampler.h"
 #include "daemon/engine/waker.h"
 #include "base/error.h"
+#include "daemon/draw/reasoning-limit.h"
 #include "daemon/model/served.h"
 #include "daemon/text/detok.h"
 #include "daemon/text/parts.h"
@@ -503,12 +504,15 @@ static struct smv_record_end make_end(const struct publish *publish, const struc
         const struct sequence *sequence = &request->sequence;
         uint32_t at = sequence->diverged_at;
         bool stopped = reason == SMV_END_STOP;
+        bool limited = request->reasoning_limit &&
+                       reasoning_limit_is_used(request->reasoning_limit, sequence->tokens,
+                                               sequence->token_count);
 
         return (struct smv_record_end){
                 .reason = (uint8_t)reason,
                 .stopped_by = stopped ? stream->stopped_by : SMV_STOPPED_BY_NOTHING,
                 .stop_index = stopped ? stream->stop_index : 0,
-                .parts_flags = (uint8_t)parts->flags,
+                .parts_flags = (uint8_t)(parts->flags | (limited ? SMV_PARTS_LIMIT : 0)),
                 .code = code,
                 .prompt_tokens = request->prompt_count,
                 .cached_tokens = sequence->cached_count,

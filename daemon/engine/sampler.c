@@ -4,6 +4,8 @@
 
 #include "daemon/constraint/guide.h"
 #include "daemon/draw/history.h"
+#include "daemon/draw/mask.h"
+#include "daemon/draw/reasoning-limit.h"
 #include "daemon/model/served.h"
 
 static void begin(const struct request *request, uint32_t position, struct pick *ret_pick)
@@ -30,6 +32,17 @@ static void begin(const struct request *request, uint32_t position, struct pick 
         };
 }
 
+/* A token that is forced is drawn whatever the rules say, if the guide lets it. */
+static void force(const struct request *request, uint32_t position, struct pick *pick)
+{
+        const uint32_t *legal = request->guide ? request->guide->mask : NULL;
+        uint32_t token = reasoning_limit_next(request->reasoning_limit, request->sequence.tokens,
+                                              position, request->submitted_count);
+
+        if (token != REASONING_LIMIT_NONE && (!legal || mask_has(legal, token)))
+                pick->given = 1 + token;
+}
+
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
         const struct sequence *sequence = &request->sequence;
@@ -45,6 +58,8 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
         /* Where the text must end, no rule keeps it from that. */
         if (request->guide && request->guide->state == GUIDE_WHOLE)
                 ret_pick->mask = request->guide->mask;
+        if (request->reasoning_limit)
+                force(request, position, ret_pick);
 }
 
 void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick)

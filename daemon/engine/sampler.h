@@ -13,7 +13,7 @@
 
 /*
  * position: of the token to be picked, so that a repeated step draws the same token.  If the
- * request has a history, all tokens before must be known.
+ * request has a history, or a limit of reasoning, all tokens before must be known.
  */
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick);
 

@@ -170,6 +170,7 @@ enum smv_set {
         SMV_SET_XTC_LEAST = 1u << 10,
         SMV_SET_TEMPERATURE_EXPONENT = 1u << 11,
         SMV_SET_DRY_BREAKERS = 1u << 12, /* with a count of 0: there are no breakers */
+        SMV_SET_REASONING_MAX = 1u << 13,
 };
 
 /*
@@ -346,6 +347,13 @@ struct smv_generate {
         /* No token completes one of these texts. */
         const char *const *banned_texts;
         size_t banned_text_count;
+        /*
+         * The most tokens of reasoning, with its marks: then the daemon writes reasoning_end, if it
+         * is not NULL, and ends the reasoning.  0: no limit, unless `set` has
+         * SMV_SET_REASONING_MAX; then reasoning ends as soon as it is opened.  Forks inherit it.
+         */
+        uint32_t reasoning_max;
+        const char *reasoning_end;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -481,7 +489,8 @@ struct smv_event {
         /*
          * END, if the request asked for parts: how many of the tokens were reasoning, with its
          * marks; the calls that have begun in the text; and whether a text was left unparsed, or a
-         * call was cut (enum smv_parts_flag).
+         * call was cut (enum smv_parts_flag).  The flag of
+         * reasoning_max also comes without parts.
          */
         uint32_t reasoning_tokens, calls, parts_flags;
 };

@@ -80,6 +80,7 @@ enum smv_part_kind {
 enum smv_parts_flag {
         SMV_PARTS_UNPARSED = 1, /* TEXT: it began as a call, and could not be read as one */
         SMV_PARTS_CUT = 2,      /* CALL_END: the arguments are not whole; END: a call was cut */
+        SMV_PARTS_LIMIT = 4, /* END: reasoning had as many tokens as it may have, and was ended */
 };
 
 #endif

@@ -68,6 +68,7 @@
 #define SMV_NGRAM_MAX            64u
 #define SMV_BREAKERS_MAX         16u
 #define SMV_BANNED_TEXTS_MAX     64u
+#define SMV_REASONING_END_MAX    1024u /* bytes of reasoning_end */
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX 32u
 #define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */

@@ -121,6 +121,8 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_BANNED_TOKENS, request->banned_tokens.count);
         check_range(request, WIRE_F_BANNED_TEXTS, request->banned_texts.count);
         check_range(request, WIRE_F_CONSTRAINT, request->constraint.count);
+        check_range(request, WIRE_F_REASONING_MAX, request->reasoning_max);
+        check_range(request, WIRE_F_REASONING_END, request->reasoning_end.count);
         check_range(request, WIRE_F_STOP, request->stop_count);
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
@@ -146,6 +148,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_inside(&request->prompt, data, count);
         check_inside(&request->text, data, count);
         check_inside(&request->constraint, data, count);
+        check_inside(&request->reasoning_end, data, count);
         for (uint32_t i = 0; i < request->stop_count; i++) {
                 check_inside(&request->stop[i], data, count);
                 assert(request->stop[i].count && request->stop[i].count <= SMV_STOP_BYTES_MAX);
@@ -301,6 +304,10 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return put_values(writer, &request->banned_texts, false);
         case WIRE_F_CONSTRAINT:
                 return put_text(writer, &request->constraint);
+        case WIRE_F_REASONING_MAX:
+                return wire_put_uint(writer, request->reasoning_max);
+        case WIRE_F_REASONING_END:
+                return put_text(writer, &request->reasoning_end);
         case WIRE_F_STOP:
                 wire_put_array(writer, request->stop_count);
                 for (uint32_t i = 0; i < request->stop_count; i++)
@@ -425,6 +432,8 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->number == b->number && a->control_text == b->control_text);
         assert(a->progress == b->progress && a->prompt_logprobs == b->prompt_logprobs);
         assert(a->parts == b->parts && same_text(&a->constraint, &b->constraint));
+        assert(a->reasoning_max == b->reasoning_max);
+        assert(same_text(&a->reasoning_end, &b->reasoning_end));
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
         assert(a->chat.continue_final_message == b->chat.continue_final_message);
         assert(a->stop_count == b->stop_count);

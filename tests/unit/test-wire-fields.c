@@ -71,7 +71,7 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 39);
+        assert_int_equal(walked, 40);
 }
 
 static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
@@ -91,6 +91,17 @@ static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
         wire_put_text(&body.writer, "max_tokens");
         wire_put_uint(&body.writer, 0);
         expect_refused(&body, SMV_BAD_VALUE, "max_tokens");
+}
+
+static void a_text_behind_reasoning_needs_a_limit(void **state)
+{
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "reasoning_end");
+        wire_put_text(&body.writer, "Enough.");
+        expect_refused(&body, SMV_BAD_FIELD, "reasoning_end");
 }
 
 static void progress_is_not_for_streams_that_are_stored(void **state)
@@ -772,6 +783,7 @@ int main(int argc, char **argv)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(enforces_the_range_of_every_number),
                 cmocka_unit_test(accepts_no_tokens_only_with_the_scores_of_a_prompt),
+                cmocka_unit_test(a_text_behind_reasoning_needs_a_limit),
                 cmocka_unit_test(progress_is_not_for_streams_that_are_stored),
                 cmocka_unit_test(accepts_an_integer_for_a_float_but_not_the_reverse),
                 cmocka_unit_test(refuses_a_value_of_the_wrong_type_in_every_field),

@@ -77,6 +77,9 @@ static void decodes_every_field_unchanged(void **state)
         assert_true(request.progress);
         assert_int_equal(request.prompt_logprobs, 3);
         assert_true(request.parts);
+        assert_int_equal(request.reasoning_max, 100);
+        assert_int_equal(request.reasoning_end.count, 11);
+        assert_memory_equal(request.reasoning_end.bytes, "Time is up.", 11);
         wire_release(&request);
         wire_release(&request); /* a second time is nothing */
 

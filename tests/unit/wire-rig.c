@@ -188,13 +188,22 @@ bool is_of_ring(const struct wire_row *row)
         return row->field == WIRE_F_DOORBELL || row->field == WIRE_F_RING_BYTES;
 }
 
+/* Fields that stand only beside another one. */
+static bool is_beside(const struct wire_row *row)
+{
+        return is_of_ring(row) || row->field == WIRE_F_REASONING_END;
+}
+
 /* A whole request, except for the value of the row's field, which the caller puts. */
 struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
 {
-        begin_without(body, op_of(row), row->field, is_of_ring(row) ? 2 : 1);
+        begin_without(body, op_of(row), row->field, is_beside(row) ? 2 : 1);
         if (is_of_ring(row)) {
                 wire_put_text(&body->writer, "transport");
                 wire_put_text(&body->writer, "ring");
+        } else if (is_beside(row)) {
+                wire_put_text(&body->writer, "reasoning_max");
+                wire_put_uint(&body->writer, 1);
         }
         wire_put_text(&body->writer, row->name);
         return &body->writer;
@@ -226,7 +235,7 @@ void put_everything(struct body *body)
 {
         struct wire_writer *writer = &body->writer;
 
-        body_begin(body, 24);
+        body_begin(body, 26);
         wire_put_text(writer, "model");
         wire_put_text(writer, "tiny");
         wire_put_text(writer, "tokens");
@@ -276,6 +285,10 @@ void put_everything(struct body *body)
         wire_put_uint(writer, 3);
         wire_put_text(writer, "parts");
         wire_put_bool(writer, true);
+        wire_put_text(writer, "reasoning_max");
+        wire_put_uint(writer, 100);
+        wire_put_text(writer, "reasoning_end");
+        wire_put_text(writer, "Time is up.");
         wire_put_text(writer, "op"); /* last: the order of pairs is free */
         wire_put_text(writer, "generate");
         wire_put_text(writer, "id");
