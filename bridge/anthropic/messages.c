@@ -2,6 +2,7 @@
 
 #include "bridge/anthropic/message-writer.h"
 #include "bridge/core/bridge.h"
+#include "bridge/core/sampling.h"
 
 static void clean(struct call *call)
 {
@@ -13,6 +14,16 @@ static void clean(struct call *call)
 
 /* ---- the request ---- */
 
+/* Programs ask models for a budget that do not reason, too. */
+static void apply_budget(struct call *call, struct anthropic_request *request)
+{
+        struct smv_model model;
+
+        if (request->has_budget && bridge_find_model(call, request->options.model, &model) &&
+            model.reasoning)
+                sampling_limit_reasoning((int64_t)request->budget, &request->options);
+}
+
 static void go(struct call *call)
 {
         struct anthropic_message *message = call->own;
@@ -20,6 +31,7 @@ static void go(struct call *call)
 
         if (!bridge_model(call, request->model, &request->options.model))
                 return;
+        apply_budget(call, request);
         blocks_init(&message->blocks, call, request->stream);
         message->run = run_new(call, &request->options,
                                request->stream ? &anthropic_streamed : &anthropic_whole, message);

@@ -309,11 +309,9 @@ static void read_tools(struct fields *fields, struct conversation *conversation,
 
 /* ---- thinking ---- */
 
-/*
- * The model decides itself how much it thinks; so budget_tokens is ignored.  Without the field the
- * template's own default holds.
- */
-static void read_thinking(struct fields *fields, struct conversation *conversation)
+/* Without the field the template's own default holds. */
+static void read_thinking(struct fields *fields, struct conversation *conversation,
+                          struct anthropic_request *request)
 {
         static const char *const on[] = { "enabled", "adaptive", "between_tools" };
         uint32_t thinking = field_object(fields, 0, "thinking");
@@ -331,6 +329,8 @@ static void read_thinking(struct fields *fields, struct conversation *conversati
         for (size_t i = 0; i < sizeof(on) / sizeof(*on); i++)
                 if (is_type(fields, thinking, on[i])) {
                         conversation_think(conversation, true);
+                        request->has_budget = field_uint(fields, thinking, "budget_tokens", 0,
+                                                         INT64_MAX, &request->budget);
                         return;
                 }
         if (is_type(fields, thinking, "disabled"))
@@ -367,7 +367,7 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
         read_system(fields, &conversation, field_of(fields, 0, "system"), "system");
         read_messages(fields, &conversation);
         read_tools(fields, &conversation, request);
-        read_thinking(fields, &conversation);
+        read_thinking(fields, &conversation, request);
         tools_tell_unenforced(call, &conversation);
         read_format(call, fields, &conversation, &request->options);
         if (!fields->failed && conversation_pack(&conversation, &request->options))

@@ -23,6 +23,8 @@ struct anthropic_request {
         bool one_call; /* disable_parallel_tool_use */
         bool diagnose; /* why no more of the prompt was cached */
         struct cache_miss miss;
+        bool has_budget; /* thinking.budget_tokens, if the model thinks */
+        uint64_t budget;
 };
 
 /* What decides the prompt. */

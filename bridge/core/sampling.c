@@ -50,6 +50,34 @@ static void read_cuts(struct fields *fields, uint32_t object, struct smv_generat
                           SMV_SET_TEMPERATURE_EXPONENT);
 }
 
+void sampling_limit_reasoning(int64_t tokens, struct smv_generate *options)
+{
+        if (tokens < 0)
+                return;
+        options->reasoning_max = tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+        options->set |= SMV_SET_REASONING_MAX;
+}
+
+static void read_reasoning(struct fields *fields, uint32_t object, struct smv_generate *options)
+{
+        static const char *const names[] = { "thinking_token_budget", "reasoning_budget",
+                                             "reasoning_budget_tokens", "thinking_budget_tokens" };
+        struct text message = { 0 };
+        int64_t tokens;
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                if (field_int(fields, object, names[i], &tokens))
+                        sampling_limit_reasoning(tokens, options);
+        if (!field_text(fields, object, "reasoning_budget_message", &message) || !message.bytes)
+                return;
+        if (message.bytes > SMV_REASONING_END_MAX || memchr(message.at, 0, message.bytes))
+                fields_fail(fields, FAILURE_REQUEST, "reasoning_budget_message",
+                            "reasoning_budget_message has %zu bytes; it may have %u without NUL",
+                            message.bytes, SMV_REASONING_END_MAX);
+        if (options->set & SMV_SET_REASONING_MAX)
+                options->reasoning_end = message.at;
+}
+
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options)
 {
@@ -65,6 +93,7 @@ void sampling_read(struct fields *fields, uint32_t object, double temperature_ma
                 set_float(&options->min_p, value, options, SMV_SET_MIN_P);
         read_top_k(fields, object, options);
         read_cuts(fields, object, options);
+        read_reasoning(fields, object, options);
         if (field_bool(fields, object, "ignore_eos", &ignore_eos))
                 options->ignore_eos = ignore_eos;
         /* run_keep_ms() takes it, when all of the request is known. */

@@ -16,10 +16,14 @@
 
 /*
  * temperature, top_p, min_p, top_k, ignore_eos; and the other cuts, by llama.cpp's names:
- * top_n_sigma, typical_p, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent.
+ * top_n_sigma, typical_p, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent.  The
+ * limit of reasoning is vLLM's thinking_token_budget, or llama.cpp's reasoning_budget,
+ * reasoning_budget_tokens or thinking_budget_tokens, with reasoning_budget_message.
  */
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options);
+/* The most tokens of reasoning; a negative number: no limit. */
+void sampling_limit_reasoning(int64_t tokens, struct smv_generate *options);
 /* Negative seeds are numbers as others. */
 void sampling_read_seed(struct fields *fields, uint32_t object, struct smv_generate *options);
 /* A text, or an array of texts; empty ones are left out. */

@@ -104,6 +104,35 @@ static void tells_which_stop_sequence_was_met(void **state)
         stop(fixture, &bridge);
 }
 
+/* A model that cannot think takes a budget, too: programs send one to every model. */
+static void thinking_ends_at_its_budget(void **state)
+{
+        static const char budget[] = "{" HI ",\"max_tokens\":30,\"thinking\":{\"type\":"
+                                     "\"enabled\",\"budget_tokens\":0}}";
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge = start(fixture, CHATML "{{ '<think>' }}");
+        char *said = post(&bridge, "/v1/messages", budget, 200);
+
+        /* The end of the thinking has 8 tokens. */
+        assert_int_equal(number(said, "\"thinking_tokens\":"), 8);
+        free(said);
+        said = post(&bridge, "/v1/chat/completions",
+                    "{" HI ",\"max_tokens\":30,\"thinking_token_budget\":0,"
+                    "\"reasoning_budget_message\":\"Now!\"}",
+                    200);
+        has(said, "\"reasoning_content\":\"Now!\"");
+        has(said, "\"reasoning_tokens\":12");
+        free(said);
+        stop(fixture, &bridge);
+        bridge = start(fixture, CHATML);
+        free(post(&bridge, "/v1/messages", budget, 200));
+        said = post(&bridge, "/v1/chat/completions",
+                    "{" HI ",\"max_tokens\":30,\"reasoning_budget\":0}", 400);
+        has(said, "the model has no reasoning that could be limited");
+        free(said);
+        stop(fixture, &bridge);
+}
+
 /* ---- Ollama ---- */
 
 static void shows_its_models(void **state)
@@ -350,6 +379,7 @@ int main(void)
                 DAEMON_TEST(counts_as_many_tokens_as_a_message_has),
                 DAEMON_TEST(tells_both_numbers_of_a_prompt_that_is_too_long),
                 DAEMON_TEST(tells_which_stop_sequence_was_met),
+                DAEMON_TEST(thinking_ends_at_its_budget),
                 DAEMON_TEST(shows_its_models),
                 DAEMON_TEST(tells_what_the_daemon_can_read_of_the_model),
                 DAEMON_TEST(loads_and_unloads_without_a_prompt),

@@ -144,6 +144,11 @@ static void reads_tools_and_whether_to_think(void **state)
         assert_string_equal(rig.header, "x-samovar-unenforced: tools.strict");
         bytes_deinit(&said);
         call_rig_end(&rig);
+        read_body(&rig, BODY(HI ",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}"),
+                  &request);
+        assert_true(request.has_budget && request.budget == 1024);
+        assert_false(request.options.set & SMV_SET_REASONING_MAX);
+        call_rig_end(&rig);
 }
 
 static void tells_the_model_of_no_tool_if_none_may_be_called(void **state)

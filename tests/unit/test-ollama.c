@@ -117,6 +117,38 @@ static void takes_the_defaults_that_programs_send(void **state)
         call_rig_end(&rig);
 }
 
+static void reads_limits_of_reasoning_by_the_names_of_others(void **state)
+{
+        static const char *const names[] = { "thinking_token_budget", "reasoning_budget",
+                                             "reasoning_budget_tokens", "thinking_budget_tokens" };
+        struct ollama_request request;
+        const struct smv_generate *o = &request.options;
+        struct call_rig rig;
+        char body[256];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                snprintf(body, sizeof(body),
+                         "{\"model\":\"m\"," HI ",\"options\":{\"%s\":%zu,"
+                         "\"reasoning_budget_message\":\"So:\"}}",
+                         names[i], i);
+                reads(&rig, "/api/chat", body, &request);
+                assert_true(o->set & SMV_SET_REASONING_MAX);
+                assert_int_equal(o->reasoning_max, i);
+                assert_string_equal(o->reasoning_end, "So:");
+                call_rig_end(&rig);
+        }
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"reasoning_budget\":-1,"
+              "\"reasoning_budget_message\":\"So:\"}}",
+              &request);
+        assert_false(o->set & SMV_SET_REASONING_MAX);
+        assert_null(o->reasoning_end);
+        call_rig_end(&rig);
+        refuses("/api/chat", HI ",\"options\":{\"reasoning_budget_message\":\"a\\u0000b\"}",
+                FAILURE_REQUEST, "reasoning_budget_message");
+}
+
 static void reads_penalties_by_the_names_of_llama_cpp_and_others(void **state)
 {
         struct ollama_request request;
@@ -484,6 +516,7 @@ int main(void)
                 cmocka_unit_test(reads_a_prompt_with_a_system_text),
                 cmocka_unit_test(takes_the_defaults_that_programs_send),
                 cmocka_unit_test(reads_the_cuts_by_the_names_of_llama_cpp),
+                cmocka_unit_test(reads_limits_of_reasoning_by_the_names_of_others),
                 cmocka_unit_test(reads_penalties_by_the_names_of_llama_cpp_and_others),
                 cmocka_unit_test(constrains_the_answer_by_a_format),
                 cmocka_unit_test(refuses_by_name_what_it_cannot_honour),
