@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -37,6 +38,37 @@ static const char *const constraints[] = {
 };
 
 static const char *const stops[][2] = { { NULL }, { "the", NULL }, { "\n", " a" }, { "}", "e" } };
+
+/* ---- the model ---- */
+
+/* In the template of teaspoon: blanks become a comment of as many bytes. */
+#define BLANKS  "                    {%- set call"
+#define COMMENT "{#-<think></think>#}{%- set call"
+
+void combination_write_model(const char *folder, char path[256])
+{
+        FILE *file;
+        char *bytes, *at;
+        long size;
+
+        snprintf(path, 256, "%s/models/teaspoon-q8_0.gguf", getenv("SOURCES"));
+        file = fopen(path, "r");
+        assert(file && !fseek(file, 0, SEEK_END));
+        size = ftell(file);
+        bytes = malloc((size_t)size);
+        assert(bytes && size > 0);
+        rewind(file);
+        assert(fread(bytes, 1, (size_t)size, file) == (size_t)size);
+        fclose(file);
+        at = memmem(bytes, (size_t)size, BLANKS, strlen(BLANKS));
+        assert(at);
+        memcpy(at, COMMENT, strlen(COMMENT));
+        snprintf(path, 256, "%s/teaspoon-thinks.gguf", folder);
+        file = fopen(path, "w");
+        assert(file && fwrite(bytes, 1, (size_t)size, file) == (size_t)size);
+        assert(!fclose(file));
+        free(bytes);
+}
 
 /* ---- drawing ---- */
 
@@ -77,6 +109,7 @@ void combination_draw(uint32_t number, struct combination *ret_combination)
                 .parts = some(&state, 1),
                 .control_text = some(&state, 1),
                 .min_tokens = some(&state, 1) ? some(&state, 20) : 0,
+                .reasoning = some(&state, 12),
                 .max_tokens = 1 + (uint32_t)next(&state) % COMBINATION_TOKENS,
                 .siblings = some(&state, COMBINATION_N - 1),
                 .fork_at = some(&state, 30),
@@ -110,6 +143,7 @@ static void list_features(struct combination *of, struct feature features[COMBIN
                 { "penalties", &of->penalties },
                 { "cuts", &of->cuts },
                 { "temperature", &of->temperature },
+                { "reasoning", &of->reasoning },
                 { "constraint", &of->constraint },
                 { "begun", &of->begun },
                 { "tools", &of->tools },
@@ -253,6 +287,11 @@ struct smv_generate combination_request(const struct combination *of, uint32_t n
                 ask.set |= SMV_SET_LOGPROBS;
         ask.stops = stops[of->stops];
         ask.stop_count = of->stops ? stops[of->stops][1] ? 2 : 1 : 0;
+        if (of->reasoning) {
+                ask.set |= SMV_SET_REASONING_MAX;
+                ask.reasoning_max = of->reasoning - 1;
+                ask.reasoning_end = of->reasoning % 2 ? "\nEnough." : NULL;
+        }
         set_cuts(of, &ask);
         set_penalties(of, &ask);
         set_bans(of, &ask);

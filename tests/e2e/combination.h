@@ -21,11 +21,18 @@ struct combination {
         /* The request. */
         uint32_t question, tools, begun, constraint, temperature, cuts, penalties, bans;
         uint32_t logprobs, stops, parts, control_text, min_tokens, max_tokens;
+        uint32_t reasoning; /* one more than its limit */
         /* What happens to it: siblings, and after which token. */
         uint32_t siblings, fork_at, detach_at;
 };
 
-#define COMBINATION_FEATURES 17u
+/*
+ * Writes a teaspoon into this folder whose template speaks of reasoning, so that the daemon looks
+ * for it in answers.
+ */
+void combination_write_model(const char *folder, char path[256]);
+
+#define COMBINATION_FEATURES 18u
 
 void combination_draw(uint32_t number, struct combination *ret_combination);
 /* Switches one feature off; false: it was not used. */

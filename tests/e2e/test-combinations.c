@@ -41,7 +41,7 @@ static void start_teaspoon(struct daemon_fixture *fixture, const char *const *mo
 {
         char model[256];
 
-        snprintf(model, sizeof(model), "%s/models/teaspoon-q8_0.gguf", env_path("SOURCES"));
+        combination_write_model(fixture->directory, model);
         START_DAEMON(fixture, "--model", model, "--threads", "1", MANY_CONNECTS,
                      "--constraints-kept", "0", "--ctx", "512", more[0], more[1], more[2], more[3],
                      more[4], more[5], more[6], more[7]);

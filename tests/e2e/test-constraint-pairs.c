@@ -16,7 +16,7 @@ static void start_teaspoon(struct daemon_fixture *fixture)
 {
         char model[256];
 
-        snprintf(model, sizeof(model), "%s/models/teaspoon-q8_0.gguf", env_path("SOURCES"));
+        combination_write_model(fixture->directory, model);
         START_DAEMON(fixture, "--model", model, "--threads", "1", "--constraints-kept", "0");
 }
 
@@ -163,12 +163,49 @@ static void bans_that_leave_nothing_end_the_answer(void **state)
         fixture_stop(fixture);
 }
 
+/* Reasoning is free, and the answer behind it obeys the schema. */
+static void an_answer_behind_reasoning_obeys_its_schema(void **state)
+{
+        static const struct smv_message messages[] = { { "user", "Is it cold?", 0 },
+                                                       { "assistant", "<think>\n", 0 } };
+        struct daemon_fixture *fixture = *state;
+        struct smv_generate ask = with("{\"schema\":{\"type\":\"boolean\"}}");
+        struct outcome outcome;
+        struct smv_client *client;
+        const char *answer;
+
+        start_teaspoon(fixture);
+        client = connect_to(fixture);
+        ask.messages = messages;
+        ask.message_count = 2;
+        ask.continue_final_message = 1;
+        ask.parts = 1;
+        ask.set |= SMV_SET_REASONING_MAX;
+        ask.reasoning_end = " Enough of that.";
+        for (ask.reasoning_max = 0; ask.reasoning_max < 12; ask.reasoning_max++) {
+                hear(client, &ask, &outcome);
+                assert_int_equal(outcome.end.reason, SMV_END_EOS);
+                assert_true(outcome.end.reasoning_tokens >= ask.reasoning_max);
+                answer = strstr(outcome.text, " Enough of that.");
+                assert_non_null(answer);
+                answer += strlen(" Enough of that.");
+                answer += strspn(answer, "\n");
+                assert_true(!strcmp(answer, "true") || !strcmp(answer, "false"));
+                /* The first part is reasoning, the last one is text. */
+                assert_int_equal(outcome.shown[0], 'A' + SMV_PART_REASONING);
+                assert_int_equal(outcome.shown[outcome.shown_bytes - 1], 'A' + SMV_PART_TEXT);
+        }
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(a_whole_answer_ends_before_its_least_tokens),
                 DAEMON_TEST(a_model_that_only_wants_blanks_still_ends),
                 DAEMON_TEST(a_stop_string_ends_a_constrained_answer),
+                DAEMON_TEST(an_answer_behind_reasoning_obeys_its_schema),
                 DAEMON_TEST(bans_that_leave_nothing_end_the_answer),
         };
 
