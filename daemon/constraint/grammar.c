@@ -13,7 +13,7 @@ const struct grammar_limits grammar_limits_default = {
         .growth = 40000,
         .states = 10000,
         .symbols = 400000,
-        .fuel = 1600000,
+        .fuel = 800000,
 };
 
 struct grammar *grammar_new(const struct grammar_limits *limits)

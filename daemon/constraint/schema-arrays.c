@@ -26,10 +26,29 @@ static void limit(struct array_shape *array, uint32_t min, uint32_t max)
         array->max = max < array->max ? max : array->max;
 }
 
+/* Before draft 2020-12, an array of `items` was what is prefixItems now. */
+static bool has_old_items(struct schema_compiler *compiler, uint32_t schema)
+{
+        return json_kind(compiler->json, schema_keyword(compiler, schema, "items")) == JSON_ARRAY;
+}
+
+static uint32_t prefix_of(struct schema_compiler *compiler, uint32_t schema)
+{
+        return schema_keyword(compiler, schema,
+                              has_old_items(compiler, schema) ? "items" : "prefixItems");
+}
+
+/* The schema of all elements behind the prefix.  additionalItems had no meaning without one. */
+static uint32_t rest_of(struct schema_compiler *compiler, uint32_t schema)
+{
+        return schema_keyword(compiler, schema,
+                              has_old_items(compiler, schema) ? "additionalItems" : "items");
+}
+
 static void read_schema(struct schema_compiler *compiler, struct array_shape *array,
                         uint32_t schema)
 {
-        uint32_t prefix = schema_keyword(compiler, schema, "prefixItems");
+        uint32_t prefix = prefix_of(compiler, schema);
         uint32_t contains = schema_keyword(compiler, schema, "contains");
         uint32_t unique = schema_keyword(compiler, schema, "uniqueItems");
         uint32_t count = json_count(compiler->json, prefix);
@@ -87,9 +106,9 @@ static uint32_t element_symbol(struct schema_compiler *compiler, const struct co
                 enum element_kind kind = element_kind(leaf->elements[i]);
 
                 if (kind == MATCHES) {
-                        at = nth(json, schema_keyword(compiler, node, "prefixItems"), index);
+                        at = nth(json, prefix_of(compiler, node), index);
                         if (at == JSON_NONE)
-                                at = schema_keyword(compiler, node, "items");
+                                at = rest_of(compiler, node);
                 } else if (kind == IS) {
                         at = nth(json, node, index);
                 }

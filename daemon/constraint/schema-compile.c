@@ -12,7 +12,7 @@
 #include "daemon/constraint/schema-tags.h"
 #include "json/reader.h"
 
-#define BRANCHES_MAX 2500u /* of one conjunction */
+#define BRANCHES_MAX 1500u /* of one conjunction */
 
 /* All values of one conjunction. */
 struct values {

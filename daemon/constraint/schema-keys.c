@@ -92,6 +92,8 @@ static void read_needs(struct schema_compiler *compiler, struct object_shape *ob
         const struct json_document *json = compiler->json;
 
         for (uint32_t at = json_first(json, table); at != JSON_NONE; at = json_next(json, at)) {
+                if (json_kind(json, at) != JSON_ARRAY)
+                        continue; /* of `dependencies`: a schema */
                 for (uint32_t each = json_first(json, at); each != JSON_NONE;
                      each = json_next(json, each)) {
                         const struct key *from = key_of(compiler, object, at);
@@ -169,6 +171,7 @@ static void read_schema(struct schema_compiler *compiler, struct object_shape *o
         require_all(compiler, object, schema_keyword(compiler, schema, "required"));
         read_patterns(compiler, object, schema_keyword(compiler, schema, "patternProperties"));
         read_needs(compiler, object, schema_keyword(compiler, schema, "dependentRequired"));
+        read_needs(compiler, object, schema_keyword(compiler, schema, "dependencies"));
         object->min = min > object->min ? min : object->min;
         object->max = max < object->max ? max : object->max;
         if (names != JSON_NONE) {

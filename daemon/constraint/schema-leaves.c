@@ -123,6 +123,17 @@ static bool has_containers(const struct json_document *json, uint32_t list)
         return false;
 }
 
+/* Before draft 2019-09, `dependencies` had lists of keys and schemas.  The lists are keys' needs. */
+static void demand_dependencies(struct schema_compiler *compiler, struct branch *branch,
+                                uint32_t table)
+{
+        const struct json_document *json = compiler->json;
+
+        for (uint32_t at = json_first(json, table); at != JSON_NONE; at = json_next(json, at))
+                if (json_kind(json, at) != JSON_ARRAY)
+                        demand(compiler, branch, CHOOSE_DEPENDENT, at);
+}
+
 /* Adds what a schema asks for besides the keywords that a leaf compiles. */
 static void demand_schema(struct schema_compiler *compiler, struct branch *branch, uint32_t schema)
 {
@@ -139,6 +150,7 @@ static void demand_schema(struct schema_compiler *compiler, struct branch *branc
         demand(compiler, branch, IS, schema_keyword(compiler, schema, "const"));
         demand_all(compiler, branch, CHOOSE_DEPENDENT,
                    schema_keyword(compiler, schema, "dependentSchemas"));
+        demand_dependencies(compiler, branch, schema_keyword(compiler, schema, "dependencies"));
         if (schema_keyword(compiler, schema, "if") != JSON_NONE)
                 demand(compiler, branch, CHOOSE_IF, schema);
         node = schema_keyword(compiler, schema, "enum");

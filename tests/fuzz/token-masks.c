@@ -6,16 +6,18 @@
  *
  *      V       the vocabulary: for each token, a length of 4 bytes and its text
  *      S       a schema: one byte, the space (enum json_space), then its text.  The answer is a
- *              line: `compiled`, or the reason
+ *              line: the nanoseconds that it took, and `compiled` or the reason
  *      T       tokens, of 4 bytes each.  The answer is for the beginning of the text and behind
- *              each token: one byte, whether the text may end; and the mask.  Then comes a byte
- *              0xff, and one that says why it stopped: `e` behind the last token, `i` before an
+ *              each token: one byte, whether the text may end; 4 bytes, the nanoseconds of the
+ *              token before and the mask; and the mask.  Then comes a byte 0xff, and one that says why it stopped: `e` behind the last token, `i` before an
  *              illegal one, `s` if a budget is spent
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "daemon/constraint/json-schema.h"
 #include "daemon/constraint/matcher.h"
 
@@ -62,33 +64,41 @@ static void take_vocabulary(struct filter *filter, const char *at, size_t count)
 static void take_schema(struct filter *filter, const char *at, size_t count)
 {
         struct json_schema_options options = { (enum json_space)at[0], false };
+        uint64_t begun = sys_clock_ns();
         char why[400];
+        int r;
 
         filter->matcher = matcher_free(filter->matcher);
         filter->grammar = grammar_free(filter->grammar);
-        if (json_schema_compile(at + 1, count - 1, &options, &grammar_limits_default,
-                                &filter->grammar, why, sizeof(why)) < 0) {
+        r = json_schema_compile(at + 1, count - 1, &options, &grammar_limits_default,
+                                &filter->grammar, why, sizeof(why));
+        if (r < 0) {
                 filter->grammar = NULL;
-                puts(why);
-                return;
+        } else {
+                filter->matcher =
+                        must(matcher_new(filter->grammar, filter->trie, &matcher_limits_default));
+                matcher_reset(filter->matcher);
         }
-        filter->matcher = must(matcher_new(filter->grammar, filter->trie, &matcher_limits_default));
-        matcher_reset(filter->matcher);
-        puts("compiled");
+        printf("%" PRIu64 " %s\n", sys_clock_ns() - begun, r < 0 ? why : "compiled");
 }
 
 static char put_masks(struct filter *filter, const char *at, size_t count)
 {
         enum matcher_outcome outcome;
+        uint64_t begun;
+        uint32_t ns;
 
         matcher_reset(filter->matcher);
-        for (;; at += 4, count -= 4) {
+        for (begun = sys_clock_ns();; at += 4, count -= 4) {
                 if (matcher_mask(filter->matcher, filter->bits) != MATCHER_FINE)
                         return 's';
+                ns = (uint32_t)(sys_clock_ns() - begun);
                 putchar(matcher_can_end(filter->matcher));
+                fwrite(&ns, sizeof(ns), 1, stdout);
                 fwrite(filter->bits, sizeof(*filter->bits), filter->trie->words, stdout);
                 if (count < 4)
                         return 'e';
+                begun = sys_clock_ns();
                 outcome = matcher_take(filter->matcher, number(at));
                 if (outcome != MATCHER_FINE)
                         return outcome == MATCHER_ILLEGAL ? 'i' : 's';
