@@ -44,7 +44,7 @@ void json_put_array_end(struct json_builder *builder)
         close_with(builder, "]");
 }
 
-static void put_key(struct json_builder *builder, const char *key, size_t bytes)
+void json_put_key_bytes(struct json_builder *builder, const char *key, size_t bytes)
 {
         separate(builder);
         json_write_text(&builder->out, key, bytes);
@@ -54,7 +54,7 @@ static void put_key(struct json_builder *builder, const char *key, size_t bytes)
 
 void json_put_key(struct json_builder *builder, const char *key)
 {
-        put_key(builder, key, strlen(key));
+        json_put_key_bytes(builder, key, strlen(key));
 }
 
 void json_put_text(struct json_builder *builder, const char *text, size_t bytes)
@@ -161,7 +161,7 @@ void json_put_node(struct json_builder *builder, const struct json_document *fro
         for (;;) {
                 key = node == root ? NULL : json_key(from, node, &bytes);
                 if (key)
-                        put_key(builder, key, bytes);
+                        json_put_key_bytes(builder, key, bytes);
                 put_one(builder, from, node);
                 if (is_open(from, node) && json_count(from, node)) {
                         path[depth++] = node;

@@ -34,6 +34,7 @@ void json_put_object_end(struct json_builder *builder);
 void json_put_array(struct json_builder *builder);
 void json_put_array_end(struct json_builder *builder);
 void json_put_key(struct json_builder *builder, const char *key);
+void json_put_key_bytes(struct json_builder *builder, const char *key, size_t bytes);
 
 void json_put_text(struct json_builder *builder, const char *text, size_t bytes);
 void json_put_word(struct json_builder *builder, const char *text); /* NUL-ended; NULL: null */

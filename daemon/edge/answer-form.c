@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "daemon/constraint/description.h"
+#include "daemon/edge/call-form.h"
 #include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
 
@@ -89,7 +90,8 @@ static void find_marks(const struct dialect *dialect, struct preface *preface)
 
 /* Fills the parts in front of the answer.  Returns how many there are. */
 static uint32_t make_preface(const struct dialect *dialect, enum answer_reasoning reasoning,
-                             struct preface *preface, struct structure *ret_parts)
+                             const struct call_form *calls, struct preface *preface,
+                             struct structure *ret_parts)
 {
         struct structure *parts = preface->parts;
         uint32_t count = 0;
@@ -103,6 +105,10 @@ static uint32_t make_preface(const struct dialect *dialect, enum answer_reasonin
                                        .min = 1,
                                        .max = 1,
                                        .closed = true };
+        if (calls && dialect->traits & DIALECT_IN_REASONING) {
+                parts[1].without = calls->marks;
+                parts[1].without_count = calls->mark_count;
+        }
         parts[2] = newlines(dialect);
         if (reasoning == ANSWER_IS_OPEN) {
                 ret_parts[count++] = parts[1];
@@ -116,8 +122,6 @@ static uint32_t make_preface(const struct dialect *dialect, enum answer_reasonin
                                                          .parts = preface->choices,
                                                          .count = 2 };
         }
-        if (preface->answer.count)
-                ret_parts[count++] = literal_part(&preface->answer);
         return count;
 }
 
@@ -140,38 +144,113 @@ static uint32_t find_control(const void *arg, const char *text, size_t bytes)
         return UINT32_MAX;
 }
 
-static int compile(const struct served *served, enum answer_reasoning reasoning,
-                   const struct description *description, struct grammar **ret_grammar, char *why,
-                   size_t why_bytes)
-{
-        struct preface preface = { 0 };
-        struct structure parts[4];
-        struct structure whole = { .kind = STRUCTURE_SEQUENCE, .parts = parts };
-        char path[8];
-        int r;
+/* All parts of an answer, with their memory. */
+struct answer {
+        const struct served *served;
+        const struct answer_form *form;
+        struct description description; /* of its constraint, if it has one */
+        struct call_form calls;         /* the same */
+        struct preface preface;
+        struct structure described[2], choices[2], parts[4], whole;
+        char description_path[24], calls_path[24]; /* in the whole */
+};
 
-        if (reasoning != ANSWER_WITHOUT)
-                whole.count = make_preface(served->dialect, reasoning, &preface, parts);
-        snprintf(path, sizeof(path), "/%u", whole.count);
-        parts[whole.count++] = description->root;
-        r = structure_compile(&whole, &grammar_limits_default, ret_grammar, why, why_bytes);
-        if (r < 0)
-                description_explain(description, path, why, why_bytes);
+/* The text of the description, behind the marks of an answer. */
+static struct structure describe(struct answer *answer)
+{
+        answer->described[0] = literal_part(&answer->preface.answer);
+        answer->described[1] = answer->description.root;
+        return (struct structure){ .kind = STRUCTURE_SEQUENCE,
+                                   .parts = answer->described,
+                                   .count = 2 };
+}
+
+static struct structure make_main(struct answer *answer, unsigned place)
+{
+        bool constrained = answer->form->constraint.count, calls = answer->form->calls.count;
+
+        snprintf(answer->description_path, sizeof(answer->description_path), "/%u%s/1", place,
+                 calls ? "/1" : "");
+        snprintf(answer->calls_path, sizeof(answer->calls_path), "/%u%s", place,
+                 !calls || answer->calls.required ? ""
+                 : constrained                    ? "/0"
+                                                  : answer->calls.answer_path);
+        if (!calls)
+                return describe(answer);
+        if (answer->calls.required)
+                return answer->calls.calls;
+        if (!constrained)
+                return answer->calls.answer;
+        answer->choices[0] = answer->calls.calls;
+        answer->choices[1] = describe(answer);
+        return (struct structure){ .kind = STRUCTURE_CHOICE, .parts = answer->choices, .count = 2 };
+}
+
+static void make_whole(struct answer *answer)
+{
+        const struct call_form *calls = answer->form->calls.count ? &answer->calls : NULL;
+        uint32_t count = 0;
+
+        if (answer->form->reasoning != ANSWER_WITHOUT)
+                count = make_preface(answer->served->dialect, answer->form->reasoning, calls,
+                                     &answer->preface, answer->parts);
+        answer->parts[count] = make_main(answer, count);
+        answer->whole = (struct structure){ .kind = STRUCTURE_SEQUENCE,
+                                            .parts = answer->parts,
+                                            .count = count + 1 };
+}
+
+static int open_texts(struct answer *answer, const char **ret_field, char *why, size_t why_bytes)
+{
+        const struct description_tokens tokens = { find_control, answer->served->tokenizer };
+        const struct wire_text *constraint = &answer->form->constraint;
+        const struct wire_text *calls = &answer->form->calls;
+        int r = 0;
+
+        *ret_field = "constraint";
+        if (constraint->count)
+                r = description_open(constraint->bytes, constraint->count, &tokens,
+                                     &answer->description, why, why_bytes);
+        if (r || !calls->count)
+                return error_pass(r);
+        r = call_form_open(answer->served->dialect, calls->bytes, calls->count, &answer->calls, why,
+                           why_bytes);
+        if (!r)
+                return 0;
+        *ret_field = "tools";
+        if (constraint->count)
+                description_close(&answer->description);
         return error_pass(r);
 }
 
-int answer_form_compile(const struct served *served, enum answer_reasoning reasoning,
-                        const char *text, size_t bytes, struct grammar **ret_grammar, char *why,
+static void explain(const struct answer *answer, const char **ret_field, char *why,
+                    size_t why_bytes)
+{
+        if (answer->form->calls.count &&
+            call_form_explain(&answer->calls, answer->calls_path, why, why_bytes))
+                *ret_field = "tools";
+        else if (answer->form->constraint.count)
+                description_explain(&answer->description, answer->description_path, why, why_bytes);
+        else
+                *ret_field = "tools";
+}
+
+int answer_form_compile(const struct served *served, const struct answer_form *form,
+                        struct grammar **ret_grammar, const char **ret_field, char *why,
                         size_t why_bytes)
 {
-        const struct description_tokens tokens = { find_control, served->tokenizer };
-        struct description description;
-        int r;
+        struct answer answer = { .served = served, .form = form };
+        int r = open_texts(&answer, ret_field, why, why_bytes);
 
-        r = description_open(text, bytes, &tokens, &description, why, why_bytes);
         if (r)
                 return error_pass(r);
-        r = compile(served, reasoning, &description, ret_grammar, why, why_bytes);
-        description_close(&description);
+        make_whole(&answer);
+        r = structure_compile(&answer.whole, &grammar_limits_default, ret_grammar, why, why_bytes);
+        if (r < 0)
+                explain(&answer, ret_field, why, why_bytes);
+        if (form->constraint.count)
+                description_close(&answer.description);
+        if (form->calls.count)
+                call_form_close(&answer.calls);
         return error_pass(r);
 }

@@ -18,8 +18,8 @@ struct constraint {
         uint64_t uid;
         size_t charge; /* while it has references */
         uint32_t references;
-        uint32_t text_bytes;
-        char text[];
+        uint32_t constraint_bytes, calls_bytes; /* of the texts of its form, which follow */
+        char texts[];
 };
 
 struct constraints {
@@ -65,16 +65,25 @@ struct constraints *constraints_free(struct constraints *constraints)
         return NULL;
 }
 
+static bool has_form(const struct constraint *constraint, const struct answer_form *form)
+{
+        return constraint->reasoning == form->reasoning &&
+               constraint->constraint_bytes == form->constraint.count &&
+               constraint->calls_bytes == form->calls.count &&
+               (!form->constraint.count ||
+                !memcmp(constraint->texts, form->constraint.bytes, form->constraint.count)) &&
+               (!form->calls.count || !memcmp(constraint->texts + constraint->constraint_bytes,
+                                              form->calls.bytes, form->calls.count));
+}
+
 static struct constraint *find_in(struct list_head *list, const struct stream *stream,
-                                  const struct wire_text *text, enum answer_reasoning reasoning)
+                                  const struct answer_form *form)
 {
         list_each(at, list) {
                 struct constraint *constraint = constraint_of(at);
 
                 if (constraint->uid == stream->request.uid &&
-                    constraint->served == stream->request.model &&
-                    constraint->reasoning == reasoning && constraint->text_bytes == text->count &&
-                    !memcmp(constraint->text, text->bytes, text->count))
+                    constraint->served == stream->request.model && has_form(constraint, form))
                         return constraint;
         }
         return NULL;
@@ -194,22 +203,22 @@ static int give_all(struct constraint *constraint, struct stream *first,
 }
 
 int constraints_find(struct constraints *constraints, struct stream *first,
-                     const struct wire_text *text, enum answer_reasoning reasoning,
-                     struct wire_problem *ret_problem)
+                     const struct answer_form *form, struct wire_problem *ret_problem)
 {
-        struct constraint *constraint = find_in(&constraints->used, first, text, reasoning);
+        struct constraint *constraint = find_in(&constraints->used, first, form);
 
         if (!constraint)
-                constraint = find_in(&constraints->kept, first, text, reasoning);
+                constraint = find_in(&constraints->kept, first, form);
         return constraint ? error_pass(give_all(constraint, first, ret_problem))
                           : CONSTRAINTS_E_UNKNOWN;
 }
 
 int constraints_add(struct constraints *constraints, struct stream *first,
-                    const struct wire_text *text, enum answer_reasoning reasoning,
-                    struct grammar *grammar, struct wire_problem *ret_problem)
+                    const struct answer_form *form, struct grammar *grammar,
+                    struct wire_problem *ret_problem)
 {
-        struct constraint *constraint = malloc(sizeof(*constraint) + text->count);
+        size_t bytes = (size_t)form->constraint.count + form->calls.count;
+        struct constraint *constraint = malloc(sizeof(*constraint) + bytes);
         int r;
 
         if (!constraint) {
@@ -220,12 +229,17 @@ int constraints_add(struct constraints *constraints, struct stream *first,
                 .of = constraints,
                 .grammar = grammar,
                 .served = first->request.model,
-                .reasoning = reasoning,
+                .reasoning = form->reasoning,
                 .uid = first->request.uid,
-                .charge = grammar_bytes(grammar) + text->count,
-                .text_bytes = text->count,
+                .charge = grammar_bytes(grammar) + bytes,
+                .constraint_bytes = form->constraint.count,
+                .calls_bytes = form->calls.count,
         };
-        memcpy(constraint->text, text->bytes, text->count);
+        if (form->constraint.count)
+                memcpy(constraint->texts, form->constraint.bytes, form->constraint.count);
+        if (form->calls.count)
+                memcpy(constraint->texts + form->constraint.count, form->calls.bytes,
+                       form->calls.count);
         list_push_front(&constraints->kept, &constraint->link);
         constraints->kept_count++;
         r = give_all(constraint, first, ret_problem);

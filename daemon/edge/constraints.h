@@ -1,9 +1,9 @@
 /*
  * Constraints: the compiled constraints of all users, and the guides of streams that have one.
  *
- * A constraint is shared by all streams of a user that give the same text.  Streams count its
- * references.  While it has one, its memory is charged to that user.  Then it is kept for a while,
- * the last `constraints_kept` of all users, and charged to nobody.
+ * A constraint is shared by all streams of a user whose answers have the same form.  Streams count
+ * its references.  While it has one, its memory is charged to that user.  Then it is kept for a
+ * while, the last `constraints_kept` of all users, and charged to nobody.
  *
  * A stream gets its guide here before it is submitted, and gives it back when it has retired.  In
  * between the guide and the grammar belong to the mask thread (daemon/engine/masks.h).
@@ -28,17 +28,15 @@ struct constraints *constraints_free(struct constraints *constraints); /* takes 
  */
 
 /*
- * If this text is known, for an answer that reasons in this way; else
- * CONSTRAINTS_E_UNKNOWN, and nothing has changed.
+ * If this form is known; else CONSTRAINTS_E_UNKNOWN, and nothing has changed.
  */
 enum { CONSTRAINTS_E_UNKNOWN = 200 };
 int constraints_find(struct constraints *constraints, struct stream *first,
-                     const struct wire_text *text, enum answer_reasoning reasoning,
-                     struct wire_problem *ret_problem);
-/* Takes the grammar, which was compiled from this text. */
+                     const struct answer_form *form, struct wire_problem *ret_problem);
+/* Takes the grammar, which was compiled from this form. */
 int constraints_add(struct constraints *constraints, struct stream *first,
-                    const struct wire_text *text, enum answer_reasoning reasoning,
-                    struct grammar *grammar, struct wire_problem *ret_problem);
+                    const struct answer_form *form, struct grammar *grammar,
+                    struct wire_problem *ret_problem);
 
 /* The same for a fork, or for a stream like `from`, which may be with the engine. */
 int constraints_share(struct stream *stream, const struct stream *from,

@@ -62,6 +62,7 @@ void encode_job_free(struct encode_job *job)
         buffer_deinit(&job->frame);
         buffer_deinit(&job->reply);
         buffer_deinit(&job->constraint);
+        bytes_deinit(&job->calls);
         grammar_free(job->grammar);
         free(job->job.ids);
         free(job);
@@ -94,8 +95,8 @@ int encode_job_take_text(struct encode_job *job, struct wire_request *asked,
 int encode_job_take_messages(struct encode_job *job, struct wire_request *asked)
 {
         struct wire_values *const all[] = { &job->chat.messages, &job->chat.tools,
-                                            &job->chat.template_vars };
-        size_t at = 0;
+                                            &job->chat.template_vars, &job->chat.allowed_tools };
+        size_t at = 0, bytes;
         int r;
 
         job->chat = asked->chat;
@@ -104,8 +105,9 @@ int encode_job_take_messages(struct encode_job *job, struct wire_request *asked)
                 buffer_init(&asked->frame, 0);
                 return 0;
         }
-        buffer_init(&job->frame, values_bytes(&asked->chat));
-        r = buffer_reserve(&job->frame, values_bytes(&asked->chat));
+        bytes = values_bytes(&asked->chat) + asked->chat.allowed_tools.size;
+        buffer_init(&job->frame, bytes);
+        r = buffer_reserve(&job->frame, bytes);
         for (size_t i = 0; !r && i < sizeof(all) / sizeof(*all); i++) {
                 if (!all[i]->bytes)
                         continue;
@@ -118,8 +120,14 @@ int encode_job_take_messages(struct encode_job *job, struct wire_request *asked)
 
 int encode_job_take_constraint(struct encode_job *job, const struct wire_text *text)
 {
+        int r;
+
         buffer_init(&job->constraint, text->count);
-        return error_pass(buffer_append(&job->constraint, text->bytes, text->count));
+        r = buffer_append(&job->constraint, text->bytes, text->count);
+        if (!r && text->count)
+                job->form.constraint =
+                        (struct wire_text){ (const char *)job->constraint.bytes, text->count };
+        return error_pass(r);
 }
 
 size_t encode_job_ids_bytes(const struct encode_job *job, size_t text_bytes)
@@ -210,7 +218,8 @@ int encode_job_again(struct encode_job *job, bool encodes, int (*work)(struct te
                      struct wire_problem *ret_problem)
 {
         struct admission *admission = job->peer->edge->admission;
-        size_t bytes = job->job.text_bytes + job->job.control_count * sizeof(*job->job.controls);
+        size_t bytes = job->job.text_bytes + job->job.control_count * sizeof(*job->job.controls) +
+                       job->calls.count;
         int r;
 
         if (encodes)

@@ -23,6 +23,7 @@
 #include "daemon/edge/wire-request.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/worker.h"
+#include "json/bytes.h"
 
 /* Results of the work besides 0, those of wire_decode(), and negative errnos. */
 enum encode_work_outcome {
@@ -59,12 +60,14 @@ struct encode_job {
         uint32_t from;  /* pieces: the first of `id_count` ids, if the job has no list of them */
         /* The body of a frame, or the part of it that the job's text points into. */
         struct buffer frame;
-        struct wire_request asked;       /* out: decoded from the frame */
-        struct wire_problem problem;     /* out: why it was refused */
-        struct wire_chat chat;           /* messages, which lie in `frame` */
-        struct buffer constraint;        /* the text of a constraint that is to be compiled, ... */
-        enum answer_reasoning reasoning; /* ... behind this */
-        struct grammar *grammar;         /* out: compiled; its taker clears it here */
+        struct wire_request asked;   /* out: decoded from the frame */
+        struct wire_problem problem; /* out: why it was refused */
+        struct wire_chat chat;       /* messages, which lie in `frame` */
+        /* Generate: the form of the answer, whose texts lie in the next two. */
+        struct answer_form form;
+        struct buffer constraint;
+        struct bytes calls;      /* out, of messages: a wish (call-form.h), or nothing */
+        struct grammar *grammar; /* out: compiled; its taker clears it here */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
         struct text_part *parts;               /* out: the parts of it that the template wrote */

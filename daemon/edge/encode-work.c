@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/edge/answer-form.h"
+#include "daemon/edge/call-form.h"
 #include "daemon/edge/encode-job.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/wire.h"
@@ -73,19 +74,48 @@ int work_prompt(struct text_job *job)
 int work_constrain(struct text_job *job)
 {
         struct encode_job *encode = encode_job_of(job);
-        const struct buffer *text = &encode->constraint;
+        const char *field = "constraint";
         char why[200] = "";
         int r;
 
         if (text_job_is_cancelled(job))
                 return -ECANCELED;
-        r = answer_form_compile(encode->served, encode->reasoning,
-                                (const char *)text->bytes + text->start, buffer_count(text),
-                                &encode->grammar, why, sizeof(why));
+        r = answer_form_compile(encode->served, &encode->form, &encode->grammar, &field, why,
+                                sizeof(why));
         if (r != -EINVAL && r != -E2BIG)
                 return error_pass(r);
         errtext_one_line(why);
-        return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "constraint", "%s", why);
+        return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, field, "%s", why);
+}
+
+/* ---- calls ---- */
+
+/* Which calls the answer may have, by the tools of the conversation. */
+static int wish(struct encode_job *encode, struct arena *arena, struct value tools)
+{
+        const struct dialect *dialect = encode->served->dialect;
+        const struct wire_chat *chat = &encode->chat;
+        struct call_question question = { chat->tool_choice, chat->calls_max, tools, { 0 } };
+        bool required = chat->tool_choice == WIRE_TOOLS_REQUIRED;
+        char why[200] = "";
+        int r = values_list(arena, &chat->allowed_tools, &question.names);
+
+        if (r < 0)
+                return error_pass(r);
+        if (!dialect || !dialect_has_calls(dialect))
+                return required ? wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id,
+                                              "tool_choice",
+                                              "tool_choice is required, but it is not known how "
+                                              "this model writes calls: it has no tool_dialect")
+                                : 0;
+        r = call_wish_put(&question, &encode->calls, why, sizeof(why));
+        if (!r && encode->calls.count)
+                encode->form.calls =
+                        (struct wire_text){ encode->calls.at, (uint32_t)encode->calls.count };
+        if (r != -EINVAL)
+                return error_pass(r);
+        errtext_one_line(why);
+        return wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "tools", "%s", why);
 }
 
 /* ---- messages ---- */
@@ -170,6 +200,8 @@ static int render(struct encode_job *encode)
         r = make_conversation(encode, arena, &about);
         if (!r && dialect && dialect->shape == SHAPE_TAGGED)
                 r = argument_types_make(about.tools, &encode->argument_types);
+        if (!r && encode->op == WIRE_GENERATE)
+                r = wish(encode, arena, about.tools);
         if (!r) {
                 r = chat_render(chat, arena, &about, &now, &encode->rendered, why, sizeof(why));
                 if (r == -EINVAL)

@@ -263,6 +263,22 @@ int read_order(struct reading *in, const struct field *field, const struct item 
         return 0;
 }
 
+int read_tool_choice(struct reading *in, const struct field *field, const struct item *item)
+{
+        static const char *const words[] = { [WIRE_TOOLS_AUTO] = "auto",
+                                             [WIRE_TOOLS_NONE] = "none",
+                                             [WIRE_TOOLS_REQUIRED] = "required" };
+
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++)
+                if (same(item, words[i])) {
+                        in->request->chat.tool_choice = i;
+                        return 0;
+                }
+        return REFUSE(in, field, "must be one of %s, %s, %s", words[0], words[1], words[2]);
+}
+
 int read_ring_bytes(struct reading *in, const struct field *field, const struct item *item)
 {
         int r = check_uint(in, field, item);

@@ -41,6 +41,7 @@ field_reader read_doorbell;
 field_reader read_priority;
 field_reader read_to;
 field_reader read_order;
+field_reader read_tool_choice;
 field_reader read_biases;
 field_reader read_id_list;
 field_reader read_texts;

@@ -32,24 +32,14 @@ static enum answer_reasoning reasoning_of(const struct stream *stream)
         return answer_reasoning(request->model, request->parts, request->parts_reasoning);
 }
 
-static struct wire_text constraint_of(const struct encode_job *job)
-{
-        const struct buffer *text = &job->constraint;
-        uint32_t count = (uint32_t)buffer_count(text);
-
-        return count ? (struct wire_text){ (const char *)text->bytes + text->start, count }
-                     : (struct wire_text){ 0 };
-}
-
 static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
 {
         struct constraints *constraints = job->peer->edge->constraints;
-        const struct wire_text text = constraint_of(job);
         struct grammar *grammar = job->grammar;
         int r;
 
         job->grammar = NULL;
-        r = constraints_add(constraints, job->stream, &text, job->reasoning, grammar, ret_problem);
+        r = constraints_add(constraints, job->stream, &job->form, grammar, ret_problem);
         return r ? error_pass(r) : error_pass(begin(job, ret_problem));
 }
 
@@ -57,12 +47,11 @@ static int on_constrained(struct encode_job *job, struct wire_problem *ret_probl
 static int begin_constrained(struct encode_job *job, struct wire_problem *ret_problem)
 {
         struct constraints *constraints = job->peer->edge->constraints;
-        const struct wire_text text = constraint_of(job);
         int r = 0;
 
-        job->reasoning = reasoning_of(job->stream);
-        if (text.count)
-                r = constraints_find(constraints, job->stream, &text, job->reasoning, ret_problem);
+        job->form.reasoning = reasoning_of(job->stream);
+        if (job->form.constraint.count || job->form.calls.count)
+                r = constraints_find(constraints, job->stream, &job->form, ret_problem);
         if (r == CONSTRAINTS_E_UNKNOWN)
                 return encode_job_go_on(job, work_constrain, on_constrained);
         return r ? error_pass(r) : error_pass(begin(job, ret_problem));
@@ -82,6 +71,10 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
 
 static int on_rendered(struct encode_job *job, struct wire_problem *ret_problem)
 {
+        if (job->form.calls.count && job->stream->request.ignore_eos)
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, job->id, "ignore_eos",
+                                   "ignore_eos goes with no constrained calls: an answer ends "
+                                   "where its form says so");
         for (struct stream *s = job->stream; s; s = stream_sibling(s))
                 admission_give_types(s, job->argument_types);
         return error_pass(encode_job_again(job, true, work_prompt, on_encoded, ret_problem));
@@ -153,7 +146,7 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job->ids_max = served->context;
         job->stream = stream;
         job->over = on_over;
-        job->reasoning = reasoning_of(stream); /* if it has its tokens */
+        job->form.reasoning = reasoning_of(stream); /* if it has its tokens */
         if (asked->token_count)
                 (void)encode_job_go_on(job, work_constrain, on_constrained);
         else if (has_messages)
@@ -167,9 +160,9 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
 static int begin_or_compile(struct peer *peer, const struct wire_request *asked,
                             struct stream *stream, struct wire_problem *ret_problem)
 {
-        int r = asked->constraint.count
-                        ? constraints_find(peer->edge->constraints, stream, &asked->constraint,
-                                           reasoning_of(stream), ret_problem)
+        const struct answer_form form = { reasoning_of(stream), asked->constraint, { 0 } };
+        int r = form.constraint.count
+                        ? constraints_find(peer->edge->constraints, stream, &form, ret_problem)
                         : 0;
 
         return r ? error_pass(r) : error_pass(stream_begin(peer, stream, ret_problem));

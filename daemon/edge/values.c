@@ -202,5 +202,7 @@ size_t values_bytes(const struct wire_chat *chat)
 
 size_t values_arena_bytes(const struct wire_chat *chat)
 {
-        return values_bytes(chat) + (size_t)VALUE_BYTES * chat->value_count + ARENA_SPARE;
+        size_t count = (size_t)chat->value_count + chat->allowed_tools.count;
+
+        return values_bytes(chat) + chat->allowed_tools.size + VALUE_BYTES * count + ARENA_SPARE;
 }

@@ -117,6 +117,9 @@ enum wire_field {
         WIRE_F_CONSTRAINT,
         WIRE_F_REASONING_MAX,
         WIRE_F_REASONING_END,
+        WIRE_F_TOOL_CHOICE,
+        WIRE_F_ALLOWED_TOOLS,
+        WIRE_F_CALLS_MAX,
         WIRE_FIELD_N,
 };
 
@@ -127,6 +130,8 @@ enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
 enum wire_priority { WIRE_INTERACTIVE, WIRE_NORMAL, WIRE_BACKGROUND };
 
 enum wire_order { WIRE_TEMPERATURE_FIRST, WIRE_TEMPERATURE_LAST };
+
+enum wire_tool_choice { WIRE_TOOLS_AUTO, WIRE_TOOLS_NONE, WIRE_TOOLS_REQUIRED };
 
 enum wire_to { WIRE_TO_ALL, WIRE_TO_GROUP };
 
@@ -145,6 +150,9 @@ struct wire_values {
 struct wire_chat {
         struct wire_values messages, tools, template_vars;
         uint32_t value_count; /* in all three together */
+        enum wire_tool_choice tool_choice;
+        struct wire_values allowed_tools; /* names of tools that may be called */
+        uint32_t calls_max;               /* 0: any number */
         bool add_generation_prompt, continue_final_message;
 };
 

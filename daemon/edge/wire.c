@@ -249,15 +249,41 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
 /* Checks that the fields about messages come with messages. */
 static int check_messages(struct reading *in)
 {
-        static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
+        static const enum wire_field of_messages[] = { WIRE_F_TOOLS,
+                                                       WIRE_F_TEMPLATE_VARS,
                                                        WIRE_F_ADD_GENERATION_PROMPT,
-                                                       WIRE_F_CONTINUE_FINAL_MESSAGE };
+                                                       WIRE_F_CONTINUE_FINAL_MESSAGE,
+                                                       WIRE_F_TOOL_CHOICE,
+                                                       WIRE_F_ALLOWED_TOOLS,
+                                                       WIRE_F_CALLS_MAX };
         int r = 0;
 
         for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
                 r = check_alone(in, of_messages[i], !in->request->chat.messages.bytes,
                                 "without messages");
         return r;
+}
+
+/* Checks that the fields about calls come with tools, and that calls may come. */
+static int check_calls(struct reading *in)
+{
+        static const enum wire_field of_calls[] = { WIRE_F_ALLOWED_TOOLS, WIRE_F_CALLS_MAX };
+        const struct wire_chat *chat = &in->request->chat;
+        bool none = chat->tool_choice == WIRE_TOOLS_NONE;
+        int r = 0;
+
+        for (size_t i = 0; !r && i < sizeof(of_calls) / sizeof(*of_calls); i++) {
+                r = check_alone(in, of_calls[i], !chat->tools.count, "without tools");
+                if (!r)
+                        r = check_alone(in, of_calls[i], none, "with the tool_choice none");
+        }
+        if (r || chat->tool_choice != WIRE_TOOLS_REQUIRED)
+                return r;
+        r = check_alone(in, WIRE_F_TOOL_CHOICE, !chat->tools.count,
+                        "as required, but there are no tools");
+        return r ? r
+                 : check_alone(in, WIRE_F_CONSTRAINT, true,
+                               "with the tool_choice required: the answer is calls only");
 }
 
 /* Checks of generate and open. */
@@ -315,7 +341,8 @@ static int check_generate(struct reading *in)
 
         if (!r)
                 r = check_max_tokens(in);
-
+        if (!r)
+                r = check_calls(in);
         if (!r)
                 r = check_alone(in, WIRE_F_N, wire_has(in->request, WIRE_F_HANDLE),
                                 "with a handle, which has one history: fork it");

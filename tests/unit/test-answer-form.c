@@ -29,12 +29,15 @@ static void open_world(const char *signs)
 /* Is this a whole answer? */
 static bool accepts(enum answer_reasoning reasoning, const char *description, const char *text)
 {
+        const struct answer_form form = { reasoning,
+                                          { description, (uint32_t)strlen(description) },
+                                          { 0 } };
         struct grammar *grammar = NULL;
+        const char *field;
         char why[256] = "";
         bool whole;
 
-        if (answer_form_compile(&world.served, reasoning, description, strlen(description),
-                                &grammar, why, sizeof(why)))
+        if (answer_form_compile(&world.served, &form, &grammar, &field, why, sizeof(why)))
                 fail_msg("%s: %s", description, why);
         whole = grammar_accepts(grammar, text);
         grammar_free(grammar);
@@ -102,14 +105,17 @@ static void a_fault_has_the_place_in_the_description(void **state)
 {
         static const char wrong[] = "{\"tags\":[{\"begin\":\"<a>\",\"end\":\"</a>\",\"json\":true},"
                                     "{\"begin\":\"<b>\",\"end\":\"</b>\",\"schema\":{\"foo\":1}}]}";
+        const struct answer_form form = { ANSWER_MAY_OPEN, { wrong, sizeof(wrong) - 1 }, { 0 } };
         struct grammar *grammar = NULL;
+        const char *field = NULL;
         char why[256] = "";
 
         (void)state;
         open_world(THINKS);
-        assert_int_equal(answer_form_compile(&world.served, ANSWER_MAY_OPEN, wrong, strlen(wrong),
-                                             &grammar, why, sizeof(why)),
-                         -EINVAL);
+        assert_int_equal(
+                answer_form_compile(&world.served, &form, &grammar, &field, why, sizeof(why)),
+                -EINVAL);
+        assert_string_equal(field, "constraint");
         assert_string_equal(why, "tags[1]: schema, at \"/foo\": the keyword foo is not supported");
         tokenizer_close(world.tokenizer);
 }

@@ -73,30 +73,29 @@ static int tear_down(void **state)
         return 0;
 }
 
-static struct wire_text text_of(const char *text)
+static struct answer_form form_of(const char *text)
 {
-        return (struct wire_text){ .bytes = text, .count = (uint32_t)strlen(text) };
+        return (struct answer_form){ .constraint = { text, (uint32_t)strlen(text) } };
 }
 
 static int find(uint32_t index, const char *text)
 {
-        struct wire_text given = text_of(text);
+        const struct answer_form form = form_of(text);
 
-        return constraints_find(world.constraints, world.streams[index], &given, ANSWER_WITHOUT,
-                                &world.problem);
+        return constraints_find(world.constraints, world.streams[index], &form, &world.problem);
 }
 
 static int add(uint32_t index, const char *text)
 {
-        struct wire_text given = text_of(text);
+        const struct answer_form form = form_of(text);
         struct grammar *grammar = NULL;
         char why[256] = "";
 
-        assert_int_equal(description_grammar(text, given.count, &grammar_limits_default, &grammar,
-                                             why, sizeof(why)),
+        assert_int_equal(description_grammar(text, form.constraint.count, &grammar_limits_default,
+                                             &grammar, why, sizeof(why)),
                          0);
-        return constraints_add(world.constraints, world.streams[index], &given, ANSWER_WITHOUT,
-                               grammar, &world.problem);
+        return constraints_add(world.constraints, world.streams[index], &form, grammar,
+                               &world.problem);
 }
 
 static uint64_t used(void)

@@ -494,7 +494,8 @@ static void enforces_the_length_limits_of_texts_and_arrays(void **state)
                 bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
                 bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
                              row->field == WIRE_F_DOORBELL || row->field == WIRE_F_PRIORITY ||
-                             row->field == WIRE_F_TO || row->field == WIRE_F_ORDER;
+                             row->field == WIRE_F_TO || row->field == WIRE_F_ORDER ||
+                             row->field == WIRE_F_TOOL_CHOICE;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
                         bool taken = n >= row->low && n <= row->high;

@@ -118,6 +118,12 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_TO:
                 wire_put_text(writer, "all");
                 break;
+        case WIRE_F_TOOLS:
+                wire_put_array(writer, 1);
+                wire_put_map(writer, 1);
+                wire_put_text(writer, "name");
+                wire_put_text(writer, "sample");
+                break;
         case WIRE_F_MESSAGES:
                 wire_put_array(writer, 1);
                 put_message(writer, "user", "hello");
@@ -132,6 +138,8 @@ static bool is_start(enum wire_op op, enum wire_field field, enum wire_field wit
 {
         bool starts = op == WIRE_GENERATE || op == WIRE_OPEN;
 
+        if (op == WIRE_GENERATE && (without == WIRE_F_ALLOWED_TOOLS || without == WIRE_F_CALLS_MAX))
+                return field == WIRE_F_MESSAGES || field == WIRE_F_TOOLS;
         if (without == WIRE_F_TOKENS || without == WIRE_F_MESSAGES)
                 return false;
         if (without == WIRE_F_HANDLE && (op == WIRE_GENERATE || op == WIRE_FORK))

@@ -91,4 +91,24 @@ struct dialect_tags {
         bool newlines;
 };
 
+/*
+ * How the template of a dialect writes calls, byte by byte, where a reader takes more spellings:
+ *
+ *      begin call between call ... end
+ *
+ * Marks stand in these texts as their own text.  In `call`, the bytes below stand for its parts.
+ */
+#define WRITTEN_NAME      "\1"
+#define WRITTEN_ARGUMENTS "\2" /* an object of JSON, or what stands for it in this shape */
+#define WRITTEN_ID        "\3" /* nine letters or digits */
+#define WRITTEN_NUMBER    "\4"
+
+struct dialect_writing {
+        const char *begin, *call; /* begin and end: or NULL */
+        const char *between;      /* NULL: there is only one call */
+        const char *end;
+        /* Of shapes whose arguments are no JSON: struct json_tags. */
+        const char *key, *key_end, *raw_key_end, *value_end, *between_values;
+};
+
 #endif

@@ -108,6 +108,7 @@ static void add_calls(struct dialect *dialect, const struct dialect_conf *conf,
         dialect->shape = row->shape;
         dialect->traits = row->traits;
         dialect->tags = row->tags;
+        dialect->writing = row->writing;
         for (unsigned mark = 0; mark < MARK_N; mark++)
                 add_mark(dialect, conf, (enum dialect_mark)mark, &row->marks[mark]);
 }
@@ -157,6 +158,7 @@ void dialect_drop_calls(struct dialect *dialect)
         dialect->shape = SHAPE_NONE;
         dialect->traits = 0;
         dialect->tags = NULL;
+        dialect->writing = NULL;
         for (unsigned mark = 0; mark < MARK_N; mark++)
                 if (mark != MARK_THINK && mark != MARK_THINK_END)
                         memset(&dialect->marks[mark], 0, sizeof(dialect->marks[mark]));

@@ -22,8 +22,9 @@
 struct dialect {
         const char *name; /* "": the model has no dialect of calls that is known */
         enum dialect_shape shape;
-        uint32_t traits;                 /* enum dialect_trait */
-        const struct dialect_tags *tags; /* of SHAPE_TAGGED */
+        uint32_t traits;                       /* enum dialect_trait */
+        const struct dialect_tags *tags;       /* of SHAPE_TAGGED */
+        const struct dialect_writing *writing; /* of its calls; or NULL */
         struct {
                 struct dialect_spelling spelling;
                 uint8_t bytes;  /* of the text; 0: there is no such mark */
