@@ -86,13 +86,19 @@ static int check_flags(const struct cli *cli)
         return 0;
 }
 
+static bool has_parts(const struct cli *cli)
+{
+        return cli->parts || cli->schema || cli->regex || cli->grammar || cli->choice_count ||
+               cli->tools || cli->generate.tool_choice || cli->generate.allowed_tool_count ||
+               cli->generate.calls_max;
+}
+
 int cli_answer_form(struct cli *cli)
 {
         struct json_writer to = { .to = &cli->constraint };
         int r = check_flags(cli);
 
-        if (cli->command == CLI_ASK && (cli->schema || cli->regex || cli->grammar ||
-                                        cli->choice_count || cli->tools || cli->parts))
+        if (cli->command == CLI_ASK && has_parts(cli))
                 cli->generate.parts = 1;
         if (r || (!cli->schema && !cli->regex && !cli->grammar && !cli->choice_count))
                 return r;

@@ -76,6 +76,7 @@ struct cli {
         struct bytes constraint; /* made of them */
         bool parts;
         const char *tools;      /* a file */
+        const char *allowed_tools[SMV_BANNED_TEXTS_MAX];
         const char **arguments; /* those that are not flags */
         int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */

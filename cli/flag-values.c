@@ -154,6 +154,10 @@ int flag_set(struct cli *cli, const struct flag *flag, const char *value)
                 r = add_text(flag, value, cli->bans, SMV_BANNED_TEXTS_MAX,
                              &cli->generate.banned_text_count);
                 break;
+        case FLAG_TOOL:
+                r = add_text(flag, value, cli->allowed_tools, SMV_BANNED_TEXTS_MAX,
+                             &cli->generate.allowed_tool_count);
+                break;
         }
         cli->generate.set |= flag->set;
         return r;

@@ -19,6 +19,7 @@ enum flag_kind {
         FLAG_STOP,
         FLAG_BAN,
         FLAG_CHOICE,
+        FLAG_TOOL,
 };
 
 struct flag {

@@ -53,6 +53,8 @@ static const char *const transports[] = {
         NULL,
 };
 
+static const char *const tool_choices[] = { "auto", "none", "required", NULL };
+
 static const char *const orders[] = {
         [SMV_ORDER_TEMPERATURE_FIRST] = "temperature_first",
         [SMV_ORDER_TEMPERATURE_LAST] = "temperature_last",
@@ -113,6 +115,9 @@ static const struct flag flags[] = {
         { "--choice",    "TEXT", GENERATE, FLAG_CHOICE, 0,                                          0, "the answer is this text, or that of another --choice; up to 64" },
         { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
         { "--tools",     "FILE", CLI_ASK,  FLAG_TEXT,   offsetof(struct cli, tools),                0, "a list of tools in JSON, as OpenAI has it; calls are printed as NAME(ARGUMENTS), a line each" },
+        { "--tool-choice", "CHOICE", CLI_ASK,     FLAG_WORD,   offsetof(struct cli, generate.tool_choice), 0, "with tools: auto (the default), none, or required: the answer is calls only", .words = tool_choices },
+        { "--tool",      "NAME", CLI_ASK,          FLAG_TOOL,   0,                                           0, "with tools: only this one may be called; may be given up to 64 times" },
+        { "--calls-max", "N",    CLI_ASK,          FLAG_COUNT,  offsetof(struct cli, generate.calls_max),   0, "with tools: at most N calls", .high = SMV_CALLS_MAX },
         { "--parts",     NULL,   CLI_ASK,  FLAG_SWITCH, offsetof(struct cli, parts),                0, "divide the answer: reasoning goes to stderr, and --json says what each piece is; so it is with a form and with tools, too" },
 
         { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
@@ -528,6 +533,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
         cli->generate.banned_texts = cli->bans;
+        cli->generate.allowed_tools = cli->allowed_tools;
         cli->generate.ignore_eos = cli->ignore_eos;
         cli->generate.clamp = cli->clamp;
         cli->generate.control_text = cli->control_text;

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <samovar/protocol.h>
+#include <string.h>
 
 #include "client/options.h"
 #include "client/request.h"
@@ -14,6 +15,8 @@
 /* Only fields that are set are sent: the daemon has the defaults. */
 static void put_generate(struct codec_writer *writer, const struct smv_generate *o)
 {
+        const char *choice = o->tool_choice == SMV_TOOLS_NONE ? "none" : "required";
+
         client_put_start(writer, o);
         if (o->handle)
                 codec_put_uint(writer, "handle", o->handle);
@@ -37,6 +40,12 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "parts", true);
         if (o->constraint)
                 codec_put_given(writer, "constraint", o->constraint, o->constraint_bytes);
+        if (o->tool_choice)
+                codec_put_text(writer, "tool_choice", choice, strlen(choice));
+        if (o->allowed_tool_count)
+                codec_put_texts(writer, "allowed_tools", o->allowed_tools, o->allowed_tool_count);
+        if (o->calls_max)
+                codec_put_uint(writer, "calls_max", o->calls_max);
         if (o->priority)
                 client_put_priority(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))

@@ -190,6 +190,13 @@ enum smv_order {
         SMV_ORDER_TEMPERATURE_LAST = 1,  /* after all */
 };
 
+/* Whether an answer may have tool calls, or must be calls. */
+enum smv_tool_choice {
+        SMV_TOOLS_AUTO = 0, /* the model decides */
+        SMV_TOOLS_NONE = 1, /* text that looks like a call is text */
+        SMV_TOOLS_REQUIRED = 2,
+};
+
 /* One message of a conversation.  Only this struct has no size; it will never grow. */
 struct smv_message {
         const char *role; /* "system", "user", "assistant" ... */
@@ -354,6 +361,16 @@ struct smv_generate {
          */
         uint32_t reasoning_max;
         const char *reasoning_end;
+        /*
+         * With tools.  SMV_TOOLS_REQUIRED: the answer is calls and nothing else, by the schemas of
+         * the tools.  allowed_tools: only the tools of these names are called, all if there are
+         * none.  calls_max: at most so many calls; 0: no bound
+         * (docs/reference/protocol.md, Calls).
+         */
+        enum smv_tool_choice tool_choice;
+        const char *const *allowed_tools;
+        size_t allowed_tool_count;
+        uint32_t calls_max;
 };
 
 /* The daemon's report about a stream that it has accepted. */
