@@ -252,8 +252,9 @@ static void read_messages(struct fields *fields, struct conversation *conversati
 
 /* ---- tools ---- */
 
-/* none: the model is not told of any; auto: it decides.  To force a call needs a grammar. */
-static bool may_call(struct fields *fields, struct anthropic_request *request)
+/* False: the model is not told of any tool. */
+static bool read_choice(struct fields *fields, struct conversation *conversation,
+                        struct anthropic_request *request)
 {
         uint32_t choice = field_object(fields, 0, "tool_choice");
 
@@ -264,9 +265,16 @@ static bool may_call(struct fields *fields, struct anthropic_request *request)
                 return true;
         if (is_type(fields, choice, "none"))
                 return false;
-        return fields_fail(fields, FAILURE_UNSUPPORTED, "tool_choice",
-                           "tool_choice is not supported, except the types auto and none: the "
-                           "daemon cannot force a call yet");
+        request->options.tool_choice = SMV_TOOLS_REQUIRED;
+        if (is_type(fields, choice, "any"))
+                return true;
+        if (!is_type(fields, choice, "tool"))
+                return fields_fail(fields, FAILURE_REQUEST, "tool_choice",
+                                   "tool_choice must have the type auto, any, tool or none");
+        tools_allow(fields, conversation,
+                    text_of(fields->json, json_member(fields->json, choice, "name")), 1,
+                    &request->options);
+        return !fields->failed;
 }
 
 static void read_tool(struct fields *fields, struct conversation *conversation, uint32_t node,
@@ -288,7 +296,7 @@ static void read_tool(struct fields *fields, struct conversation *conversation, 
         tool->name = text_of(fields->json, json_member(fields->json, node, "name"));
         tool->description = text_of(fields->json, json_member(fields->json, node, "description"));
         tool->schema = field_object(fields, node, "input_schema");
-        tools_read_strict(fields, conversation, node);
+        tools_read_strict(fields, conversation, node, tool);
         if (!tool->name.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "tools", "tools[%u].name must be a string",
                             index);
@@ -300,7 +308,7 @@ static void read_tools(struct fields *fields, struct conversation *conversation,
         uint32_t tools = field_array(fields, 0, "tools");
         unsigned index = 0;
 
-        if (!may_call(fields, request))
+        if (!read_choice(fields, conversation, request))
                 return;
         for (uint32_t tool = json_first(fields->json, tools); tool != JSON_NONE && !fields->failed;
              tool = json_next(fields->json, tool))
@@ -343,8 +351,7 @@ static void read_thinking(struct fields *fields, struct conversation *conversati
 /* ---- all of it ---- */
 
 /* output_format is the name that the field had before. */
-static void read_format(struct call *call, struct fields *fields, struct conversation *conversation,
-                        struct smv_generate *options)
+static void read_format(struct call *call, struct fields *fields, struct smv_generate *options)
 {
         uint32_t output = field_object(fields, 0, "output_config");
 
@@ -352,7 +359,7 @@ static void read_format(struct call *call, struct fields *fields, struct convers
                                "output_config.format", options);
         constraint_read_format(call, fields, field_of(fields, 0, "output_format"), "output_format",
                                options);
-        constraint_settle(call, fields, conversation);
+        constraint_settle(call, fields, options);
 }
 
 void anthropic_read_prompt(struct call *call, struct fields *fields,
@@ -368,8 +375,8 @@ void anthropic_read_prompt(struct call *call, struct fields *fields,
         read_messages(fields, &conversation);
         read_tools(fields, &conversation, request);
         read_thinking(fields, &conversation, request);
-        tools_tell_unenforced(call, &conversation);
-        read_format(call, fields, &conversation, &request->options);
+        tools_settle(fields, &conversation, request->one_call, &request->options);
+        read_format(call, fields, &request->options);
         if (!fields->failed && conversation_pack(&conversation, &request->options))
                 call->arena.failed = true;
         request->miss = cache_miss_of(&conversation);

@@ -180,12 +180,11 @@ void constraint_read_extras(struct call *call, struct fields *fields, struct smv
 }
 
 void constraint_settle(const struct call *call, struct fields *fields,
-                       const struct conversation *conversation)
+                       const struct smv_generate *options)
 {
-        if (call->constrained_by && conversation->tool_count)
-                fields_fail(fields, FAILURE_UNSUPPORTED, call->constrained_by,
-                            "%s is not supported together with tools: the answer follows it from "
-                            "the first token, so the model could not make a call; with the "
-                            "tool_choice none it is",
+        if (call->constrained_by && options->tool_choice == SMV_TOOLS_REQUIRED)
+                fields_fail(fields, FAILURE_REQUEST, call->constrained_by,
+                            "%s does not go with a tool_choice that asks for a call: the answer is "
+                            "calls only",
                             call->constrained_by);
 }

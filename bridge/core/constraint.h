@@ -17,7 +17,6 @@
 #include <samovar/client.h>
 
 #include "bridge/core/call.h"
-#include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
 
 /*
@@ -37,10 +36,10 @@ void constraint_read_ollama(struct call *call, struct fields *fields, struct smv
 void constraint_read_extras(struct call *call, struct fields *fields, struct smv_generate *options);
 
 /*
- * When all of the request is read.  A constraint holds for all of an answer but its reasoning.  So
- * there is no room for a call, and tools are refused.
+ * When all of the request is read.  With tools the answer is calls, or what the constraint says.  If
+ * it must be calls, the request fails.
  */
 void constraint_settle(const struct call *call, struct fields *fields,
-                       const struct conversation *conversation);
+                       const struct smv_generate *options);
 
 #endif

@@ -268,10 +268,14 @@ static void pack_tool(struct pack *pack, const struct conversation *conversation
         pack_word(pack, "type");
         pack_word(pack, "function");
         pack_word(pack, "function");
-        pack_map(pack, tool->description.at ? 3 : 2);
+        pack_map(pack, 2u + (tool->description.at != NULL) + tool->strict);
         pack_word(pack, "name");
         pack_text(pack, tool->name.at, tool->name.bytes);
         pack_pair(pack, "description", tool->description);
+        if (tool->strict) {
+                pack_word(pack, "strict");
+                pack_bool(pack, true);
+        }
         pack_word(pack, "parameters");
         if (tool->schema == JSON_NONE)
                 pack_map(pack, 0);

@@ -51,6 +51,7 @@ struct tool {
         struct tool *next;
         struct text name, description;
         uint32_t schema; /* node of the document with the parameters; JSON_NONE: none */
+        bool strict;     /* calls must obey the schema, also if the model decides to make them */
 };
 
 struct template_var {
@@ -73,7 +74,7 @@ struct conversation {
         uint32_t turn_count, tool_count, var_count;
         /* Does an answer begin behind the last turn, or does the last turn go on? */
         enum asked new_answer, continuation;
-        bool strict; /* a tool wants arguments that obey its schema, which nothing enforces */
+        bool strict; /* a tool is */
 };
 
 /* These return NULL if there is no memory (arena->failed). */

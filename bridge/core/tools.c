@@ -55,18 +55,53 @@ void tools_read_calls(struct fields *fields, struct conversation *conversation, 
                 read_call(fields, conversation, turn, call, param);
 }
 
-void tools_read_strict(struct fields *fields, struct conversation *conversation, uint32_t object)
+void tools_read_strict(struct fields *fields, struct conversation *conversation, uint32_t object,
+                       struct tool *tool)
 {
-        bool strict = false;
-
-        field_bool(fields, object, "strict", &strict);
-        conversation->strict |= strict;
+        field_bool(fields, object, "strict", &tool->strict);
+        conversation->strict |= tool->strict;
 }
 
-void tools_tell_unenforced(struct call *call, const struct conversation *conversation)
+void tools_allow(struct fields *fields, struct conversation *conversation, struct text name,
+                 uint32_t most, struct smv_generate *options)
 {
-        if (conversation->strict)
-                call_header(call, "x-samovar-unenforced", "tools.strict");
+        const char **names = (const char **)(uintptr_t)options->allowed_tools;
+
+        if (!name.bytes) {
+                fields_fail(fields, FAILURE_REQUEST, "tool_choice",
+                            "tool_choice has a tool without a name");
+                return;
+        }
+        if (!names)
+                names = arena_alloc(conversation->arena, most * sizeof(*names));
+        if (!names)
+                return;
+        names[options->allowed_tool_count++] = name.at;
+        options->allowed_tools = names;
+}
+
+static bool has_tool(const struct conversation *conversation, const char *name)
+{
+        for (const struct tool *tool = conversation->tools; tool; tool = tool->next)
+                if (text_is(tool->name, name))
+                        return true;
+        return false;
+}
+
+void tools_settle(struct fields *fields, const struct conversation *conversation, bool one_call,
+                  struct smv_generate *options)
+{
+        if (!conversation->tool_count && options->tool_choice == SMV_TOOLS_REQUIRED)
+                fields_fail(fields, FAILURE_REQUEST, "tool_choice",
+                            "tool_choice asks for a call, but there are no tools");
+        for (size_t i = 0; i < options->allowed_tool_count && !fields->failed; i++)
+                if (!has_tool(conversation, options->allowed_tools[i]))
+                        fields_fail(fields, FAILURE_REQUEST, "tool_choice",
+                                    "tool_choice names the tool \"%.60s\", which is not one of "
+                                    "tools",
+                                    options->allowed_tools[i]);
+        if (one_call && conversation->tool_count)
+                options->calls_max = 1;
 }
 
 static void read_tool(struct fields *fields, struct conversation *conversation, uint32_t node,
@@ -89,7 +124,7 @@ static void read_tool(struct fields *fields, struct conversation *conversation, 
         tool->description =
                 text_of(fields->json, json_member(fields->json, function, "description"));
         tool->schema = field_of(fields, function, "parameters");
-        tools_read_strict(fields, conversation, function);
+        tools_read_strict(fields, conversation, function, tool);
         if (!tool->name.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "tools",
                             "tools[%u].function.name must be a string", index);

@@ -9,6 +9,8 @@
 #ifndef BRIDGE_CORE_TOOLS_H
 #define BRIDGE_CORE_TOOLS_H
 
+#include <samovar/client.h>
+
 #include "bridge/core/call.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
@@ -21,9 +23,17 @@ bool tools_read_role(struct fields *fields, uint32_t message, const char *param,
 /* The array `tools` of the request. */
 void tools_read(struct fields *fields, struct conversation *conversation);
 /* Reads `strict` of a tool's object. */
-void tools_read_strict(struct fields *fields, struct conversation *conversation, uint32_t object);
-/* Says in a header that the schemas of strict tools are not enforced, if there are any. */
-void tools_tell_unenforced(struct call *call, const struct conversation *conversation);
+void tools_read_strict(struct fields *fields, struct conversation *conversation, uint32_t object,
+                       struct tool *tool);
+/* Only this tool may be called, and others that are allowed so: `most` in all. */
+void tools_allow(struct fields *fields, struct conversation *conversation, struct text name,
+                 uint32_t most, struct smv_generate *options);
+/*
+ * When tools and their choice are read.  If there are no such tools, the request fails.  one_call:
+ * the answer may have one call.
+ */
+void tools_settle(struct fields *fields, const struct conversation *conversation, bool one_call,
+                  struct smv_generate *options);
 /* The array `tool_calls` of a message. */
 void tools_read_calls(struct fields *fields, struct conversation *conversation, struct turn *turn,
                       uint32_t message, const char *param);

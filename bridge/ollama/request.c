@@ -243,13 +243,12 @@ void ollama_read(struct call *call, struct fields *fields, struct ollama_request
         if (request->chat) {
                 read_messages(fields, &conversation);
                 tools_read(fields, &conversation);
-                tools_tell_unenforced(call, &conversation);
         } else {
                 read_prompt(fields, request, &conversation);
         }
         read_think(fields, &conversation);
         read_common(call, fields, request);
-        constraint_settle(call, fields, &conversation);
+        constraint_settle(call, fields, &request->options);
         request->empty = request->chat ? !conversation.turns : !request->prompt.bytes;
         if (fields->failed || request->empty)
                 return;

@@ -320,7 +320,7 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         field_text(fields, 0, "model", &chat->head.model);
         openai_read_messages(fields, &conversation);
         openai_read_end(fields, &conversation);
-        openai_read_tools(fields, &conversation);
+        openai_read_tools(fields, &conversation, &chat->options);
         openai_read_vars(fields, &conversation);
         openai_read_options(call, fields, &chat->options);
         if (!sampling_read_length(fields, 0, "max_completion_tokens", &chat->options))
@@ -337,8 +337,8 @@ static void read_request(struct call *call, struct fields *fields, struct chat *
         field_bool(fields, 0, "parallel_tool_calls", &chat->many_calls);
         chat->head.object = chat->stream.stream ? "chat.completion.chunk" : "chat.completion";
         chat->head.tier = openai_tier(&chat->options);
-        tools_tell_unenforced(call, &conversation);
-        constraint_settle(call, fields, &conversation);
+        tools_settle(fields, &conversation, !chat->many_calls, &chat->options);
+        constraint_settle(call, fields, &chat->options);
         if (!fields->failed && conversation_pack(&conversation, &chat->options))
                 call->arena.failed = true;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "bridge/core/tools.h"
+#include "bridge/openai/tool-choice.h"
 
 #define PARAM_BYTES 48u
 
@@ -138,25 +139,11 @@ void openai_read_end(struct fields *fields, struct conversation *conversation)
 
 /* ---- tools ---- */
 
-/* none: the model is not told of any; auto: it decides.  To force a call needs a grammar. */
-bool openai_may_call(struct fields *fields)
-{
-        uint32_t node = field_of(fields, 0, "tool_choice");
-        struct text choice = text_of(fields->json, node);
-
-        if (node == JSON_NONE || text_is(choice, "auto"))
-                return true;
-        if (text_is(choice, "none"))
-                return false;
-        return fields_fail(fields, FAILURE_UNSUPPORTED, "tool_choice",
-                           "tool_choice is not supported, except auto and none: the daemon cannot "
-                           "force a call yet");
-}
-
-void openai_read_tools(struct fields *fields, struct conversation *conversation)
+void openai_read_tools(struct fields *fields, struct conversation *conversation,
+                       struct smv_generate *options)
 {
         field_refuse(fields, 0, "functions", "use tools");
-        if (openai_may_call(fields))
+        if (openai_read_choice(fields, conversation, options))
                 tools_read(fields, conversation);
 }
 

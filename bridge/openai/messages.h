@@ -2,18 +2,17 @@
 #ifndef BRIDGE_OPENAI_MESSAGES_H
 #define BRIDGE_OPENAI_MESSAGES_H
 
+#include <samovar/client.h>
+
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
 
 void openai_read_messages(struct fields *fields, struct conversation *conversation);
 /* vLLM's add_generation_prompt and continue_final_message, once the messages are read. */
 void openai_read_end(struct fields *fields, struct conversation *conversation);
-/* Of the array `tools` in C's shape; calls of tools that were refused are none. */
-void openai_read_tools(struct fields *fields, struct conversation *conversation);
-/*
- * tool_choice: false for none, when the model is not told of any tool.  To force a call is refused.
- */
-bool openai_may_call(struct fields *fields);
+/* The array `tools`, and tool_choice. */
+void openai_read_tools(struct fields *fields, struct conversation *conversation,
+                       struct smv_generate *options);
 void openai_set_effort(struct conversation *conversation, struct text effort);
 /* chat_template_kwargs, reasoning_effort. */
 void openai_read_vars(struct fields *fields, struct conversation *conversation);

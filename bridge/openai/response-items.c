@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "bridge/core/tools.h"
 #include "bridge/openai/messages.h"
+#include "bridge/openai/tool-choice.h"
 #include "json/builder.h"
 
 #define PARAM_BYTES 48u
@@ -220,17 +222,19 @@ static void read_tool(struct fields *fields, struct conversation *conversation, 
         tool->name = text_of(fields->json, json_member(fields->json, node, "name"));
         tool->description = text_of(fields->json, json_member(fields->json, node, "description"));
         tool->schema = field_of(fields, node, "parameters");
+        tools_read_strict(fields, conversation, node, tool);
         if (!tool->name.bytes)
                 fields_fail(fields, FAILURE_REQUEST, "tools", "tools[%u].name must be a string",
                             index);
 }
 
-void response_read_tools(struct fields *fields, struct conversation *conversation)
+void response_read_tools(struct fields *fields, struct conversation *conversation,
+                         struct smv_generate *options)
 {
         uint32_t tools = field_array(fields, 0, "tools");
         unsigned index = 0;
 
-        if (!openai_may_call(fields))
+        if (!openai_read_choice(fields, conversation, options))
                 return;
         for (uint32_t tool = json_first(fields->json, tools); tool != JSON_NONE && !fields->failed;
              tool = json_next(fields->json, tool))

@@ -24,7 +24,8 @@
 void response_read_input(struct fields *fields, struct conversation *conversation, uint32_t input,
                          bool stored);
 void response_read_instructions(struct fields *fields, struct conversation *conversation);
-void response_read_tools(struct fields *fields, struct conversation *conversation);
+void response_read_tools(struct fields *fields, struct conversation *conversation,
+                         struct smv_generate *options);
 /* reasoning.effort, chat_template_kwargs. */
 void response_read_vars(struct fields *fields, struct conversation *conversation);
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "bridge/core/bridge.h"
 #include "bridge/core/constraint.h"
+#include "bridge/core/tools.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/history.h"
 #include "bridge/core/logprobs.h"
@@ -237,8 +238,11 @@ static void generate(struct call *call)
 
         if (responses->history) {
                 options.handle = history_handle(responses->history);
-                options.packed_messages = options.packed_tools = options.packed_vars =
-                        (struct smv_packed){ 0 };
+                options.packed_messages = options.packed_vars = (struct smv_packed){ 0 };
+                /* The history has told the model of the tools; the form of calls needs them. */
+                if (!responses->conversation.strict && !options.tool_choice &&
+                    !options.allowed_tool_count && !options.calls_max && !options.constraint)
+                        options.packed_tools = (struct smv_packed){ 0 };
         }
         responses->run = run_new(call, &options, &ops, responses);
         writer->run = responses->run;
@@ -359,7 +363,7 @@ static void read_format(struct call *call, struct fields *fields, struct respons
 
         constraint_read_format(call, fields, field_of(fields, text, "format"), "text.format",
                                &responses->options);
-        constraint_settle(call, fields, &responses->conversation);
+        constraint_settle(call, fields, &responses->options);
 }
 
 static void read_request(struct call *call, struct fields *fields, struct responses *responses)
@@ -387,7 +391,8 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         if (!writer->previous_id.bytes || field_of(fields, 0, "input") != JSON_NONE)
                 response_read_input(fields, conversation, json_member(fields->json, 0, "input"),
                                     false);
-        response_read_tools(fields, conversation);
+        response_read_tools(fields, conversation, &responses->options);
+        tools_settle(fields, conversation, !responses->many_calls, &responses->options);
         response_read_vars(fields, conversation);
         openai_read_sampling(call, fields, &responses->options);
         sampling_read_tier(fields, &responses->options);

@@ -256,12 +256,12 @@ void own_apply_template(struct call *call)
         texts->options = (struct smv_generate){ SMV_SIZE(smv_generate) };
         openai_read_messages(&fields, &conversation);
         openai_read_end(&fields, &conversation);
-        openai_read_tools(&fields, &conversation);
+        openai_read_tools(&fields, &conversation, &texts->options);
         openai_read_vars(&fields, &conversation);
         constraint_read_format(call, &fields, field_object(&fields, 0, "response_format"),
                                "response_format", &texts->options);
         constraint_read_extras(call, &fields, &texts->options);
-        constraint_settle(call, &fields, &conversation);
+        constraint_settle(call, &fields, &texts->options);
         if (!fields.failed && conversation_pack(&conversation, &texts->options))
                 call->arena.failed = true;
         proceed(call, &fields, ask_template);

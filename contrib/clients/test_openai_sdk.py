@@ -2,6 +2,7 @@
 import base64
 
 import openai
+import pydantic
 from openai import OpenAI
 
 from dialects import TOOLS, WEATHER, chat_tools, equal, responses_tools
@@ -200,6 +201,36 @@ def test_responses_call_tools_and_read_their_answers(teaspoon, scripted):
         list(stream)
         said = stream.get_final_response()
     equal("cities", [item.arguments for item in said.output], ['{"city": "%s"}' % city for city in ("Oslo", "Turin", "Lima")])
+
+
+def test_the_tool_helpers_get_arguments_of_their_models(teaspoon):
+    class Weather(pydantic.BaseModel):
+        city: str = pydantic.Field(max_length=20)
+        days: int = pydantic.Field(ge=0, le=30)
+
+    tool = openai.pydantic_function_tool(Weather)
+    named = {"type": "function", "function": {"name": "Weather"}}
+    for choice in ("required", named):
+        for text in ("How is the weather in Tula?", "Why is the sky blue?", "Tell me a story."):
+            asked = {"model": "teaspoon", "messages": [{"role": "user", "content": text}], "tools": [tool], "max_tokens": 400}
+            said = client(teaspoon).chat.completions.parse(tool_choice=choice, parallel_tool_calls=False, **asked)
+            calls = said.choices[0].message.tool_calls
+            equal("calls", len(calls), 1)
+            assert isinstance(calls[0].function.parsed_arguments, Weather), calls
+            with client(teaspoon).chat.completions.stream(tool_choice=choice, parallel_tool_calls=False, **asked) as stream:
+                calls = stream.get_final_completion().choices[0].message.tool_calls
+            assert isinstance(calls[0].function.parsed_arguments, Weather), calls
+
+
+def test_forced_calls_go_on_from_a_stored_response(teaspoon):
+    asked = client(teaspoon).responses
+    first = asked.create(model="teaspoon", input="hi", tools=responses_tools(), max_output_tokens=100)
+    for _ in range(3):
+        said = asked.create(model="teaspoon", previous_response_id=first.id, input="What time is it?", tools=responses_tools(),
+                            tool_choice={"type": "function", "name": "get_time"}, max_output_tokens=400)
+        equal("items", [(item.type, item.name) for item in said.output], [("function_call", "get_time")])
+        first = asked.create(model="teaspoon", previous_response_id=said.id, tools=responses_tools(), max_output_tokens=100, input=[
+            {"type": "function_call_output", "call_id": said.output[0].call_id, "output": "noon"}])
 
 
 def test_a_response_goes_on_from_an_earlier_one(scripted):

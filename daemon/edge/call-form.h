@@ -23,6 +23,7 @@
 #include "json/document.h"
 
 struct call_question {
+        bool constrained; /* the answer has a constraint, besides which calls may come */
         enum wire_tool_choice choice;
         uint32_t max;       /* 0: any number */
         struct value tools; /* as a template gets them */
@@ -31,8 +32,8 @@ struct call_question {
 
 /*
  * Writes the wish.  Nothing is written if the calls are free: the choice is auto, of all tools in
- * any number, and none of them is strict.  With auto, the schema of a tool that is not strict is
- * only that of an object.  0; -EINVAL, with a sentence; -ENOMEM.
+ * any number, no tool is strict, and the answer has no constraint.  With auto, the schema of a tool
+ * that is not strict is only that of an object.  0; -EINVAL, with a sentence; -ENOMEM.
  */
 int call_wish_put(const struct call_question *question, struct bytes *to, char *why,
                   size_t why_bytes);

@@ -109,7 +109,7 @@ static bool is_free(const struct call_question *question)
 {
         const struct value *tools = &question->tools;
 
-        if (question->choice == WIRE_TOOLS_REQUIRED || question->max ||
+        if (question->choice == WIRE_TOOLS_REQUIRED || question->max || question->constrained ||
             question->names.kind == VALUE_LIST)
                 return false;
         for (uint32_t i = 0; i < tools->list->count; i++) {

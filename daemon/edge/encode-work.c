@@ -95,7 +95,9 @@ static int wish(struct encode_job *encode, struct arena *arena, struct value too
 {
         const struct dialect *dialect = encode->served->dialect;
         const struct wire_chat *chat = &encode->chat;
-        struct call_question question = { chat->tool_choice, chat->calls_max, tools, { 0 } };
+        struct call_question question = {
+                encode->form.constraint.count > 0, chat->tool_choice, chat->calls_max, tools, { 0 }
+        };
         bool required = chat->tool_choice == WIRE_TOOLS_REQUIRED;
         char why[200] = "";
         int r = values_list(arena, &chat->allowed_tools, &question.names);
@@ -209,6 +211,34 @@ static int render(struct encode_job *encode)
         }
         arena_free(arena);
         return r ? error_pass(r) : error_pass(take_parts(encode));
+}
+
+/* The tools beside a handle, whose history was told of them. */
+static int wish_of_tools(struct encode_job *encode)
+{
+        struct arena *arena;
+        struct value tools;
+        int r = arena_new(values_arena_bytes(&encode->chat), &arena);
+
+        if (r)
+                return error_pass(r);
+        r = values_list(arena, &encode->chat.tools, &tools);
+        if (r == VALUE_E_TWICE)
+                r = wire_refuse(&encode->problem, SMV_BAD_VALUE, encode->id, "tools",
+                                "a map of the tools has a key twice");
+        if (!r)
+                r = wish(encode, arena, tools);
+        arena_free(arena);
+        return error_pass(r);
+}
+
+int work_wish(struct text_job *job)
+{
+        struct encode_job *encode = encode_job_of(job);
+        int r = text_job_is_cancelled(job) ? -ECANCELED : wish_of_tools(encode);
+
+        buffer_deinit(&encode->frame);
+        return error_pass(r);
 }
 
 int work_render(struct text_job *job)

@@ -21,7 +21,13 @@ int work_decode(struct text_job *job);
 int work_prompt(struct text_job *job);
 
 /*
- * Compiles the job's constraint to its grammar: 0, WIRE_E_REFUSED and `problem`, -ENOMEM,
+ * Makes the wish of a request with tools and without messages: 0, WIRE_E_REFUSED and `problem`,
+ * -ENOMEM, -ECANCELED.
+ */
+int work_wish(struct text_job *job);
+
+/*
+ * Compiles the job's form to its grammar: 0, WIRE_E_REFUSED and `problem`, -ENOMEM,
  * -ECANCELED.
  */
 int work_constrain(struct text_job *job);

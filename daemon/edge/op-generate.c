@@ -11,6 +11,8 @@
 #include "daemon/edge/op-checks.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
+#include "daemon/edge/values.h"
+#include "daemon/text/parts/argument-types.h"
 #include "base/error.h"
 
 /* ---- after the text worker ---- */
@@ -69,12 +71,42 @@ static int on_encoded(struct encode_job *job, struct wire_problem *ret_problem)
         return r ? error_pass(r) : begin_constrained(job, ret_problem);
 }
 
+static int check_end(const struct encode_job *job, struct wire_problem *ret_problem)
+{
+        if (!job->form.calls.count || !job->stream->request.ignore_eos)
+                return 0;
+        return wire_refuse(ret_problem, SMV_BAD_VALUE, job->id, "ignore_eos",
+                           "ignore_eos goes with no constrained calls: an answer ends where its "
+                           "form says so");
+}
+
+/* Charges a stream for the tools of its job, or takes that back. */
+static int charge_tools(const struct encode_job *job, bool on, struct wire_problem *ret_problem)
+{
+        struct stream *stream = job->stream;
+        size_t tools = values_bytes(&job->chat);
+        size_t bytes = stream->charged_bytes - argument_types_bytes(stream->request.argument_types);
+
+        return error_pass(admission_recharge(job->peer->edge->admission, stream,
+                                             on ? bytes + tools : bytes - tools, ret_problem));
+}
+
+/* The stream continues a handle. */
+static int on_wished(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        int r = charge_tools(job, false, ret_problem);
+
+        if (!r)
+                r = check_end(job, ret_problem);
+        return r ? error_pass(r) : error_pass(begin_constrained(job, ret_problem));
+}
+
 static int on_rendered(struct encode_job *job, struct wire_problem *ret_problem)
 {
-        if (job->form.calls.count && job->stream->request.ignore_eos)
-                return wire_refuse(ret_problem, SMV_BAD_VALUE, job->id, "ignore_eos",
-                                   "ignore_eos goes with no constrained calls: an answer ends "
-                                   "where its form says so");
+        int r = check_end(job, ret_problem);
+
+        if (r)
+                return error_pass(r);
         for (struct stream *s = job->stream; s; s = stream_sibling(s))
                 admission_give_types(s, job->argument_types);
         return error_pass(encode_job_again(job, true, work_prompt, on_encoded, ret_problem));
@@ -118,15 +150,19 @@ static int take_text(struct encode_job *job, struct wire_request *asked)
 {
         int r = encode_job_take_constraint(job, &asked->constraint);
 
-        if (r || asked->token_count)
+        if (r || (asked->token_count && !asked->chat.tools.count))
                 return error_pass(r);
-        return error_pass(asked->chat.messages.bytes
+        return error_pass(asked->chat.messages.bytes || asked->token_count
                                   ? encode_job_take_messages(job, asked)
                                   : encode_job_take_text(job, asked, &asked->prompt));
 }
 
-/* The stream waits for its tokens, or for its constraint: then it is the job's; or -ENOMEM. */
-static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream)
+/*
+ * The stream waits for its tokens, or for its constraint: then it is the job's.  Or WIRE_E_REFUSED,
+ * or -ENOMEM.
+ */
+static int encode(struct peer *peer, struct wire_request *asked, struct stream *stream,
+                  struct wire_problem *ret_problem)
 {
         const struct served *served = stream->request.model;
         bool has_messages = asked->chat.messages.bytes;
@@ -136,7 +172,10 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job = encode_job_new(peer, asked, served, work_constrain);
         if (!job)
                 return error_raise(-ENOMEM);
+        job->stream = stream;
         r = take_text(job, asked);
+        if (!r && asked->token_count && asked->chat.tools.count)
+                r = charge_tools(job, true, ret_problem);
         if (r) {
                 encode_job_free(job);
                 return error_pass(r);
@@ -144,10 +183,11 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         /* With messages the template writes the first token itself, if it wants it. */
         job->job.first_id = has_messages ? TRAITS_NO_TOKEN : served->traits.bos;
         job->ids_max = served->context;
-        job->stream = stream;
         job->over = on_over;
         job->form.reasoning = reasoning_of(stream); /* if it has its tokens */
-        if (asked->token_count)
+        if (asked->token_count && asked->chat.tools.count)
+                (void)encode_job_go_on(job, work_wish, on_wished);
+        else if (asked->token_count)
                 (void)encode_job_go_on(job, work_constrain, on_constrained);
         else if (has_messages)
                 (void)encode_job_go_on(job, work_render, on_rendered);
@@ -189,10 +229,11 @@ int op_generate(struct peer *peer, struct wire_request *asked, struct wire_probl
                 handle_lend(handle, stream);
         r = stream_claim(peer, stream, ret_problem);
         if (!r)
-                r = asked->token_count ? begin_or_compile(peer, asked, stream, ret_problem)
-                                       : encode(peer, asked, stream);
+                r = asked->token_count && !asked->chat.tools.count
+                            ? begin_or_compile(peer, asked, stream, ret_problem)
+                            : encode(peer, asked, stream, ret_problem);
         if (r == CONSTRAINTS_E_UNKNOWN)
-                r = encode(peer, asked, stream);
+                r = encode(peer, asked, stream, ret_problem);
         if (r)
                 stream_drop(peer->edge, stream);
         return error_pass(r);

@@ -246,18 +246,23 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
                            how);
 }
 
-/* Checks that the fields about messages come with messages. */
+/*
+ * Checks that the fields about messages come with messages.  Those about calls may also come with a
+ * handle, whose history has messages.
+ */
 static int check_messages(struct reading *in)
 {
-        static const enum wire_field of_messages[] = { WIRE_F_TOOLS,
-                                                       WIRE_F_TEMPLATE_VARS,
+        static const enum wire_field of_messages[] = { WIRE_F_TEMPLATE_VARS,
                                                        WIRE_F_ADD_GENERATION_PROMPT,
-                                                       WIRE_F_CONTINUE_FINAL_MESSAGE,
-                                                       WIRE_F_TOOL_CHOICE,
-                                                       WIRE_F_ALLOWED_TOOLS,
-                                                       WIRE_F_CALLS_MAX };
+                                                       WIRE_F_CONTINUE_FINAL_MESSAGE };
+        static const enum wire_field of_calls[] = { WIRE_F_TOOLS, WIRE_F_TOOL_CHOICE,
+                                                    WIRE_F_ALLOWED_TOOLS, WIRE_F_CALLS_MAX };
+        bool goes_on = in->request->op == WIRE_GENERATE && wire_has(in->request, WIRE_F_HANDLE);
         int r = 0;
 
+        for (size_t i = 0; !r && !goes_on && i < sizeof(of_calls) / sizeof(*of_calls); i++)
+                r = check_alone(in, of_calls[i], !in->request->chat.messages.bytes,
+                                "without messages");
         for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
                 r = check_alone(in, of_messages[i], !in->request->chat.messages.bytes,
                                 "without messages");

@@ -284,7 +284,6 @@ static void a_constraint_beside_tools_leaves_both(void **state)
                 struct question question = make_question(prompt_of(i));
 
                 question.ask.constraint = "{\"choices\":[\"yes\",\"no\"]}";
-                question.ask.calls_max = 2;
                 question.ask.seed = i;
                 ask(client, &question.ask, &answer);
                 assert_calls(&answer);

@@ -135,19 +135,43 @@ static void reads_tools_and_whether_to_think(void **state)
                           "\"input_schema\":{\"type\":\"object\"},\"defer_loading\":true}]"),
                   &request);
         call_rig_unpack(&request.options.packed_tools, &said);
-        assert_string_equal(said.at,
-                            "[{\"type\":\"function\",\"function\":{\"name\":\"f\","
-                            "\"description\":\"d\",\"parameters\":{\"type\":\"object\"}}}]");
+        assert_string_equal(
+                said.at,
+                "[{\"type\":\"function\",\"function\":{\"name\":\"f\","
+                "\"description\":\"d\",\"strict\":true,\"parameters\":{\"type\":\"object\"}}}]");
         call_rig_unpack(&request.options.packed_vars, &said);
         assert_string_equal(said.at, "{\"enable_thinking\":false,\"thinking\":false}");
         assert_true(request.one_call);
-        assert_string_equal(rig.header, "x-samovar-unenforced: tools.strict");
+        assert_int_equal(request.options.calls_max, 1);
+        assert_int_equal(request.options.tool_choice, SMV_TOOLS_AUTO);
         bytes_deinit(&said);
         call_rig_end(&rig);
         read_body(&rig, BODY(HI ",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":1024}"),
                   &request);
         assert_true(request.has_budget && request.budget == 1024);
         assert_false(request.options.set & SMV_SET_REASONING_MAX);
+        call_rig_end(&rig);
+}
+
+#define TOOLS ",\"tools\":[{\"name\":\"f\"},{\"name\":\"g\"}]"
+
+static void asks_for_calls_of_any_tool_or_of_one(void **state)
+{
+        struct anthropic_request request;
+        struct call_rig rig;
+
+        (void)state;
+        read_body(&rig, BODY(HI TOOLS ",\"tool_choice\":{\"type\":\"any\"}"), &request);
+        assert_int_equal(request.options.tool_choice, SMV_TOOLS_REQUIRED);
+        assert_int_equal(request.options.allowed_tool_count, 0);
+        assert_int_equal(request.options.calls_max, 0);
+        call_rig_end(&rig);
+
+        read_body(&rig, BODY(HI TOOLS ",\"tool_choice\":{\"type\":\"tool\",\"name\":\"g\"}"),
+                  &request);
+        assert_int_equal(request.options.tool_choice, SMV_TOOLS_REQUIRED);
+        assert_int_equal(request.options.allowed_tool_count, 1);
+        assert_string_equal(request.options.allowed_tools[0], "g");
         call_rig_end(&rig);
 }
 
@@ -205,16 +229,19 @@ static void refuses_by_name_what_it_cannot_honour(void **state)
 #define START      "\"model\":\"m\",\"max_tokens\":9,"
 #define ONE(block) START "\"messages\":[{\"role\":\"user\",\"content\":[" block "]}]"
         (void)state;
-        refuses(START HI ",\"tool_choice\":{\"type\":\"any\"}", FAILURE_UNSUPPORTED, "tool_choice");
-        refuses(START HI ",\"tool_choice\":{\"type\":\"tool\",\"name\":\"f\"}", FAILURE_UNSUPPORTED,
-                "tool_choice");
+        refuses(START HI ",\"tool_choice\":{\"type\":\"any\"}", FAILURE_REQUEST,
+                "there are no tools");
+        refuses(START HI TOOLS ",\"tool_choice\":{\"type\":\"tool\",\"name\":\"h\"}",
+                FAILURE_REQUEST, "names the tool \"h\"");
+        refuses(START HI TOOLS ",\"tool_choice\":{\"type\":\"some\"}", FAILURE_REQUEST,
+                "auto, any, tool or none");
         refuses(START HI ",\"output_config\":{\"format\":{\"type\":\"json_schema\"}}",
                 FAILURE_REQUEST, "output_config.format has no schema");
         refuses(START HI ",\"output_format\":{\"type\":\"xml\"}", FAILURE_UNSUPPORTED,
                 "output_format has the type \"xml\"");
-        refuses(START HI ",\"output_format\":{\"type\":\"json_object\"},"
-                         "\"tools\":[{\"name\":\"f\"}]",
-                FAILURE_UNSUPPORTED, "output_format is not supported together with tools");
+        refuses(START HI TOOLS ",\"output_format\":{\"type\":\"json_object\"},"
+                               "\"tool_choice\":{\"type\":\"any\"}",
+                FAILURE_REQUEST, "output_format does not go with a tool_choice");
         refuses(START HI ",\"tools\":[{\"type\":\"web_search_20250305\",\"name\":\"w\"}]",
                 FAILURE_UNSUPPORTED, "web_search_20250305");
         refuses(ONE("{\"type\":\"image\",\"source\":{}}"), FAILURE_UNSUPPORTED, "\"image\"");
@@ -577,6 +604,7 @@ int main(void)
                 cmocka_unit_test(joins_neighbouring_turns_of_a_role),
                 cmocka_unit_test(reads_thoughts_calls_and_results),
                 cmocka_unit_test(reads_tools_and_whether_to_think),
+                cmocka_unit_test(asks_for_calls_of_any_tool_or_of_one),
                 cmocka_unit_test(tells_the_model_of_no_tool_if_none_may_be_called),
                 cmocka_unit_test(takes_any_length_and_lets_the_daemon_lower_it),
                 cmocka_unit_test(constrains_the_answer_by_a_schema),

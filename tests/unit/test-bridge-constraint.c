@@ -173,51 +173,26 @@ static void refuses_what_no_description_can_say(void **state)
                 "guided_whitespace_pattern", "disable_any_whitespace");
 }
 
-static struct conversation talk(struct request *request, bool tools)
+static void a_constraint_does_not_go_with_calls_that_are_required(void **state)
 {
-        struct conversation conversation = { .arena = &request->rig.call->arena,
-                                             .json = request->rig.call->json };
-
-        assert_non_null(conversation_turn(&conversation, TURN_USER));
-        if (tools)
-                assert_non_null(conversation_tool(&conversation));
-        constraint_settle(request->rig.call, &request->fields, &conversation);
-        return conversation;
-}
-
-static void a_constrained_answer_may_reason_but_has_no_calls(void **state)
-{
-        struct conversation conversation;
         struct request request;
 
         (void)state;
         ask(&request, "{\"guided_regex\":\"a\"}");
-        conversation = talk(&request, false);
-        assert_int_equal(request.options.parts, 1);
-        assert_int_equal(conversation.var_count, 0);
+        constraint_settle(request.rig.call, &request.fields, &request.options);
         assert_false(request.fields.failed);
-        call_rig_end(&request.rig);
-
-        ask(&request, "{\"guided_regex\":\"a\"}");
-        talk(&request, true);
+        request.options.tool_choice = SMV_TOOLS_REQUIRED;
+        constraint_settle(request.rig.call, &request.fields, &request.options);
         assert_true(request.fields.failed);
-        assert_int_equal(request.fields.failure.class, FAILURE_UNSUPPORTED);
+        assert_int_equal(request.fields.failure.class, FAILURE_REQUEST);
         assert_string_equal(request.fields.failure.param, "guided_regex");
-        assert_non_null(strstr(request.fields.failure.message, "together with tools"));
+        assert_non_null(strstr(request.fields.failure.message, "calls only"));
         call_rig_end(&request.rig);
-}
 
-static void without_a_constraint_nothing_changes(void **state)
-{
-        struct conversation conversation;
-        struct request request;
-
-        (void)state;
         ask(&request, "{}");
-        conversation = talk(&request, true);
+        request.options.tool_choice = SMV_TOOLS_REQUIRED;
+        constraint_settle(request.rig.call, &request.fields, &request.options);
         assert_false(request.fields.failed);
-        assert_int_equal(request.options.parts, 1);
-        assert_int_equal(conversation.var_count, 0);
         call_rig_end(&request.rig);
 }
 
@@ -274,8 +249,7 @@ int main(void)
                 cmocka_unit_test(a_value_that_asks_for_nothing_constrains_nothing),
                 cmocka_unit_test(refuses_two_constraints_by_both_names),
                 cmocka_unit_test(refuses_what_no_description_can_say),
-                cmocka_unit_test(a_constrained_answer_may_reason_but_has_no_calls),
-                cmocka_unit_test(without_a_constraint_nothing_changes),
+                cmocka_unit_test(a_constraint_does_not_go_with_calls_that_are_required),
                 cmocka_unit_test(a_refusal_of_the_daemon_names_the_field_of_the_request),
                 cmocka_unit_test(a_description_without_memory_fails_the_call),
         };
