@@ -162,6 +162,13 @@ static void keep_likely(struct line *line, const struct pick *pick, double tempe
                 line->count--;
 }
 
+static void keep_expected(struct line *line, double mu, double temperature)
+{
+        weigh(line, temperature);
+        while (line->count > 1 && -log2(line->chances[line->count - 1]) > mu)
+                line->count--;
+}
+
 static void drop_top(struct line *line, const struct pick *pick, double temperature)
 {
         uint32_t likely = 0;
@@ -192,10 +199,24 @@ void cuts_make(const struct pick *pick, struct line *line)
                 keep_typical(line, pick->typical, temperature);
         if (line->count > 1)
                 keep_likely(line, pick, temperature);
+        if (line->count > 1 && pick->mirostat)
+                keep_expected(line, pick->mu, temperature);
         if (line->count > 1 && pick->xtc_chance > 0)
                 drop_top(line, pick, temperature);
         if (!is_first)
                 line->temperature = find_temperature(pick, line);
         if (line->temperature <= 0)
                 line->count = 1;
+}
+
+double surprise_of(const struct line *line, uint32_t id)
+{
+        double sum = 0;
+
+        if (line->count == 1)
+                return 0;
+        for (uint32_t i = 0; i < line->count; i++)
+                sum += exp((logit_at(line, i) - logit_at(line, 0)) / line->temperature);
+        return log2(sum) - ((double)line->logits[id] - logit_at(line, 0)) /
+                                   (line->temperature * 0.69314718055994530942);
 }

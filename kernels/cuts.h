@@ -13,11 +13,12 @@
  *                 of p reaches `typical`; H is the entropy
  *     top_p       keeps the shortest run from the front whose sum of p reaches top_p
  *     min_p       keeps p >= min_p * p of the first; at least the first
+ *     mirostat    keeps -log2(p) <= mu; at least the first
  *     XTC         if draw() < xtc_chance: of those with p >= xtc_least, drops all but the last
  *     temperature if order is TEMPERATURE_LAST; until then, p are those of temperature 1
  *
- * p = softmax(logit / temperature) of the candidates that are left where typical, top_p or XTC
- * begins; min_p compares p that top_p had. H = -sum of p log(p).
+ * p = softmax(logit / temperature) of the candidates that are left where typical, top_p, mirostat
+ * or XTC begins; min_p compares p that top_p had. H = -sum of p log(p).
  *
  * Dynamic temperature. With a temperature_range r, the temperature t becomes
  *     lo + (t + r - lo) * (H / log(n))^temperature_exponent, lo = max(0, t - r)
@@ -53,5 +54,11 @@ double n_sigma_least(const struct pick *pick, const float *logits, uint32_t voca
  */
 void cuts_make(const struct pick *pick, struct line *line);
 bool cuts_need_all(const struct pick *pick);
+
+/*
+ * The surprise of a token of the line, after the cuts: -log2(p), where p = softmax(logit /
+ * temperature) of the candidates that are left.
+ */
+double surprise_of(const struct line *line, uint32_t id);
 
 #endif

@@ -82,8 +82,8 @@ enum draw_purpose { DRAW_NUMBER, DRAW_LEASTS, DRAW_FIRSTS, DRAW_OTHERS };
 DRAW_INLINE bool pick_has_more(const struct pick *pick)
 {
         return pick->n_sigma > 0 || pick->typical > 0 || pick->xtc_chance > 0 ||
-               pick->temperature_range > 0 || pick->order != TEMPERATURE_FIRST || pick->mask ||
-               pick->edit_count;
+               pick->temperature_range > 0 || pick->order != TEMPERATURE_FIRST || pick->mirostat ||
+               pick->mask || pick->edit_count;
 }
 
 /* A logit that is not -inf may become -inf, and otherwise is finite. */

@@ -193,6 +193,13 @@ struct pick {
         float temperature_range, temperature_exponent; /* range 0: off */
         enum pick_order order;
         /*
+         * Mirostat, by kernels/cuts.h: the tokens with a surprise of at most mu bits. Behind the
+         * logprobs is then one more entry: the picked token and its surprise, or 0 if the
+         * temperature is 0. Not with a given token.
+         */
+        bool mirostat;
+        float mu;
+        /*
          * The tokens that are legal: bit token % 32 of word token / 32. NULL: all are. It has
          * mask_words(kernels_conf.vocab_max) words. A replayed step reads mask and edits in
          * step_begin(), others may read them until step_end().
@@ -212,6 +219,13 @@ struct logprob {
         float logprob;
 };
 #define PICK_LOGPROBS_MAX 33u /* and at most 1 + vocab */
+#define PICK_ENTRIES_MAX  (PICK_LOGPROBS_MAX + 1)
+
+/* How many entries a pick writes that does not fail: the logprobs, and the surprise. */
+static inline uint32_t pick_entries(const struct pick *pick)
+{
+        return pick->logprobs + (pick->mirostat ? 1 : 0);
+}
 
 #define PICK_NOT_FINITE UINT32_MAX       /* a logit was NaN or infinite, or all were -inf */
 #define PICK_NONE_LEGAL (UINT32_MAX - 1) /* the mask and the edits leave no token */
@@ -514,8 +528,8 @@ struct kernels {
          */
         int (*collect)(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
         /*
-         * After collect(), until STEPS_BACK more steps have begun: writes as many logprobs as
-         * that row's pick asked for. Only for a row whose pick was finite.
+         * After collect(), until STEPS_BACK more steps have begun: writes the pick_entries()
+         * of that row. Only for a row whose pick was finite.
          */
         void (*logprobs)(struct kernels *k, uint64_t number, uint32_t want,
                          struct logprob *ret_logprobs);

@@ -28,7 +28,7 @@ int steps_init(struct steps *s, const struct kernels_conf *conf)
                 s->result[i].rows = memory_new(conf->wants_max, sizeof(uint32_t));
                 s->result[i].tokens = memory_new(conf->wants_max, sizeof(uint32_t));
                 s->result[i].logprob_counts = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->result[i].logprobs = memory_new((size_t)conf->wants_max * PICK_LOGPROBS_MAX,
+                s->result[i].logprobs = memory_new((size_t)conf->wants_max * PICK_ENTRIES_MAX,
                                                    sizeof(struct logprob));
                 whole = whole && s->result[i].rows && s->result[i].tokens &&
                         s->result[i].logprob_counts && s->result[i].logprobs;
@@ -89,6 +89,7 @@ static void step_check(const struct steps *s, const struct step *step)
                 assert(step->want[i] < step->row_count &&
                        (!i || step->want[i] > step->want[i - 1]) &&
                        step->picks[i].logprobs <= PICK_LOGPROBS_MAX &&
+                       !(step->picks[i].mirostat && step->picks[i].given) &&
                        step->picks[i].edit_count <= PICK_EDITS_MAX);
 }
 
@@ -152,7 +153,7 @@ void steps_begin_on_device(struct steps *s, const struct step *step)
         result->count = step->want_count;
 
         for (uint32_t i = 0; i < step->want_count; i++)
-                result->logprob_counts[i] = step->picks[i].logprobs;
+                result->logprob_counts[i] = pick_entries(&step->picks[i]);
         steps_copy(result->rows, step->want, step->want_count, sizeof(*step->want));
         steps_copy(s->rows, step->rows, step->row_count, sizeof(*step->rows));
         steps_copy(s->runs, step->runs, step->run_count, sizeof(*step->runs));
@@ -199,7 +200,7 @@ struct logprob *steps_logprobs_out(struct steps *s, uint32_t want)
         struct step_result *result = &s->result[s->step.number % STEPS_RESULTS];
 
         assert(s->running && want < result->count);
-        return result->logprobs + (size_t)want * PICK_LOGPROBS_MAX;
+        return result->logprobs + (size_t)want * PICK_ENTRIES_MAX;
 }
 
 void steps_end(struct steps *s)
@@ -224,6 +225,6 @@ void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
 
         assert(!s->running || number != s->step.number);
         assert(want < result->count && result->picked && !pick_failed(result->tokens[want]));
-        steps_copy(ret_logprobs, result->logprobs + (size_t)want * PICK_LOGPROBS_MAX,
+        steps_copy(ret_logprobs, result->logprobs + (size_t)want * PICK_ENTRIES_MAX,
                    result->logprob_counts[want], sizeof(*ret_logprobs));
 }

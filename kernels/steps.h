@@ -32,8 +32,8 @@ struct step_result {
         uint32_t count;
         uint32_t *rows;           /* (wants_max), ascending */
         uint32_t *tokens;         /* (wants_max) */
-        uint32_t *logprob_counts; /* (wants_max): how many logprobs were asked for */
-        struct logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
+        uint32_t *logprob_counts; /* (wants_max): pick_entries() */
+        struct logprob *logprobs; /* (wants_max, PICK_ENTRIES_MAX) */
 };
 
 struct steps {

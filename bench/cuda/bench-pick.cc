@@ -46,7 +46,7 @@ static figure time_picks(bench *b, const float *logits, const pick *pick, uint32
         args.vocab = args.stride = vocab;
         args.wants_max = wants;
         args.tokens = (uint32_t *)bench_new(b, wants * sizeof(uint32_t));
-        args.logprobs = (logprob *)bench_new(b, wants * PICK_LOGPROBS_MAX * sizeof(logprob));
+        args.logprobs = (logprob *)bench_new(b, wants * PICK_ENTRIES_MAX * sizeof(logprob));
         put(0);
         bench_wait(b);
         f = bench_time_recorded(b, b->tiny ? 2 : 16, put);

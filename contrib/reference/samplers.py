@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 ROWS = 1000
-KINDS = ["n_sigma", "typical", "xtc", "dynamic", "last", "mask", "edits", "all"]
+KINDS = ["n_sigma", "typical", "xtc", "dynamic", "last", "mask", "edits", "all", "mirostat"]
+BESIDE_MIROSTAT = ["mirostat", "dynamic", "mask", "edits"]
 F = np.float32
 FAILED = 255
 
@@ -82,7 +83,7 @@ def make_row(random):
 
 
 def make_pick(random, kind, vocab):
-    has = lambda name: kind in (name, "all")
+    has = lambda name: name in BESIDE_MIROSTAT if kind == "mirostat" else kind in (name, "all")
     pick = {"seed": random.below(2**32), "position": random.below(2**32)}
     pick["temperature"] = random.one_of([1, 0.75, 1.5, 0.5, 3, 0 if random.below(8) == 0 else 1])
     pick["top_k"] = int(random.one_of([0, 0, 1, 3, 17, 40]))
@@ -101,6 +102,7 @@ def make_pick(random, kind, vocab):
         if random.below(4) == 0:
             pick["edits"].append((token, (random.below(17) - 8) / 4, random.one_of([1, 1.3, 0.8]),
                                   math.inf if random.below(6) == 0 else random.below(9) / 8))
+    pick["mu"] = float(random.one_of([0.5, 1, 2.1, 3.3, 5, 10])) if kind == "mirostat" else None
     return pick
 
 
@@ -143,19 +145,20 @@ def edit(row, pick):
 
 
 def draw(row, pick):
+    """The token, and its surprise in bits."""
     row = edit(row, pick)
     line = sorted((i for i in range(len(row)) if row[i] > -math.inf), key=lambda i: (-row[i], i))
     if not line:
-        return FAILED
+        return FAILED, 0
     if pick["temperature"] == 0:
-        return line[0]
+        return line[0], 0
     logits = lambda: row[line]
     if pick["n_sigma"] > 0:
         least = max(row) - float(pick["n_sigma"]) * np.std(logits())
         line = [i for i in line if row[i] >= least]
     t = 1.0 if pick["last"] else find_temperature(pick, logits())
     if t == 0:
-        return line[0]
+        return line[0], 0
     if pick["top_k"]:
         line = line[: pick["top_k"]]
     if pick["typical"] > 0:
@@ -167,6 +170,9 @@ def draw(row, pick):
     if pick["top_p"] < 1:
         line = [line[i] for i in reaches(p, range(len(line)), float(pick["top_p"]))]
     line = [token for i, token in enumerate(line) if not i or p[i] >= float(pick["min_p"]) * p[0]]
+    if pick["mu"] is not None:
+        p = softmax(logits(), t)
+        line = [i for n, i in enumerate(line) if not n or p[n] >= 2.0 ** -pick["mu"]]
     if pick["xtc_chance"] > 0:
         a, b = words(pick, 0, 0)[:2]
         if ((a << 8 | b >> 24) + 0.5) / 2**40 < float(pick["xtc_chance"]):
@@ -177,9 +183,10 @@ def draw(row, pick):
     if pick["last"]:
         t = find_temperature(pick, logits())
         if t == 0:
-            return line[0]
+            return line[0], 0
     scores = [(row[i] / t - math.log(time(pick, i)), -i) for i in line]
-    return -max(scores)[1]
+    token = -max(scores)[1]
+    return token, -math.log2(softmax(logits(), t)[line.index(token)])
 
 
 def main():
@@ -188,14 +195,20 @@ def main():
     print("#include <stdint.h>\n\n/* clang-format off */")
     for kind in KINDS:
         random = Random(len(kind) * 1000003 + ord(kind[0]))
-        tokens = []
+        tokens, surprises = [], []
         for _ in range(ROWS):
             row = make_row(random)
-            tokens.append(draw(row, make_pick(random, kind, len(row))))
+            token, surprise = draw(row, make_pick(random, kind, len(row)))
+            tokens.append(token)
+            surprises.append(surprise)
         print(f"static const uint8_t golden_{kind}[{ROWS}] = {{")
         for i in range(0, ROWS, 20):
             print("        " + " ".join(f"{t}," for t in tokens[i:i + 20]))
         print("};")
+    print(f"static const float golden_surprise[{ROWS}] = {{")
+    for i in range(0, ROWS, 10):
+        print("        " + " ".join(f"{s:.8g}f," if s % 1 else f"{s or 0:.0f}," for s in surprises[i:i + 10]))
+    print("};")
     print("/* clang-format on */\n\n#endif")
 
 

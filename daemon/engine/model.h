@@ -100,8 +100,8 @@ uint64_t model_swap_copy_ns(struct model *model);
 int model_forward(struct model *model, const struct step *step);
 int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens);
 /*
- * After model_collect(): the logprobs of a wanted row whose pick asked for them; at most
- * PICK_LOGPROBS_MAX.
+ * After model_collect(): the pick_entries() of a wanted row whose pick asked for some; at most
+ * PICK_ENTRIES_MAX.
  */
 void model_logprobs(struct model *model, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs);

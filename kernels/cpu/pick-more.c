@@ -78,11 +78,14 @@ static uint32_t draw_from_line(const struct candidates *row, const struct pick *
         return draw_from_few(&edited, pick, line->temperature, s->a, s->chances, line->count);
 }
 
-uint32_t pick_more(const struct candidates *row, const struct pick *pick)
+uint32_t pick_more(const struct candidates *row, const struct pick *pick, float *ret_surprise)
 {
         struct pick_scratch *s = row->s;
         struct line line;
+        uint32_t picked;
         float largest;
+
+        *ret_surprise = 0;
 
         edit(row, pick);
         largest = largest_of(s, logit_blocks_of(logit_blocks_of(row->vocab)));
@@ -92,5 +95,8 @@ uint32_t pick_more(const struct candidates *row, const struct pick *pick)
                 return id_of(s->edited, largest);
         line = make_line(row, pick);
         cuts_make(pick, &line);
-        return draw_from_line(row, pick, &line);
+        picked = draw_from_line(row, pick, &line);
+        if (pick->mirostat)
+                *ret_surprise = (float)surprise_of(&line, picked);
+        return picked;
 }

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/top-p.h"
 
-/* For a row of finite logits. Overwrites s->group_maxima. */
-uint32_t pick_more(const struct candidates *row, const struct pick *pick);
+/* For a row of finite logits. *ret_surprise: 0 without mirostat. Overwrites s->group_maxima. */
+uint32_t pick_more(const struct candidates *row, const struct pick *pick, float *ret_surprise);
 
 #endif

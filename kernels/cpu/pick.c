@@ -247,7 +247,8 @@ static struct candidate *top_p_candidates(const struct row *row, double whole, u
 
 /* ---- one row ---- */
 
-static uint32_t pick_row(const struct row *row)
+/* *ret_surprise: 0 without mirostat */
+static uint32_t pick_row(const struct row *row, float *ret_surprise)
 {
         const struct pick *pick = row->pick;
         struct candidate *sorted;
@@ -255,10 +256,11 @@ static uint32_t pick_row(const struct row *row)
         uint32_t count;
         double whole;
 
+        *ret_surprise = 0;
         if (pick->given)
                 return pick->given - 1;
         if (pick_has_more(pick))
-                return pick_more(&row->candidates, pick);
+                return pick_more(&row->candidates, pick, ret_surprise);
         if (pick->temperature == 0)
                 return row->best;
         if (!is_likely(row, row->candidates.largest))
@@ -325,6 +327,8 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
                 .weights_of = g->weights + (size_t)item * g->stride,
         };
         struct candidates *candidates = &row.candidates;
+        struct logprob *entries = steps_logprobs_out(&cpu->steps, item);
+        float surprise;
 
         assert(row.pick->temperature >= 0);
         tail_fill(&candidates->s->tail, candidates->logits, candidates->vocab);
@@ -335,12 +339,16 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
         p->picked[item] = PICK_NOT_FINITE;
         if (!find_largest(&row))
                 return;
-        p->picked[item] = pick_row(&row);
-        if (!row.pick->logprobs || pick_failed(p->picked[item]))
+        p->picked[item] = pick_row(&row, &surprise);
+        if (pick_failed(p->picked[item]))
+                return;
+        if (row.pick->mirostat)
+                entries[row.pick->logprobs] = (struct logprob){ p->picked[item], surprise };
+        if (!row.pick->logprobs)
                 return;
         if (pick_has_more(row.pick))
                 candidates->loops->maxima(candidates->s->group_maxima, row.largest_of, row.groups);
-        write_logprobs(&row, p->picked[item], steps_logprobs_out(&cpu->steps, item));
+        write_logprobs(&row, p->picked[item], entries);
 }
 
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab)

@@ -111,7 +111,7 @@ int cuda_operators_init(struct cuda *cuda)
             (r = device_new(cuda->device, wants * cuda->conf.vocab_max * sizeof(float),
                             (void **)&cuda->edited)))
                 return r;
-        return device_new(cuda->device, wants * PICK_LOGPROBS_MAX * sizeof(logprob),
+        return device_new(cuda->device, wants * PICK_ENTRIES_MAX * sizeof(logprob),
                           (void **)&cuda->logprobs);
 }
 

@@ -18,6 +18,7 @@
 #define SMALL_VOCAB     4096u
 #define ALL_IDS         ((1u << ID_BITS) - 1)
 #define TEMPERATURE_MIN 1e-300 /* above 0; no smaller one changes a chance */
+#define LOG2_E          1.44269504088896340736
 #define DISTANCE_BITS   62u
 #define DISTANCE_UNIT   0x1p56
 #define DISTANCE_MOST   63.0 /* no candidate with a weight is as far */
@@ -220,6 +221,20 @@ DEVICE void cut_min_p(smem *smem, candidates *candidates, float min_p)
         candidates->last = ~least_again(smem, last);
 }
 
+DEVICE void cut_surprising(smem *smem, candidates *candidates, double mu)
+{
+        double whole, most;
+        uint64_t last = ~candidates->begin;
+
+        mean_below(smem, candidates, &whole);
+        most = log2(whole) - mu;
+        for_kept(candidates, [&](float logit, uint64_t sort_key) {
+                if (~sort_key < last && below_of(candidates, logit) * LOG2_E >= most)
+                        last = ~sort_key;
+        });
+        candidates->last = ~least_again(smem, last);
+}
+
 DEVICE void cut_top(smem *smem, candidates *candidates, float least)
 {
         double whole, count = 0;
@@ -258,6 +273,8 @@ DEVICE double cut(smem *smem, candidates *candidates, const pick *pick)
                 cut_top_p(smem, candidates, pick->top_p);
         if (pick->min_p > 0)
                 cut_min_p(smem, candidates, pick->min_p);
+        if (pick->mirostat)
+                cut_surprising(smem, candidates, pick->mu);
         if (pick->xtc_chance > 0 &&
             draw(pick->seed, pick->sample_index, pick->position) < pick->xtc_chance)
                 cut_top(smem, candidates, pick->xtc_least);
@@ -266,12 +283,25 @@ DEVICE double cut(smem *smem, candidates *candidates, const pick *pick)
 
 /* ---- picking ---- */
 
-/* `edited` has space for the row. */
-DEVICE uint32_t pick_edited(smem *smem, const candidates *row, const pick *pick, float *edited)
+/* The surprise of a token of those that are left, at the temperature of the candidates. */
+DEVICE float surprise_of(smem *smem, const candidates *candidates, uint32_t id)
+{
+        double whole;
+
+        mean_below(smem, candidates, &whole);
+        return (float)(log2(whole) - below_of(candidates, candidates->logits[id]) * LOG2_E);
+}
+
+/* `edited` has space for the row.  *ret_surprise: 0 without mirostat. */
+DEVICE uint32_t pick_edited(smem *smem, const candidates *row, const pick *pick, float *edited,
+                            float *ret_surprise)
 {
         candidates candidates;
         double temperature;
         uint64_t first;
+        uint32_t picked;
+
+        *ret_surprise = 0;
 
         edit_row(row, pick, edited);
         candidates = row_of(smem, edited, row->vocab, &first);
@@ -285,8 +315,11 @@ DEVICE uint32_t pick_edited(smem *smem, const candidates *row, const pick *pick,
         if (temperature <= 0)
                 return id_of(candidates.begin);
         set_temperature(&candidates, temperature);
-        return draw_kept(smem, &candidates, pick, { fmax(temperature, TEMPERATURE_MIN), 0 },
-                         id_of(candidates.begin));
+        picked = draw_kept(smem, &candidates, pick, { fmax(temperature, TEMPERATURE_MIN), 0 },
+                           id_of(candidates.begin));
+        if (pick->mirostat)
+                *ret_surprise = surprise_of(smem, &candidates, picked);
+        return picked;
 }
 
 template <unsigned THREADS> KERNEL(THREADS) pick_more_rows(pick_args a)
@@ -294,8 +327,10 @@ template <unsigned THREADS> KERNEL(THREADS) pick_more_rows(pick_args a)
         uint32_t want = blockIdx.x, picked = PICK_NOT_FINITE;
         const pick *pick = &a.step.picks[want];
         smem *smem = (struct smem *)shared();
+        logprob *entries = a.logprobs + (size_t)want * PICK_ENTRIES_MAX;
         candidates row;
         uint64_t first;
+        float surprise = 0;
 
         wait_for_predecessor();
         if (want >= a.step.counts->wants || !pick_has_more(pick))
@@ -303,15 +338,16 @@ template <unsigned THREADS> KERNEL(THREADS) pick_more_rows(pick_args a)
 
         row = row_of(smem, a.logits + (size_t)want * a.stride, a.vocab, &first);
         if (first && row.largest != -INFINITY)
-                picked = pick->given
-                                 ? pick->given - 1
-                                 : pick_edited(smem, &row, pick, a.edited + (size_t)want * a.vocab);
+                picked = pick->given ? pick->given - 1
+                                     : pick_edited(smem, &row, pick,
+                                                   a.edited + (size_t)want * a.vocab, &surprise);
         if (!threadIdx.x)
                 a.tokens[want] = picked;
+        if (!threadIdx.x && picked < PICK_NONE_LEGAL && pick->mirostat)
+                entries[pick->logprobs] = { picked, surprise };
         block_sync();
         if (picked < PICK_NONE_LEGAL && pick->logprobs)
-                write_logprobs(smem, &row, picked, pick->logprobs,
-                               a.logprobs + (size_t)want * PICK_LOGPROBS_MAX);
+                write_logprobs(smem, &row, picked, pick->logprobs, entries);
 }
 
 int pick_more_tokens(struct device *device, const struct pick_args *args)

@@ -4,12 +4,13 @@
  *
  *      tokens[want]   = the token that kernels/draw.h chooses, PICK_NOT_FINITE or PICK_NONE_LEGAL
  *      logprobs[want] = { picked, then the likeliest }, log(softmax(row)), as many as its pick asks
- *                       for.  Other entries are not written; where the pick has failed, none are
+ *                       for; with mirostat then { picked, its surprise }.  Other entries are not
+ *                       written; where the pick has failed, none are
  *
  *      logits    (wants_max, stride)   floats; the first `vocab` of a row are its logits
  *      edited    (wants_max, vocab)    scratch memory of pick_more_tokens()
  *      tokens    (wants_max)
- *      logprobs  (wants_max, PICK_LOGPROBS_MAX)
+ *      logprobs  (wants_max, PICK_ENTRIES_MAX)
  *
  * There are two kernels.  One picks for rows whose picks have no more than top_k, top_p and min_p.
  * The other one picks for the rest (pick_has_more()), and a step without such rows need not run it.
@@ -32,7 +33,7 @@
  *
  * A pick with more reads its row once, writes a copy of it, and reads this once for the largest
  * logit.  Then n_sigma reads it twice, dynamic temperature twice, top_k and top_p each twice,
- * typical four times, min_p once, XTC twice and the draw once.
+ * typical four times, min_p once, mirostat twice, XTC twice and the draw once.
  *
  * exp(), in double, is the main cost of top_p: once for each token that top_k keeps, and again for
  * those near its end.  Afterwards logprobs compute it once for all tokens.  A draw makes a random

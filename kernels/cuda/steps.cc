@@ -52,7 +52,7 @@ static int transfers_init(struct cuda *cuda)
                                            (void **)&step_download->tokens)))
                         return r;
                 r = device_pinned_new(cuda->device,
-                                      (size_t)wants * PICK_LOGPROBS_MAX * sizeof(logprob),
+                                      (size_t)wants * PICK_ENTRIES_MAX * sizeof(logprob),
                                       (void **)&step_download->logprobs);
         }
         return r;
@@ -282,7 +282,7 @@ int cuda_step_begin(struct kernels *k, kv *const *pools, const step *step)
 static bool wants_logprobs(const step *step)
 {
         for (uint32_t i = 0; i < step->want_count; i++)
-                if (step->picks[i].logprobs)
+                if (pick_entries(&step->picks[i]))
                         return true;
         return false;
 }
@@ -306,7 +306,7 @@ int cuda_step_end(struct kernels *k)
                 if (!r && wants_logprobs(step))
                         r = device_download(
                                 cuda->device, STREAM_STEPS, step_download->logprobs, cuda->logprobs,
-                                (size_t)step->want_count * PICK_LOGPROBS_MAX * sizeof(logprob));
+                                (size_t)step->want_count * PICK_ENTRIES_MAX * sizeof(logprob));
         }
         if (!r)
                 r = device_event_record(cuda->device, STREAM_STEPS, step_download->done);
@@ -343,6 +343,6 @@ void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *r
         const step_download *step_download = &cuda->downloads[number % STEPS_RESULTS];
 
         assert(want < result->count);
-        memcpy(ret_logprobs, step_download->logprobs + (size_t)want * PICK_LOGPROBS_MAX,
+        memcpy(ret_logprobs, step_download->logprobs + (size_t)want * PICK_ENTRIES_MAX,
                result->logprob_counts[want] * sizeof(*ret_logprobs));
 }

@@ -104,11 +104,14 @@ static struct line make_line(struct ref *ref, const struct pick *pick, uint32_t 
         return line;
 }
 
+/* *ret_surprise: 0 if nothing is drawn. */
 static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *logits,
-                         uint32_t vocab)
+                         uint32_t vocab, float *ret_surprise)
 {
-        uint32_t largest = find_largest(logits, vocab);
+        uint32_t largest = find_largest(logits, vocab), picked;
         struct line line;
+
+        *ret_surprise = 0;
 
         assert(pick->temperature >= 0);
         if (largest == PICK_NOT_FINITE)
@@ -123,7 +126,9 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
                 return largest;
         line = make_line(ref, pick, vocab);
         cuts_make(pick, &line);
-        return draw_token(pick, &line);
+        picked = draw_token(pick, &line);
+        *ret_surprise = (float)surprise_of(&line, picked);
+        return picked;
 }
 
 static void write_logprobs(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,
@@ -152,12 +157,17 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
         assert(vocab && vocab <= ref->vocab_max);
         for (uint32_t i = 0; i < step->want_count; i++) {
                 const float *row = logits + (size_t)i * vocab;
+                struct logprob *entries = steps_logprobs_out(&ref->steps, i);
                 uint32_t count = step->picks[i].logprobs;
+                float surprise;
 
-                picked[i] = pick_row(ref, &step->picks[i], row, vocab);
-                if (count && !pick_failed(picked[i]))
-                        write_logprobs(ref, row, vocab, picked[i], count,
-                                       steps_logprobs_out(&ref->steps, i));
+                picked[i] = pick_row(ref, &step->picks[i], row, vocab, &surprise);
+                if (pick_failed(picked[i]))
+                        continue;
+                if (count)
+                        write_logprobs(ref, row, vocab, picked[i], count, entries);
+                if (step->picks[i].mirostat)
+                        entries[count] = (struct logprob){ picked[i], surprise };
         }
         return 0;
 }

@@ -88,7 +88,7 @@ struct rows {
         uint32_t masks[WANTS][(VOCAB_MAX + 31) / 32];
         pick_edit edits[WANTS][EDITS_MAX];
         uint32_t tokens[WANTS];
-        logprob logprobs[WANTS][PICK_LOGPROBS_MAX];
+        logprob logprobs[WANTS][PICK_ENTRIES_MAX];
 };
 
 static void ref_pick(rows *r)
@@ -187,12 +187,12 @@ static void expect_the_rest_untouched(const rows *r)
 {
         for (uint32_t i = 0; i < WANTS; i++) {
                 bool there = i < r->wants && !pick_failed(r->tokens[i]);
-                uint32_t told = there ? r->picks[i].logprobs : 0;
+                uint32_t told = there ? pick_entries(&r->picks[i]) : 0;
 
                 if (i >= r->wants)
                         expect_untouched(&r->tokens[i], sizeof(r->tokens[i]));
                 expect_untouched(&r->logprobs[i][told],
-                                 (PICK_LOGPROBS_MAX - told) * sizeof(r->logprobs[i][0]));
+                                 (PICK_ENTRIES_MAX - told) * sizeof(r->logprobs[i][0]));
         }
 }
 
@@ -233,6 +233,14 @@ static void compare(const float *logits, uint32_t vocab, const pick *pick, uint3
                         assert_true(found == -INFINITY);
                 else
                         assert_true(fabs(found - wanted) <= 1e-6 * fmax(1, -wanted));
+        }
+        if (!pick_failed(token) && pick->mirostat) {
+                const logprob *found = &told[pick->logprobs],
+                              *wanted = &told_expected[pick->logprobs];
+
+                assert_int_equal(found->token, token);
+                assert_true(fabs(found->logprob - wanted->logprob) <=
+                            1e-6 * fmax(1, wanted->logprob));
         }
 }
 
@@ -559,6 +567,8 @@ static pick random_pick_with_more(uint32_t vocab)
         pick.temperature_range = maybe(any());
         pick.temperature_exponent = 0.5f + any();
         pick.order = random_below(2) ? TEMPERATURE_LAST : TEMPERATURE_FIRST;
+        pick.mirostat = !pick.given && random_below(2);
+        pick.mu = 12 * any();
         return pick;
 }
 

@@ -27,7 +27,7 @@ static int close_bench(void **state)
 
 /* ---- the rows and picks of the other program ---- */
 
-enum kind { N_SIGMA, TYPICAL, XTC, DYNAMIC, LAST, MASK, EDITS, ALL };
+enum kind { N_SIGMA, TYPICAL, XTC, DYNAMIC, LAST, MASK, EDITS, ALL, MIROSTAT };
 
 struct one {
         float row[100];
@@ -107,16 +107,30 @@ static void make_pick(struct one *o, enum kind kind)
                 pick->xtc_chance = ONE_OF(0.3f, 0.7f, 1);
                 pick->xtc_least = ONE_OF(0.03f, 0.07f, 0.13f, 0.37f);
         }
-        if (kind == DYNAMIC || kind == ALL) {
+        if (kind == DYNAMIC || kind >= ALL) {
                 pick->temperature_range = ONE_OF(0.25f, 0.5f, 1.5f);
                 pick->temperature_exponent = ONE_OF(1, 0.5f, 2);
         }
         if (kind == LAST || (kind == ALL && random_below(2)))
                 pick->order = TEMPERATURE_LAST;
-        if (kind == MASK || kind == ALL)
+        if (kind == MASK || kind >= ALL)
                 make_mask(o);
-        if (kind == EDITS || kind == ALL)
+        if (kind == EDITS || kind >= ALL)
                 make_edits(o);
+        if (kind == MIROSTAT) {
+                pick->mirostat = true;
+                pick->mu = ONE_OF(0.5f, 1, 2.1f, 3.3f, 5, 10);
+        }
+}
+
+/* Of the last pick, which asked for no logprobs; the definition has doubles. */
+static void expect_surprise(struct fixture *b, uint32_t token, float wanted)
+{
+        struct logprob entry;
+
+        b->k->logprobs(b->k, b->number, 0, &entry);
+        assert_int_equal(entry.token, token);
+        assert_true(fabsf(entry.logprob - wanted) <= 1e-6f * (1 + fabsf(wanted)));
 }
 
 static void picks_match_those_of_another_program(void **state)
@@ -124,12 +138,13 @@ static void picks_match_those_of_another_program(void **state)
         static const struct {
                 const char *name;
                 const uint8_t *tokens;
-        } kinds[] = { { "n_sigma", golden_n_sigma }, { "typical", golden_typical },
-                      { "xtc", golden_xtc },         { "dynamic", golden_dynamic },
-                      { "last", golden_last },       { "mask", golden_mask },
-                      { "edits", golden_edits },     { "all", golden_all } };
+        } kinds[] = { { "n_sigma", golden_n_sigma },  { "typical", golden_typical },
+                      { "xtc", golden_xtc },          { "dynamic", golden_dynamic },
+                      { "last", golden_last },        { "mask", golden_mask },
+                      { "edits", golden_edits },      { "all", golden_all },
+                      { "mirostat", golden_mirostat } };
 
-        for (enum kind kind = N_SIGMA; kind <= ALL; kind++) {
+        for (enum kind kind = N_SIGMA; kind <= MIROSTAT; kind++) {
                 random_state = strlen(kinds[kind].name) * 1000003 + (uint8_t)kinds[kind].name[0];
                 for (uint32_t i = 0; i < ROWS; i++) {
                         struct one o = { .vocab = 0 };
@@ -144,6 +159,8 @@ static void picks_match_those_of_another_program(void **state)
                                 fail_msg("%s, row %u of %u tokens: token %u, not %u",
                                          kinds[kind].name, i, o.vocab, token,
                                          kinds[kind].tokens[i]);
+                        if (kind == MIROSTAT && token != 255)
+                                expect_surprise(*state, token, golden_surprise[i]);
                 }
         }
 }
