@@ -93,6 +93,8 @@ static const struct flag flags[] = {
         { "--typical",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.typical),     0, "only the tokens that are nearest to the entropy and sum up to P", .high = 1 },
         { "--xtc-chance", "P",   GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.xtc_chance),  0, "with this chance, leave out the likely tokens but the last one", .high = 1 },
         { "--xtc-least", "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.xtc_least),   SMV_SET_XTC_LEAST, "with --xtc-chance: tokens from P on are likely; default 0.1", .high = 1 },
+        { "--mirostat-tau", "BITS", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.mirostat_tau), 0, "keep tokens so that the mean surprise of the drawn ones comes near BITS: mirostat 2; it makes the only cut", .high = SMV_MIROSTAT_TAU_MAX },
+        { "--mirostat-eta", "E", GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.mirostat_eta), SMV_SET_MIROSTAT_ETA, "with --mirostat-tau: how fast it learns; default 0.1", .high = SMV_MIROSTAT_ETA_MAX },
         { "--order",     "ORDER", GENERATE, FLAG_WORD,  offsetof(struct cli, generate.order),       0, "the temperature applies before the cuts (temperature_first, the default) or after them (temperature_last)", .words = orders },
         { "--presence-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.presence_penalty), 0, "lower the logits of tokens that the answer has by P", .low = -SMV_PENALTY_MAX, .high = SMV_PENALTY_MAX },
         { "--frequency-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.frequency_penalty), 0, "lower them by P each time that the answer has them", .low = -SMV_PENALTY_MAX, .high = SMV_PENALTY_MAX },

@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_REASONING_MAX - 1;
+        const unsigned known = 2 * SMV_SET_MIROSTAT_ETA - 1;
 
         if (!(set & ~known))
                 return 0;
@@ -158,6 +158,10 @@ void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o)
                 codec_put_float(writer, "temperature_range", (double)o->temperature_range);
         if (o->temperature_exponent != 0 || (o->set & SMV_SET_TEMPERATURE_EXPONENT))
                 codec_put_float(writer, "temperature_exponent", (double)o->temperature_exponent);
+        if (o->mirostat_tau != 0)
+                codec_put_float(writer, "mirostat_tau", (double)o->mirostat_tau);
+        if (o->mirostat_eta != 0 || (o->set & SMV_SET_MIROSTAT_ETA))
+                codec_put_float(writer, "mirostat_eta", (double)o->mirostat_eta);
         if (o->order)
                 codec_put_text(writer, "order", last, strlen(last));
 }

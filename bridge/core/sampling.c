@@ -7,6 +7,7 @@
 #define TOP_K_MAX      1024
 #define STOPS_MAX      16u
 #define STOP_BYTES_MAX 256u
+#define MIROSTAT_TAU   5 /* as in llama.cpp, if the request does not say */
 
 static void set_float(float *to, double value, struct smv_generate *options, enum smv_set bit)
 {
@@ -48,6 +49,36 @@ static void read_cuts(struct fields *fields, uint32_t object, struct smv_generat
         if (field_real(fields, object, "dynatemp_exponent", 0, SMV_EXPONENT_MAX, &value))
                 set_float(&options->temperature_exponent, value, options,
                           SMV_SET_TEMPERATURE_EXPONENT);
+}
+
+/* As in llama.cpp, mirostat makes no other cut, whatever is asked. */
+static void drop_cuts(struct smv_generate *options)
+{
+        options->set &=
+                ~(unsigned)(SMV_SET_TOP_K | SMV_SET_TOP_P | SMV_SET_MIN_P | SMV_SET_XTC_LEAST);
+        options->top_k = 0;
+        options->top_p = options->min_p = options->n_sigma = options->typical = 0;
+        options->xtc_chance = options->xtc_least = 0;
+}
+
+static void read_mirostat(struct fields *fields, uint32_t object, struct smv_generate *options)
+{
+        double tau = MIROSTAT_TAU, eta = 0;
+        uint64_t version = 0;
+        bool has_eta;
+
+        field_uint(fields, object, "mirostat", 0, 2, &version);
+        field_real(fields, object, "mirostat_tau", 0, SMV_MIROSTAT_TAU_MAX, &tau);
+        has_eta = field_real(fields, object, "mirostat_eta", 0, SMV_MIROSTAT_ETA_MAX, &eta);
+        if (version == 1)
+                fields_fail(fields, FAILURE_UNSUPPORTED, "mirostat",
+                            "mirostat is 1; the daemon has version 2 only");
+        if (version != 2)
+                return;
+        drop_cuts(options);
+        options->mirostat_tau = tau > 0 ? (float)tau : 1e-6f;
+        if (has_eta)
+                set_float(&options->mirostat_eta, eta, options, SMV_SET_MIROSTAT_ETA);
 }
 
 void sampling_limit_reasoning(int64_t tokens, struct smv_generate *options)
@@ -93,6 +124,7 @@ void sampling_read(struct fields *fields, uint32_t object, double temperature_ma
                 set_float(&options->min_p, value, options, SMV_SET_MIN_P);
         read_top_k(fields, object, options);
         read_cuts(fields, object, options);
+        read_mirostat(fields, object, options);
         read_reasoning(fields, object, options);
         if (field_bool(fields, object, "ignore_eos", &ignore_eos))
                 options->ignore_eos = ignore_eos;

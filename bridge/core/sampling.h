@@ -16,9 +16,10 @@
 
 /*
  * temperature, top_p, min_p, top_k, ignore_eos; and the other cuts, by llama.cpp's names:
- * top_n_sigma, typical_p, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent.  The
- * limit of reasoning is vLLM's thinking_token_budget, or llama.cpp's reasoning_budget,
- * reasoning_budget_tokens or thinking_budget_tokens, with reasoning_budget_message.
+ * top_n_sigma, typical_p, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent,
+ * mirostat (0 or 2), mirostat_tau, mirostat_eta.  The limit of reasoning is vLLM's
+ * thinking_token_budget, or llama.cpp's reasoning_budget, reasoning_budget_tokens or
+ * thinking_budget_tokens, with reasoning_budget_message.
  */
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options);

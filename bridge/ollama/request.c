@@ -73,7 +73,6 @@ static void read_options(struct call *call, struct fields *fields, struct smv_ge
         read_seed(fields, options, generate);
         penalties_read(fields, &call->arena, options, SMV_PENALTY_MAX, generate);
         refuse_unless(fields, options, "tfs_z", 1, 0);
-        refuse_unless(fields, options, "mirostat", 0, 0);
 }
 
 /* ---- keep_alive ---- */

@@ -91,6 +91,7 @@ struct sampling {
         float n_sigma, typical, xtc_chance, xtc_least;
         float temperature_range, temperature_exponent;
         bool temperature_last;
+        float mirostat_tau, mirostat_eta; /* tau 0: off */
         /* Log probabilities sent with each token: its own and the likeliest ones.  0: none. */
         uint32_t logprobs;
         /* Index among requests that are otherwise equal; each index samples differently. */
@@ -210,6 +211,12 @@ struct request {
         _Atomic uint32_t tokens_made;
         _Atomic uint32_t pauses; /* a copy of `preemptions` */
         _Atomic bool has_begun;  /* a step had a row of it */
+
+        /*
+         * With mirostat_tau: mu of the next draw.  It is the only state of a draw that is no
+         * function of the tokens.  The loop sets it first; a fork begins with that of its parent.
+         */
+        float mu;
 
         /* Engine only; the loop may read these once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;

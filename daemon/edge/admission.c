@@ -283,15 +283,18 @@ static void fill_making(const struct admission *admission, struct stream *stream
         const struct admission_conf *conf = &admission->conf;
         struct request *request = &stream->request;
         struct served *served = request->model;
-        const struct sampling_defaults *usual = &served->defaults;
+        struct sampling_defaults usual = served->defaults;
         size_t stop_max = 0;
+
+        if (asked->mirostat_tau > 0)
+                usual = (struct sampling_defaults){ .temperature = usual.temperature, .top_p = 1 };
 
         request->sampling = (struct sampling){
                 .temperature = wire_has(asked, WIRE_F_TEMPERATURE) ? asked->temperature
-                                                                   : usual->temperature,
-                .top_p = wire_has(asked, WIRE_F_TOP_P) ? asked->top_p : usual->top_p,
-                .min_p = wire_has(asked, WIRE_F_MIN_P) ? asked->min_p : usual->min_p,
-                .top_k = wire_has(asked, WIRE_F_TOP_K) ? asked->top_k : usual->top_k,
+                                                                   : usual.temperature,
+                .top_p = wire_has(asked, WIRE_F_TOP_P) ? asked->top_p : usual.top_p,
+                .min_p = wire_has(asked, WIRE_F_MIN_P) ? asked->min_p : usual.min_p,
+                .top_k = wire_has(asked, WIRE_F_TOP_K) ? asked->top_k : usual.top_k,
                 .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
                 .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
                 .sample_index = asked->sample_index,
@@ -302,7 +305,11 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 .temperature_range = asked->temperature_range,
                 .temperature_exponent = asked->temperature_exponent,
                 .temperature_last = asked->order == WIRE_TEMPERATURE_LAST,
+                .mirostat_tau = asked->mirostat_tau,
+                .mirostat_eta = asked->mirostat_eta,
         };
+        request->mu = 2 * asked->mirostat_tau;
+        request->alone |= asked->mirostat_tau > 0;
         request->ignore_eos = asked->ignore_eos;
         request->progress = asked->progress;
         copy_stops(stream, asked);

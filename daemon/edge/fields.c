@@ -130,6 +130,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "tool_choice", WIRE_F_TOOL_CHOICE, "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_tool_choice, 0 },
         { { "allowed_tools", WIRE_F_ALLOWED_TOOLS, "texts", 1, SMV_MESSAGES_MAX, 0, SMV_TOOL_BYTES_MAX, GENERATE, 0 },         read_texts,       AT(chat.allowed_tools) },
         { { "calls_max",   WIRE_F_CALLS_MAX,   "uint",    1, SMV_CALLS_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(chat.calls_max) },
+        { { "mirostat_tau", WIRE_F_MIROSTAT_TAU, "float", 0, SMV_MIROSTAT_TAU_MAX, 0, 0,             GENERATE, 0 },            read_float,       AT(mirostat_tau) },
+        { { "mirostat_eta", WIRE_F_MIROSTAT_ETA, "float", 0, SMV_MIROSTAT_ETA_MAX, 0, 0,             GENERATE, 0 },            read_float,       AT(mirostat_eta) },
 };
 /* clang-format on */
 

@@ -27,6 +27,8 @@ static void inherit(struct stream *stream, const struct stream *from, struct rea
         request->deadline_ns = like->deadline_ns;
         request->sampling = like->sampling;
         admission_set_rules(request, rules_ref(like->rules), limit);
+        request->alone = like->alone;
+        request->mu = 2 * like->sampling.mirostat_tau;
         request->ignore_eos = like->ignore_eos;
         request->parts = like->parts;
         request->parts_calls = like->parts_calls;
@@ -181,6 +183,23 @@ static int measure_fork(const struct admission *admission, const struct request 
         return 0;
 }
 
+/* Mirostat makes the only cut, as in a generate. */
+static int check_cuts(const struct request *parent, const struct wire_request *asked,
+                      struct wire_problem *ret_problem)
+{
+        const char *field = asked->top_k                                        ? "top_k"
+                            : wire_has(asked, WIRE_F_TOP_P) && asked->top_p < 1 ? "top_p"
+                            : asked->min_p > 0                                  ? "min_p"
+                                                                                : NULL;
+
+        if (parent->sampling.mirostat_tau <= 0 || !field)
+                return 0;
+        return wire_refuse(ret_problem, SMV_BAD_FIELD, asked->id, field,
+                           "%s is given for a fork of a stream with mirostat_tau, which makes the "
+                           "only cut",
+                           field);
+}
+
 static void fill_fork(struct request *request, const struct wire_request *asked)
 {
         struct sampling *sampling = &request->sampling;
@@ -241,6 +260,8 @@ int fork_stream(struct admission *admission, struct stream *parent,
         int r;
 
         r = measure_fork(admission, &parent->request, asked, &tokens_max, ret_problem);
+        if (!r)
+                r = check_cuts(&parent->request, asked, ret_problem);
         if (!r)
                 r = found_family(parent);
         if (r)

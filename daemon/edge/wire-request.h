@@ -120,6 +120,8 @@ enum wire_field {
         WIRE_F_TOOL_CHOICE,
         WIRE_F_ALLOWED_TOOLS,
         WIRE_F_CALLS_MAX,
+        WIRE_F_MIROSTAT_TAU,
+        WIRE_F_MIROSTAT_ETA,
         WIRE_FIELD_N,
 };
 
@@ -186,6 +188,7 @@ struct wire_request {
         float n_sigma, typical, xtc_chance, xtc_least; /* kernels/cuts.h */
         float temperature_range, temperature_exponent;
         enum wire_order order;
+        float mirostat_tau, mirostat_eta;
         struct penalties penalties;
         struct wire_values logit_bias; /* arrays of an id and a number */
         struct wire_values allowed_tokens, banned_tokens;

@@ -19,7 +19,9 @@
 #include "base/error.h"
 
 #define PEEK_BYTES 4096u
-#define XTC_LEAST  0.1f /* as in llama.cpp; so are dry_base and dry_allowed */
+/* As in llama.cpp; so are dry_base and dry_allowed. */
+#define XTC_LEAST    0.1f
+#define MIROSTAT_ETA 0.1f
 
 static const char *const code_names[] = {
 #define X(number, name, word, text) [SMV_##name] = word,
@@ -340,6 +342,32 @@ static int check_max_tokens(struct reading *in)
                            row->name, row->low, row->high);
 }
 
+/* A cut that keeps all tokens is taken beside mirostat. */
+static int check_mirostat(struct reading *in)
+{
+        const struct wire_request *request = in->request;
+        const struct {
+                enum wire_field field;
+                bool cuts;
+        } cuts[] = {
+                { WIRE_F_TOP_K, request->top_k },
+                { WIRE_F_TOP_P, request->top_p < 1 },
+                { WIRE_F_MIN_P, request->min_p > 0 },
+                { WIRE_F_N_SIGMA, request->n_sigma > 0 },
+                { WIRE_F_TYPICAL, request->typical > 0 && request->typical < 1 },
+                { WIRE_F_XTC_CHANCE, request->xtc_chance > 0 },
+                { WIRE_F_ORDER, request->order == WIRE_TEMPERATURE_LAST },
+        };
+        int r = 0;
+
+        for (size_t i = 0; !r && i < sizeof(cuts) / sizeof(*cuts); i++)
+                r = check_alone(in, cuts[i].field, cuts[i].cuts && request->mirostat_tau > 0,
+                                "with mirostat_tau, which makes the only cut");
+        return r ? r
+                 : check_alone(in, WIRE_F_MIROSTAT_ETA, request->mirostat_tau <= 0,
+                               "without mirostat_tau");
+}
+
 static int check_generate(struct reading *in)
 {
         int r = check_start(in);
@@ -357,6 +385,8 @@ static int check_generate(struct reading *in)
         if (!r)
                 r = check_alone(in, WIRE_F_PROGRESS, wire_has(in->request, WIRE_F_KEEP_MS),
                                 "with keep_ms: no progress is stored");
+        if (!r)
+                r = check_mirostat(in);
         if (!r)
                 r = check_alone(in, WIRE_F_REASONING_END,
                                 !wire_has(in->request, WIRE_F_REASONING_MAX),
@@ -464,6 +494,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
         struct wire_request request = { .priority = WIRE_NORMAL,
                                         .xtc_least = XTC_LEAST,
                                         .temperature_exponent = 1,
+                                        .mirostat_eta = MIROSTAT_ETA,
                                         .penalties = { .repetition = 1,
                                                        .repeat_window = SMV_WINDOW_MAX,
                                                        .dry_base = 1.75f,

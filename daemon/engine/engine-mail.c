@@ -77,6 +77,7 @@ static void start_fork(struct engine *engine, struct request *request, const str
         assert((uint64_t)request->prompt_count + request->max_tokens <= request->tokens_max);
         memcpy(to->tokens + request->submitted_count, from->tokens + request->submitted_count,
                (from->token_count - request->submitted_count) * sizeof(*to->tokens));
+        request->mu = parent->mu;
         publish_fork(engine->publish, request, parent);
 }
 

@@ -241,7 +241,7 @@ static void launch(struct engine *engine)
 static void take_score(struct engine *engine, const struct batch *batch, uint32_t want)
 {
         struct request *request = batch->want_sequences[want]->request;
-        struct logprob logprobs[PICK_LOGPROBS_MAX];
+        struct logprob logprobs[PICK_ENTRIES_MAX];
 
         if (engine->tokens[want] == PICK_NOT_FINITE) {
                 engine_note(engine,
@@ -264,11 +264,14 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
         enum sched_verdict verdict = sampler_judge(request, token);
 
         if (request->state != REQUEST_ENDING) {
-                struct logprob logprobs[PICK_LOGPROBS_MAX];
+                const struct pick *pick = &batch->picks[want];
+                struct logprob logprobs[PICK_ENTRIES_MAX];
 
-                if (request->sampling.logprobs && !sched_has_no_token(verdict))
+                if (pick_entries(pick) && !sched_has_no_token(verdict))
                         model_logprobs(engine->conf.served->model, batch->step.number, want,
                                        logprobs);
+                if (pick->mirostat && !sched_has_no_token(verdict))
+                        sampler_learn(request, logprobs[pick->logprobs].logprob);
                 timings_token(engine->conf.stats, request, now_ns);
                 verdict = publish_token(engine->publish, request, token, logprobs,
                                         batch->rows[row].position + 1, verdict);

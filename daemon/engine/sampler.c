@@ -29,7 +29,16 @@ static void begin(const struct request *request, uint32_t position, struct pick 
                 .temperature_range = asked->temperature_range,
                 .temperature_exponent = asked->temperature_exponent,
                 .order = asked->temperature_last ? TEMPERATURE_LAST : TEMPERATURE_FIRST,
+                .mirostat = asked->mirostat_tau > 0,
+                .mu = request->mu,
         };
+}
+
+/* Nothing is drawn. */
+static void take(struct pick *pick, uint32_t token)
+{
+        pick->given = 1 + token;
+        pick->mirostat = false;
 }
 
 /* A token that is forced is drawn whatever the rules say, if the guide lets it. */
@@ -40,7 +49,7 @@ static void force(const struct request *request, uint32_t position, struct pick 
                                               position, request->submitted_count);
 
         if (token != REASONING_LIMIT_NONE && (!legal || mask_has(legal, token)))
-                pick->given = 1 + token;
+                take(pick, token);
 }
 
 void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
@@ -65,9 +74,16 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
 void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
         begin(request, position, ret_pick);
-        ret_pick->given = 1 + request->sequence.tokens[position];
+        take(ret_pick, request->sequence.tokens[position]);
         ret_pick->logprobs = request->prompt_logprobs;
         ret_pick->mask = NULL;
+}
+
+void sampler_learn(struct request *request, float surprise)
+{
+        const struct sampling *asked = &request->sampling;
+
+        request->mu -= asked->mirostat_eta * (surprise - asked->mirostat_tau);
 }
 
 static uint32_t find(const uint32_t *tokens, uint32_t count, uint32_t token)

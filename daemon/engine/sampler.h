@@ -23,6 +23,9 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
  */
 void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick);
 
+/* The surprise that a pick with mirostat has told of its token. */
+void sampler_learn(struct request *request, float surprise);
+
 /* Does not look at stop strings: the detok does. */
 enum sched_verdict sampler_judge(const struct request *request, uint32_t token);
 

@@ -171,6 +171,7 @@ enum smv_set {
         SMV_SET_TEMPERATURE_EXPONENT = 1u << 11,
         SMV_SET_DRY_BREAKERS = 1u << 12, /* with a count of 0: there are no breakers */
         SMV_SET_REASONING_MAX = 1u << 13,
+        SMV_SET_MIROSTAT_ETA = 1u << 14,
 };
 
 /*
@@ -371,6 +372,12 @@ struct smv_generate {
         const char *const *allowed_tools;
         size_t allowed_tool_count;
         uint32_t calls_max;
+        /*
+         * Mirostat 2: tokens are kept so that the mean surprise of those that are drawn comes near
+         * mirostat_tau bits (0: off).  It makes the only cut.  mirostat_eta: how fast it learns (0:
+         * 0.1, unless `set` has SMV_SET_MIROSTAT_ETA).
+         */
+        float mirostat_tau, mirostat_eta;
 };
 
 /* The daemon's report about a stream that it has accepted. */

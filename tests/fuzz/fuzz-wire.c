@@ -121,6 +121,8 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_BANNED_TOKENS, request->banned_tokens.count);
         check_range(request, WIRE_F_BANNED_TEXTS, request->banned_texts.count);
         check_range(request, WIRE_F_CONSTRAINT, request->constraint.count);
+        check_range(request, WIRE_F_MIROSTAT_TAU, request->mirostat_tau);
+        check_range(request, WIRE_F_MIROSTAT_ETA, request->mirostat_eta);
         check_range(request, WIRE_F_REASONING_MAX, request->reasoning_max);
         check_range(request, WIRE_F_REASONING_END, request->reasoning_end.count);
         check_range(request, WIRE_F_STOP, request->stop_count);
@@ -304,6 +306,10 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return put_values(writer, &request->banned_texts, false);
         case WIRE_F_CONSTRAINT:
                 return put_text(writer, &request->constraint);
+        case WIRE_F_MIROSTAT_TAU:
+                return wire_put_float(writer, request->mirostat_tau);
+        case WIRE_F_MIROSTAT_ETA:
+                return wire_put_float(writer, request->mirostat_eta);
         case WIRE_F_REASONING_MAX:
                 return wire_put_uint(writer, request->reasoning_max);
         case WIRE_F_REASONING_END:
@@ -432,6 +438,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->number == b->number && a->control_text == b->control_text);
         assert(a->progress == b->progress && a->prompt_logprobs == b->prompt_logprobs);
         assert(a->parts == b->parts && same_text(&a->constraint, &b->constraint));
+        assert(a->mirostat_tau == b->mirostat_tau && a->mirostat_eta == b->mirostat_eta);
         assert(a->reasoning_max == b->reasoning_max);
         assert(same_text(&a->reasoning_end, &b->reasoning_end));
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);

@@ -117,6 +117,29 @@ static void takes_the_defaults_that_programs_send(void **state)
         call_rig_end(&rig);
 }
 
+static void mirostat_makes_no_other_cut(void **state)
+{
+        struct ollama_request request;
+        const struct smv_generate *o = &request.options;
+        struct call_rig rig;
+
+        (void)state;
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"mirostat\":2,\"mirostat_eta\":0.5,"
+              "\"top_k\":40,\"top_p\":0.9,\"min_p\":0.1,\"temperature\":0.5}}",
+              &request);
+        assert_true(o->mirostat_tau == 5 && o->mirostat_eta == 0.5f && o->temperature == 0.5f);
+        assert_true(!o->top_k && o->top_p == 0 && o->min_p == 0);
+        assert_int_equal(o->set & (SMV_SET_TOP_K | SMV_SET_TOP_P | SMV_SET_MIN_P), 0);
+        call_rig_end(&rig);
+        reads(&rig, "/api/chat",
+              "{\"model\":\"m\"," HI ",\"options\":{\"mirostat\":0,\"mirostat_tau\":3,"
+              "\"top_k\":40}}",
+              &request);
+        assert_true(o->mirostat_tau == 0 && o->top_k == 40);
+        call_rig_end(&rig);
+}
+
 static void reads_limits_of_reasoning_by_the_names_of_others(void **state)
 {
         static const char *const names[] = { "thinking_token_budget", "reasoning_budget",
@@ -246,7 +269,8 @@ static void refuses_by_name_what_it_cannot_honour(void **state)
                 "repeat_penalty is 0");
         refuses("/api/chat", HI ",\"options\":{\"repeat_last_n\":4000,\"repeat_penalty\":1.3}",
                 FAILURE_REQUEST, "repeat_last_n is 4000");
-        refuses("/api/chat", HI ",\"options\":{\"mirostat\":2}", FAILURE_UNSUPPORTED, "mirostat");
+        refuses("/api/chat", HI ",\"options\":{\"mirostat\":1}", FAILURE_UNSUPPORTED,
+                "mirostat is 1; the daemon has version 2 only");
         refuses("/api/chat", HI ",\"format\":\"xml\"", FAILURE_REQUEST, "format must be");
         refuses("/api/chat", HI ",\"format\":7", FAILURE_REQUEST, "format must be");
         refuses("/api/chat",
@@ -516,6 +540,7 @@ int main(void)
                 cmocka_unit_test(reads_a_prompt_with_a_system_text),
                 cmocka_unit_test(takes_the_defaults_that_programs_send),
                 cmocka_unit_test(reads_the_cuts_by_the_names_of_llama_cpp),
+                cmocka_unit_test(mirostat_makes_no_other_cut),
                 cmocka_unit_test(reads_limits_of_reasoning_by_the_names_of_others),
                 cmocka_unit_test(reads_penalties_by_the_names_of_llama_cpp_and_others),
                 cmocka_unit_test(constrains_the_answer_by_a_format),

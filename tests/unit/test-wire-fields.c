@@ -71,7 +71,7 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 40);
+        assert_int_equal(walked, 42);
 }
 
 static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
@@ -102,6 +102,42 @@ static void a_text_behind_reasoning_needs_a_limit(void **state)
         wire_put_text(&body.writer, "reasoning_end");
         wire_put_text(&body.writer, "Enough.");
         expect_refused(&body, SMV_BAD_FIELD, "reasoning_end");
+}
+
+static void mirostat_makes_the_only_cut(void **state)
+{
+        static const struct {
+                const char *name;
+                double keeps_all, cuts;
+        } cuts[] = {
+                { "top_p", 1, 0.5 },   { "min_p", 0, 0.5 },      { "n_sigma", 0, 1 },
+                { "typical", 1, 0.5 }, { "xtc_chance", 0, 0.5 },
+        };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < 2 * sizeof(cuts) / sizeof(*cuts); i++) {
+                begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 2);
+                wire_put_text(&body.writer, "mirostat_tau");
+                wire_put_float(&body.writer, 5);
+                wire_put_text(&body.writer, cuts[i / 2].name);
+                wire_put_float(&body.writer, i % 2 ? cuts[i / 2].cuts : cuts[i / 2].keeps_all);
+                if (i % 2)
+                        expect_refused(&body, SMV_BAD_FIELD, cuts[i / 2].name);
+                else
+                        expect_taken(&body, &request);
+        }
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 2);
+        wire_put_text(&body.writer, "mirostat_tau");
+        wire_put_float(&body.writer, 5);
+        wire_put_text(&body.writer, "order");
+        wire_put_text(&body.writer, "temperature_last");
+        expect_refused(&body, SMV_BAD_FIELD, "order");
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "mirostat_eta");
+        wire_put_float(&body.writer, 0.5);
+        expect_refused(&body, SMV_BAD_FIELD, "mirostat_eta");
 }
 
 static void progress_is_not_for_streams_that_are_stored(void **state)
@@ -785,6 +821,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(enforces_the_range_of_every_number),
                 cmocka_unit_test(accepts_no_tokens_only_with_the_scores_of_a_prompt),
                 cmocka_unit_test(a_text_behind_reasoning_needs_a_limit),
+                cmocka_unit_test(mirostat_makes_the_only_cut),
                 cmocka_unit_test(progress_is_not_for_streams_that_are_stored),
                 cmocka_unit_test(accepts_an_integer_for_a_float_but_not_the_reverse),
                 cmocka_unit_test(refuses_a_value_of_the_wrong_type_in_every_field),

@@ -27,6 +27,7 @@ static void missing_fields_have_their_defaults(void **state)
         assert_int_equal(request.id, 77);
         assert_int_equal(request.given[0], 1u << WIRE_F_OP | 1u << WIRE_F_ID | 1u << WIRE_F_PROMPT);
         assert_true(request.xtc_least == 0.1f && request.temperature_exponent == 1);
+        assert_true(request.mirostat_tau == 0 && request.mirostat_eta == 0.1f);
         assert_false(wire_has(&request, WIRE_F_TEMPERATURE));
         assert_int_equal(request.top_k, 0);
         assert_int_equal(request.max_tokens, 0);

@@ -199,7 +199,8 @@ bool is_of_ring(const struct wire_row *row)
 /* Fields that stand only beside another one. */
 static bool is_beside(const struct wire_row *row)
 {
-        return is_of_ring(row) || row->field == WIRE_F_REASONING_END;
+        return is_of_ring(row) || row->field == WIRE_F_REASONING_END ||
+               row->field == WIRE_F_MIROSTAT_ETA;
 }
 
 /* A whole request, except for the value of the row's field, which the caller puts. */
@@ -209,8 +210,11 @@ struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
         if (is_of_ring(row)) {
                 wire_put_text(&body->writer, "transport");
                 wire_put_text(&body->writer, "ring");
-        } else if (is_beside(row)) {
+        } else if (row->field == WIRE_F_REASONING_END) {
                 wire_put_text(&body->writer, "reasoning_max");
+                wire_put_uint(&body->writer, 1);
+        } else if (row->field == WIRE_F_MIROSTAT_ETA) {
+                wire_put_text(&body->writer, "mirostat_tau");
                 wire_put_uint(&body->writer, 1);
         }
         wire_put_text(&body->writer, row->name);
