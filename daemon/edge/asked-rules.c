@@ -130,7 +130,8 @@ static struct rules_conf conf_of(const struct served *served, const struct wire_
         struct rules_conf conf = {
                 .order = served->piece_order,
                 .penalties = asked->penalties,
-                .guided = asked->constraint.count,
+                /* Whether calls are constrained is known when their tools are read. */
+                .guided = asked->constraint.count || asked->chat.tools.count,
                 .bias_count = asked->logit_bias.count,
                 .allows = asked->allowed_tokens.count,
                 .bans = asked->banned_tokens.count,

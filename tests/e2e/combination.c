@@ -98,10 +98,11 @@ void combination_draw(uint32_t number, struct combination *ret_combination)
                 .number = number,
                 .question = (uint32_t)next(&state) % COUNT(questions),
                 .tools = some(&state, 1),
+                .choice = some(&state, 4),
                 .begun = some(&state, 1) ? some(&state, COUNT(begun) - 1) : 0,
                 .constraint = some(&state, COUNT(constraints) - 1),
                 .temperature = some(&state, 2),
-                .cuts = some(&state, 5),
+                .cuts = some(&state, 6),
                 .penalties = some(&state, 4),
                 .bans = some(&state, 3),
                 .logprobs = some(&state, 2),
@@ -146,6 +147,7 @@ static void list_features(struct combination *of, struct feature features[COMBIN
                 { "reasoning", &of->reasoning },
                 { "constraint", &of->constraint },
                 { "begun", &of->begun },
+                { "choice", &of->choice },
                 { "tools", &of->tools },
                 { "question", &of->question },
                 { "max_tokens", &of->max_tokens },
@@ -205,6 +207,35 @@ static void set_cuts(const struct combination *of, struct smv_generate *ask)
                 ask->typical = 0.9f;
                 ask->temperature_range = 0.5f;
                 ask->order = SMV_ORDER_TEMPERATURE_LAST;
+                break;
+        case 6:
+                ask->mirostat_tau = 3;
+                break;
+        default:
+                break;
+        }
+}
+
+/* Choices of tools have a meaning only with tools. */
+static void set_choice(const struct combination *of, struct smv_generate *ask)
+{
+        static const char *const names[] = { "weather" };
+
+        switch (of->tools ? of->choice : 0) {
+        case 1:
+                ask->tool_choice = SMV_TOOLS_REQUIRED;
+                break;
+        case 2:
+                ask->tool_choice = SMV_TOOLS_REQUIRED;
+                ask->allowed_tools = names;
+                ask->allowed_tool_count = COUNT(names);
+                ask->calls_max = 1;
+                break;
+        case 3:
+                ask->calls_max = 2;
+                break;
+        case 4:
+                ask->tool_choice = SMV_TOOLS_NONE;
                 break;
         default:
                 break;
@@ -292,6 +323,7 @@ struct smv_generate combination_request(const struct combination *of, uint32_t n
                 ask.reasoning_max = of->reasoning - 1;
                 ask.reasoning_end = of->reasoning % 2 ? "\nEnough." : NULL;
         }
+        set_choice(of, &ask);
         set_cuts(of, &ask);
         set_penalties(of, &ask);
         set_bans(of, &ask);

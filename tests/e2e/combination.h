@@ -19,7 +19,7 @@
 struct combination {
         uint32_t number;
         /* The request. */
-        uint32_t question, tools, begun, constraint, temperature, cuts, penalties, bans;
+        uint32_t question, tools, choice, begun, constraint, temperature, cuts, penalties, bans;
         uint32_t logprobs, stops, parts, control_text, min_tokens, max_tokens;
         uint32_t reasoning; /* one more than its limit */
         /* What happens to it: siblings, and after which token. */
@@ -32,7 +32,7 @@ struct combination {
  */
 void combination_write_model(const char *folder, char path[256]);
 
-#define COMBINATION_FEATURES 18u
+#define COMBINATION_FEATURES 19u
 
 void combination_draw(uint32_t number, struct combination *ret_combination);
 /* Switches one feature off; false: it was not used. */
