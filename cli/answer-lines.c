@@ -148,6 +148,10 @@ int answer_lines_end(struct answer_lines *lines, const struct smv_event *event)
                 json_write_raw(&json, ",\"error\":");
                 json_write_text(&json, error, strlen(error));
         }
+        if (*lines->chain) {
+                json_write_raw(&json, ",\"chain\":");
+                json_write_text(&json, lines->chain, strlen(lines->chain));
+        }
         for (size_t i = 0; i < count; i++) {
                 json_write_raw(&json, ",");
                 json_write_text(&json, counts[i].name, strlen(counts[i].name));

@@ -13,6 +13,7 @@ struct answer_lines {
         uint32_t first;   /* the first stream; the ids of the others follow */
         uint32_t count;   /* of streams; of many, each line says which one it is of */
         bool sequence;    /* records have numbers, for attach */
+        char chain[160];  /* the samplers that are in effect; empty: not known */
 };
 
 /* Each returns 0, or an exit status. */

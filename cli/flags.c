@@ -135,7 +135,7 @@ static const struct flag flags[] = {
         { "--control-text", NULL, GENERATE, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
         { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
-        { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how much of the prompt was cached, why not more, how often the stream was preempted, which --stop ended it, and the times" },
+        { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how tokens are drawn, how much of the prompt was cached, why not more, how often the stream was preempted, which --stop ended it, and the times" },
         { "--all",       NULL,   CLI_STATUS, FLAG_SWITCH, offsetof(struct cli, all),                 0, "print every count, one a line" },
         { "--watch",     "[SECONDS]", CLI_STATUS, FLAG_SECONDS, offsetof(struct cli, watch_s),       0, "show it again every SECONDS, by default every second, until ^C" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },

@@ -305,6 +305,17 @@ static int read_streams(struct streaming *s)
         return s->status;
 }
 
+/* The command that attaches did not begin the stream, and an older daemon says nothing. */
+static void set_chain(struct streaming *s)
+{
+        struct smv_accepted accepted = { SMV_SIZE(smv_accepted) };
+
+        if (s->cli->command == CLI_ATTACH)
+                return;
+        smv_accepted(s->cli->client, &accepted);
+        memcpy(s->lines.chain, accepted.chain, sizeof(s->lines.chain));
+}
+
 static int show_streams(struct streaming *s)
 {
         int r;
@@ -317,6 +328,7 @@ static int show_streams(struct streaming *s)
         s->lines = (struct answer_lines){ .first = s->first,
                                           .count = s->count,
                                           .sequence = s->cli->resume_id };
+        set_chain(s);
         r = catch_interrupt();
         if (s->cli->best_of)
                 s->shown = NO_ANSWER;

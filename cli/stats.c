@@ -99,6 +99,8 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
                 say("sampling: temperature %g, top-k %u, top-p %g, min-p %g, seed %" PRIu64,
                     (double)accepted.temperature, accepted.top_k, (double)accepted.top_p,
                     (double)accepted.min_p, accepted.seed);
+        if (cli->command != CLI_ATTACH && *accepted.chain)
+                say("chain: %s", accepted.chain);
         if (!end->prompt_tokens)
                 return; /* the daemon is gone and has counted nothing */
         if (end->diverged_at) {

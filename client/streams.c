@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <samovar/protocol.h>
 #include <string.h>
 
@@ -79,7 +80,7 @@ static float float_or_0(const struct codec_frame *frame, const char *name)
 
 static struct smv_accepted take_accepted(const struct codec_frame *frame)
 {
-        return (struct smv_accepted){
+        struct smv_accepted accepted = {
                 .prompt_tokens = (uint32_t)uint_or_0(frame, "prompt_tokens"),
                 .max_tokens = (uint32_t)uint_or_0(frame, "max_tokens"),
                 .queue_position = (uint32_t)uint_or_0(frame, "queue_position"),
@@ -90,6 +91,11 @@ static struct smv_accepted take_accepted(const struct codec_frame *frame)
                 .top_k = (uint32_t)uint_or_0(frame, "top_k"),
                 .seed = uint_or_0(frame, "seed"),
         };
+        struct codec_text chain;
+
+        if (!codec_get_text(frame, "chain", &chain) && chain.count < sizeof(accepted.chain))
+                memcpy(accepted.chain, chain.bytes, chain.count);
+        return accepted;
 }
 
 int client_streams_begin(struct smv_client *client, struct client_request *request, const char *op,

@@ -13,6 +13,7 @@
 #include "daemon/edge/principals.h"
 #include "daemon/edge/record-frames.h"
 #include "daemon/edge/resumable.h"
+#include "daemon/edge/sampler-chain.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -77,8 +78,14 @@ static void foresee(const struct edge *edge, const struct request *request, uint
 }
 
 /* The parameters that the draws have in effect, also where the request gave none. */
-static void put_sampling(struct wire_writer *writer, const struct sampling *sampling)
+static void put_sampling(struct wire_writer *writer, const struct request *request)
 {
+        const struct sampling *sampling = &request->sampling;
+        char chain[SMV_CHAIN_BYTES];
+
+        sampler_chain(request, chain);
+        wire_put_text(writer, "chain");
+        wire_put_text(writer, chain);
         wire_put_text(writer, "temperature");
         wire_put_float(writer, (double)sampling->temperature);
         wire_put_text(writer, "top_k");
@@ -108,7 +115,7 @@ static void reply_begun(struct peer *peer, const struct stream *stream,
                         const struct resumable *resumable, uint64_t position, uint64_t wait_ms)
 {
         const struct request *request = &stream->request;
-        uint32_t pairs = (request->parent ? 4 : 5) + (stream->reads_only ? 0 : 5);
+        uint32_t pairs = (request->parent ? 4 : 5) + (stream->reads_only ? 0 : 6);
         struct wire_writer writer;
 
         if (!connection_reply(peer, &writer))
@@ -134,7 +141,7 @@ static void reply_begun(struct peer *peer, const struct stream *stream,
                 wire_put_uint(&writer, request->max_tokens);
         }
         if (!stream->reads_only)
-                put_sampling(&writer, &request->sampling);
+                put_sampling(&writer, request);
         connection_replied(peer, &writer);
 }
 

@@ -394,6 +394,11 @@ struct smv_accepted {
         float temperature, top_p, min_p;
         uint32_t top_k; /* 0: all tokens */
         uint64_t seed;
+        /*
+         * The samplers that are in effect, in order, with blanks between them, such as "mask
+         * temperature top_k draw" (docs/reference/protocol.md, Chain).  "": an older daemon.
+         */
+        char chain[160];
 };
 
 /*

@@ -70,6 +70,7 @@
 #define SMV_NGRAM_MAX            64u
 #define SMV_BREAKERS_MAX         16u
 #define SMV_BANNED_TEXTS_MAX     64u
+#define SMV_CHAIN_BYTES          160u /* of a sampler chain, with its NUL */
 #define SMV_MIROSTAT_TAU_MAX     100u /* bits */
 #define SMV_MIROSTAT_ETA_MAX     10u
 #define SMV_REASONING_END_MAX    1024u /* bytes of reasoning_end */

@@ -92,6 +92,7 @@ static void assert_same(const struct told *a, const struct told *b)
 static void surprise_goes_where_it_is_asked_to(void **state)
 {
         struct daemon_fixture *fixture = *state;
+        struct smv_accepted accepted = { SMV_SIZE(smv_accepted) };
         struct told greedy, least, free_one, most, half;
         struct smv_generate options;
         struct smv_client *client;
@@ -108,6 +109,8 @@ static void surprise_goes_where_it_is_asked_to(void **state)
         options = make_ask(100);
         most = ask(client, &options);
         assert_same(&most, &free_one);
+        smv_accepted(client, &accepted);
+        assert_string_equal(accepted.chain, "mirostat draw");
         options = make_ask((float)(free_one.surprise / TOKENS / 2));
         half = ask(client, &options);
         printf("# bits a token: greedy %.3f, half %.3f, free %.3f\n", greedy.surprise / TOKENS,

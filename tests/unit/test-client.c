@@ -439,7 +439,9 @@ static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
 
         (void)state;
         begin();
-        ok_begin(&script, 2, 9);
+        ok_begin(&script, 2, 10);
+        text(&script, "chain");
+        text(&script, "temperature top_k draw");
         text(&script, "temperature");
         raw(&script, "\xca\x3f\x00\x00\x00", 5); /* 0.5 */
         text(&script, "top_k");
@@ -479,12 +481,14 @@ static void smv_accepted_reports_the_reply_of_the_last_stream(void **state)
                 assert_true(accepted.temperature == 0.5f && accepted.top_p == 0.25f);
                 assert_true(accepted.min_p == 0 && accepted.top_k == 40);
                 assert_true(accepted.seed == UINT64_MAX);
+                assert_string_equal(accepted.chain, "temperature top_k draw");
                 if (!refused)
                         assert_int_equal(smv_generate(w.client, &g, &stream), -EREMOTEIO);
         }
         assert_int_equal(smv_generate(w.client, &g, &stream), 0); /* an older daemon says nothing */
         smv_accepted(w.client, &accepted);
         assert_int_equal(accepted.queue_position + accepted.prompt_tokens, 0);
+        assert_string_equal(accepted.chain, "");
         close_wire(&w);
 }
 
