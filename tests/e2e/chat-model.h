@@ -55,8 +55,9 @@ static inline void write_chat_file(const struct daemon_fixture *fixture, const c
         assert_int_equal(fclose(out), 0);
 }
 
-/* Starts the daemon with a model that has this template; NULL: none. */
-static inline void start_chat_model(struct daemon_fixture *fixture, const char *chat_template)
+/* Starts the daemon with a model that has this template, or none if NULL, and so many slots. */
+static inline void start_chat_model_with(struct daemon_fixture *fixture, const char *chat_template,
+                                         const char *slots)
 {
         char model[128], vocabulary[128], text[16384];
         struct run_result ran;
@@ -69,7 +70,12 @@ static inline void start_chat_model(struct daemon_fixture *fixture, const char *
         assert_int_equal(ran.status, 0);
         run_result_free(&ran);
         START_DAEMON(fixture, "--model", model, "--tokenizer", vocabulary, "--threads", "1",
-                     "--constraints-kept", "0");
+                     "--constraints-kept", "0", "--max-seqs", slots);
+}
+
+static inline void start_chat_model(struct daemon_fixture *fixture, const char *chat_template)
+{
+        start_chat_model_with(fixture, chat_template, "64");
 }
 
 #endif

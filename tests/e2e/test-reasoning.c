@@ -29,8 +29,10 @@ struct told {
 static struct smv_client *connect_over(const struct daemon_fixture *fixture,
                                        enum smv_transport transport)
 {
-        const struct smv_connect where = { SMV_SIZE(smv_connect), .socket = fixture->socket,
-                                           .transport = transport };
+        const struct smv_connect where = {
+                SMV_SIZE(smv_connect), .socket = fixture->socket, .transport = transport,
+                .ring_bytes = transport == SMV_TRANSPORT_RING ? SMV_RING_BYTES_MIN : 0
+        };
         struct smv_client *client;
 
         for (uint32_t i = 0; i < LETTERS; i++)
@@ -251,6 +253,43 @@ static void a_fork_keeps_the_limit_of_its_parent(void **state)
         fixture_stop(fixture);
 }
 
+/* The stream has the only slot, and cannot end while nobody reads its ring. */
+static void a_preempted_stream_keeps_its_limit(void **state)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct daemon_fixture *fixture = *state;
+        struct smv_generate options = make_ask(), other = make_ask();
+        struct smv_client *slow, *client;
+        struct told plain, told = { 0 }, quick;
+        uint32_t stream;
+
+        start_chat_model_with(fixture, THINKING, "1");
+        slow = connect_over(fixture, SMV_TRANSPORT_RING);
+        client = connect_over(fixture, SMV_TRANSPORT_RING);
+        options.max_tokens = 1500;
+        options.priority = SMV_PRIORITY_BACKGROUND;
+        options.reasoning_max = 1200;
+        options.parts = 1;
+        plain = ask(client, &options);
+        assert_int_equal(smv_generate(slow, &options, &stream), 0);
+        assert_int_equal(smv_next(slow, &event, TIMEOUT_MS), 1);
+        tell(&told, &event);
+        other.priority = SMV_PRIORITY_INTERACTIVE;
+        quick = ask(client, &other);
+        read_all(slow, stream, &told, 1);
+        assert_true(told.end.preemptions > 0);
+        assert_int_equal(told.count, plain.count);
+        assert_memory_equal(told.tokens, plain.tokens, told.count * sizeof(*told.tokens));
+        assert_int_equal(told.tokens[1200], '<');
+        assert_int_equal(told.end.parts_flags, SMV_PARTS_LIMIT);
+        free_told(&plain);
+        free_told(&told);
+        free_told(&quick);
+        smv_close(slow);
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 /* Reasoning is free text, and the constraint holds behind the end that was written. */
 static void a_constraint_holds_behind_reasoning_that_was_ended(void **state)
 {
@@ -320,6 +359,7 @@ int main(void)
                 DAEMON_TEST(a_limit_of_0_ends_reasoning_at_once),
                 DAEMON_TEST(each_of_several_answers_has_the_limit),
                 DAEMON_TEST(a_fork_keeps_the_limit_of_its_parent),
+                DAEMON_TEST(a_preempted_stream_keeps_its_limit),
                 DAEMON_TEST(a_constraint_holds_behind_reasoning_that_was_ended),
                 DAEMON_TEST(the_command_limits_reasoning),
                 DAEMON_TEST(refuses_a_limit_for_a_model_that_has_no_reasoning),
