@@ -36,8 +36,8 @@ void constraint_read_ollama(struct call *call, struct fields *fields, struct smv
 void constraint_read_extras(struct call *call, struct fields *fields, struct smv_generate *options);
 
 /*
- * When all of the request is read.  With tools the answer is calls, or what the constraint says.  If
- * it must be calls, the request fails.
+ * When all of the request is read.  With tools the answer is calls, or what the constraint says.
+ * If it must be calls, the request fails.
  */
 void constraint_settle(const struct call *call, struct fields *fields,
                        const struct smv_generate *options);

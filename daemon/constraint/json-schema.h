@@ -52,6 +52,19 @@ struct json_tags {
         struct regex_text raw_key_end; /* of strings; empty: they have key_end, too */
 };
 
+/*
+ * Values that are not written as JSON, as some models write the arguments of a call.
+ *
+ *  - Python: True, False and None.  Strings are those of JSON, but for "\\/" and surrogates.  Of an
+ *    object in tags, strings are in quotes as well, and keys are identifiers.
+ *  - Bare: keys have no quotes, and strings stand between two texts as they are.  A key has no
+ *    blanks, quotes, controls, brackets, "," and ":".
+ */
+struct json_surface {
+        bool python;
+        struct regex_text bare_quote; /* empty: not bare */
+};
+
 struct json_schema_options {
         enum json_space space;
         bool any_order; /* of members */
@@ -62,6 +75,7 @@ struct json_schema_options {
         bool only_named;
         /* NULL: all of it is JSON.  Otherwise it is an object, and these are around its members. */
         const struct json_tags *tags;
+        const struct json_surface *surface; /* NULL: JSON */
 };
 
 #define JSON_SCHEMA_NODES 500000u /* values in a schema */

@@ -22,11 +22,30 @@ struct values {
         unsigned types;
 };
 
+/* The strings of a shape, with what is around them. */
+static uint32_t quoted(struct schema_compiler *compiler, const struct shape *shape)
+{
+        struct regex_pool *pool = compiler->pool;
+        uint32_t quote = regex_literal(pool, "\"", 1), strings, early;
+
+        if (!schema_is_bare(compiler)) {
+                strings = shape_strings(compiler, shape, WRITING_JSON);
+                return regex_concat(pool, quote, regex_concat(pool, strings, quote));
+        }
+        quote = regex_literal(pool, compiler->options.surface->bare_quote.bytes,
+                              compiler->options.surface->bare_quote.count);
+        strings = shape_strings(compiler, shape, WRITING_PLAIN);
+        early = regex_concat(pool, quote, regex_concat(pool, REGEX_BYTE, REGEX_ANY));
+        early = regex_concat(pool, REGEX_ANY, early);
+        strings = regex_and2(pool, regex_concat(pool, strings, quote), regex_not(pool, early));
+        return regex_concat(pool, quote, strings);
+}
+
 static void add_leaf(struct schema_compiler *compiler, const struct conjunction *leaf, void *data)
 {
         struct values *values = data;
         struct regex_pool *pool = compiler->pool;
-        uint32_t quote = regex_literal(pool, "\"", 1), terms[4], strings;
+        uint32_t terms[4], strings;
         struct shape shape;
 
         shape_of(compiler, leaf, &shape);
@@ -41,12 +60,11 @@ static void add_leaf(struct schema_compiler *compiler, const struct conjunction 
         terms[1] = shape_words(compiler, &shape);
         terms[2] = shape_numbers(compiler, &shape);
         terms[3] = REGEX_NONE;
-        if (compiler->form == FORM_VALUE) {
+        if (compiler->form == FORM_VALUE && !schema_is_python(compiler)) {
                 strings = shape_strings(compiler, &shape, WRITING_PLAIN);
                 values->strings = regex_or2(pool, values->strings, strings);
         } else {
-                strings = shape_strings(compiler, &shape, WRITING_JSON);
-                terms[3] = regex_concat(pool, quote, regex_concat(pool, strings, quote));
+                terms[3] = quoted(compiler, &shape);
         }
         values->term = regex_or(pool, terms, 4);
 }

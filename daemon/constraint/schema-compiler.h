@@ -88,6 +88,16 @@ struct schema_compiler {
         int failed; /* the first failure, with a sentence in *why */
 };
 
+static inline bool schema_is_python(const struct schema_compiler *compiler)
+{
+        return compiler->options.surface && compiler->options.surface->python;
+}
+
+static inline bool schema_is_bare(const struct schema_compiler *compiler)
+{
+        return compiler->options.surface && compiler->options.surface->bare_quote.count;
+}
+
 /* Notes a failure at a node, "/properties/a: ...". */
 __attribute__((format(printf, 3, 4))) void schema_fail(struct schema_compiler *compiler,
                                                        uint32_t node, const char *format, ...);

@@ -36,7 +36,8 @@ struct object_shape {
 };
 static inline enum writing key_writing(const struct schema_compiler *compiler)
 {
-        return compiler->form == FORM_TAGS ? WRITING_PLAIN : WRITING_JSON;
+        return compiler->form == FORM_TAGS || schema_is_bare(compiler) ? WRITING_PLAIN
+                                                                       : WRITING_JSON;
 }
 
 /* Reads all elements of the shape.  On a failure, too, object_keys_deinit() frees what it made. */

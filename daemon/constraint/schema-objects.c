@@ -84,7 +84,8 @@ static uint32_t value_symbol(struct schema_compiler *compiler, const struct obje
 static void set_keys(struct schema_compiler *compiler, uint32_t term, struct grammar_member *member)
 {
         struct regex_pool *pool = compiler->pool;
-        uint32_t space = compiler->space, quote = regex_literal(pool, "\"", 1);
+        uint32_t space = compiler->space;
+        uint32_t quote = schema_is_bare(compiler) ? REGEX_EMPTY : regex_literal(pool, "\"", 1);
         uint32_t colon =
                 regex_concat(pool, space, regex_concat(pool, regex_literal(pool, ":", 1), space));
         uint32_t key = regex_concat(pool, quote,
@@ -109,7 +110,7 @@ static void set_named(struct schema_compiler *compiler, const struct object_shap
 
         if (strlen(key->text) != key->bytes)
                 schema_fail(compiler, 0, "a key that contains U+0000 is not supported");
-        if (compiler->form == FORM_TAGS)
+        if (compiler->form == FORM_TAGS || schema_is_bare(compiler))
                 tags_check_key(compiler, key->text);
         for (uint32_t i = 0; i < object->pattern_count; i++)
                 subset |= (unsigned)matches(pool, object->patterns[i].plain, key->text, key->bytes)
@@ -151,7 +152,7 @@ static uint32_t unnamed_keys(struct schema_compiler *compiler, const struct obje
                 named = regex_or2(pool, named,
                                   characters_text(pool, object->keys[i].text, object->keys[i].bytes,
                                                   key_writing(compiler)));
-        any = compiler->form == FORM_TAGS
+        any = compiler->form == FORM_TAGS || schema_is_bare(compiler)
                       ? tags_keys(compiler)
                       : regex_repeat(pool, characters_any(pool, WRITING_JSON), 0, REGEX_FOREVER);
         any = regex_and2(pool, any, object->names);

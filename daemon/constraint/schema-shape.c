@@ -198,13 +198,17 @@ static bool allows_word(const struct schema_compiler *compiler, const struct sha
 
 uint32_t shape_words(struct schema_compiler *compiler, const struct shape *shape)
 {
+        static const char *const words[][3] = { { "null", "true", "false" },
+                                                { "None", "True", "False" } };
+        const char *const *word = words[schema_is_python(compiler)];
+        struct regex_pool *pool = compiler->pool;
         uint32_t term = REGEX_NONE;
 
         if (allows_word(compiler, shape, JSON_NULL, false))
-                term = regex_or2(compiler->pool, term, regex_literal(compiler->pool, "null", 4));
+                term = regex_or2(pool, term, regex_literal(pool, word[0], 4));
         if (allows_word(compiler, shape, JSON_BOOL, true))
-                term = regex_or2(compiler->pool, term, regex_literal(compiler->pool, "true", 4));
+                term = regex_or2(pool, term, regex_literal(pool, word[1], 4));
         if (allows_word(compiler, shape, JSON_BOOL, false))
-                term = regex_or2(compiler->pool, term, regex_literal(compiler->pool, "false", 5));
+                term = regex_or2(pool, term, regex_literal(pool, word[2], 5));
         return term;
 }

@@ -227,8 +227,9 @@ uint32_t shape_strings(struct schema_compiler *compiler, const struct shape *sha
         if (string.term != REGEX_ANY && !string.excludes && string.min == 0 &&
             string.max == REGEX_FOREVER)
                 return string.term;
-        character = string.term == REGEX_ANY && writing == WRITING_JSON
-                            ? free_character(pool)
-                            : characters_any(pool, writing);
+        character =
+                string.term == REGEX_ANY && writing == WRITING_JSON && !schema_is_python(compiler)
+                        ? free_character(pool)
+                        : characters_any(pool, writing);
         return regex_and2(pool, string.term, regex_repeat(pool, character, string.min, string.max));
 }

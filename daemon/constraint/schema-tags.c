@@ -4,8 +4,28 @@
 
 #include "daemon/constraint/regex-text.h"
 
+#define BARE_KEY_MAX 127u /* the readers of such calls take no longer ones */
+
+/* An identifier of Python, or a key without quotes. */
+static void check_bare_key(struct schema_compiler *compiler, const char *key)
+{
+        static const char letters[] =
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+        bool python = schema_is_python(compiler);
+        size_t bytes = strspn(key, letters);
+
+        if (python ? !bytes || key[bytes] || (*key >= '0' && *key <= '9')
+                   : !*key || key[strcspn(key, " <>\"'\\{}[],:\x7f")])
+                schema_fail(compiler, 0, "the key \"%.60s\" cannot stand without quotes", key);
+        if (strlen(key) > BARE_KEY_MAX)
+                schema_fail(compiler, 0, "the key \"%.60s\" has more than %u bytes", key,
+                            BARE_KEY_MAX);
+}
+
 void tags_check_key(struct schema_compiler *compiler, const char *key)
 {
+        if (compiler->options.surface)
+                check_bare_key(compiler, key);
         for (const char *c = key; *c; c++)
                 if ((unsigned char)*c < 0x20 || strchr("<>\"", *c))
                         schema_fail(compiler, 0, "the key \"%.60s\" cannot stand in a tag", key);
@@ -24,6 +44,10 @@ static uint32_t expression(struct schema_compiler *compiler, const char *text)
 
 uint32_t tags_keys(struct schema_compiler *compiler)
 {
+        if (schema_is_python(compiler))
+                return expression(compiler, "[A-Za-z_][A-Za-z0-9_]{0,126}");
+        if (schema_is_bare(compiler))
+                return expression(compiler, "[^<>\"'\\\\{}\\[\\],:\\x00-\\x20\\x7f]{1,31}");
         return expression(compiler, "[^<>\"\\x00-\\x1f]+");
 }
 
@@ -82,6 +106,8 @@ void tags_add_value(struct schema_compiler *compiler, uint32_t rule, unsigned ty
                                 grammar_lexeme(grammar, tag(compiler, &tags->value_end)) };
 
         grammar_add(grammar, rule, symbols, 3);
+        if (schema_is_python(compiler)) /* strings are in quotes, as in JSON */
+                return;
         strings = regex_and2(pool, strings, regex_not(pool, read_as_json(compiler, types)));
         strings = regex_concat(pool, tag(compiler, key_end), up_to_end(compiler, strings));
         symbols[0] = grammar_lexeme(grammar, strings);

@@ -4,7 +4,7 @@
 
 #include "daemon/constraint/schema-compiler.h"
 
-/* Fails if the key cannot stand in a tag. */
+/* Fails if the key cannot stand in a tag, or without quotes on another surface. */
 void tags_check_key(struct schema_compiler *compiler, const char *key);
 /* All keys that can. */
 uint32_t tags_keys(struct schema_compiler *compiler);

@@ -1,11 +1,13 @@
 #include "daemon/edge/call-form.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/errtext.h"
+#include "daemon/edge/call-arguments.h"
 #include "daemon/edge/call-spelling.h"
 #include "json/builder.h"
 #include "json/reader.h"
@@ -20,7 +22,7 @@ struct builder {
         struct arena *arena;
         const char *middle; /* of a call: from the first of its parts to the last one */
         size_t middle_bytes;
-        struct json_tags *tags; /* NULL: arguments are JSON */
+        struct json_schema_options arguments;
         char *why;
         size_t why_bytes;
 };
@@ -105,7 +107,7 @@ static int read_schema(const struct builder *builder, uint32_t tool, struct stru
                 memcpy(copy, text.at, text.count);
         *ret_part = (struct structure){ .kind = STRUCTURE_SCHEMA,
                                         .text = { copy, (uint32_t)text.count },
-                                        .schema.tags = builder->tags };
+                                        .schema = builder->arguments };
         bytes_deinit(&text);
         return copy ? 0 : error_raise(-ENOMEM);
 }
@@ -259,35 +261,6 @@ static int make_calls(const struct builder *builder, struct structure *ret_calls
         return error_pass(r);
 }
 
-static int make_tags(struct builder *builder)
-{
-        const struct dialect_writing *writing = builder->dialect->writing;
-        struct json_tags *tags;
-        int r;
-
-        if (!writing->key)
-                return 0;
-        tags = arena_take(builder->arena, sizeof(*tags));
-        if (!tags)
-                return error_raise(-ENOMEM);
-        *tags = (struct json_tags){ 0 };
-        r = spell_both(builder, writing->key, strlen(writing->key), NULL, 0, &tags->key);
-        if (!r)
-                r = spell_both(builder, writing->key_end, strlen(writing->key_end), NULL, 0,
-                               &tags->key_end);
-        if (!r && writing->raw_key_end)
-                r = spell_both(builder, writing->raw_key_end, strlen(writing->raw_key_end), NULL, 0,
-                               &tags->raw_key_end);
-        if (!r)
-                r = spell_both(builder, writing->value_end, strlen(writing->value_end), NULL, 0,
-                               &tags->value_end);
-        if (!r)
-                r = spell_both(builder, writing->between_values, length(writing->between_values),
-                               NULL, 0, &tags->between);
-        builder->tags = tags;
-        return error_pass(r);
-}
-
 /* ---- answers that may have calls ---- */
 
 static void find_marks(const struct dialect *dialect, struct call_form *form)
@@ -387,7 +360,7 @@ static int make_answer(const struct builder *builder, struct call_form *form)
         find_marks(dialect, form);
         if (dialect->shape == SHAPE_CHANNELS)
                 return error_pass(make_messages(builder, form, parts));
-        if (first_mark(dialect) == MARK_N) {
+        if (dialect->traits & DIALECT_BARE) {
                 make_unmarked(form, parts);
                 return 0;
         }
@@ -413,11 +386,9 @@ static int build(struct builder *builder, struct call_form *form)
         const struct dialect *dialect = builder->dialect;
         int r;
 
-        if (!dialect->writing)
-                return REFUSE(builder, "the calls of the dialect \"%s\" cannot be constrained",
-                              dialect->name);
+        assert(dialect->writing);
         find_middle(builder, dialect->writing->call);
-        r = make_tags(builder);
+        r = call_arguments_make(dialect, builder->arena, &builder->arguments);
         if (!r)
                 r = make_calls(builder, &form->calls);
         if (!r)

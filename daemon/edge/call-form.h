@@ -51,8 +51,8 @@ struct call_form {
 };
 
 /*
- * Reads a wish.  0; -EINVAL if the dialect or a tool cannot be constrained, with a sentence;
- * -ENOMEM.  The form must not be moved until it is closed.
+ * Reads a wish for a dialect that has calls.  0; -EINVAL if a tool cannot be constrained, with a
+ * sentence; -ENOMEM.  The form must not be moved until it is closed.
  */
 int call_form_open(const struct dialect *dialect, const char *wish, size_t bytes,
                    struct call_form *ret_form, char *why, size_t why_bytes);

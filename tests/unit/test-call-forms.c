@@ -24,7 +24,9 @@
         "{\"name\":\"get\",\"schema\":{\"type\":\"object\",\"properties\":{"                       \
         "\"n\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\",\"maxLength\":40},"               \
         "\"e\":{\"enum\":[\"a<b\",7,null]},\"l\":{\"type\":\"array\",\"maxItems\":2,"              \
-        "\"items\":{\"type\":\"boolean\"}}},\"required\":[\"n\",\"e\"],"                           \
+        "\"items\":{\"type\":\"boolean\"}},\"o\":{\"type\":\"object\",\"properties\":{"            \
+        "\"x\":{\"type\":\"string\",\"maxLength\":5},\"y\":{\"type\":\"null\"}},"                  \
+        "\"additionalProperties\":false}},\"required\":[\"n\",\"e\"],"                             \
         "\"additionalProperties\":false}}"
 #define GET_ALL                                                                                    \
         "{\"name\":\"get_all\",\"schema\":{\"type\":\"object\",\"properties\":{},"                 \
@@ -250,6 +252,17 @@ static void read_walk(struct reading *reading)
         read_out(reading, &out);
 }
 
+/* An object with at most a text at x, and a null at y. */
+static bool fits_o(const struct json_document *json, uint32_t object)
+{
+        uint32_t x = json_member(json, object, "x"), y = json_member(json, object, "y");
+
+        return json_kind(json, object) == JSON_OBJECT &&
+               (x == JSON_NONE || json_kind(json, x) == JSON_STRING) &&
+               (y == JSON_NONE || json_kind(json, y) == JSON_NULL) &&
+               json_count(json, object) == (x != JSON_NONE) + (unsigned)(y != JSON_NONE);
+}
+
 /* Is this what the tool get wants?  Keys are known, and n and e are there. */
 static bool fits_get(const struct json_document *json)
 {
@@ -272,6 +285,8 @@ static bool fits_get(const struct json_document *json)
                         for (uint32_t item = json_first(json, at); item != JSON_NONE;
                              item = json_next(json, item))
                                 fits &= json_bool(json, item, &truth);
+                else if (!strcmp(key, "o"))
+                        fits &= fits_o(json, at);
                 else
                         fits = false;
         }
@@ -319,9 +334,10 @@ static uint32_t check_walk(bool required)
 static void check_walks(const char *wish, bool required, uint32_t max)
 {
         for (size_t row = 0; row < dialect_row_count; row++)
-                for (unsigned marks = 0; marks < 2 && dialect_rows[row].writing; marks++) {
+                for (unsigned marks = 0; marks < 2; marks++) {
                         const struct dialect dialect = dialect_of(&dialect_rows[row], marks);
 
+                        assert_non_null(dialect.writing);
                         open_world(&dialect, wish);
                         for (unsigned i = 0; i < WALKS; i++)
                                 assert_true(check_walk(required) <= max);
@@ -365,6 +381,10 @@ static void calls_are_written_as_templates_write_them(void **state)
                                  "<parameter=e>\na<b\n</parameter>\n</function>\n</tool_call>" },
                 { "glm-4", "<tool_call>get<arg_key>n</arg_key><arg_value>1</arg_value>"
                            "<arg_key>e</arg_key><arg_value>7</arg_value></tool_call>" },
+                { "lfm2", "<|tool_call_start|>[get(n=1, s=\"a\\nb\", e=None, l=[True, False]), "
+                          "get_all()]<|tool_call_end|>" },
+                { "gemma4", "<|tool_call>call:get{n:1,s:<|\"|>a \"b\"<|\"|>,e:<|\"|>a<b<|\"|>,"
+                            "l:[true]}<tool_call|>" },
                 { "harmony", "<|channel|>commentary to=functions.get_all <|constrain|>json"
                              "<|message|>{}<|call|>" },
                 { "command-r", "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": "

@@ -136,6 +136,29 @@ static void streams_of_a_user_share_a_constraint_by_its_text(void **state)
         assert_int_equal(find(2, ONE " "), CONSTRAINTS_E_UNKNOWN);
 }
 
+static int find_form(uint32_t index, const struct answer_form *form)
+{
+        return constraints_find(world.constraints, world.streams[index], form, &world.problem);
+}
+
+static void forms_with_other_calls_or_reasoning_are_not_shared(void **state)
+{
+        struct answer_form form = form_of(ONE);
+
+        (void)state;
+        assert_int_equal(add(0, ONE), 0);
+        form.calls = (struct wire_text){ "x", 1 };
+        assert_int_equal(find_form(1, &form), CONSTRAINTS_E_UNKNOWN);
+        form.constraint.count--; /* the same bytes, divided in another way */
+        form.calls = (struct wire_text){ form.constraint.bytes + form.constraint.count, 1 };
+        assert_int_equal(find_form(1, &form), CONSTRAINTS_E_UNKNOWN);
+        form = form_of(ONE);
+        form.reasoning = ANSWER_MAY_OPEN;
+        assert_int_equal(find_form(1, &form), CONSTRAINTS_E_UNKNOWN);
+        form.reasoning = ANSWER_WITHOUT;
+        assert_int_equal(find_form(1, &form), 0);
+}
+
 static void users_do_not_share(void **state)
 {
         (void)state;
@@ -261,6 +284,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(streams_of_a_user_share_a_constraint_by_its_text),
+                TEST(forms_with_other_calls_or_reasoning_are_not_shared),
                 TEST(users_do_not_share),
                 TEST(each_charge_is_given_back_exactly_once),
                 TEST(keeps_the_last_constraints_that_nobody_uses),

@@ -22,7 +22,7 @@ struct dialect_row {
         enum dialect_shape shape;
         uint32_t traits;
         const struct dialect_tags *tags;
-        const struct dialect_writing *writing; /* NULL: no template of it is known to us */
+        const struct dialect_writing *writing;
         struct dialect_spelling marks[MARK_N]; /* but those of reasoning */
 };
 

@@ -156,3 +156,19 @@ const struct dialect_writing writing_of_harmony = {
 const struct dialect_writing writing_of_llama3 = {
         .call = JSON_CALL("parameters"),
 };
+
+#define PYTHON_CALLS(open, close)                                                                  \
+        {                                                                                          \
+                .begin = open "[", .call = WRITTEN_NAME "(" WRITTEN_ARGUMENTS ")",                 \
+                .between = ", ", .end = "]" close, .key = "", .key_end = "=", .value_end = "",     \
+                .between_values = ", "                                                             \
+        }
+
+const struct dialect_writing writing_of_lfm2 =
+        PYTHON_CALLS("<|tool_call_start|>", "<|tool_call_end|>");
+const struct dialect_writing writing_of_llama4 = PYTHON_CALLS("<|python_start|>", "<|python_end|>");
+
+const struct dialect_writing writing_of_gemma4 = {
+        .call = "<|tool_call>call:" WRITTEN_NAME WRITTEN_ARGUMENTS "<tool_call|>",
+        .between = "",
+};

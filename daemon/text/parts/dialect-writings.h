@@ -16,6 +16,7 @@ extern const struct dialect_writing writing_of_apriel, writing_of_granite, writi
         writing_of_glm_lines, writing_of_glm, writing_of_minimax, writing_of_minicpm,
         writing_of_dsml, writing_of_dsml_v4, writing_of_deepseek_v3, writing_of_deepseek_v3_1,
         writing_of_kimi, writing_of_command, writing_of_gigachat, writing_of_apertus,
-        writing_of_functionary, writing_of_harmony, writing_of_llama3;
+        writing_of_functionary, writing_of_harmony, writing_of_llama3, writing_of_lfm2,
+        writing_of_llama4, writing_of_gemma4;
 
 #endif

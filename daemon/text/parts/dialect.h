@@ -24,7 +24,7 @@ struct dialect {
         enum dialect_shape shape;
         uint32_t traits;                       /* enum dialect_trait */
         const struct dialect_tags *tags;       /* of SHAPE_TAGGED */
-        const struct dialect_writing *writing; /* of its calls; or NULL */
+        const struct dialect_writing *writing; /* NULL: it has no calls */
         struct {
                 struct dialect_spelling spelling;
                 uint8_t bytes;  /* of the text; 0: there is no such mark */
