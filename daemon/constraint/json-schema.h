@@ -50,6 +50,7 @@ enum json_space {
 struct json_tags {
         struct regex_text key, key_end, value_end, between;
         struct regex_text raw_key_end; /* of strings; empty: they have key_end, too */
+        bool newline;                  /* no string begins with one: it would belong to the tag */
 };
 
 /*

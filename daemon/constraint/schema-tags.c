@@ -109,6 +109,11 @@ void tags_add_value(struct schema_compiler *compiler, uint32_t rule, unsigned ty
         if (schema_is_python(compiler)) /* strings are in quotes, as in JSON */
                 return;
         strings = regex_and2(pool, strings, regex_not(pool, read_as_json(compiler, types)));
+        if (tags->newline)
+                strings =
+                        regex_and2(pool, strings,
+                                   regex_not(pool, regex_concat(pool, regex_literal(pool, "\n", 1),
+                                                                REGEX_ANY)));
         strings = regex_concat(pool, tag(compiler, key_end), up_to_end(compiler, strings));
         symbols[0] = grammar_lexeme(grammar, strings);
         grammar_add(grammar, rule, symbols, 1);

@@ -22,7 +22,10 @@ static int make_tags(const struct dialect *dialect, struct arena *arena,
 
         if (!tags)
                 return error_raise(-ENOMEM);
-        *tags = (struct json_tags){ 0 };
+        *tags = (struct json_tags){
+                .newline = dialect->tags && dialect->tags->newlines &&
+                           writing->key_end[strlen(writing->key_end) - 1] != '\n',
+        };
         options->tags = tags;
         r = spell(dialect, arena, writing->key, &tags->key);
         if (!r)

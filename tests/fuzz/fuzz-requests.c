@@ -14,6 +14,7 @@
 #include "bridge/anthropic/request.h"
 #include "bridge/core/conversation.h"
 #include "bridge/core/fields.h"
+#include "bridge/core/tools.h"
 #include "bridge/ollama/request.h"
 #include "bridge/openai/batch-lines.h"
 #include "bridge/openai/batch-record.h"
@@ -67,8 +68,11 @@ static void finish(struct fields *fields, struct conversation *conversation)
 
 static void read_chat(struct fields *fields, struct conversation *conversation)
 {
+        struct smv_generate options = { SMV_SIZE(smv_generate) };
+
         openai_read_messages(fields, conversation);
-        openai_read_tools(fields, conversation);
+        openai_read_tools(fields, conversation, &options);
+        tools_settle(fields, conversation, false, &options);
         openai_read_vars(fields, conversation);
         (void)openai_read_stream(fields);
         finish(fields, conversation);
@@ -76,9 +80,12 @@ static void read_chat(struct fields *fields, struct conversation *conversation)
 
 static void read_responses(struct fields *fields, struct conversation *conversation)
 {
+        struct smv_generate options = { SMV_SIZE(smv_generate) };
+
         response_read_instructions(fields, conversation);
         response_read_input(fields, conversation, field_of(fields, 0, "input"), true);
-        response_read_tools(fields, conversation);
+        response_read_tools(fields, conversation, &options);
+        tools_settle(fields, conversation, true, &options);
         response_read_vars(fields, conversation);
         finish(fields, conversation);
 }

@@ -20,17 +20,20 @@
 #define STEPS_MAX  4000u
 #define CALLS_MAX  64u
 
-#define GET                                                                                        \
-        "{\"name\":\"get\",\"schema\":{\"type\":\"object\",\"properties\":{"                       \
-        "\"n\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\",\"maxLength\":40},"               \
-        "\"e\":{\"enum\":[\"a<b\",7,null]},\"l\":{\"type\":\"array\",\"maxItems\":2,"              \
-        "\"items\":{\"type\":\"boolean\"}},\"o\":{\"type\":\"object\",\"properties\":{"            \
-        "\"x\":{\"type\":\"string\",\"maxLength\":5},\"y\":{\"type\":\"null\"}},"                  \
-        "\"additionalProperties\":false}},\"required\":[\"n\",\"e\"],"                             \
-        "\"additionalProperties\":false}}"
-#define GET_ALL                                                                                    \
-        "{\"name\":\"get_all\",\"schema\":{\"type\":\"object\",\"properties\":{},"                 \
-        "\"additionalProperties\":false}}"
+#define GET_SCHEMA                                                                                 \
+        "{\"type\":\"object\",\"properties\":{"                                                    \
+        "\"n\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\",\"minLength\":1,"                 \
+        "\"maxLength\":40},\"e\":{\"enum\":[\"a<b\",7,null]},"                                     \
+        "\"l\":{\"type\":\"array\",\"maxItems\":2,\"items\":{\"type\":\"boolean\"}},"              \
+        "\"o\":{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"string\",\"maxLength\":5},"  \
+        "\"y\":{\"type\":\"null\"}},\"additionalProperties\":false}},"                             \
+        "\"required\":[\"n\",\"e\"],\"additionalProperties\":false}"
+#define GET_ALL_SCHEMA "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}"
+#define GET            "{\"name\":\"get\",\"schema\":" GET_SCHEMA "}"
+#define GET_ALL        "{\"name\":\"get_all\",\"schema\":" GET_ALL_SCHEMA "}"
+#define TOOLS                                                                                      \
+        "[{\"name\":\"get\",\"parameters\":" GET_SCHEMA                                            \
+        "},{\"name\":\"get_all\",\"parameters\":" GET_ALL_SCHEMA "}]"
 #define WISH(required, max)                                                                        \
         "{\"required\":" required ",\"max\":" max ",\"tools\":[" GET "," GET_ALL "]}"
 
@@ -40,6 +43,7 @@ static struct {
         struct grammar *grammar;
         struct token_trie *trie;
         struct matcher *matcher;
+        struct argument_types *types;
         uint32_t tokens[STEPS_MAX];
         size_t count;
 } world;
@@ -95,6 +99,31 @@ static void close_world(void)
         matcher_free(world.matcher);
         token_trie_free(world.trie);
         grammar_free(world.grammar);
+}
+
+/* The types of the arguments, as the parts of a request with these tools get them. */
+static int make_types(void **state)
+{
+        struct json_document *json = NULL;
+        struct arena *arena;
+        struct value tools;
+        char why[128];
+
+        (void)state;
+        assert_int_equal(json_parse(TOOLS, strlen(TOOLS), 1000, &json, why, sizeof(why)), 0);
+        assert_int_equal(arena_new(1u << 20, &arena), 0);
+        assert_int_equal(value_from_json(arena, json, 0, TEXT_GIVEN, &tools), 0);
+        assert_int_equal(argument_types_make(tools, &world.types), 0);
+        arena_free(arena);
+        json_free(json);
+        return 0;
+}
+
+static int free_types(void **state)
+{
+        (void)state;
+        world.types = argument_types_unref(world.types);
+        return 0;
 }
 
 /* ---- walks ---- */
@@ -236,7 +265,7 @@ static void read_walk(struct reading *reading)
         struct parts_rig rig;
         struct parts_out out;
 
-        rig_begin(&rig, &world.dialect, true, false);
+        rig_begin_typed(&rig, &world.dialect, world.types, true, false);
         for (size_t i = 0; i < world.count; i++) {
                 char byte = (char)world.tokens[i];
 
@@ -268,6 +297,7 @@ static bool fits_get(const struct json_document *json)
 {
         uint64_t whole = 0;
         bool truth, fits = true;
+        size_t bytes = 0;
 
         for (uint32_t at = json_first(json, 0); at != JSON_NONE; at = json_next(json, at)) {
                 const char *key = json_key(json, at, NULL), *text = json_string(json, at, NULL);
@@ -276,7 +306,7 @@ static bool fits_get(const struct json_document *json)
                         fits &= json_kind(json, at) == JSON_NUMBER &&
                                 !strpbrk(json_number(json, at), ".eE");
                 else if (!strcmp(key, "s"))
-                        fits &= json_kind(json, at) == JSON_STRING;
+                        fits &= json_string(json, at, &bytes) && bytes;
                 else if (!strcmp(key, "e"))
                         fits &= json_kind(json, at) == JSON_NULL ||
                                 (text && !strcmp(text, "a<b")) ||
@@ -307,6 +337,8 @@ static void check_call(const struct reading *reading, uint32_t call)
         fits = !strcmp(reading->names[call], "get")
                        ? fits_get(json)
                        : !strcmp(reading->names[call], "get_all") && !json_count(json, 0);
+        if (!fits || json_kind(json, 0) != JSON_OBJECT)
+                show_walk();
         if (!fits || json_kind(json, 0) != JSON_OBJECT)
                 fail_msg("%s: %s does not want %.*s", world.dialect.name, reading->names[call],
                          (int)arguments->count, arguments->at);
@@ -414,5 +446,5 @@ int main(void)
                 cmocka_unit_test(each_call_in_free_text_is_whole),
         };
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return cmocka_run_group_tests(tests, make_types, free_types);
 }
