@@ -82,6 +82,7 @@ static int check_arrays(struct smv_client *client, const struct smv_generate *o)
                 { "banned_tokens", "banned_token_count", o->banned_tokens, o->banned_token_count },
                 { "banned_texts", "banned_text_count", o->banned_texts, o->banned_text_count },
                 { "dry_breakers", "dry_breaker_count", o->dry_breakers, o->dry_breaker_count },
+                { "allowed_tools", "allowed_tool_count", o->allowed_tools, o->allowed_tool_count },
         };
         int r;
 
@@ -95,6 +96,8 @@ static int check_arrays(struct smv_client *client, const struct smv_generate *o)
                 r = check_texts(client, "banned_texts", o->banned_texts, o->banned_text_count);
         if (!r)
                 r = check_texts(client, "dry_breakers", o->dry_breakers, o->dry_breaker_count);
+        if (!r)
+                r = check_texts(client, "allowed_tools", o->allowed_tools, o->allowed_tool_count);
         return r;
 }
 

@@ -61,7 +61,8 @@ int call_arguments_make(const struct dialect *dialect, struct arena *arena,
 {
         int r = 0;
 
-        *ret_options = (struct json_schema_options){ 0 };
+        /* A tool without additionalProperties takes no arguments that it does not name. */
+        *ret_options = (struct json_schema_options){ .only_named = true };
         if (dialect->writing->key)
                 r = make_tags(dialect, arena, ret_options);
         if (!r && (dialect->shape == SHAPE_PYTHON || dialect->shape == SHAPE_BARE))

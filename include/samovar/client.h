@@ -363,10 +363,10 @@ struct smv_generate {
         uint32_t reasoning_max;
         const char *reasoning_end;
         /*
-         * With tools.  SMV_TOOLS_REQUIRED: the answer is calls and nothing else, by the schemas of
-         * the tools.  allowed_tools: only the tools of these names are called, all if there are
-         * none.  calls_max: at most so many calls; 0: no bound
-         * (docs/reference/protocol.md, Calls).
+         * With packed_tools, which may also come with a handle then.  SMV_TOOLS_REQUIRED: the
+         * answer is calls and nothing else, by the schemas of the tools.  allowed_tools: only the
+         * tools of these names are called, all if there are none.  calls_max: at most so many
+         * calls; 0: no bound (docs/reference/protocol.md, Calls).
          */
         enum smv_tool_choice tool_choice;
         const char *const *allowed_tools;

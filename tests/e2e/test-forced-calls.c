@@ -313,6 +313,30 @@ static void without_tool_calls_what_looks_like_one_is_text(void **state)
         stop(*state, client);
 }
 
+static void a_handle_goes_on_with_forced_calls(void **state)
+{
+        static struct answer answer;
+        struct smv_client *client;
+
+        start(*state, &client);
+        for (unsigned i = 0; i < 10; i++) {
+                struct question question = make_question(prompt_of(i));
+                struct smv_generate on = question.ask;
+
+                assert_int_equal(smv_handle_open(client, &question.ask, &on.handle, NULL), 0);
+                on.packed_messages = (struct smv_packed){ 0 };
+                on.tool_choice = SMV_TOOLS_REQUIRED;
+                on.calls_max = 2;
+                on.seed = i;
+                ask(client, &on, &answer);
+                assert_calls(&answer);
+                assert_in_range(answer.calls, 1, 2);
+                assert_int_equal(smv_handle_close(client, on.handle), 0);
+                free_question(&question);
+        }
+        stop(*state, client);
+}
+
 static void refused(struct smv_client *client, const struct question *question, const char *field,
                     const char *words)
 {
@@ -359,6 +383,7 @@ int main(void)
                 DAEMON_TEST(a_model_that_decides_makes_only_calls_that_strict_tools_want),
                 DAEMON_TEST(a_constraint_beside_tools_leaves_both),
                 DAEMON_TEST(without_tool_calls_what_looks_like_one_is_text),
+                DAEMON_TEST(a_handle_goes_on_with_forced_calls),
                 DAEMON_TEST(wishes_that_cannot_be_kept_are_refused_by_name),
         };
 
