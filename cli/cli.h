@@ -75,7 +75,7 @@ struct cli {
         size_t choice_count;
         struct bytes constraint; /* made of them */
         bool parts;
-        const char *tools;      /* a file */
+        const char *tools; /* a file */
         const char *allowed_tools[SMV_BANNED_TEXTS_MAX];
         const char **arguments; /* those that are not flags */
         int argument_count;

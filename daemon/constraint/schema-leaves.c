@@ -123,7 +123,7 @@ static bool has_containers(const struct json_document *json, uint32_t list)
         return false;
 }
 
-/* Before draft 2019-09, `dependencies` had lists of keys and schemas.  The lists are keys' needs. */
+/* Before draft 2019-09 `dependencies` had schemas, and lists of keys: see schema-keys.c. */
 static void demand_dependencies(struct schema_compiler *compiler, struct branch *branch,
                                 uint32_t table)
 {

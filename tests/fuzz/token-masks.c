@@ -9,8 +9,9 @@
  *              line: the nanoseconds that it took, and `compiled` or the reason
  *      T       tokens, of 4 bytes each.  The answer is for the beginning of the text and behind
  *              each token: one byte, whether the text may end; 4 bytes, the nanoseconds of the
- *              token before and the mask; and the mask.  Then comes a byte 0xff, and one that says why it stopped: `e` behind the last token, `i` before an
- *              illegal one, `s` if a budget is spent
+ *              token before and the mask; and the mask.  Then comes a byte 0xff, and one that
+ *              says why it stopped: `e` behind the last token, `i` before an illegal one, `s` if
+ *              a budget is spent
  */
 #include <inttypes.h>
 #include <stdio.h>
