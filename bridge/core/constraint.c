@@ -39,7 +39,7 @@ static void describe(struct call *call, const struct wish *wish, const struct js
                 json_put_node(&to, json, wish->node);
         if (wish->without_space && wish->member == SCHEMA)
                 json_put_key_word(&to, "space", "none");
-        if (!wish->open && wish->member == SCHEMA)
+        if (!wish->open && wish->member == SCHEMA && wish->node != JSON_NONE)
                 json_put_key_bool(&to, "only_named", true);
         json_put_object_end(&to);
         if (json_put_end(&to))

@@ -66,7 +66,7 @@ static void refuses(const char *body, enum failure_class class, const char *para
 
 static void every_field_of_a_schema_becomes_the_same_description(void **state)
 {
-        static const char description[] = "{\"schema\":" SCHEMA "}";
+        static const char description[] = "{\"schema\":" SCHEMA ",\"only_named\":true}";
 
         (void)state;
         becomes("{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\","
@@ -86,7 +86,7 @@ static void a_schema_may_be_the_text_of_its_json(void **state)
 {
         (void)state;
         becomes("{\"guided_json\":\"{\\\"b\\\":1, \\\"a\\\":2}\"}",
-                "{\"schema\":{\"b\":1,\"a\":2}}", "guided_json");
+                "{\"schema\":{\"b\":1,\"a\":2},\"only_named\":true}", "guided_json");
         refuses("{\"guided_json\":\"true, \\\"space\\\": \\\"free\\\"\"}", FAILURE_REQUEST,
                 "guided_json", "guided_json is no JSON");
 }
@@ -125,10 +125,19 @@ static void space_between_values_may_be_forbidden(void **state)
 {
         (void)state;
         becomes("{\"structured_outputs\":{\"json\":{\"a\":1},\"disable_any_whitespace\":true}}",
-                "{\"schema\":{\"a\":1},\"space\":\"none\"}", "structured_outputs.json");
+                "{\"schema\":{\"a\":1},\"space\":\"none\",\"only_named\":true}",
+                "structured_outputs.json");
         becomes("{\"structured_outputs\":{\"json_object\":true,\"disable_any_whitespace\":true}}",
                 "{\"schema\":{\"type\":\"object\"},\"space\":\"none\"}",
                 "structured_outputs.json_object");
+}
+
+static void other_members_may_be_allowed(void **state)
+{
+        (void)state;
+        becomes("{\"structured_outputs\":{\"json\":{\"a\":1},\"disable_additional_properties\":"
+                "false}}",
+                "{\"schema\":{\"a\":1}}", "structured_outputs.json");
 }
 
 static void a_value_that_asks_for_nothing_constrains_nothing(void **state)
@@ -246,6 +255,7 @@ int main(void)
                 cmocka_unit_test(reads_expressions_grammars_and_choices),
                 cmocka_unit_test(json_without_a_schema_is_any_object),
                 cmocka_unit_test(space_between_values_may_be_forbidden),
+                cmocka_unit_test(other_members_may_be_allowed),
                 cmocka_unit_test(a_value_that_asks_for_nothing_constrains_nothing),
                 cmocka_unit_test(refuses_two_constraints_by_both_names),
                 cmocka_unit_test(refuses_what_no_description_can_say),
