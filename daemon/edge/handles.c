@@ -394,11 +394,20 @@ static void leave_lists(struct handles *handles, struct handle *handle)
         list_remove(&handle->owner_link);
 }
 
+/* The engine does not know a stream that is not submitted yet: that is cancelled behind it. */
+static void end_stream(struct edge *edge, struct stream *stream)
+{
+        if (stream->begun_ns)
+                stream_cancel(edge, stream, SMV_END_CANCELLED, SMV_OK);
+        else
+                stream->unwanted = true;
+}
+
 /* The cancel stands before the mails about pins, so the stream can not set the pins again. */
 static void end_work(struct edge *edge, struct handle *handle)
 {
         if (handle->stream)
-                stream_cancel(edge, handle->stream, SMV_END_CANCELLED, SMV_OK);
+                end_stream(edge, handle->stream);
         if (handle->job)
                 text_job_cancel(handle->job, SMV_NO_HANDLE);
         pins_remove(edge->pins, &handle->pinned);

@@ -8,7 +8,7 @@
 
 #include "json/reader.h"
 #include "tests/e2e/combination.h"
-#include "tests/e2e/daemon-fixture.h"
+#include "tests/e2e/raw-client.h"
 
 static const struct smv_message hello[] = { { "user", "Hello", 0 } };
 
@@ -199,6 +199,65 @@ static void an_answer_behind_reasoning_obeys_its_schema(void **state)
         fixture_stop(fixture);
 }
 
+/* It takes the text worker a while. */
+static char *slow_constraint(uint32_t number)
+{
+        char *text = malloc(200000);
+        size_t n = (size_t)sprintf(text, "{\"schema\":{\"anyOf\":[");
+
+        for (int i = 0; i < 400; i++)
+                n += (size_t)sprintf(text + n,
+                                     "%s{\"type\":\"object\",\"properties\":{\"k%d\":{},\"x\":"
+                                     "{\"const\":%u%d}},\"required\":[\"x\"]}",
+                                     i ? "," : "", i, number, i);
+        sprintf(text + n, "]}}");
+        return text;
+}
+
+/* A generate on a handle, whose constraint is still being compiled when the handle goes. */
+static uint64_t begin_on_handle(struct raw_client *client, uint32_t number)
+{
+        static const uint32_t ids[] = { 72, 73 };
+        char *constraint = slow_constraint(number);
+        const struct reply *reply;
+        uint64_t handle;
+
+        raw_client_send_frame(client, "op=s id=u tokens=I", "open", 2, ids, (size_t)2);
+        reply = raw_client_await_reply(client, 2);
+        assert_true(reply->ok);
+        handle = reply_uint(reply, "handle");
+        raw_client_send_frame(client, "op=s id=u handle=q max_tokens=u constraint=s", "generate", 3,
+                              handle, 20, constraint);
+        free(constraint);
+        return handle;
+}
+
+static void a_handle_that_closes_while_a_constraint_is_compiled_ends_the_stream(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *client;
+        uint64_t handle;
+
+        start_teaspoon(fixture);
+        for (uint32_t i = 0; i < 6; i++) {
+                client = raw_client_greet_over(fixture, RAW_CLIENT_KICK);
+                handle = begin_on_handle(client, i);
+                raw_client_send_frame(client, "op=s id=u handle=q", "close", 4, handle);
+                assert_true(raw_client_await_reply(client, 4)->ok);
+                raw_client_await_reply(client, 3);
+                raw_client_send_frame(client, "op=s id=u", "status", 5);
+                assert_true(raw_client_await_reply(client, 5)->ok);
+                raw_client_close(client);
+        }
+        for (uint32_t i = 0; i < 6; i++) {
+                client = raw_client_greet_over(fixture, RAW_CLIENT_KICK);
+                begin_on_handle(client, 10 + i);
+                raw_client_close(client);
+        }
+        raw_client_close(raw_client_greet_over(fixture, RAW_CLIENT_KICK));
+        fixture_stop(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -206,6 +265,7 @@ int main(void)
                 DAEMON_TEST(a_model_that_only_wants_blanks_still_ends),
                 DAEMON_TEST(a_stop_string_ends_a_constrained_answer),
                 DAEMON_TEST(an_answer_behind_reasoning_obeys_its_schema),
+                DAEMON_TEST(a_handle_that_closes_while_a_constraint_is_compiled_ends_the_stream),
                 DAEMON_TEST(bans_that_leave_nothing_end_the_answer),
         };
 
