@@ -16,13 +16,15 @@
 
 struct reasoning_limit {
         size_t bytes; /* of all its memory */
+        const struct dialect *dialect;
         const struct tokenizer *tokenizer;
         uint32_t tokens_max;
         bool calls_wanted;
         const uint32_t *end; /* the tokens that are forced */
         uint32_t end_count;
 
-        struct parts parts; /* of the tokens that were seen; its dialect is set from the start */
+        /* From here on only the engine reads and writes it. */
+        struct parts parts; /* of the tokens that were seen */
         uint32_t seen;      /* 0: none, parts_begin() was not called */
         uint32_t at;        /* so many of `end` have come; the next one follows */
         uint8_t utf8_left;  /* bytes that the last character lacks */
@@ -109,7 +111,7 @@ static struct reasoning_limit *make(const struct dialect *dialect, const uint32_
         limit->end = to;
         limit->end_count = (uint32_t)end_count;
         limit->out.text = (char *)(to + end_count);
-        limit->parts.dialect = dialect;
+        limit->dialect = dialect;
         return limit;
 }
 
@@ -137,7 +139,7 @@ int reasoning_limit_new(const struct reasoning_limit_conf *conf, struct reasonin
 
 int reasoning_limit_like(const struct reasoning_limit *other, struct reasoning_limit **ret)
 {
-        struct reasoning_limit *limit = make(other->parts.dialect, other->end, other->end_count);
+        struct reasoning_limit *limit = make(other->dialect, other->end, other->end_count);
 
         if (!limit)
                 return error_raise(-ENOMEM);
@@ -146,6 +148,16 @@ int reasoning_limit_like(const struct reasoning_limit *other, struct reasoning_l
         limit->calls_wanted = other->calls_wanted;
         *ret = limit;
         return 0;
+}
+
+void reasoning_limit_follow(struct reasoning_limit *limit, const struct reasoning_limit *other)
+{
+        assert(limit->dialect == other->dialect && limit->end_count == other->end_count);
+        limit->parts = other->parts;
+        limit->seen = other->seen;
+        limit->at = other->at;
+        limit->utf8_left = other->utf8_left;
+        limit->used = other->used;
 }
 
 struct reasoning_limit *reasoning_limit_free(struct reasoning_limit *limit)
@@ -185,7 +197,7 @@ static uint32_t next(const struct reasoning_limit *limit)
 
 static void read_text(struct reasoning_limit *limit, uint32_t token)
 {
-        enum dialect_mark mark = dialect_mark(limit->parts.dialect, token);
+        enum dialect_mark mark = dialect_mark(limit->dialect, token);
         size_t bytes = 0;
         const char *text;
 
@@ -217,7 +229,7 @@ static void read_token(struct reasoning_limit *limit, uint32_t token)
 uint32_t reasoning_limit_next(struct reasoning_limit *limit, const uint32_t *tokens, uint32_t count,
                               uint32_t answer)
 {
-        const struct dialect *dialect = limit->parts.dialect;
+        const struct dialect *dialect = limit->dialect;
 
         assert(answer && count >= answer && count >= limit->seen);
         if (!limit->seen) {

@@ -37,7 +37,12 @@ int reasoning_limit_new(const struct reasoning_limit_conf *conf, struct reasonin
 /* A new one with the same conf, of a sibling or fork.  `other` may be with the engine. */
 int reasoning_limit_like(const struct reasoning_limit *other, struct reasoning_limit **ret);
 struct reasoning_limit *reasoning_limit_free(struct reasoning_limit *limit); /* takes NULL */
-size_t reasoning_limit_bytes(const struct reasoning_limit *limit);           /* NULL: 0 */
+/*
+ * A fork goes on from the state of its parent, whose tokens it has.  By itself it would come to the
+ * same state, but would have to read all tokens.
+ */
+void reasoning_limit_follow(struct reasoning_limit *limit, const struct reasoning_limit *other);
+size_t reasoning_limit_bytes(const struct reasoning_limit *limit); /* NULL: 0 */
 
 #define REASONING_LIMIT_NONE UINT32_MAX
 

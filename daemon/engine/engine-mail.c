@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/draw/reasoning-limit.h"
 #include "daemon/engine/model.h"
 
 #define MAILS_AT_ONCE 64
@@ -78,6 +79,8 @@ static void start_fork(struct engine *engine, struct request *request, const str
         memcpy(to->tokens + request->submitted_count, from->tokens + request->submitted_count,
                (from->token_count - request->submitted_count) * sizeof(*to->tokens));
         request->mu = parent->mu;
+        if (request->reasoning_limit)
+                reasoning_limit_follow(request->reasoning_limit, parent->reasoning_limit);
         publish_fork(engine->publish, request, parent);
 }
 
