@@ -1,5 +1,7 @@
 #include "bridge/core/tools.h"
 
+#include <samovar/protocol.h>
+
 #include "json/reader.h"
 
 #define ARGUMENT_NODES_MAX 65536u
@@ -72,6 +74,11 @@ void tools_allow(struct fields *fields, struct conversation *conversation, struc
                             "tool_choice has a tool without a name");
                 return;
         }
+        if (options->allowed_tool_count == SMV_ALLOWED_TOOLS_MAX) {
+                fields_fail(fields, FAILURE_REQUEST, "tool_choice",
+                            "tool_choice names more than %u tools", SMV_ALLOWED_TOOLS_MAX);
+                return;
+        }
         if (!names)
                 names = arena_alloc(conversation->arena, most * sizeof(*names));
         if (!names)
@@ -94,6 +101,10 @@ void tools_settle(struct fields *fields, const struct conversation *conversation
         if (!conversation->tool_count && options->tool_choice == SMV_TOOLS_REQUIRED)
                 fields_fail(fields, FAILURE_REQUEST, "tool_choice",
                             "tool_choice asks for a call, but there are no tools");
+        if (conversation->tool_count > SMV_MESSAGES_MAX)
+                fields_fail(fields, FAILURE_REQUEST, "tools",
+                            "tools has %zu elements; it may have %u",
+                            (size_t)conversation->tool_count, SMV_MESSAGES_MAX);
         for (size_t i = 0; i < options->allowed_tool_count && !fields->failed; i++)
                 if (!has_tool(conversation, options->allowed_tools[i]))
                         fields_fail(fields, FAILURE_REQUEST, "tool_choice",

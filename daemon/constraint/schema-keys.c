@@ -13,7 +13,6 @@ static uint32_t add_key(struct schema_compiler *compiler, struct object_shape *o
                 if (object->keys[i].bytes == bytes &&
                     memcmp(object->keys[i].text, text, bytes) == 0)
                         return i;
-        regex_burn(compiler->pool, object->key_count / 16);
         if (object->key_count == object->key_size) {
                 uint32_t size = object->key_size ? 2 * object->key_size : 32;
                 struct key *more = realloc(object->keys, size * sizeof(*more));
@@ -33,7 +32,6 @@ static uint32_t add_key(struct schema_compiler *compiler, struct object_shape *o
 static struct key *key_of(struct schema_compiler *compiler, struct object_shape *object,
                           uint32_t node)
 {
-        static struct key none;
         size_t bytes = 0;
         const char *text = json_key(compiler->json, node, &bytes);
         uint32_t index;
@@ -42,10 +40,12 @@ static struct key *key_of(struct schema_compiler *compiler, struct object_shape 
                 text = json_string(compiler->json, node, &bytes);
         if (!text) {
                 schema_fail(compiler, node, "a key must be a text");
-                return &none;
+                return &object->none;
         }
+        if (!regex_burn(compiler->pool, 1 + object->key_count / 16))
+                return &object->none;
         index = add_key(compiler, object, text, bytes);
-        return compiler->failed ? &none : &object->keys[index];
+        return compiler->failed ? &object->none : &object->keys[index];
 }
 
 static void require_all(struct schema_compiler *compiler, struct object_shape *object,
@@ -96,11 +96,14 @@ static void read_needs(struct schema_compiler *compiler, struct object_shape *ob
                         continue; /* of `dependencies`: a schema */
                 for (uint32_t each = json_first(json, at); each != JSON_NONE;
                      each = json_next(json, each)) {
-                        const struct key *from = key_of(compiler, object, at);
-                        uint32_t index = from - object->keys;
-                        const struct key *to = key_of(compiler, object, each);
+                        const struct key *from = key_of(compiler, object, at), *to;
+                        uint32_t index;
 
-                        if (compiler->failed)
+                        if (from == &object->none)
+                                return;
+                        index = from - object->keys; /* the next key may move them */
+                        to = key_of(compiler, object, each);
+                        if (to == &object->none)
                                 return;
                         if (object->need_count == NEEDS_MAX) {
                                 schema_fail(compiler, at, "dependentRequired has more than %u keys",

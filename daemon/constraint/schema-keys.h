@@ -24,7 +24,7 @@ struct key_pattern {
 
 struct object_shape {
         const struct shape *shape;
-        struct key *keys;
+        struct key *keys, none; /* `none` stands for a key if the compiler cannot go on */
         uint32_t key_count, key_size;
         struct key_pattern patterns[PATTERNS_MAX];
         uint32_t pattern_count;

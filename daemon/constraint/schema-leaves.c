@@ -273,6 +273,8 @@ static bool look(struct schema_compiler *compiler, struct branch *branch, struct
 
 static void explore(struct schema_compiler *compiler, struct branch *branch, struct leaf_use *use)
 {
+        if (!regex_burn(compiler->pool, 1))
+                return;
         while (branch->next < branch->seen.count && !compiler->failed)
                 if (!look(compiler, branch, use, branch->seen.elements[branch->next++]))
                         return;

@@ -268,8 +268,7 @@ static void add_parts(const struct admission_conf *conf, struct request *request
         request->parts = asked->parts && dialect && request->record_bytes_max;
         if (!request->parts)
                 return;
-        request->parts_calls = (asked->chat.tools.count || asked->had_tools) &&
-                               asked->chat.tool_choice != WIRE_TOOLS_NONE;
+        request->parts_calls = wire_wants_calls(asked);
         request->argument_types = argument_types_ref(asked->argument_types);
         bytes = conf->parts_bytes_max(dialect, stop_max, &request->held_bytes_max);
         request->record_bytes_max += bytes;

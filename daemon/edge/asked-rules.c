@@ -243,7 +243,7 @@ int asked_limit_make(const struct served *served, const struct wire_request *ask
                 .dialect = served->dialect,
                 .tokenizer = served->tokenizer,
                 .tokens_max = asked->reasoning_max,
-                .calls_wanted = asked->chat.tools.count || asked->had_tools,
+                .calls_wanted = wire_wants_calls(asked),
                 .message = asked->reasoning_end.bytes,
                 .message_bytes = asked->reasoning_end.count,
         };

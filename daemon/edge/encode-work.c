@@ -111,6 +111,13 @@ static int wish(struct encode_job *encode, struct arena *arena, struct value too
                                               "this model writes calls: it has no tool_dialect")
                                 : 0;
         r = call_wish_put(&question, &encode->calls, why, sizeof(why));
+        if (!r && encode->calls.count > SMV_CONSTRAINT_BYTES_MAX) {
+                snprintf(why, sizeof(why),
+                         "the tools that may be called have %zu bytes, and calls by a grammar may "
+                         "have %u: offer fewer tools, or name some in allowed_tools",
+                         encode->calls.count, SMV_CONSTRAINT_BYTES_MAX);
+                r = error_raise(-EINVAL);
+        }
         if (!r && encode->calls.count)
                 encode->form.calls =
                         (struct wire_text){ encode->calls.at, (uint32_t)encode->calls.count };

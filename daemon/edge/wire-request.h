@@ -288,4 +288,11 @@ struct wire_row {
         uint32_t ops, required; /* 1u << enum wire_op */
 };
 
+/* Are calls looked for in its answer? */
+static inline bool wire_wants_calls(const struct wire_request *request)
+{
+        return (request->chat.tools.count || request->had_tools) &&
+               request->chat.tool_choice != WIRE_TOOLS_NONE;
+}
+
 #endif

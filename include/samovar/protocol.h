@@ -56,6 +56,7 @@
 #define SMV_STOP_BYTES_MAX       256u       /* bytes of a stop string, banned text or breaker */
 #define SMV_CONSTRAINT_BYTES_MAX (1u << 20) /* bytes of the description of a constraint */
 #define SMV_NAME_BYTES_MAX       64u        /* bytes of a model's name */
+#define SMV_ALLOWED_TOOLS_MAX    128u       /* names of tools that may be called */
 #define SMV_TOOL_BYTES_MAX       128u       /* bytes of a tool's name */
 #define SMV_CALLS_MAX            1024u      /* tool calls that calls_max may ask for */
 #define SMV_PRINCIPAL_BYTES_MAX  64u        /* bytes of a principal's name */
