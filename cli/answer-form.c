@@ -86,6 +86,20 @@ static int check_flags(const struct cli *cli)
         return 0;
 }
 
+const char *cli_form_flag(const struct cli *cli)
+{
+        return cli->schema                        ? "--schema"
+               : cli->regex                       ? "--regex"
+               : cli->grammar                     ? "--grammar"
+               : cli->choice_count                ? "--choice"
+               : cli->generate.constraint         ? "--constraint"
+               : cli->generate.tool_choice        ? "--tool-choice"
+               : cli->generate.allowed_tool_count ? "--tool"
+               : cli->generate.calls_max          ? "--calls-max"
+               : cli->parts                       ? "--parts"
+                                                  : NULL;
+}
+
 static bool has_parts(const struct cli *cli)
 {
         return cli->parts || cli->schema || cli->regex || cli->grammar || cli->choice_count ||

@@ -137,6 +137,8 @@ int cli_conversation(struct cli *cli);
 
 /* answer-form.c: fills in the constraint of `generate`, and whether its answer has parts. */
 int cli_answer_form(struct cli *cli);
+/* A flag that was given, and that says what the answer may be; NULL: none was. */
+const char *cli_form_flag(const struct cli *cli);
 
 /* The commands: each returns an exit status. */
 int cli_generate(struct cli *cli);

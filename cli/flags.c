@@ -118,7 +118,7 @@ static const struct flag flags[] = {
         { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
         { "--tools",     "FILE", CLI_ASK,  FLAG_TEXT,   offsetof(struct cli, tools),                0, "a list of tools in JSON, as OpenAI has it; calls are printed as NAME(ARGUMENTS), a line each" },
         { "--tool-choice", "CHOICE", CLI_ASK,     FLAG_WORD,   offsetof(struct cli, generate.tool_choice), 0, "with tools: auto (the default), none, or required: the answer is calls only", .words = tool_choices },
-        { "--tool",      "NAME", CLI_ASK,          FLAG_TOOL,   0,                                           0, "with tools: only this one may be called; may be given up to 64 times" },
+        { "--tool",      "NAME", CLI_ASK,          FLAG_TOOL,   0,                                           0, "with tools: this one may be called; up to 64 of them; without --tool, all" },
         { "--calls-max", "N",    CLI_ASK,          FLAG_COUNT,  offsetof(struct cli, generate.calls_max),   0, "with tools: at most N calls", .high = SMV_CALLS_MAX },
         { "--parts",     NULL,   CLI_ASK,  FLAG_SWITCH, offsetof(struct cli, parts),                0, "divide the answer: reasoning goes to stderr, and --json says what each piece is; so it is with a form and with tools, too" },
 
@@ -455,6 +455,12 @@ static int check_search(struct cli *cli)
                             : cli->keep_s                     ? "--keep"
                             : cli->beam.width && cli->best_of ? "--best-of"
                                                               : NULL;
+        const char *form = cli->beam.width ? cli_form_flag(cli) : NULL;
+
+        if (form) {
+                say("--beams searches without a form of the answer: leave out %s", form);
+                return CLI_USAGE;
+        }
 
         if (other) {
                 say("%s prints one answer and excludes %s: leave one of them out",

@@ -102,6 +102,8 @@ static void forms_that_are_wrong_are_refused_with_their_flag(void **state)
         lay(fixture, "object.json", "{}");
         expect_refusal(fixture, "--choice a --regex b hi", 2,
                        "--regex and --choice both say what the answer must be");
+        expect_refusal(fixture, "--beams 2 --choice a hi", 2, "--beams searches without a form");
+        expect_refusal(fixture, "--beams 2 --calls-max 1 hi", 2, "leave out --calls-max");
         expect_refusal(fixture, "--schema list.json hi", 1,
                        "--schema list.json: schema, at \"\": ");
         expect_refusal(fixture, "--schema half.json hi", 1, "half.json is no JSON: ");
