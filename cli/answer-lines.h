@@ -9,11 +9,11 @@
 #include "cli/cli.h"
 
 struct answer_lines {
-        struct bytes out; /* one line */
-        uint32_t first;   /* the first stream; the ids of the others follow */
-        uint32_t count;   /* of streams; of many, each line says which one it is of */
-        bool sequence;    /* records have numbers, for attach */
-        char chain[160];  /* the samplers that are in effect; empty: not known */
+        struct bytes out;            /* one line */
+        uint32_t first;              /* the first stream; the ids of the others follow */
+        uint32_t count;              /* of streams; of many, each line says which one it is of */
+        bool sequence;               /* records have numbers, for attach */
+        char chain[SMV_CHAIN_BYTES]; /* the samplers that are in effect; empty: not known */
 };
 
 /* Each returns 0, or an exit status. */

@@ -1,15 +1,16 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c connects and runs the command.  flags.c reads the command line, flag-values.c the values
- * of flags, and input.c the input.  generate.c streams answers, beams.c does beam search, and
- * fork-demo.c demonstrates a fork, in the columns of columns.c.  tokenize.c tokenizes, detokenizes,
- * and renders templates with a daemon.  conversation.c makes messages, and render-template.c
- * renders them with the template of a file.  answer-form.c makes the constraint of an answer, and
- * answer-lines.c writes it as JSON.  status.c shows what the daemon does, models.c what it
- * serves; stats.c prints the cost of a stream, and loading.c shows a bar while the model loads.
- * work.c lists streams and handles and ends them; reply.c has what these share.  screen.c writes,
- * and private-daemon.c runs a private samovard.
+ * main.c connects and runs the command.  flags.c reads the command line by the tables of
+ * flag-table.c, flag-values.c reads the values of flags, and input.c the input.  generate.c streams
+ * answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in the columns of
+ * columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a daemon.
+ * conversation.c makes messages, and render-template.c renders them with the template of a file.
+ * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
+ * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
+ * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
+ * ends them; reply.c has what these share.  screen.c writes, and private-daemon.c runs a private
+ * samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

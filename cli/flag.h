@@ -1,11 +1,26 @@
 /*
- * A flag of the command: its row in the table of flags.c, and how its value is read.  Only flags.c
- * and flag-values.c include this.
+ * Flags of the command: the tables of flag-table.c, and how values are read (flag-values.c).  Only
+ * these two and flags.c include this.
  */
 #ifndef CLI_FLAG_H
 #define CLI_FLAG_H
 
 #include "cli/cli.h"
+
+/* Groups of commands that take a flag. */
+#define GENERATE     (CLI_ASK | CLI_COMPLETE)
+#define TOKENS       (CLI_TOKENIZE | CLI_DETOKENIZE)
+#define CONVERSATION (CLI_ASK | CLI_TEMPLATE)
+#define STREAM       (GENERATE | CLI_ATTACH)
+#define SAMPLING     (GENERATE | CLI_FORK_DEMO)
+#define LOOKS        (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
+#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | LOOKS)
+
+struct command {
+        const char *name;
+        enum cli_command command;
+        const char *arguments, *help;
+};
 
 enum flag_kind {
         FLAG_TEXT,
@@ -35,6 +50,13 @@ struct flag {
         bool above;
         const char *const *words; /* NULL-terminated */
 };
+
+extern const struct command command_table[];
+extern const struct flag flag_table[];
+extern const size_t command_count, flag_count;
+
+/* Prints the help of a command; of the program, if there is none. */
+void flag_help(const struct cli *cli);
 
 /* True if the flag takes `next` as its value.  NULL: there is no argument after the flag. */
 bool flag_takes(const struct flag *flag, const char *next);

@@ -93,6 +93,7 @@ static struct smv_accepted take_accepted(const struct codec_frame *frame)
         };
         struct codec_text chain;
 
+        static_assert(sizeof(accepted.chain) == SMV_CHAIN_BYTES, "the chain of the daemon fits");
         if (!codec_get_text(frame, "chain", &chain) && chain.count < sizeof(accepted.chain))
                 memcpy(accepted.chain, chain.bytes, chain.count);
         return accepted;

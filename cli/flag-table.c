@@ -1,0 +1,198 @@
+/*
+ * The table of commands and that of flags.  --help is made from them, and so are the reference page
+ * and the man page (contrib/dev/reference).
+ */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cli/flag.h"
+
+#define TIMEOUT_S_MAX 86400
+
+/* clang-format off */
+const struct command command_table[] = {
+        { "ask",        CLI_ASK,        "[PROMPT...]", "ask a model, and print its answer" },
+        { "complete",   CLI_COMPLETE,   "[PROMPT...]", "continue a prompt; prints only the continuation, for programs" },
+        { "template",   CLI_TEMPLATE,   "[FILE] [PROMPT...]", "print the prompt that a model's chat template makes of a question" },
+        { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
+        { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
+        { "attach",     CLI_ATTACH,     "ID",          "continue to read a stream that was started with --keep" },
+        { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom" },
+        { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
+        { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
+        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
+        { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
+        { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
+};
+
+static const char *const transports[] = {
+        [SMV_TRANSPORT_AUTO] = "auto",
+        [SMV_TRANSPORT_RING] = "ring",
+        [SMV_TRANSPORT_SOCKET] = "socket",
+        NULL,
+};
+
+static const char *const tool_choices[] = { "auto", "none", "required", NULL };
+
+static const char *const orders[] = {
+        [SMV_ORDER_TEMPERATURE_FIRST] = "temperature_first",
+        [SMV_ORDER_TEMPERATURE_LAST] = "temperature_last",
+        NULL,
+};
+
+static const char *const priorities[] = {
+#define X(name, word) [SMV_PRIORITY_##name] = word,
+        SMV_PRIORITIES(X)
+#undef X
+        NULL,
+};
+
+const struct flag flag_table[] = {
+        { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
+        { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
+        { "--principal", "NAME", ALL,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
+        { "--timeout",   "SECONDS", ALL,   FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
+        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
+
+        { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
+        { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },
+        { "--messages",  "FILE", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with or without tools, instead of a question" },
+
+        { "--max-tokens", "N",   SAMPLING, FLAG_COUNT, offsetof(struct cli, generate.max_tokens),  0, "maximum number of tokens", "Tokens" },
+        { "--clamp",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
+        { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
+        { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
+        { "--temperature-range", "R", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_range), 0, "the temperature grows with the entropy, from R below --temp to R above it", .high = SMV_TEMPERATURE_MAX },
+        { "--temperature-exponent", "E", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_exponent), SMV_SET_TEMPERATURE_EXPONENT, "with --temperature-range: how it grows; default 1", .high = SMV_EXPONENT_MAX },
+        { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
+        { "--top-k",     "K",    SAMPLING, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens", .high = SMV_TOP_K_MAX },
+        { "--top-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P", .high = 1, .above = true },
+        { "--min-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest", .high = 1 },
+        { "--n-sigma",   "N",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.n_sigma),     0, "only tokens whose logits are at most N deviations below the largest", .high = SMV_N_SIGMA_MAX },
+        { "--typical",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.typical),     0, "only the tokens that are nearest to the entropy and sum up to P", .high = 1 },
+        { "--xtc-chance", "P",   GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.xtc_chance),  0, "with this chance, leave out the likely tokens but the last one", .high = 1 },
+        { "--xtc-least", "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.xtc_least),   SMV_SET_XTC_LEAST, "with --xtc-chance: tokens from P on are likely; default 0.1", .high = 1 },
+        { "--mirostat-tau", "BITS", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.mirostat_tau), 0, "keep tokens so that the mean surprise of the drawn ones comes near BITS: mirostat 2; it makes the only cut", .high = SMV_MIROSTAT_TAU_MAX },
+        { "--mirostat-eta", "E", GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.mirostat_eta), SMV_SET_MIROSTAT_ETA, "with --mirostat-tau: how fast it learns; default 0.1", .high = SMV_MIROSTAT_ETA_MAX },
+        { "--order",     "ORDER", GENERATE, FLAG_WORD,  offsetof(struct cli, generate.order),       0, "the temperature applies before the cuts (temperature_first, the default) or after them (temperature_last)", .words = orders },
+        { "--presence-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.presence_penalty), 0, "lower the logits of tokens that the answer has by P", .low = -SMV_PENALTY_MAX, .high = SMV_PENALTY_MAX },
+        { "--frequency-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.frequency_penalty), 0, "lower them by P each time that the answer has them", .low = -SMV_PENALTY_MAX, .high = SMV_PENALTY_MAX },
+        { "--repetition-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.repetition_penalty), 0, "divide the logits of tokens of prompt and answer by P; 1: off", .high = SMV_PENALTY_MAX, .above = true },
+        { "--repeat-window", "N", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.repeat_window), 0, "with --repetition-penalty: only the last N tokens; default 3072", .high = SMV_WINDOW_MAX },
+        { "--dry-multiplier", "M", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.dry_multiplier), 0, "lower the logits of tokens that would continue a repetition: DRY; usual is 0.8", .high = SMV_PENALTY_MAX },
+        { "--dry-base",  "B",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.dry_base),    0, "with --dry-multiplier: grows by this factor with each token; default 1.75", .high = SMV_PENALTY_MAX, .above = true },
+        { "--dry-allowed", "N",  GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.dry_allowed), 0, "with --dry-multiplier: shorter repetitions are free; default 2", .high = SMV_WINDOW_MAX },
+        { "--dry-window", "N",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.dry_window),  0, "with --dry-multiplier: only the last N tokens; default 3072", .high = SMV_WINDOW_MAX },
+        { "--no-repeat-ngram", "N", GENERATE, FLAG_UINT32, offsetof(struct cli, generate.no_repeat_ngram), 0, "no N tokens in a row come twice; 0: off", .high = SMV_NGRAM_MAX },
+        { "--reasoning-max", "N", GENERATE, FLAG_UINT32, offsetof(struct cli, generate.reasoning_max), SMV_SET_REASONING_MAX, "end the reasoning of the model when it has N tokens; 0: at once" },
+        { "--reasoning-end", "TEXT", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.reasoning_end), 0, "with --reasoning-max: the text that is written before the end of the reasoning" },
+        { "--min-tokens", "N",   GENERATE, FLAG_UINT32, offsetof(struct cli, generate.min_tokens),  0, "no end before N tokens, but at a --stop" },
+        { "--ban",       "TEXT", GENERATE, FLAG_BAN,    0,                                          0, "the answer never has this text; may be given up to 64 times" },
+        { "--seed",      "N",    SAMPLING, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },
+
+        { "--schema",    "FILE", GENERATE, FLAG_TEXT,   offsetof(struct cli, schema),               0, "the answer is JSON that obeys this JSON Schema", "Form of the answer" },
+        { "--regex",     "TEXT", GENERATE, FLAG_TEXT,   offsetof(struct cli, regex),                0, "the whole answer matches this regular expression" },
+        { "--grammar",   "FILE", GENERATE, FLAG_TEXT,   offsetof(struct cli, grammar),              0, "the answer is a text of this grammar, in GBNF" },
+        { "--choice",    "TEXT", GENERATE, FLAG_CHOICE, 0,                                          0, "the answer is this text, or that of another --choice; up to 64" },
+        { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
+        { "--tools",     "FILE", CLI_ASK,  FLAG_TEXT,   offsetof(struct cli, tools),                0, "a list of tools in JSON, as OpenAI has it; calls are printed as NAME(ARGUMENTS), a line each" },
+        { "--tool-choice", "CHOICE", CLI_ASK,     FLAG_WORD,   offsetof(struct cli, generate.tool_choice), 0, "with tools: auto (the default), none, or required: the answer is calls only", .words = tool_choices },
+        { "--tool",      "NAME", CLI_ASK,          FLAG_TOOL,   0,                                           0, "with tools: this one may be called; up to 64 of them; without --tool, all" },
+        { "--calls-max", "N",    CLI_ASK,          FLAG_COUNT,  offsetof(struct cli, generate.calls_max),   0, "with tools: at most N calls", .high = SMV_CALLS_MAX },
+        { "--parts",     NULL,   CLI_ASK,  FLAG_SWITCH, offsetof(struct cli, parts),                0, "divide the answer: reasoning goes to stderr, and --json says what each piece is; so it is with a form and with tools, too" },
+
+        { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
+        { "--best-of",   "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate COUNT answers, and print the one that the model finds likeliest", .high = SMV_SAMPLES_MAX },
+        { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "beam search: follow the W likeliest continuations, and print the likeliest one", .high = SMV_BEAM_WIDTH_MAX },
+        { "--length-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: divide a continuation's log-probability by its length to this power; default 1" },
+
+        { "--priority",  "PRIORITY", GENERATE, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default) or background", "Scheduling", .words = priorities },
+        { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
+        { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
+
+        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--control-text", NULL, GENERATE, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
+        { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
+        { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
+        { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how tokens are drawn, how much of the prompt was cached, why not more, how often the stream was preempted, which --stop ended it, and the times" },
+        { "--all",       NULL,   CLI_STATUS, FLAG_SWITCH, offsetof(struct cli, all),                 0, "print every count, one a line" },
+        { "--watch",     "[SECONDS]", CLI_STATUS, FLAG_SECONDS, offsetof(struct cli, watch_s),       0, "show it again every SECONDS, by default every second, until ^C" },
+        { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },
+        { "--transport", "HOW", SAMPLING, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
+};
+/* clang-format on */
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+const size_t command_count = LENGTH(command_table), flag_count = LENGTH(flag_table);
+
+void flag_help(const struct cli *cli)
+{
+        const char *group = NULL; /* a headline that no flag of this command has printed yet */
+        char left[64];
+
+        if (!cli->name) {
+                printf("usage: samovar COMMAND [FLAGS] [ARGUMENTS]\n\n");
+                for (size_t i = 0; i < command_count; i++)
+                        printf("  %-22s %s\n", command_table[i].name, command_table[i].help);
+                printf("\n  %-22s %s\n  %-22s %s\n", "COMMAND --help", "the flags of a command",
+                       "--version", "the version of samovar");
+                return;
+        }
+
+        for (size_t i = 0; i < command_count; i++)
+                if (command_table[i].command == cli->command)
+                        printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
+                               command_table[i].arguments, command_table[i].help);
+        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
+                printf("Without arguments, or with -, it reads stdin.\n");
+        if (cli->command & CONVERSATION)
+                printf("If stdin is a pipe or a file, it follows the question, after an empty "
+                       "line.\n");
+        if (cli->command == CLI_STATUS)
+                printf("The manual samovar(1) explains each key of --all and --json.\n");
+        if (cli->command == CLI_TEMPLATE)
+                printf("With a FILE (a template, a model, a tokenizer_config.json) no running "
+                       "daemon is "
+                       "needed.\n");
+        for (size_t i = 0; i < flag_count; i++) {
+                if (flag_table[i].group)
+                        group = flag_table[i].group;
+                if (!(flag_table[i].commands & cli->command))
+                        continue;
+                if (group)
+                        printf("\n%s\n", group);
+                group = NULL;
+                snprintf(left, sizeof(left), "%s %s", flag_table[i].name,
+                         flag_table[i].value ? flag_table[i].value : "");
+                printf("  %-22s %s\n", left, flag_table[i].help);
+        }
+}
+
+bool cli_describe_command(size_t index, struct cli_row *ret_row)
+{
+        if (index >= command_count)
+                return false;
+        *ret_row = (struct cli_row){
+                .name = command_table[index].name,
+                .value = command_table[index].arguments,
+                .help = command_table[index].help,
+                .commands = command_table[index].command,
+        };
+        return true;
+}
+
+bool cli_describe_flag(size_t index, struct cli_row *ret_row)
+{
+        if (index >= flag_count)
+                return false;
+        *ret_row = (struct cli_row){
+                .group = flag_table[index].group,
+                .name = flag_table[index].name,
+                .value = flag_table[index].value ? flag_table[index].value : "",
+                .words = flag_table[index].words,
+                .help = flag_table[index].help,
+                .commands = flag_table[index].commands,
+        };
+        return true;
+}
