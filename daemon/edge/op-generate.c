@@ -34,6 +34,30 @@ static enum answer_reasoning reasoning_of(const struct stream *stream)
         return answer_reasoning(request->model, request->parts, request->parts_reasoning);
 }
 
+/* Charges a stream for bytes that its job holds, or takes that back. */
+static int charge(const struct encode_job *job, size_t bytes, bool on,
+                  struct wire_problem *ret_problem)
+{
+        struct stream *stream = job->stream;
+        size_t own = stream->charged_bytes - argument_types_bytes(stream->request.argument_types);
+
+        return error_pass(admission_recharge(job->peer->edge->admission, stream,
+                                             on ? own + bytes : own - bytes, ret_problem));
+}
+
+static int charge_tools(const struct encode_job *job, bool on, struct wire_problem *ret_problem)
+{
+        return error_pass(charge(job, values_bytes(&job->chat), on, ret_problem));
+}
+
+/* The texts of a form, until constraints.h charges the compiled form with them. */
+static int charge_form(const struct encode_job *job, bool on, struct wire_problem *ret_problem)
+{
+        size_t bytes = (size_t)job->form.constraint.count + job->form.calls.count;
+
+        return error_pass(charge(job, bytes, on, ret_problem));
+}
+
 static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
 {
         struct constraints *constraints = job->peer->edge->constraints;
@@ -42,6 +66,8 @@ static int on_constrained(struct encode_job *job, struct wire_problem *ret_probl
 
         job->grammar = NULL;
         r = constraints_add(constraints, job->stream, &job->form, grammar, ret_problem);
+        if (!r)
+                r = charge_form(job, false, ret_problem);
         return r ? error_pass(r) : error_pass(begin(job, ret_problem));
 }
 
@@ -54,8 +80,10 @@ static int begin_constrained(struct encode_job *job, struct wire_problem *ret_pr
         job->form.reasoning = reasoning_of(job->stream);
         if (job->form.constraint.count || job->form.calls.count)
                 r = constraints_find(constraints, job->stream, &job->form, ret_problem);
-        if (r == CONSTRAINTS_E_UNKNOWN)
-                return encode_job_go_on(job, work_constrain, on_constrained);
+        if (r == CONSTRAINTS_E_UNKNOWN) {
+                r = charge_form(job, true, ret_problem);
+                return r ? error_pass(r) : encode_job_go_on(job, work_constrain, on_constrained);
+        }
         return r ? error_pass(r) : error_pass(begin(job, ret_problem));
 }
 
@@ -78,17 +106,6 @@ static int check_end(const struct encode_job *job, struct wire_problem *ret_prob
         return wire_refuse(ret_problem, SMV_BAD_VALUE, job->id, "ignore_eos",
                            "ignore_eos goes with no constrained calls: an answer ends where its "
                            "form says so");
-}
-
-/* Charges a stream for the tools of its job, or takes that back. */
-static int charge_tools(const struct encode_job *job, bool on, struct wire_problem *ret_problem)
-{
-        struct stream *stream = job->stream;
-        size_t tools = values_bytes(&job->chat);
-        size_t bytes = stream->charged_bytes - argument_types_bytes(stream->request.argument_types);
-
-        return error_pass(admission_recharge(job->peer->edge->admission, stream,
-                                             on ? bytes + tools : bytes - tools, ret_problem));
 }
 
 /* The stream continues a handle. */
