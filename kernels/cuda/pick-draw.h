@@ -13,6 +13,7 @@
 #define SCORE_NEAR 1e-5 /* more than the rounding of a score with 1 / temperature */
 
 static_assert(DRAW_SPAN == LANES, "a lane for each token of a span");
+static_assert(PICK_LOGPROBS_MAX - 1 <= LIST_MAX, "the likeliest tokens fit the list");
 
 DEVICE bool may_win(const candidates *candidates, const drawing *drawing, float logit, uint32_t id)
 {
