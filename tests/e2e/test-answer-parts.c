@@ -9,7 +9,8 @@
 
 #include "tests/e2e/chat-model.h"
 #include "tests/e2e/honest-client.h"
-#include "tests/unit/parts-rig.h"
+#include "tests/e2e/packed-messages.h"
+#include "tests/e2e/told.h"
 
 /* The shipped model, which calls tools. */
 static void start_teaspoon(struct daemon_fixture *fixture)
@@ -33,29 +34,6 @@ static struct smv_client *connect_over(const struct daemon_fixture *fixture,
 }
 
 /* ---- a question with a tool ---- */
-
-static void pack_text(msgpack_packer *to, const char *text)
-{
-        msgpack_pack_str_with_body(to, text, strlen(text));
-}
-
-static void pack_pair(msgpack_packer *to, const char *key, const char *text)
-{
-        pack_text(to, key);
-        pack_text(to, text);
-}
-
-static void pack_messages(msgpack_sbuffer *to, const char *question)
-{
-        msgpack_packer packer;
-
-        msgpack_sbuffer_init(to);
-        msgpack_packer_init(&packer, to, msgpack_sbuffer_write);
-        msgpack_pack_array(&packer, 1);
-        msgpack_pack_map(&packer, 2);
-        pack_pair(&packer, "role", "user");
-        pack_pair(&packer, "content", question);
-}
 
 static void pack_tools(msgpack_sbuffer *to)
 {
@@ -106,69 +84,6 @@ static void free_question(struct question *question)
 }
 
 /* ---- answers ---- */
-
-/* The text of a stream; if it is divided, also its parts as the rig writes them. */
-struct told {
-        struct parts_rig rig;
-        char *text;
-        size_t text_bytes;
-        uint32_t *tokens;
-        size_t token_count;
-        struct smv_event end;
-};
-
-static void tell(struct told *told, const struct smv_event *event)
-{
-        struct smv_record_part parts[64];
-        struct parts_out out = { .text = (char *)(uintptr_t)event->text,
-                                 .bytes = event->text_bytes,
-                                 .parts = parts,
-                                 .count = event->part_count };
-
-        if (event->kind == SMV_EVENT_END) {
-                told->end = *event;
-                rig_close_part(&told->rig);
-                rig_write(&told->rig, "", 0);
-                return;
-        }
-        told->tokens = realloc(told->tokens, (told->token_count + event->token_count + 1) *
-                                                     sizeof(*told->tokens));
-        told->text = realloc(told->text, told->text_bytes + event->text_bytes + 1);
-        assert(told->tokens && told->text);
-        memcpy(told->tokens + told->token_count, event->tokens,
-               event->token_count * sizeof(*event->tokens));
-        memcpy(told->text + told->text_bytes, event->text, event->text_bytes);
-        told->token_count += event->token_count;
-        told->text_bytes += event->text_bytes;
-        told->text[told->text_bytes] = '\0';
-        if (!event->parts)
-                return;
-        assert_true(event->part_count <= 64);
-        memcpy(parts, event->parts, event->part_count * sizeof(*parts));
-        rig_take(&told->rig, &out);
-}
-
-static void free_told(struct told *told)
-{
-        rig_free(&told->rig);
-        free(told->text);
-        free(told->tokens);
-        *told = (struct told){ 0 };
-}
-
-/* Reads all streams with ids from `first` on to their ENDs. */
-static void read_all(struct smv_client *client, uint32_t first, struct told *told, uint32_t count)
-{
-        struct smv_event event = { SMV_SIZE(smv_event) };
-        uint32_t left = count;
-
-        while (left) {
-                assert_int_equal(smv_next(client, &event, TIMEOUT_MS), 1);
-                assert_in_range(event.stream, first, first + count - 1);
-                tell(&told[event.stream - first], &event);
-                left -= event.kind == SMV_EVENT_END;
-        }
-}
 
 static void ask_all(struct smv_client *client, const struct smv_generate *ask, bool parts,
                     struct told *told)

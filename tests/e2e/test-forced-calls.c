@@ -10,6 +10,7 @@
 #include "json/reader.h"
 #include "tests/e2e/daemon-fixture.h"
 #include "tests/e2e/honest-client.h"
+#include "tests/e2e/packed-messages.h"
 
 #include <msgpack.h>
 
@@ -18,29 +19,6 @@
 #define ASKED      50u
 
 /* ---- what is asked ---- */
-
-static void pack_text(msgpack_packer *to, const char *text)
-{
-        msgpack_pack_str_with_body(to, text, strlen(text));
-}
-
-static void pack_pair(msgpack_packer *to, const char *key, const char *text)
-{
-        pack_text(to, key);
-        pack_text(to, text);
-}
-
-static void pack_messages(msgpack_sbuffer *to, const char *question)
-{
-        msgpack_packer packer;
-
-        msgpack_sbuffer_init(to);
-        msgpack_packer_init(&packer, to, msgpack_sbuffer_write);
-        msgpack_pack_array(&packer, 1);
-        msgpack_pack_map(&packer, 2);
-        pack_pair(&packer, "role", "user");
-        pack_pair(&packer, "content", question);
-}
 
 /* A tool with two whole numbers; both are required. */
 static void pack_tool(msgpack_packer *to, const char *name, const char *const keys[2])

@@ -9,22 +9,13 @@
 
 #include "tests/e2e/chat-model.h"
 #include "tests/e2e/honest-client.h"
-#include "tests/unit/parts-rig.h"
+#include "tests/e2e/told.h"
 
 #define THINKING CHATML "{{ '<think>\\n' }}"
 #define LETTERS  26u
 #define TOKENS   60u
 
 static uint32_t letters[LETTERS];
-
-struct told {
-        struct parts_rig rig;
-        size_t bytes;   /* of the text */
-        uint32_t first; /* position of the first token */
-        uint32_t count, tokens[2048];
-        struct smv_event end;
-        char text[2048];
-};
 
 static struct smv_client *connect_over(const struct daemon_fixture *fixture,
                                        enum smv_transport transport)
@@ -56,48 +47,6 @@ static struct smv_generate make_ask(void)
                                       .allowed_token_count = LETTERS };
 }
 
-static void tell(struct told *told, const struct smv_event *event)
-{
-        struct smv_record_part parts[64];
-        struct parts_out out = { .text = (char *)(uintptr_t)event->text,
-                                 .bytes = event->text_bytes,
-                                 .parts = parts,
-                                 .count = event->part_count };
-
-        if (event->kind == SMV_EVENT_END) {
-                told->end = *event;
-                rig_close_part(&told->rig);
-                rig_write(&told->rig, "", 0);
-                return;
-        }
-        if (!told->count && event->token_count)
-                told->first = event->position;
-        assert_true(told->count + event->token_count <= 2048);
-        for (size_t i = 0; i < event->token_count; i++)
-                told->tokens[told->count++] = event->tokens[i];
-        assert_true(told->bytes + event->text_bytes < sizeof(told->text));
-        memcpy(told->text + told->bytes, event->text, event->text_bytes);
-        told->bytes += event->text_bytes;
-        if (!event->parts)
-                return;
-        assert_true(event->part_count <= 64);
-        memcpy(parts, event->parts, event->part_count * sizeof(*parts));
-        rig_take(&told->rig, &out);
-}
-
-/* Reads all streams from `first` on. */
-static void read_all(struct smv_client *client, uint32_t first, struct told *told, uint32_t count)
-{
-        struct smv_event event = { SMV_SIZE(smv_event) };
-
-        for (uint32_t left = count; left;) {
-                assert_int_equal(smv_next(client, &event, TIMEOUT_MS), 1);
-                assert_in_range(event.stream, first, first + count - 1);
-                tell(&told[event.stream - first], &event);
-                left -= event.kind == SMV_EVENT_END;
-        }
-}
-
 static struct told ask(struct smv_client *client, const struct smv_generate *options)
 {
         struct told told = { 0 };
@@ -106,11 +55,6 @@ static struct told ask(struct smv_client *client, const struct smv_generate *opt
         assert_int_equal(smv_generate(client, options, &stream), 0);
         read_all(client, stream, &told, 1);
         return told;
-}
-
-static void free_told(struct told *told)
-{
-        rig_free(&told->rig);
 }
 
 /* ---- tests ---- */
@@ -133,8 +77,8 @@ static void reasoning_ends_at_its_limit_over_each_transport(void **state)
                 plain = ask(client, &options);
                 snprintf(wanted, sizeof(wanted), "%.5sEnough. </think>", free_one.text);
                 assert_memory_equal(plain.text, wanted, strlen(wanted));
-                assert_int_equal(plain.count, TOKENS);
-                assert_int_equal(plain.bytes, TOKENS);
+                assert_int_equal(plain.token_count, TOKENS);
+                assert_int_equal(plain.text_bytes, TOKENS);
                 assert_int_equal(plain.end.parts_flags, SMV_PARTS_LIMIT);
                 options.parts = 1;
                 parted = ask(client, &options);
@@ -240,9 +184,10 @@ static void a_fork_keeps_the_limit_of_its_parent(void **state)
                 assert_int_equal(fork, parent + 1);
                 read_all(client, parent, told, 2);
                 printf("# forked at token %u\n", told[1].first - told[0].first);
-                assert_int_equal(told[1].first + told[1].count, told[0].first + told[0].count);
+                assert_int_equal(told[1].first + told[1].token_count,
+                                 told[0].first + told[0].token_count);
                 assert_memory_equal(told[1].tokens, told[0].tokens + told[1].first - told[0].first,
-                                    told[1].count * sizeof(uint32_t));
+                                    told[1].token_count * sizeof(uint32_t));
                 assert_int_equal(told[0].end.parts_flags, SMV_PARTS_LIMIT);
                 assert_int_equal(told[1].end.parts_flags, SMV_PARTS_LIMIT);
                 free_told(&told[0]);
@@ -278,8 +223,8 @@ static void a_preempted_stream_keeps_its_limit(void **state)
         quick = ask(client, &other);
         read_all(slow, stream, &told, 1);
         assert_true(told.end.preemptions > 0);
-        assert_int_equal(told.count, plain.count);
-        assert_memory_equal(told.tokens, plain.tokens, told.count * sizeof(*told.tokens));
+        assert_int_equal(told.token_count, plain.token_count);
+        assert_memory_equal(told.tokens, plain.tokens, told.token_count * sizeof(*told.tokens));
         assert_int_equal(told.tokens[1200], '<');
         assert_int_equal(told.end.parts_flags, SMV_PARTS_LIMIT);
         free_told(&plain);
