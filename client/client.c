@@ -216,11 +216,15 @@ static void put_hello(struct codec_writer *writer, const struct smv_connect *opt
         codec_put_text(writer, "doorbell", doorbell, strlen(doorbell));
         if (options->ring_bytes)
                 codec_put_uint(writer, "ring_bytes", options->ring_bytes);
+        if (options->ask_slots)
+                codec_put_uint(writer, "ask_slots", options->ask_slots);
+        if (options->whole_rows)
+                codec_put_bool(writer, "whole_rows", true);
 }
 
 /* Finds the segment of this kind, and the descriptor that came for it. */
 static int find_segment(struct smv_client *client, const struct codec_frame *frame,
-                        const char *kind, struct ring_segment *ret_segment)
+                        const char *kind, struct shared_segment *ret_segment)
 {
         uint64_t index;
         int r;
@@ -236,7 +240,7 @@ static int find_segment(struct smv_client *client, const struct codec_frame *fra
 static int take_ring(struct smv_client *client, const struct codec_frame *frame,
                      enum smv_doorbell doorbell)
 {
-        struct ring_segment ring, control;
+        struct shared_segment ring, control;
         const char *why;
         int r;
 
@@ -255,11 +259,35 @@ static int take_ring(struct smv_client *client, const struct codec_frame *frame,
         return client_fail(client, r, "the daemon's ring cannot be used: %s", why);
 }
 
+/* The segments beside the ring. */
+static int take_slots(struct smv_client *client, const struct codec_frame *frame,
+                      const struct smv_connect *options)
+{
+        struct shared_segment answers, rows;
+        uint32_t vocab = client->model_count ? client->models[0].about.vocab : 0;
+        const char *why = "the reply does not describe them";
+        int r = find_segment(client, frame, "answers", &answers);
+
+        if (!r && options->whole_rows)
+                r = find_segment(client, frame, "rows", &rows);
+        if (!r && !vocab)
+                r = -EPROTO;
+        if (!r)
+                r = slots_open(&client->slots, &answers, options->whole_rows ? &rows : NULL, vocab,
+                               &why);
+        if (!r)
+                return 0;
+        shared_ring_close(&client->ring);
+        client->ring_failed = true;
+        return client_fail(client, r, "the daemon's slots for answers cannot be used: %s", why);
+}
+
 static int take_transport(struct smv_client *client, const struct codec_frame *frame,
                           const struct smv_connect *options)
 {
         struct codec_text text;
         bool ring;
+        int r;
 
         ring = !codec_get_text(frame, "transport", &text) && text.count == 4 &&
                !memcmp(text.bytes, "ring", 4);
@@ -268,7 +296,8 @@ static int take_transport(struct smv_client *client, const struct codec_frame *f
                                    "the daemon gave a ring, but the client asked for the socket");
         if (!ring && options->transport == SMV_TRANSPORT_RING)
                 return client_fail(client, -EPROTO, "the daemon gave no ring");
-        return ring ? take_ring(client, frame, options->doorbell) : 0;
+        r = ring ? take_ring(client, frame, options->doorbell) : 0;
+        return r || !ring || !options->ask_slots ? r : take_slots(client, frame, options);
 }
 
 static int take_limits(struct smv_client *client, const struct codec_frame *frame)
@@ -748,10 +777,13 @@ struct smv_client *smv_close(struct smv_client *client)
                 return NULL;
         connection_deinit(&client->connection);
         shared_ring_close(&client->ring);
+        slots_close(&client->slots);
         codec_deinit(&client->codec);
         bytes_deinit(&client->ids);
         bytes_deinit(&client->logprobs[0].at);
         bytes_deinit(&client->logprobs[1].at);
+        bytes_deinit(&client->rows[0].at);
+        bytes_deinit(&client->rows[1].at);
         bytes_deinit(&client->parts[0].at);
         bytes_deinit(&client->parts[1].at);
         bytes_deinit(&client->text);

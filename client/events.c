@@ -47,6 +47,39 @@ static int add_logprobs(struct client_logprobs *logprobs, struct smv_event *even
         return 0;
 }
 
+/*
+ * Adds the last ROW record to the event, if there is one.  0, or -EPROTO: it does not belong to
+ * this stream.
+ */
+static int add_row(const struct smv_client *client, struct client_row *last,
+                   const struct client_stream *stream, struct smv_event *event)
+{
+        struct smv_row *row = &last->row;
+
+        if (!last->stream)
+                return 0;
+        if (last->stream != event->stream || row->position != event->position)
+                return -EPROTO;
+        last->stream = 0;
+        row->logits = NULL;
+        if (last->is_whole)
+                row->logits = slots_row(&client->slots, stream->ask_slot,
+                                        SMV_OF(stream->ask_ticket, row->position));
+        row->logit_count = row->logits ? client->slots.vocab : 0;
+        event->row = row;
+        return 0;
+}
+
+/* A question of the stream: what kind it is was asked for. */
+static int take_ask(struct client_stream *stream, const struct smv_event *event)
+{
+        if (!stream->ask || event->ask != stream->ask)
+                return -EPROTO;
+        stream->is_asking = true;
+        stream->ask_position = event->position;
+        return 0;
+}
+
 /* Adds the last PARTS record to the event, if there is one.  0, or -EPROTO: it is not this text. */
 static int add_parts(struct client_parts *parts, struct smv_event *event)
 {
@@ -107,6 +140,7 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 return -EPROTO;
         if (stream->detached) {
                 client->logprobs[framed].stream = client->parts[framed].stream = 0;
+                client->rows[framed].stream = 0;
                 stream->sequence++;
                 return 0;
         }
@@ -118,6 +152,8 @@ static int read_record(struct smv_client *client, const struct record *record, b
                         r = add_logprobs(&client->logprobs[framed], ret_event);
                 if (!r)
                         r = add_parts(&client->parts[framed], ret_event);
+                if (!r && ret_event->token_count)
+                        r = add_row(client, &client->rows[framed], stream, ret_event);
                 if (!r)
                         stream->tokens += (uint32_t)ret_event->token_count;
                 break;
@@ -141,6 +177,21 @@ static int read_record(struct smv_client *client, const struct record *record, b
                 client->parts[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
+        case SMV_RECORD_ROW:
+                r = record_row(record, &client->rows[framed].at, &client->rows[framed].row,
+                               &client->rows[framed].is_whole);
+                if (r)
+                        return r;
+                client->rows[framed].stream = record->head.stream;
+                stream->sequence++;
+                return 0;
+        case SMV_RECORD_ASK:
+                r = record_ask(record, ret_event);
+                if (!r)
+                        r = add_row(client, &client->rows[framed], stream, ret_event);
+                if (!r)
+                        r = take_ask(stream, ret_event);
+                break;
         case SMV_RECORD_PROGRESS:
                 r = record_progress(record, ret_event);
                 break;
@@ -327,6 +378,22 @@ static int read_socket(struct smv_client *client, struct smv_event *ret_event)
         return r;
 }
 
+/* The reply to a stream that asks for masks asks for the first one. */
+static int ask_first(struct smv_client *client, struct smv_event *ret_event)
+{
+        struct client_stream *stream = client->streams.at;
+
+        while (!stream->asks_first)
+                stream++;
+        stream->asks_first = false;
+        client->asks_first_count--;
+        *ret_event = (struct smv_event){ .kind = SMV_EVENT_ASK,
+                                         .stream = stream->id,
+                                         .ask = SMV_ASK_MASK,
+                                         .position = stream->ask_position };
+        return 1;
+}
+
 /*
  * The next event among the data that has come, the ring before the socket: 1, 0 or -ENOMEM.  But a
  * ring that is never empty must not hide the replies.
@@ -335,6 +402,8 @@ static int next_event(struct smv_client *client, struct smv_event *ret_event)
 {
         int r = 0;
 
+        if (client->asks_first_count)
+                return ask_first(client, ret_event);
         if (client->pending_count && ++client->socket_unread > SOCKET_UNREAD_MAX) {
                 r = connection_poll(&client->connection, 0);
                 if (r >= 0)

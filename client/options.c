@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_MIROSTAT_ETA - 1;
+        const unsigned known = 2 * SMV_SET_ROW_TOP - 1;
 
         if (!(set & ~known))
                 return 0;
@@ -169,6 +169,22 @@ void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o)
                 codec_put_text(writer, "order", last, strlen(last));
 }
 
+void client_put_asking(struct codec_writer *writer, const struct smv_generate *o)
+{
+        const char *kind = o->ask == SMV_ASK_TOKEN ? "token" : "mask";
+
+        if (o->ask)
+                codec_put_text(writer, "ask", kind, strlen(kind));
+        if (o->ask_ms)
+                codec_put_uint(writer, "ask_ms", o->ask_ms);
+        if (o->late_draws)
+                codec_put_text(writer, "ask_late", "draw", strlen("draw"));
+        if (o->row_top || (o->set & SMV_SET_ROW_TOP))
+                codec_put_uint(writer, "row_top", o->row_top);
+        if (o->whole_row)
+                codec_put_bool(writer, "whole_row", true);
+}
+
 static void put_lists(struct codec_writer *writer, const struct smv_generate *o)
 {
         if (o->dry_breaker_count || (o->set & SMV_SET_DRY_BREAKERS))
@@ -252,5 +268,8 @@ int client_begin_generate(struct smv_client *client, const struct smv_generate *
                 r = check_arrays(client, ret_options);
         if (!r)
                 r = client_check_priority(client, ret_options->priority);
+        if (!r && (unsigned)ret_options->ask > SMV_ASK_TOKEN)
+                r = client_refuse(client, -EINVAL, "ask", "ask is %u; it may be up to %u",
+                                  (unsigned)ret_options->ask, SMV_ASK_TOKEN);
         return r ? r : client_check_set(client, ret_options->set);
 }

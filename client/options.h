@@ -23,6 +23,8 @@ void client_put_sampling(struct codec_writer *writer, const struct smv_generate 
 /* Puts what only the draws of a generate have: cuts, and penalties with their lists. */
 void client_put_cuts(struct codec_writer *writer, const struct smv_generate *o);
 void client_put_penalties(struct codec_writer *writer, const struct smv_generate *o);
+/* ... what it asks its client and shows of its rows */
+void client_put_asking(struct codec_writer *writer, const struct smv_generate *o);
 /* ... and reasoning_max, reasoning_end */
 void client_put_reasoning(struct codec_writer *writer, const struct smv_generate *o);
 void client_put_priority(struct codec_writer *writer, enum smv_priority priority);

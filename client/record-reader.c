@@ -79,12 +79,38 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
         return 0;
 }
 
+static float float_of(uint32_t bits)
+{
+        float value;
+
+        bits = le32toh(bits);
+        memcpy(&value, &bits, sizeof(value));
+        return value;
+}
+
+/* 0 or -ENOMEM. */
+static int copy_entries(const char *at, size_t count, struct bytes *entries)
+{
+        int r = 0;
+
+        entries->count = 0;
+        for (size_t i = 0; !r && i < count; i++, at += sizeof(struct smv_record_logprob)) {
+                struct smv_record_logprob from;
+                struct smv_logprob to;
+
+                copy(&from, at, sizeof(from));
+                to.token = le32toh(from.token);
+                to.logprob = float_of(from.logprob);
+                r = bytes_add(entries, &to, sizeof(to));
+        }
+        return r;
+}
+
 int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count)
 {
         struct smv_record_logprobs head;
         const char *at = record->payload;
         size_t count;
-        int r = 0;
 
         if (record->payload_bytes < sizeof(head))
                 return -EPROTO;
@@ -95,20 +121,49 @@ int record_logprobs(const struct record *record, struct bytes *logprobs, size_t 
         if ((record->payload_bytes - sizeof(head)) / sizeof(struct smv_record_logprob) < count)
                 return -EPROTO;
 
-        at += sizeof(head);
-        logprobs->count = 0;
-        for (size_t i = 0; !r && i < count; i++, at += sizeof(struct smv_record_logprob)) {
-                struct smv_record_logprob from;
-                struct smv_logprob to;
-
-                copy(&from, at, sizeof(from));
-                from.logprob = le32toh(from.logprob);
-                to.token = le32toh(from.token);
-                memcpy(&to.logprob, &from.logprob, sizeof(to.logprob));
-                r = bytes_add(logprobs, &to, sizeof(to));
-        }
         *ret_top_count = head.top_count;
+        return copy_entries(at + sizeof(head), count, logprobs);
+}
+
+int record_row(const struct record *record, struct bytes *entries, struct smv_row *ret_row,
+               bool *ret_is_whole)
+{
+        struct smv_record_row head;
+        size_t count;
+        int r;
+
+        if (record->payload_bytes < sizeof(head))
+                return -EPROTO;
+        copy(&head, record->payload, sizeof(head));
+        count = 1u + le16toh(head.top_count);
+        if ((record->payload_bytes - sizeof(head)) / sizeof(struct smv_record_logprob) < count)
+                return -EPROTO;
+        r = copy_entries(record->payload + sizeof(head), count, entries);
+        *ret_row = (struct smv_row){
+                .position = le32toh(head.position),
+                .log_sum = float_of(head.log_sum),
+                .entries = (const struct smv_logprob *)(const void *)entries->at,
+                .top_count = count - 1,
+        };
+        *ret_is_whole = head.is_whole;
         return r;
+}
+
+int record_ask(const struct record *record, struct smv_event *ret_event)
+{
+        struct smv_record_ask ask;
+
+        if (record->payload_bytes < sizeof(ask))
+                return -EPROTO;
+        copy(&ask, record->payload, sizeof(ask));
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_ASK,
+                .stream = record->head.stream,
+                .position = le32toh(ask.position),
+                .ask = le32toh(ask.kind),
+                .sequence = record->head.sequence,
+        };
+        return 0;
 }
 
 int record_prompt_logprobs(const struct record *record, struct bytes *logprobs,
@@ -222,6 +277,8 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .reasoning_tokens = le32toh(end.reasoning_tokens),
                 .calls = le32toh(end.calls),
                 .parts_flags = end.parts_flags,
+                .asked = le32toh(end.asked),
+                .late = le32toh(end.late),
                 .sequence = record->head.sequence,
         };
         return 0;

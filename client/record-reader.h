@@ -8,6 +8,8 @@
 #include <samovar/ring.h>
 
 #include "json/bytes.h"
+#include <stdbool.h>
+
 #include "client/public.h"
 
 struct record {
@@ -28,6 +30,10 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
  */
 int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count);
 /* The same for tokens of the prompt, as an event of its own. */
+/* ROW: fills *ret_row but for its logits; `entries` get what it points at. */
+int record_row(const struct record *record, struct bytes *entries, struct smv_row *ret_row,
+               bool *ret_is_whole);
+int record_ask(const struct record *record, struct smv_event *ret_event);
 int record_prompt_logprobs(const struct record *record, struct bytes *logprobs,
                            struct bytes *tokens, struct smv_event *ret_event);
 /* `parts` gets an array of struct smv_part.  0, -EPROTO or -ENOMEM. */

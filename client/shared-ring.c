@@ -1,14 +1,10 @@
 #include "client/shared-ring.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,59 +14,31 @@
 #define SLEEP_MAX_NS      1000000000u
 #define POLL_SLEEP_MAX_NS 1000000u /* the longest sleep if the daemon never wakes the client */
 
-/*
- * Only tmpfs is accepted: touching a page of a file on disk, or a huge page, may fail and kill the
- * program.  Returns NULL, or the fault.
- */
-static const char *find_fault(const struct ring_segment *segment)
+static const char *check(const struct shared_segment *records, const struct shared_segment *control)
 {
-        struct statfs fs;
-        struct stat st;
-        int seals;
-
-        if (fstatfs(segment->fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
-                return "a segment of it is not shared memory";
-        seals = fcntl(segment->fd, F_GET_SEALS);
-        if (seals < 0 || !(seals & F_SEAL_SHRINK))
-                return "a segment of it is not sealed against shrinking";
-        if (fstat(segment->fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size < segment->bytes)
-                return "a segment of it is smaller than the reply says";
-        return NULL;
-}
-
-static const char *check(const struct ring_segment *records, const struct ring_segment *control)
-{
-        const char *why = find_fault(records);
+        const char *why = shared_segment_fault(records);
 
         if (!why)
-                why = find_fault(control);
-        if (!why && (records->bytes < SMV_RING_HEADER || records->bytes > SIZE_MAX / 2 ||
+                why = shared_segment_fault(control);
+        if (!why && (records->bytes < SMV_RING_HEADER ||
                      control->bytes < sizeof(struct smv_ring_control)))
                 why = "a segment of it has an impossible size";
         return why;
 }
 
-static int map(struct shared_ring *ring, const struct ring_segment *records,
-               const struct ring_segment *control)
+static int map(struct shared_ring *ring, const struct shared_segment *records,
+               const struct shared_segment *control)
 {
-        void *at;
+        int r = shared_segment_map(records, records->bytes, false, &ring->segment);
 
-        at = mmap(NULL, (size_t)records->bytes, PROT_READ, MAP_SHARED, records->fd, 0);
-        if (at == MAP_FAILED)
-                return -errno;
-        ring->segment = at;
         ring->segment_bytes = (size_t)records->bytes;
-
-        at = mmap(NULL, sizeof(struct smv_ring_control), PROT_READ | PROT_WRITE, MAP_SHARED,
-                  control->fd, 0);
-        if (at == MAP_FAILED)
-                return -errno;
-        ring->control = at;
-        return 0;
+        return r ? r
+                 : shared_segment_map(control, sizeof(struct smv_ring_control), true,
+                                      &ring->control);
 }
 
-int shared_ring_open(struct shared_ring *ring, const struct ring_segment *records,
-                     const struct ring_segment *control, enum smv_doorbell doorbell,
+int shared_ring_open(struct shared_ring *ring, const struct shared_segment *records,
+                     const struct shared_segment *control, enum smv_doorbell doorbell,
                      const char **ret_why)
 {
         struct shared_ring new = { .doorbell = doorbell };
@@ -158,6 +126,11 @@ bool shared_ring_may_sleep(struct shared_ring *ring)
                 return true;
         shared_ring_set_awake(ring);
         return false;
+}
+
+bool shared_ring_has_sleeper(const struct shared_ring *ring)
+{
+        return ring->segment && ring_has_sleeper(&ring->reader);
 }
 
 void shared_ring_set_awake(struct shared_ring *ring)

@@ -3,11 +3,8 @@
  *
  * It consists of two mapped segments of the daemon's memory, a reader for them, and the way
  * this client sleeps.  A record that shared_ring_next() returns stays valid until the next
- * shared_ring_release().  The caller calls that when no event points into the ring.
- *
- * The daemon wrote all of this memory and may still write it.  So the library maps a segment
- * only if the segment cannot shrink, because touching memory that is gone would kill the
- * program.  If the ring's contents are impossible, the library stops reading it.
+ * shared_ring_release().  The caller calls that when no event points into the ring.  If the ring's
+ * contents are impossible, the library stops reading it.
  */
 #ifndef CLIENT_SHARED_RING_H
 #define CLIENT_SHARED_RING_H
@@ -16,6 +13,7 @@
 
 #include "client/public.h"
 #include "client/record-reader.h"
+#include "client/shared-segment.h"
 #include "shm/ring.h"
 
 struct shared_ring {
@@ -33,14 +31,9 @@ struct shared_ring {
         bool stopped;
 };
 
-struct ring_segment {
-        int fd; /* the caller keeps owning it */
-        uint64_t bytes;
-};
-
 /* 0; or a negative errno, and in *ret_why the reason, worded as the end of a sentence. */
-int shared_ring_open(struct shared_ring *ring, const struct ring_segment *records,
-                     const struct ring_segment *control, enum smv_doorbell doorbell,
+int shared_ring_open(struct shared_ring *ring, const struct shared_segment *records,
+                     const struct shared_segment *control, enum smv_doorbell doorbell,
                      const char **ret_why);
 void shared_ring_close(struct shared_ring *ring);
 
@@ -61,6 +54,10 @@ void shared_ring_release(struct shared_ring *ring, bool all);
  * records.  False: there is more to read.
  */
 bool shared_ring_may_sleep(struct shared_ring *ring);
+/*
+ * After an answer, behind a full fence: whether the daemon sleeps and must be told.
+ */
+bool shared_ring_has_sleeper(const struct shared_ring *ring);
 void shared_ring_set_awake(struct shared_ring *ring);
 
 /*

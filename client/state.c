@@ -267,6 +267,7 @@ void client_remove_stream(struct smv_client *client, struct client_stream *strea
 {
         client->resumable_count -= stream->resume_id != 0;
         client->detached_count -= stream->detached;
+        client->asks_first_count -= stream->asks_first;
         stream_table_remove(&client->streams, stream);
 }
 

@@ -6,7 +6,7 @@
  * reply.  options.c sends the options of a generate; streams.c begins streams with them, and
  * fork.c forks streams.  attach.c handles resumable streams, and handle.c handles histories
  * (handles).  beam.c does beam search with all of these.  events.c reads the records of the
- * streams, and the replies that no call waits for.
+ * streams, and the replies that no call waits for.  answers.c answers the questions of streams.
  *
  * Records, and replies that are events, stay in the ring or in the connection's buffer until
  * smv_next() reads them.  So events keep their order, whichever call received them.
@@ -24,6 +24,7 @@
 #include "client/daemon-address.h"
 #include "client/public.h"
 #include "client/shared-ring.h"
+#include "client/slots.h"
 #include "client/stream-table.h"
 
 /* If a daemon is alive but does not answer for this long, the client gives up. */
@@ -48,6 +49,7 @@ struct client_pending {
         uint32_t streams; /* how many it begins: those with the ids `id`, `id` + 1, ... */
         bool keeps;       /* its stream outlives the connection */
         bool lost;        /* the connection is lost, and the REPLY said so */
+        uint32_t ask;     /* enum smv_ask of its stream */
         /* NULL: an ok reply says nothing more.  The union is for it. */
         client_take_fn *take;
         union {
@@ -83,6 +85,7 @@ struct smv_client {
         struct connection connection;
         char socket[DAEMON_PATH_BYTES]; /* the path that it has connected to; "": it was given fd */
         struct shared_ring ring;        /* the ring, if there is one */
+        struct slots slots;             /* for answers, if hello asked for any */
         struct codec codec;
         size_t request_max; /* the longest body that the daemon accepts */
         int reply_ms;
@@ -95,6 +98,7 @@ struct smv_client {
 
         struct stream_table streams;
         size_t resumable_count, detached_count; /* how many of them are so */
+        size_t asks_first_count;                /* ... `asks_first` */
 
         /* The requests whose replies are events, in the order in which they were asked. */
         struct client_pending *pending;
@@ -120,6 +124,13 @@ struct smv_client {
                 size_t top_count;
                 uint32_t stream; /* its stream, whose TOKENS record comes next; 0: none */
         } logprobs[2];
+
+        struct client_row {
+                struct bytes at; /* the entries of the last ROW record */
+                struct smv_row row;
+                bool is_whole;
+                uint32_t stream; /* as above */
+        } rows[2];
 
         /* One for each way again; each is read before the record that it divides. */
         struct client_parts {

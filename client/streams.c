@@ -27,6 +27,7 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
         client_put_cuts(writer, o);
         client_put_penalties(writer, o);
         client_put_reasoning(writer, o);
+        client_put_asking(writer, o);
         if (o->n)
                 codec_put_uint(writer, "n", o->n);
         if (o->ignore_eos)
@@ -120,12 +121,23 @@ int client_take_streams(struct smv_client *client, const struct client_pending *
 {
         uint64_t numbers[SMV_FORKS_MAX];
         bool numbered = !codec_get_uints(frame, "numbers", numbers, pending->streams);
+        bool asks_first = pending->ask == SMV_ASK_MASK;
+        uint32_t slot = (uint32_t)uint_or_0(frame, "ask_slot");
+        uint32_t ticket = (uint32_t)uint_or_0(frame, "ask_ticket");
+        uint32_t position = (uint32_t)uint_or_0(frame, "prompt_tokens");
 
         (void)ret_answer;
+        client->asks_first_count += asks_first;
         for (uint32_t i = 0; i < pending->streams; i++)
                 stream_table_add(&client->streams, &(struct client_stream){
                                                            .id = pending->id + i,
                                                            .number = numbered ? numbers[i] : 0,
+                                                           .ask = pending->ask,
+                                                           .ask_slot = slot,
+                                                           .ask_ticket = ticket,
+                                                           .ask_position = position,
+                                                           .is_asking = asks_first,
+                                                           .asks_first = asks_first,
                                                    });
         client->accepted = take_accepted(frame);
         return 0;
@@ -169,6 +181,7 @@ static int begin_generate(struct smv_client *client, struct client_request *requ
         if (r)
                 return r;
         put_generate(&request->writer, &o);
+        request->pending.ask = o.ask;
         if (o.keep_ms) {
                 request->pending.keeps = true;
                 request->pending.take = take_kept;

@@ -190,6 +190,12 @@ int ring_publish(struct ring_writer *writer)
         return true;
 }
 
+void ring_ask(struct ring_writer *writer)
+{
+        /* The caller looks for answers behind a full fence. */
+        __atomic_store_n(&writer->page->state, SMV_RING_ASKING, __ATOMIC_SEQ_CST);
+}
+
 int ring_stall(struct ring_writer *writer)
 {
         /* Store the state, then load head.  ring_release() is the counterpart. */
@@ -299,4 +305,9 @@ int ring_release(struct ring_reader *reader)
         /* Store head (includes release), then load the state.  ring_stall() is the counterpart. */
         __atomic_store_n(&reader->control->head, reader->head, __ATOMIC_SEQ_CST);
         return __atomic_load_n(&reader->page->state, __ATOMIC_SEQ_CST) == SMV_RING_STALLED;
+}
+
+int ring_has_sleeper(const struct ring_reader *reader)
+{
+        return __atomic_load_n(&reader->page->state, __ATOMIC_SEQ_CST) != SMV_RING_RUN;
 }

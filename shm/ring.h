@@ -104,6 +104,11 @@ int ring_publish(struct ring_writer *writer);
  * when it has made space.
  */
 int ring_stall(struct ring_writer *writer);
+/*
+ * The writer's side of a sleep until a client answers: stores ASKING.  It must look for answers
+ * once more, behind a full fence.
+ */
+void ring_ask(struct ring_writer *writer);
 void ring_resume(struct ring_writer *writer);
 
 /*
@@ -114,5 +119,8 @@ int ring_next(struct ring_reader *reader, const struct smv_record **ret_record);
 
 /* Gives the space of all records taken so far back.  True: the writer has stalled, so tell it. */
 int ring_release(struct ring_reader *reader);
+
+/* After an answer, behind a full fence.  True: the writer may sleep until it is told. */
+int ring_has_sleeper(const struct ring_reader *reader);
 
 #endif

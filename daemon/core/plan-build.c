@@ -327,7 +327,7 @@ static uint32_t rows_due(const struct sched *sched, const struct request *reques
         if (request->state == REQUEST_PREFILL)
                 return request->sequence.token_count - slot->planned;
         return request->state == REQUEST_DECODE && slot->planned < request_positions(request) &&
-               !((request->alone || request->guide) && slot->wanted) && !sched_is_unready(request);
+               !((request->alone || request->awaits) && slot->wanted) && !sched_is_unready(request);
 }
 
 static void count_rows(struct prefill_step *step, enum request_state state, uint64_t position,
@@ -664,9 +664,9 @@ static void add_stalled(struct sched *sched, struct plan *plan)
 
 /*
  * With no plan in flight the engine sleeps.  Then every request with a slot lacks space for its
- * record, or a mask, which the engine itself awaits.  A waiting request can begin only at the time
- * that slots.c has set, or when a stalled one may be preempted, or when another one comes first
- * because it counts as one class better.
+ * record, or masks or a token, which the engine itself awaits.  A waiting request can begin only at
+ * the time that slots.c has set, or when a stalled one may be preempted, or when another one comes
+ * first because it counts as one class better.
  */
 static void set_wake_time(struct sched *sched, struct plan *plan)
 {

@@ -7,7 +7,7 @@
  * table says when.
  *
  * The values that the client asked for do not change after admission.  The core knows a
- * request by this struct and nothing else: model, channel and guide are opaque to it.
+ * request by this struct and nothing else: model, channel, guide and asking are opaque to it.
  */
 #ifndef DAEMON_CORE_REQUEST_H
 #define DAEMON_CORE_REQUEST_H
@@ -23,6 +23,7 @@
 struct served;          /* daemon/model/served.h */
 struct channel;         /* daemon/ipc/channel.h */
 struct guide;           /* daemon/constraint/guide.h */
+struct asking;          /* daemon/draw/asking.h */
 struct rules;           /* daemon/draw/rules.h */
 struct history;         /* daemon/draw/history.h */
 struct reasoning_limit; /* daemon/draw/reasoning-limit.h */
@@ -94,6 +95,7 @@ struct sampling {
         float mirostat_tau, mirostat_eta; /* tau 0: off */
         /* Log probabilities sent with each token: its own and the likeliest ones.  0: none. */
         uint32_t logprobs;
+        uint32_t row_entries; /* the same in a ROW record; 0: none is sent */
         /* Index among requests that are otherwise equal; each index samples differently. */
         uint32_t sample_index;
 };
@@ -139,11 +141,10 @@ struct request {
          * the likeliest tokens.  0: none.
          */
         uint32_t prompt_logprobs;
-        /*
-         * Its tokens are drawn under masks, which this makes; or NULL.  A row that wants a result
-         * is planned after SCHED_READY.
-         */
-        struct guide *guide;
+        struct guide *guide;   /* makes the masks of its draws, or NULL */
+        struct asking *asking; /* the client is asked before each token, or NULL */
+        /* Each draw waits for masks: a row that wants a result is planned after SCHED_READY. */
+        bool awaits;
         bool ignore_eos;
         /*
          * A pick needs the tokens before it, besides the row: the next row is planned only when the
@@ -197,7 +198,8 @@ struct request {
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */
-        bool ready;          /* with a guide: the mask of its next token is there */
+        bool ready;          /* if it awaits: the masks of its next token are there */
+        bool held;           /* its row has run, and its token comes with SCHED_TOKEN */
         bool stalled;        /* its channel has no space for its next record */
         uint64_t stalled_ns; /* when `stalled` changed last */
         bool pinned;         /* its pin is set.  The loop may read it once RETIRED has come */
@@ -217,6 +219,8 @@ struct request {
          * function of the tokens.  The loop sets it first; a fork begins with that of its parent.
          */
         float mu;
+
+        uint32_t masks_due; /* engine only: how many masks of the next token are not there */
 
         /* Engine only; the loop may read these once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;

@@ -56,6 +56,11 @@ static void check_lists(const struct sched *sched)
         }
 }
 
+static bool is_held(const struct slot *slot)
+{
+        return slot->request && slot->request->held;
+}
+
 /* Counts again the plans, the results due and the bytes reserved for them. */
 static void check_flights(const struct sched *sched)
 {
@@ -90,8 +95,12 @@ static void check_flights(const struct sched *sched)
                 }
         }
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                const struct request *request = sched->slots[i].request;
+
+                if (is_held(&sched->slots[i]))
+                        counts->pending_bytes[request->channel_number] += request->record_bytes_max;
                 assert(sched->slots[i].plans == counts->plans[i]);
-                assert(sched->slots[i].wanted == counts->wanted[i]);
+                assert(sched->slots[i].wanted == counts->wanted[i] + is_held(&sched->slots[i]));
                 assert(sched->slots[i].scores == counts->scores[i]);
         }
         for (uint32_t i = 0; i < sched->conf.channels; i++)

@@ -194,6 +194,7 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
         sched->unready -= sched_is_unready(request);
+        request->held = false;
         request->ready = true;
 
         request_tell_wait(request, REQUEST_WAITS_FOR_NOTHING);
@@ -223,8 +224,8 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
         request->recomputed = request->restored = request->scored = 0;
         request->held_back = request->lacks_block = request->reserves = false;
-        request->stalled = request->pinned = request->ready = false;
-        sched->unready += request->guide != NULL;
+        request->stalled = request->pinned = request->ready = request->held = false;
+        sched->unready += request->awaits;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
         if (request->deadline_ns &&
@@ -278,7 +279,7 @@ static void end_by_itself(struct sched *sched, struct request *request, enum smv
 
 static void on_ready(struct sched *sched, struct request *request)
 {
-        assert(request->guide);
+        assert(request->awaits);
         if (request->state == REQUEST_ENDING || request->state == REQUEST_RETIRED)
                 return;
         assert(!request->ready);
@@ -294,39 +295,32 @@ static void on_invalid(struct sched *sched, struct request *request)
                 sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
 }
 
-/* The token of its last mask is known. */
-static void await_mask(struct sched *sched, struct request *request)
+/* The token of its last masks is known. */
+static void await_masks(struct sched *sched, struct request *request)
 {
         assert(request->ready);
         request->ready = false;
         sched->unready++;
 }
 
-static void on_result(struct sched *sched, const struct sched_event *event)
+/* A result that was due has come. */
+static void take_result(struct sched *sched, struct request *request, uint32_t token,
+                        enum sched_verdict verdict)
 {
-        struct request *request = request_of_result(sched, event->plan, event->row);
         struct sequence *sequence = &request->sequence;
-        struct slot *slot;
+        struct slot *slot = sched_slot(sched, request);
         uint32_t most = request->prompt_count + request->max_tokens;
-
-        slot = sched_slot(sched, request);
-        if (request->state == REQUEST_ENDING) {
-                /* Otherwise the blocks that it inserted would stay in the index. */
-                if (event->verdict == SCHED_NUMERIC)
-                        on_invalid(sched, request);
-                return;
-        }
 
         assert(request->state == REQUEST_DECODE || request->state == REQUEST_PREEMPTING);
         assert(slot->wanted > 0);
         slot->wanted--;
         sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
 
-        if (event->verdict == SCHED_NUMERIC) {
+        if (verdict == SCHED_NUMERIC) {
                 on_invalid(sched, request);
                 return;
         }
-        if (event->verdict == SCHED_STUCK) {
+        if (verdict == SCHED_STUCK) {
                 sched_end(sched, request, SMV_END_ERROR, SMV_NO_TOKEN);
                 return;
         }
@@ -342,15 +336,48 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         }
 
         assert(sequence->token_count < most);
-        sequence->tokens[sequence->token_count++] = event->token;
-        if (event->verdict == SCHED_EOS)
+        sequence->tokens[sequence->token_count++] = token;
+        if (verdict == SCHED_EOS)
                 end_by_itself(sched, request, SMV_END_EOS);
-        else if (event->verdict == SCHED_STOP)
+        else if (verdict == SCHED_STOP)
                 end_by_itself(sched, request, SMV_END_STOP);
         else if (sequence->token_count == most)
                 end_by_itself(sched, request, SMV_END_LENGTH);
-        else if (request->guide)
-                await_mask(sched, request);
+        else if (request->awaits)
+                await_masks(sched, request);
+}
+
+/* The row has run; its result stays due, with the bytes for its record. */
+static void hold(struct sched *sched, struct request *request)
+{
+        assert(request->alone && request->max_tokens && !request->held);
+        request->held = true;
+        sched->unready++;
+}
+
+static void on_result(struct sched *sched, const struct sched_event *event)
+{
+        struct request *request = request_of_result(sched, event->plan, event->row);
+
+        if (request->state != REQUEST_ENDING && event->verdict == SCHED_LATER)
+                hold(sched, request);
+        else if (request->state != REQUEST_ENDING)
+                take_result(sched, request, event->token, event->verdict);
+        else if (event->verdict == SCHED_NUMERIC)
+                /* Otherwise the blocks that it inserted would stay in the index. */
+                on_invalid(sched, request);
+}
+
+static void on_token(struct sched *sched, const struct sched_event *event)
+{
+        struct request *request = event->request;
+
+        if (request->state == REQUEST_ENDING || request->state == REQUEST_RETIRED)
+                return;
+        assert(request->held && event->verdict != SCHED_LATER);
+        request->held = false;
+        sched->unready--;
+        take_result(sched, request, event->token, event->verdict);
 }
 
 /* The records of its scores are written. */
@@ -418,6 +445,9 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
                 return;
         case SCHED_READY:
                 on_ready(sched, event->request);
+                return;
+        case SCHED_TOKEN:
+                on_token(sched, event);
                 return;
         case SCHED_INVALID:
                 on_invalid(sched, event->request);

@@ -145,7 +145,7 @@ struct sched {
         struct fair_share fair_share;
         struct prefill_budget prefill_budget;
         struct forecast forecast;
-        uint32_t unready;     /* guided requests, waiting or running, whose mask is not there */
+        uint32_t unready;     /* requests, waiting or running, that are sched_is_unready() */
         uint32_t passed_over; /* requests passed over for their user's share, last time */
         uint64_t preemptions, copies;
         uint64_t blocks_lost; /* preemptions because blocks ran out */
@@ -201,10 +201,10 @@ static inline uint32_t request_worst(const struct request *request)
         return blocks_for(request_positions(request));
 }
 
-/* Has it a guide, and is the mask of its next token not there? */
+/* Does its next row wait for masks, or for its last token? */
 static inline bool sched_is_unready(const struct request *request)
 {
-        return request->guide && !request->ready;
+        return request->held || (request->awaits && !request->ready);
 }
 
 /* Is a token of its prompt still to be scored?  Then the row at position `scored` does that. */

@@ -107,11 +107,17 @@
  * until SCHED_UNPIN.  If two requests publish the same beginning at the same time, one may
  * end as BUSY; it will succeed later.
  *
- * Guides.  The tokens of a request with a guide are drawn under a mask, which depends on all tokens
- * before.  So it gets a slot only when the mask of its first token is there (SCHED_READY),
- * and its next row when the mask of that row's token is there.  Meanwhile it is left out: others do
- * not wait for it, but in the queue it counts for the shares of users like all that wait.  While a
- * row of it that wants a result is in flight, it has no other.  Nor has a request that is `alone`.
+ * Masks.  The tokens of a request that `awaits` are drawn under masks, which depend on all tokens
+ * before.  So it gets a slot only when the masks of its first token are there (SCHED_READY),
+ * and its next row when the masks of that row's token are there.  Meanwhile it is left out: others
+ * do not wait for it, but in the queue it counts for the shares of users like all that wait.  While
+ * a row of it that wants a result is in flight, it has no other.  Nor has a request that is
+ * `alone`.
+ *
+ * Tokens from outside.  The token of a request that is `alone` may come later than its row: the
+ * verdict of the row is SCHED_LATER, and SCHED_TOKEN brings the token.  Until then it is held: it
+ * keeps its slot and the space for its record, and is left out of plans.  If it is preempted
+ * meanwhile, it waits again when its token has come.
  *
  * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
  * free bytes that the engine reported last (before every sched_next), less the bytes that rows
@@ -146,10 +152,12 @@ enum sched_event_kind {
         SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
         SCHED_RESULT, /* plan, row, token, verdict; in the order of rows; none for scores */
         /*
-         * request, which has a guide: the mask of its next token is there.  Comes once after
-         * SUBMIT, and once after each of its results.  No effect if it is ending.
+         * request, which awaits: the masks of its next token are there.  Comes once after SUBMIT,
+         * and once after each of its tokens.  No effect if it is ending.
          */
         SCHED_READY,
+        /* request, which is held; token, verdict.  No effect if it is ending. */
+        SCHED_TOKEN,
         SCHED_INVALID, /* request: the numbers of a score are not valid, as with SCHED_NUMERIC */
         /*
          * plan: it has run.  Comes after its results, and plans come in order.  Results of
@@ -168,11 +176,12 @@ enum sched_verdict {
         SCHED_STOP,
         SCHED_NUMERIC, /* no token, the numbers are not valid: only this request fails */
         SCHED_STUCK,   /* no token, as none is legal: the same, but the numbers are valid */
+        SCHED_LATER,   /* no token yet: it comes with SCHED_TOKEN */
 };
 
 static inline bool sched_has_no_token(enum sched_verdict verdict)
 {
-        return verdict == SCHED_NUMERIC || verdict == SCHED_STUCK;
+        return verdict >= SCHED_NUMERIC;
 }
 
 struct sched_event {

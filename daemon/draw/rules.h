@@ -55,7 +55,7 @@ struct penalties {
 struct rules_conf {
         const struct piece_order *order; /* outlives the rules; its tokenizer has the pieces */
         struct penalties penalties;
-        bool guided; /* a guide may have a mask, too */
+        bool guided; /* a guide, or the client, may have a mask, too */
         uint32_t bias_count;
         bool allows; /* only tokens that rules_allow() names are legal */
         bool bans;   /* rules_ban() will be called */

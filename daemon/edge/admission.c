@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/free-numbers.h"
+#include "daemon/draw/asking.h"
 #include "daemon/draw/history.h"
 #include "daemon/draw/reasoning-limit.h"
+#include "daemon/edge/ask-slots.h"
 #include "daemon/edge/asked-rules.h"
 #include "daemon/edge/constraints.h"
 #include "daemon/edge/quota.h"
@@ -147,6 +149,10 @@ int admission_check(const struct admission *admission, const struct served *serv
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt_logprobs",
                                 "prompt_logprobs is %u; the model has %u tokens",
                                 asked->prompt_logprobs, served->traits.vocab);
+        if (!r && asked->row_top > served->traits.vocab)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "row_top",
+                                "row_top is %u; the model has %u tokens", asked->row_top,
+                                served->traits.vocab);
         if (!r && asked->constraint.count && asked->ignore_eos)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "ignore_eos",
                                 "ignore_eos goes with no constraint: an answer ends where the "
@@ -179,7 +185,8 @@ size_t admission_own_bytes(const struct stream *stream)
 size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max)
 {
         const struct rules *rules = request->rules;
-        size_t bytes = reasoning_limit_bytes(request->reasoning_limit);
+        size_t bytes = reasoning_limit_bytes(request->reasoning_limit) +
+                       asking_bytes(request->asking);
 
         if (!rules)
                 return bytes;
@@ -275,6 +282,22 @@ static void add_parts(const struct admission_conf *conf, struct request *request
         request->end_bytes_max += bytes;
 }
 
+/* What is shown of its rows, and what its client is asked, makes its records longer. */
+static void add_asking(const struct admission_conf *conf, struct request *request,
+                       const struct wire_request *asked)
+{
+        bool shows = wire_has(asked, WIRE_F_ROW_TOP) || asked->whole_row;
+
+        if (!request->record_bytes_max)
+                return;
+        request->sampling.row_entries = shows ? 1 + asked->row_top : 0;
+        request->record_bytes_max += conf->row_bytes_max(request->sampling.row_entries);
+        request->awaits |= asked->ask == SMV_ASK_MASK;
+        request->alone |= asked->ask == SMV_ASK_TOKEN;
+        if (request->asking)
+                request->record_bytes_max += conf->ask_bytes_max();
+}
+
 /* The parameters of a request that generates. */
 static void fill_making(const struct admission *admission, struct stream *stream,
                         const struct wire_request *asked)
@@ -321,6 +344,7 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 request->record_bytes_max = 0;
         request->end_bytes_max = conf->end_bytes_max(stop_max);
         add_parts(conf, request, asked, stop_max);
+        add_asking(conf, request, asked);
         if (!wire_has(asked, WIRE_F_PROMPT_LOGPROBS))
                 return;
         request->prompt_logprobs = 1 + asked->prompt_logprobs;
@@ -534,6 +558,7 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
 {
         size_t own = sizeof(struct stream) + stops_bytes(asked);
         struct reasoning_limit *limit = NULL;
+        struct asking *asking = NULL;
         struct rules *rules = NULL;
         int r;
 
@@ -543,18 +568,22 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
         if (!r)
                 r = asked_limit_make(served, asked, &limit);
         if (!r)
+                r = ask_make(served, asked, &asking);
+        if (!r)
                 r = admission_make(admission, uid, served, asked->id, own,
                                    prompt_bytes(served, asked) + asked->constraint.count +
                                            argument_types_bytes(asked->argument_types) +
                                            (rules ? rules->bytes : 0) +
-                                           reasoning_limit_bytes(limit),
+                                           reasoning_limit_bytes(limit) + asking_bytes(asking),
                                    ret_stream, ret_problem);
         if (r) {
                 rules_unref(rules);
                 reasoning_limit_free(limit);
+                asking_free(asking);
                 return error_pass(r);
         }
         admission_set_rules(&(*ret_stream)->request, rules, limit);
+        (*ret_stream)->request.asking = asking;
         fill(admission, *ret_stream, asked);
         return 0;
 }
@@ -589,6 +618,7 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         history_free(request->history);
         rules_unref(request->rules);
         reasoning_limit_free(request->reasoning_limit);
+        asking_free(request->asking);
         argument_types_unref(request->argument_types);
         free(request->sequence.tokens);
         free(stream);

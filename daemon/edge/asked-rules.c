@@ -131,7 +131,8 @@ static struct rules_conf conf_of(const struct served *served, const struct wire_
                 .order = served->piece_order,
                 .penalties = asked->penalties,
                 /* Whether calls are constrained is known when their tools are read. */
-                .guided = asked->constraint.count || asked->chat.tools.count,
+                .guided = asked->constraint.count || asked->chat.tools.count ||
+                          asked->ask == SMV_ASK_MASK,
                 .bias_count = asked->logit_bias.count,
                 .allows = asked->allowed_tokens.count,
                 .bans = asked->banned_tokens.count,

@@ -6,6 +6,7 @@
 
 #include "daemon/edge/quota.h"
 #include "base/error.h"
+#include "daemon/model/served.h"
 
 /*
  * A client that has left, or was hung up, keeps no page of ours.  If the daemon itself ends, the
@@ -119,6 +120,25 @@ int channels_make_for(struct peer *peer, enum channel_bell bell, uint64_t ring_b
         channel->charged = charged;
         peer->channel = channel;
         return 0;
+}
+
+int channels_add_slots(struct peer *peer, const struct wire_request *asked,
+                       struct wire_problem *ret_problem)
+{
+        struct edge *edge = peer->edge;
+        struct channel *channel = peer->channel;
+        uint32_t vocab = edge->conf.served->traits.vocab;
+        size_t bytes = channel_slots_bytes(asked->ask_slots, vocab, asked->whole_rows);
+        int r;
+
+        if (!asked->ask_slots)
+                return 0;
+        r = quota_ask(edge->quota, peer->uid, QUOTA_RING_BYTES, bytes, asked->id, ret_problem);
+        if (r)
+                return error_pass(r);
+        channel->charged += bytes;
+        return error_pass(
+                channel_add_slots(channel, asked->ask_slots, vocab, asked->whole_rows));
 }
 
 void channels_take_back(struct peer *peer)

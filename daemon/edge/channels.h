@@ -34,6 +34,9 @@ int channels_make(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes
 int channels_make_for(struct peer *peer, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
                       struct wire_problem *ret_problem);
 void channels_take_back(struct peer *peer);
+/* Gives the ring of this peer slots for questions, and charges them with it.  Returns the same. */
+int channels_add_slots(struct peer *peer, const struct wire_request *asked,
+                       struct wire_problem *ret_problem);
 
 /* The reader of this channel has read on: tells the engine, if it waits and was not told yet. */
 void channels_resume(struct edge *edge, struct channel *channel);

@@ -186,6 +186,7 @@ static int give(struct constraint *constraint, struct stream *stream,
                 return error_pass(r);
         }
         request->guide = guide;
+        request->awaits = true;
         stream->constraint = constraint;
         return 0;
 }

@@ -50,6 +50,8 @@ struct admission_conf {
         size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
         size_t (*end_bytes_max)(size_t stop_bytes_max);
         size_t (*score_bytes_max)(uint32_t logprobs);
+        size_t (*row_bytes_max)(uint32_t entries);
+        size_t (*ask_bytes_max)(void);
         size_t (*parts_bytes_max)(const struct dialect *dialect, size_t stop_bytes_max,
                                   size_t *ret_held);
         uint64_t (*seed)(void); /* for requests that do not give it */
@@ -118,6 +120,8 @@ struct edge {
                 int result;
                 struct sys_resources counts;
         } resources;
+
+        uint64_t row_copies_used; /* ask-slots.c: a bit for each of the backend's copies */
 
         /* edge.c and mail.c */
         struct loop_watch *bell_watch;

@@ -241,26 +241,48 @@ int read_priority(struct reading *in, const struct field *field, const struct it
         return read_word(in, field, item, words, &in->request->priority);
 }
 
-int read_to(struct reading *in, const struct field *field, const struct item *item)
+/* One of two words; *ret_second: it is the second one. */
+static int read_either(struct reading *in, const struct field *field, const struct item *item,
+                       const char *first, const char *second, bool *ret_second)
 {
         if (item->kind != ITEM_TEXT)
                 return refuse_kind(in, field, item->kind, "a text");
-        if (!same(item, "all") && !same(item, "group"))
-                return REFUSE(in, field, "must be one of %s, %s", "all", "group");
-        in->request->to = same(item, "group") ? WIRE_TO_GROUP : WIRE_TO_ALL;
+        if (!same(item, first) && !same(item, second))
+                return REFUSE(in, field, "must be one of %s, %s", first, second);
+        *ret_second = same(item, second);
         return 0;
+}
+
+int read_to(struct reading *in, const struct field *field, const struct item *item)
+{
+        bool group = false;
+        int r = read_either(in, field, item, "all", "group", &group);
+
+        in->request->to = group ? WIRE_TO_GROUP : WIRE_TO_ALL;
+        return r;
 }
 
 int read_order(struct reading *in, const struct field *field, const struct item *item)
 {
-        const char *first = "temperature_first", *last = "temperature_last";
+        bool last = false;
+        int r = read_either(in, field, item, "temperature_first", "temperature_last", &last);
 
-        if (item->kind != ITEM_TEXT)
-                return refuse_kind(in, field, item->kind, "a text");
-        if (!same(item, first) && !same(item, last))
-                return REFUSE(in, field, "must be one of %s, %s", first, last);
-        in->request->order = same(item, last) ? WIRE_TEMPERATURE_LAST : WIRE_TEMPERATURE_FIRST;
-        return 0;
+        in->request->order = last ? WIRE_TEMPERATURE_LAST : WIRE_TEMPERATURE_FIRST;
+        return r;
+}
+
+int read_ask(struct reading *in, const struct field *field, const struct item *item)
+{
+        bool token = false;
+        int r = read_either(in, field, item, "mask", "token", &token);
+
+        in->request->ask = token ? SMV_ASK_TOKEN : SMV_ASK_MASK;
+        return r;
+}
+
+int read_ask_late(struct reading *in, const struct field *field, const struct item *item)
+{
+        return read_either(in, field, item, "end", "draw", &in->request->late_draws);
 }
 
 int read_tool_choice(struct reading *in, const struct field *field, const struct item *item)

@@ -41,6 +41,8 @@ field_reader read_doorbell;
 field_reader read_priority;
 field_reader read_to;
 field_reader read_order;
+field_reader read_ask;
+field_reader read_ask_late;
 field_reader read_tool_choice;
 field_reader read_biases;
 field_reader read_id_list;

@@ -132,6 +132,13 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "calls_max",   WIRE_F_CALLS_MAX,   "uint",    1, SMV_CALLS_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(chat.calls_max) },
         { { "mirostat_tau", WIRE_F_MIROSTAT_TAU, "float", 0, SMV_MIROSTAT_TAU_MAX, 0, 0,             GENERATE, 0 },            read_float,       AT(mirostat_tau) },
         { { "mirostat_eta", WIRE_F_MIROSTAT_ETA, "float", 0, SMV_MIROSTAT_ETA_MAX, 0, 0,             GENERATE, 0 },            read_float,       AT(mirostat_eta) },
+        { { "ask_slots",   WIRE_F_ASK_SLOTS,   "uint",    1, SMV_ASK_SLOTS_MAX, 0, 0,                HELLO, 0 },               read_uint32,      AT(ask_slots) },
+        { { "whole_rows",  WIRE_F_WHOLE_ROWS,  "bool",    0, 1, 0, 0,                                HELLO, 0 },               read_bool,        AT(whole_rows) },
+        { { "ask",         WIRE_F_ASK,         "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_ask,         0 },
+        { { "ask_ms",      WIRE_F_ASK_MS,      "uint",    1, SMV_ASK_MS_MAX, 0, 0,                   GENERATE, 0 },            read_uint32,      AT(ask_ms) },
+        { { "ask_late",    WIRE_F_ASK_LATE,    "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_ask_late,    0 },
+        { { "row_top",     WIRE_F_ROW_TOP,     "uint",    0, SMV_ROW_TOP_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(row_top) },
+        { { "whole_row",   WIRE_F_WHOLE_ROW,   "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(whole_row) },
 };
 /* clang-format on */
 

@@ -16,10 +16,13 @@ static struct stream *find_parent(struct peer *peer, const struct wire_request *
         struct stream *parent = resumable ? resumable->stream : streams_find(peer, asked->stream);
         const char *why;
 
-        if (parent && !parent->retired && !parent->cancel_sent && !parent->makes_none)
+        if (parent && !parent->retired && !parent->cancel_sent && !parent->makes_none &&
+            !parent->request.asking)
                 return parent;
         if (parent && parent->makes_none)
                 why = "stream %u only reads";
+        else if (parent && parent->request.asking)
+                why = "stream %u asks its client before each token, so it cannot be forked";
         else if (parent || resumable)
                 why = "stream %u has ended";
         else if (encode_job_find(peer, asked->stream))

@@ -15,6 +15,8 @@
 #include "daemon/text/chat.h"
 #include "daemon/text/parts/dialect.h"
 
+#define SEGMENTS_MAX 4u
+
 static void put_models(struct wire_writer *writer, const struct served *served)
 {
         wire_put_text(writer, "models");
@@ -62,6 +64,12 @@ static void put_models(struct wire_writer *writer, const struct served *served)
                 wire_put_uint(writer, served->traits.eos[i]);
 }
 
+/* The ring's own two; then that of answers, if it has slots, and that of whole rows. */
+static uint32_t count_segments(const struct channel *channel)
+{
+        return 2 + (channel->segment_answers.at != NULL) + (channel->segment_rows.at != NULL);
+}
+
 static void put_segments(struct wire_writer *writer, const struct channel *channel)
 {
         const struct {
@@ -70,8 +78,10 @@ static void put_segments(struct wire_writer *writer, const struct channel *chann
         } segments[] = {
                 { "ring", channel ? channel->segment_d.bytes : 0 },
                 { "control", channel ? channel->segment_c.bytes : 0 },
+                { "answers", channel ? channel->segment_answers.bytes : 0 },
+                { "rows", channel ? channel->segment_rows.bytes : 0 },
         };
-        uint32_t count = channel ? 2 : 0;
+        uint32_t count = channel ? count_segments(channel) : 0;
 
         wire_put_text(writer, "transport");
         wire_put_text(writer, channel ? "ring" : "socket");
@@ -117,24 +127,30 @@ static void put_welcome(struct peer *peer, uint32_t id)
 static int welcome_with_ring(struct peer *peer, uint32_t id)
 {
         struct channel *channel = peer->channel;
-        int fds[2] = { -1, -1 }, r = 0;
+        const struct segment *const segments[SEGMENTS_MAX] = { &channel->segment_d,
+                                                               &channel->segment_c,
+                                                               &channel->segment_answers,
+                                                               &channel->segment_rows };
+        uint32_t count = count_segments(channel), lent = 0;
+        int fds[SEGMENTS_MAX], r = 0;
 
-        fds[0] = segment_lend(&channel->segment_d);
-        fds[1] = segment_lend(&channel->segment_c);
-        if (fds[0] < 0 || fds[1] < 0)
-                r = fds[0] < 0 ? fds[0] : fds[1];
+        while (lent < count && !r) {
+                fds[lent] = segment_lend(segments[lent]);
+                r = fds[lent] < 0 ? fds[lent] : 0;
+                lent += !r;
+        }
         if (!r) {
                 put_welcome(peer, id);
                 if (!peer->doomed)
-                        r = connection_pass(peer, fds, 2);
+                        r = connection_pass(peer, fds, count);
         }
         if (r)
                 buffer_take(&peer->out, buffer_count(&peer->out));
         else
                 /* From now on the channel closes the descriptor. */
                 channel->socket = peer->fd;
-        sys_close(fds[0]);
-        sys_close(fds[1]);
+        while (lent)
+                sys_close(fds[--lent]);
         return error_pass(r);
 }
 
@@ -155,7 +171,9 @@ static int give_ring(struct peer *peer, const struct wire_request *asked,
         r = channels_make_for(peer, bells[asked->doorbell], bytes, asked->id, ret_problem);
         if (r)
                 return error_pass(r);
-        r = welcome_with_ring(peer, asked->id);
+        r = channels_add_slots(peer, asked, ret_problem);
+        if (!r)
+                r = welcome_with_ring(peer, asked->id);
         if (r)
                 channels_take_back(peer);
         return error_pass(r);

@@ -90,6 +90,7 @@ static const struct key work_keys[] = {
         { "tokens_restored", STATS(restored),      "tokens of preempted requests that were not computed again because their blocks came back from the swap" },
         { "trust",          STATS(trust),          "the margin, in percent: a request begins if the pool has room for answers longer than this share of earlier ones; `preempt_target` moves it; 0: no priority has learned admission" },
         { "streams_ended",  STATS(streams_ended),           "streams that ended, for any reason" },
+        { "answers_late", STATS(answers_late), "questions that a client did not answer in time, for masks or for tokens" },
         { "numeric_faults", STATS(numeric_faults), "streams that ended because the model's output was not finite" },
         { "wakes",          STATS(wakes),          "times that the waker thread handled news of a connection" },
         { "doorbells",      STATS(doorbells),      "sleeping readers that were woken" },

@@ -10,12 +10,13 @@
 #include "daemon/edge/context.h"
 
 /*
- * True if the record belongs to a TOKENS record that follows it.  No frame ends between them, as
+ * True if the record belongs to a TOKENS or ASK record that follows it.  No frame ends between them, as
  * the frame of another stream may come next.
  */
 static inline bool record_frame_needs_next(const struct smv_record *record)
 {
-        return record->type == SMV_RECORD_LOGPROBS || record->type == SMV_RECORD_PARTS;
+        return record->type == SMV_RECORD_LOGPROBS || record->type == SMV_RECORD_PARTS ||
+               record->type == SMV_RECORD_ROW;
 }
 
 /* True if no more records should be added to this frame. */

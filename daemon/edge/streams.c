@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "daemon/core/prefill-budget.h"
+#include "daemon/draw/asking.h"
 #include "daemon/edge/admission.h"
+#include "daemon/edge/ask-slots.h"
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/handles.h"
@@ -98,6 +100,15 @@ static void put_sampling(struct wire_writer *writer, const struct request *reque
         wire_put_uint(writer, sampling->seed);
 }
 
+/* Where the client answers. */
+static void put_slot(struct wire_writer *writer, const struct asking *asking)
+{
+        wire_put_text(writer, "ask_slot");
+        wire_put_uint(writer, asking->slot);
+        wire_put_text(writer, "ask_ticket");
+        wire_put_uint(writer, asking->ticket);
+}
+
 /* What list shows and end takes, for each stream of the request, in the order of their ids. */
 static void put_numbers(struct wire_writer *writer, const struct stream *first)
 {
@@ -115,7 +126,8 @@ static void reply_begun(struct peer *peer, const struct stream *stream,
                         const struct resumable *resumable, uint64_t position, uint64_t wait_ms)
 {
         const struct request *request = &stream->request;
-        uint32_t pairs = (request->parent ? 4 : 5) + (stream->reads_only ? 0 : 6);
+        uint32_t pairs = (request->parent ? 4 : 5) + (stream->reads_only ? 0 : 6) +
+                         (request->asking ? 2 : 0);
         struct wire_writer writer;
 
         if (!connection_reply(peer, &writer))
@@ -142,6 +154,8 @@ static void reply_begun(struct peer *peer, const struct stream *stream,
         }
         if (!stream->reads_only)
                 put_sampling(&writer, request);
+        if (request->asking)
+                put_slot(&writer, request->asking);
         connection_replied(peer, &writer);
 }
 
@@ -201,15 +215,19 @@ int stream_begin(struct peer *peer, struct stream *stream, struct wire_problem *
         r = check_deadline(request, position, wait_ms, ret_problem);
         if (!r && stream->keep_ms)
                 r = resumable_begin(peer, stream, &resumable, ret_problem);
+        if (!r)
+                r = ask_slot_take(edge, stream, ret_problem);
         if (r)
                 return error_pass(r);
         reply_begun(peer, stream, resumable, position, wait_ms);
         if (peer->doomed && resumable)
                 resumable_take_back(resumable);
-        if (peer->doomed)
+        if (peer->doomed) {
+                ask_slot_give_back(edge, stream);
                 stream_drop(edge, stream);
-        else
+        } else {
                 submit(edge, stream);
+        }
         return 0;
 }
 
@@ -246,6 +264,7 @@ static void retired(struct edge *edge, struct stream *stream)
                 stream->crossing = stream->mails_sent - stream->request.mails_taken;
                 if (stream->peer)
                         stream->peer->channel->retired_received++;
+                ask_slot_give_back(edge, stream);
                 handles_take_back(edge->handles, stream);
                 if (stream->is_resumable)
                         resumables_retired(edge->resumables, stream);

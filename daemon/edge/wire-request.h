@@ -122,6 +122,13 @@ enum wire_field {
         WIRE_F_CALLS_MAX,
         WIRE_F_MIROSTAT_TAU,
         WIRE_F_MIROSTAT_ETA,
+        WIRE_F_ASK_SLOTS,
+        WIRE_F_WHOLE_ROWS,
+        WIRE_F_ASK,
+        WIRE_F_ASK_MS,
+        WIRE_F_ASK_LATE,
+        WIRE_F_ROW_TOP,
+        WIRE_F_WHOLE_ROW,
         WIRE_FIELD_N,
 };
 
@@ -172,6 +179,8 @@ struct wire_request {
         uint32_t ring_bytes;        /* 0: the daemon chooses */
         bool while_stopping;        /* hello: also if the daemon takes no new work */
         struct wire_text principal; /* hello: of a gateway's connection */
+        uint32_t ask_slots;         /* hello: streams that ask the client, at a time */
+        bool whole_rows;            /* hello: the slots have space for whole rows */
         struct wire_text model;
         /* generate, open: the prompt, unless tokens or messages are given */
         struct wire_text prompt;
@@ -204,6 +213,11 @@ struct wire_request {
         bool parts;                     /* generate: the text is divided into parts */
         uint32_t reasoning_max;         /* generate, if given: tokens of reasoning */
         struct wire_text reasoning_end; /* ... the text that is written behind them */
+        enum smv_ask ask;               /* generate: what the client gives before each token */
+        uint32_t ask_ms;                /* ... within this time */
+        bool late_draws;                /* ... or else the daemon draws by itself */
+        uint32_t row_top;               /* generate, if given: the entries of ROW records */
+        bool whole_row;                 /* ... and all logits stand in the slot */
         /* Generate on a handle: its history was given tools; the handle's types, or NULL. */
         bool had_tools;
         struct argument_types *argument_types;

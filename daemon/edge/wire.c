@@ -15,6 +15,7 @@
 #include <msgpack.h>
 
 #include "daemon/edge/fields.h"
+#include "daemon/edge/wire-checks.h"
 #include "json/utf8.h"
 #include "base/error.h"
 
@@ -133,11 +134,6 @@ static int refuse_frame(const uint8_t *body, size_t count, const char *wrong,
         return WIRE_E_REFUSED;
 }
 
-static int refuse_missing(struct reading *in, const char *name)
-{
-        return wire_refuse(in->problem, SMV_MISSING, in->request->id, name, "%s is missing", name);
-}
-
 /*
  * Reads id or op before all other fields.  Refusals carry the id, and the op decides which fields
  * are allowed.
@@ -148,7 +144,7 @@ static int read_first(struct reading *in, const uint8_t *body, size_t count, enu
         struct item item;
 
         if (!find_value(body, count, field->row.name, &in->at))
-                return refuse_missing(in, field->row.name);
+                return wire_refuse_missing(in, number);
         item_next(&in->at, &item);
         return field->read(in, field, &item);
 }
@@ -197,280 +193,6 @@ static int read_pair(struct reading *in, struct cursor *cursor)
         return error_pass(r);
 }
 
-/* Fields that describe a ring need a transport with a ring. */
-static int check_hello(struct reading *in)
-{
-        struct wire_request *request = in->request;
-        bool doorbell = wire_has(request, WIRE_F_DOORBELL);
-        const char *name;
-
-        if (request->transport != WIRE_SOCKET ||
-            !(doorbell || wire_has(request, WIRE_F_RING_BYTES)))
-                return 0;
-        name = wire_row(doorbell ? WIRE_F_DOORBELL : WIRE_F_RING_BYTES)->name;
-        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
-                           "%s needs a ring, but transport is socket", name);
-}
-
-/* Exactly one of these fields must be given; `wanted` names them for the message. */
-static int check_one_of(struct reading *in, const enum wire_field *fields, size_t count,
-                        const char *wanted)
-{
-        struct wire_request *request = in->request;
-        const char *first = NULL;
-
-        for (size_t i = 0; i < count; i++) {
-                const char *name = wire_row(fields[i])->name;
-
-                if (!wire_has(request, fields[i]))
-                        continue;
-                if (first)
-                        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
-                                           "%s and %s are given; give only one of them", first,
-                                           name);
-                first = name;
-        }
-        if (!first)
-                return wire_refuse(in->problem, SMV_MISSING, request->id, wire_row(fields[0])->name,
-                                   "%s is missing", wanted);
-        return 0;
-}
-
-/* Refuses the field if it is given although it is `wrong`; `how` ends the message. */
-static int check_alone(struct reading *in, enum wire_field number, bool wrong, const char *how)
-{
-        struct wire_request *request = in->request;
-        const char *name = wire_row(number)->name;
-
-        if (!wrong || !wire_has(request, number))
-                return 0;
-        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name, "%s is given %s", name,
-                           how);
-}
-
-/*
- * Checks that the fields about messages come with messages.  Those about calls may also come with a
- * handle, whose history has messages.
- */
-static int check_messages(struct reading *in)
-{
-        static const enum wire_field of_messages[] = { WIRE_F_TEMPLATE_VARS,
-                                                       WIRE_F_ADD_GENERATION_PROMPT,
-                                                       WIRE_F_CONTINUE_FINAL_MESSAGE };
-        static const enum wire_field of_calls[] = { WIRE_F_TOOLS, WIRE_F_TOOL_CHOICE,
-                                                    WIRE_F_ALLOWED_TOOLS, WIRE_F_CALLS_MAX };
-        bool goes_on = in->request->op == WIRE_GENERATE && wire_has(in->request, WIRE_F_HANDLE);
-        int r = 0;
-
-        for (size_t i = 0; !r && !goes_on && i < sizeof(of_calls) / sizeof(*of_calls); i++)
-                r = check_alone(in, of_calls[i], !in->request->chat.messages.bytes,
-                                "without messages");
-        for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
-                r = check_alone(in, of_messages[i], !in->request->chat.messages.bytes,
-                                "without messages");
-        return r;
-}
-
-/* Checks that the fields about calls come with tools, and that calls may come. */
-static int check_calls(struct reading *in)
-{
-        static const enum wire_field of_calls[] = { WIRE_F_ALLOWED_TOOLS, WIRE_F_CALLS_MAX };
-        const struct wire_chat *chat = &in->request->chat;
-        bool none = chat->tool_choice == WIRE_TOOLS_NONE;
-        int r = 0;
-
-        for (size_t i = 0; !r && i < sizeof(of_calls) / sizeof(*of_calls); i++) {
-                r = check_alone(in, of_calls[i], !chat->tools.count, "without tools");
-                if (!r)
-                        r = check_alone(in, of_calls[i], none, "with the tool_choice none");
-        }
-        if (r || chat->tool_choice != WIRE_TOOLS_REQUIRED)
-                return r;
-        r = check_alone(in, WIRE_F_TOOL_CHOICE, !chat->tools.count,
-                        "as required, but there are no tools");
-        return r ? r
-                 : check_alone(in, WIRE_F_CONSTRAINT, true,
-                               "with the tool_choice required: the answer is calls only");
-}
-
-/* Checks of generate and open. */
-static int check_start(struct reading *in)
-{
-        static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES,
-                                                  WIRE_F_HANDLE };
-        struct wire_request *request = in->request;
-        int r;
-
-        if (request->op == WIRE_OPEN)
-                r = check_one_of(in, starts, 3, "one of prompt, tokens, messages");
-        else
-                r = check_one_of(in, starts, 4, "one of prompt, tokens, messages, handle");
-        if (!r)
-                r = check_messages(in);
-        if (!r)
-                r = check_alone(in, WIRE_F_MODEL, wire_has(request, WIRE_F_HANDLE),
-                                "with a handle, which has its own");
-        return r;
-}
-
-/* For generate and fork: the number of each stream must fit 32 bits. */
-static int check_streams(struct reading *in)
-{
-        struct wire_request *request = in->request;
-        enum wire_field number = request->op == WIRE_FORK ? WIRE_F_COUNT : WIRE_F_N;
-        const char *name = wire_row(number)->name;
-        uint32_t streams = wire_streams(request);
-
-        if (streams < 2 || request->id <= UINT32_MAX - (streams - 1))
-                return 0;
-        return wire_refuse(in->problem, SMV_BAD_VALUE, request->id, name,
-                           "%s is %u; from the id %u on there are %u numbers", name, streams,
-                           request->id, UINT32_MAX - request->id + 1);
-}
-
-/* Without tokens, a generate is for the logprobs of its prompt. */
-static int check_max_tokens(struct reading *in)
-{
-        const struct wire_request *request = in->request;
-        const struct wire_row *row = wire_row(WIRE_F_MAX_TOKENS);
-
-        if (!wire_has(request, WIRE_F_MAX_TOKENS) || request->max_tokens ||
-            wire_has(request, WIRE_F_PROMPT_LOGPROBS))
-                return 0;
-        return wire_refuse(in->problem, SMV_BAD_VALUE, request->id, row->name,
-                           "%s is 0; it may be from %.0f to %.0f, or 0 with prompt_logprobs",
-                           row->name, row->low, row->high);
-}
-
-/* A cut that keeps all tokens is taken beside mirostat. */
-static int check_mirostat(struct reading *in)
-{
-        const struct wire_request *request = in->request;
-        const struct {
-                enum wire_field field;
-                bool cuts;
-        } cuts[] = {
-                { WIRE_F_TOP_K, request->top_k },
-                { WIRE_F_TOP_P, request->top_p < 1 },
-                { WIRE_F_MIN_P, request->min_p > 0 },
-                { WIRE_F_N_SIGMA, request->n_sigma > 0 },
-                { WIRE_F_TYPICAL, request->typical > 0 && request->typical < 1 },
-                { WIRE_F_XTC_CHANCE, request->xtc_chance > 0 },
-                { WIRE_F_ORDER, request->order == WIRE_TEMPERATURE_LAST },
-        };
-        int r = 0;
-
-        for (size_t i = 0; !r && i < sizeof(cuts) / sizeof(*cuts); i++)
-                r = check_alone(in, cuts[i].field, cuts[i].cuts && request->mirostat_tau > 0,
-                                "with mirostat_tau, which makes the only cut");
-        return r ? r
-                 : check_alone(in, WIRE_F_MIROSTAT_ETA, request->mirostat_tau <= 0,
-                               "without mirostat_tau");
-}
-
-static int check_generate(struct reading *in)
-{
-        int r = check_start(in);
-
-        if (!r)
-                r = check_max_tokens(in);
-        if (!r)
-                r = check_calls(in);
-        if (!r)
-                r = check_alone(in, WIRE_F_N, wire_has(in->request, WIRE_F_HANDLE),
-                                "with a handle, which has one history: fork it");
-        if (!r)
-                r = check_alone(in, WIRE_F_KEEP_MS, in->request->n > 1,
-                                "with n: ask for each resumable stream by itself");
-        if (!r)
-                r = check_alone(in, WIRE_F_PROGRESS, wire_has(in->request, WIRE_F_KEEP_MS),
-                                "with keep_ms: no progress is stored");
-        if (!r)
-                r = check_mirostat(in);
-        if (!r)
-                r = check_alone(in, WIRE_F_REASONING_END,
-                                !wire_has(in->request, WIRE_F_REASONING_MAX),
-                                "without reasoning_max");
-        return r ? r : check_streams(in);
-}
-
-/* The fork of a handle is no stream, so it has no sampling fields. */
-static int check_fork(struct reading *in)
-{
-        static const enum wire_field of[] = { WIRE_F_HANDLE, WIRE_F_STREAM };
-        static const enum wire_field drawn[] = {
-                WIRE_F_MAX_TOKENS,  WIRE_F_TEMPERATURE, WIRE_F_TOP_K,
-                WIRE_F_TOP_P,       WIRE_F_MIN_P,       WIRE_F_SEED,
-                WIRE_F_DEADLINE_MS, WIRE_F_PRIORITY,    WIRE_F_SAMPLE_INDEX,
-        };
-        int r = check_one_of(in, of, 2, "one of stream, handle");
-
-        if (!r)
-                r = check_max_tokens(in);
-        for (size_t i = 0; !r && i < sizeof(drawn) / sizeof(*drawn); i++)
-                r = check_alone(in, drawn[i], !wire_has(in->request, WIRE_F_STREAM),
-                                "without a stream");
-        if (!r)
-                r = check_alone(in, WIRE_F_KEEP_MS, wire_has(in->request, WIRE_F_STREAM),
-                                "with a stream: only a forked handle can be kept");
-        return r ? r : check_streams(in);
-}
-
-static int check_append(struct reading *in)
-{
-        static const enum wire_field parts[] = { WIRE_F_TOKENS, WIRE_F_TEXT, WIRE_F_MESSAGES };
-        int r = check_one_of(in, parts, 3, "one of tokens, text, messages");
-
-        return r ? r : check_messages(in);
-}
-
-static int check_pieces(struct reading *in)
-{
-        static const enum wire_field of[] = { WIRE_F_TOKENS, WIRE_F_FROM };
-        int r = check_one_of(in, of, 2, "one of tokens, from");
-
-        return r ? r
-                 : check_alone(in, WIRE_F_LENGTH, !wire_has(in->request, WIRE_F_FROM),
-                               "without from");
-}
-
-static int check_whole(struct reading *in)
-{
-        struct wire_request *request = in->request;
-
-        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
-                if (wire_row(i)->required & 1u << request->op && !wire_has(request, i))
-                        return refuse_missing(in, wire_row(i)->name);
-        switch (request->op) {
-        case WIRE_HELLO:
-                return check_hello(in);
-        case WIRE_GENERATE:
-                return check_generate(in);
-        case WIRE_OPEN:
-                return check_start(in);
-        case WIRE_FORK:
-                return check_fork(in);
-        case WIRE_APPEND:
-                return check_append(in);
-        case WIRE_PIECES:
-                return check_pieces(in);
-        case WIRE_PUBLISH:
-                if (request->to == WIRE_TO_GROUP && !wire_has(request, WIRE_F_GROUP))
-                        return refuse_missing(in, "group");
-                if (check_alone(in, WIRE_F_GROUP, request->to != WIRE_TO_GROUP,
-                                "without to: group"))
-                        return WIRE_E_REFUSED;
-                /* fall through */
-        case WIRE_PIN:
-                /* No client waits for tokens of this request. */
-                if (!wire_has(request, WIRE_F_PRIORITY))
-                        request->priority = WIRE_BACKGROUND;
-                return 0;
-        default:
-                return 0;
-        }
-}
-
 static int read_all(struct reading *in, const uint8_t *body, size_t count)
 {
         struct cursor cursor = { body, body + count };
@@ -484,7 +206,7 @@ static int read_all(struct reading *in, const uint8_t *body, size_t count)
         for (uint32_t i = 0; !r && i < map.count; i++)
                 r = read_pair(in, &cursor);
         if (!r)
-                r = check_whole(in);
+                r = wire_check(in);
         return error_pass(r);
 }
 
@@ -495,6 +217,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
                                         .xtc_least = XTC_LEAST,
                                         .temperature_exponent = 1,
                                         .mirostat_eta = MIROSTAT_ETA,
+                                        .ask_ms = SMV_ASK_MS,
                                         .penalties = { .repetition = 1,
                                                        .repeat_window = SMV_WINDOW_MAX,
                                                        .dry_base = 1.75f,

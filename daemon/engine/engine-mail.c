@@ -121,6 +121,7 @@ static void submit(struct engine *engine, struct request *request, struct reques
                 masks_fork(engine->masks, request, parent);
         else if (request->guide)
                 masks_begin(engine->masks, request);
+        engine_await_masks(engine, request, request->prompt_count);
         if (engine->failed)
                 engine_cancel(engine, request, SMV_END_ERROR, engine->failed_code);
         else if (channel->shut) /* no client would read it, and no stall would stop it */

@@ -1,6 +1,7 @@
 /*
- * The engine's state, shared by its two parts: engine-thread.c runs the turns, and engine-mail.c
- * handles mail from the loop.  No other file includes this.  Engine thread only.
+ * The engine's state, shared by its parts: engine-thread.c runs the turns, engine-results.c handles
+ * what the model has computed, and engine-mail.c mail from the loop.  No other file includes this.
+ * Engine thread only.
  */
 #ifndef DAEMON_ENGINE_ENGINE_STATE_H
 #define DAEMON_ENGINE_ENGINE_STATE_H
@@ -12,6 +13,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/masks.h"
 #include "daemon/engine/publish.h"
+#include "daemon/engine/questions.h"
 
 #define DEPTH_MAX 2
 /* least time between two writings of the usage snapshot: each walks over all slots */
@@ -22,6 +24,7 @@ struct engine {
         struct sched *sched;
         struct publish *publish;
         struct masks *masks;
+        struct questions *questions;
         struct plan plan;
         struct batch batches[DEPTH_MAX]; /* by plan number */
         /* numbers of the last plan that was launched or collected */
@@ -60,6 +63,17 @@ static inline void engine_post(struct engine *engine, enum mail_kind kind, void 
                      &(struct mail){ .kind = kind, .what = what, .result = result });
 }
 
+static inline struct batch *engine_batch(struct engine *engine, uint64_t plan)
+{
+        return &engine->batches[plan % engine->conf.sched.depth];
+}
+
+/* Waits for the oldest plan in flight, and handles its results. */
+void engine_collect(struct engine *engine);
+
+/* Takes the masks and the answers of clients that have come. */
+void engine_hear(struct engine *engine);
+
 /*
  * Posts RETIRED to the loop.  The waker calls the loop after the next flush, so that it takes the
  * mail.
@@ -80,6 +94,12 @@ void engine_cancel_all(struct engine *engine, const struct channel *channel, enu
  * rows.
  */
 void engine_fail(struct engine *engine, int r);
+
+/*
+ * The draw of the token at `position` waits for its masks: that of the guide, which was asked for,
+ * and that of the client, which this asks.
+ */
+void engine_await_masks(struct engine *engine, struct request *request, uint32_t position);
 
 /* Takes all mails; if there are none, waits for one until the deadline. */
 void engine_take_mail(struct engine *engine, uint64_t deadline_ns);

@@ -4,17 +4,13 @@
 #include <string.h>
 
 #include "daemon/engine/engine-state.h"
-#include "daemon/constraint/guide.h"
 #include "daemon/engine/model.h"
-#include "daemon/engine/sampler.h"
 #include "daemon/engine/timings.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 
-#define MASK_WAIT_MIN_NS UINT64_C(100000)
-#define MASK_WAIT_MAX_NS UINT64_C(1000000)
 #define MASK_LOOK_NS     UINT64_C(100000) /* with nothing else to do: looks for masks so often */
 
 /*
@@ -64,6 +60,7 @@ static void retire(struct engine *engine, struct request *request)
         struct channel *channel = request->channel;
         uint32_t at = 0;
 
+        questions_forget(engine->questions, request);
         learn_slot_time(engine, request);
         timings_end(engine->conf.stats, request, engine_now(engine));
         engine->requests[request->number] = NULL;
@@ -204,15 +201,10 @@ static void write_usage_snapshot(struct engine *engine)
         usage_snapshot_end(usage_snapshot);
 }
 
-static struct batch *batch_of(struct engine *engine, uint64_t plan)
-{
-        return &engine->batches[plan % engine->conf.sched.depth];
-}
-
 static void launch(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
-        struct batch *batch = batch_of(engine, plan->number);
+        struct batch *batch = engine_batch(engine, plan->number);
         uint64_t now = engine_now(engine);
         uint32_t prompt_rows = 0;
         int r;
@@ -237,103 +229,6 @@ static void launch(struct engine *engine)
                 engine_fail(engine, error_pass(r));
 }
 
-/* Writes the score of one row into the ring, unless its stream is over. */
-static void take_score(struct engine *engine, const struct batch *batch, uint32_t want)
-{
-        struct request *request = batch->want_sequences[want]->request;
-        struct logprob logprobs[PICK_ENTRIES_MAX];
-
-        if (engine->tokens[want] == PICK_NOT_FINITE) {
-                engine_note(engine,
-                            &(struct sched_event){ .kind = SCHED_INVALID, .request = request });
-                return;
-        }
-        if (request->state == REQUEST_ENDING)
-                return;
-        model_logprobs(engine->conf.served->model, batch->step.number, want, logprobs);
-        publish_score(engine->publish, request, logprobs,
-                      batch->rows[batch->want[want]].position + 1);
-}
-
-/* Writes one row's token into the ring, unless its stream is over; then tells the scheduler. */
-static void take_result(struct engine *engine, const struct batch *batch, uint32_t want,
-                        uint64_t now_ns)
-{
-        struct request *request = batch->want_sequences[want]->request;
-        uint32_t row = batch->want[want], token = engine->tokens[want];
-        enum sched_verdict verdict = sampler_judge(request, token);
-
-        if (request->state != REQUEST_ENDING) {
-                const struct pick *pick = &batch->picks[want];
-                struct logprob logprobs[PICK_ENTRIES_MAX];
-
-                if (pick_entries(pick) && !sched_has_no_token(verdict))
-                        model_logprobs(engine->conf.served->model, batch->step.number, want,
-                                       logprobs);
-                if (pick->mirostat && !sched_has_no_token(verdict))
-                        sampler_learn(request, logprobs[pick->logprobs].logprob);
-                timings_token(engine->conf.stats, request, now_ns);
-                verdict = publish_token(engine->publish, request, token, logprobs,
-                                        batch->rows[row].position + 1, verdict);
-        }
-        engine_note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
-                                                   .plan = batch->step.number,
-                                                   .row = row,
-                                                   .token = token,
-                                                   .verdict = verdict });
-        if (request->guide && request->state != REQUEST_ENDING)
-                masks_take(engine->masks, request, token);
-}
-
-/*
- * Says how much of each prompt is read by now.  A request that was preempted reads its prompt
- * again, and tokens that it has made.
- */
-static void tell_progress(struct engine *engine, const struct batch *batch)
-{
-        for (uint32_t i = 0; i < batch->step.run_count; i++) {
-                const struct step_run *run = &batch->runs[i];
-                const struct request *request = batch->run_sequences[i]->request;
-                uint32_t count = batch->rows[run->row + run->count - 1].position + 1;
-
-                if (!request->progress || request->state == REQUEST_ENDING ||
-                    request->sequence.token_count > request->prompt_count)
-                        continue;
-                assert(count <= request->prompt_count);
-                publish_progress(engine->publish, request, count,
-                                 sched_pending_bytes(engine->sched, request->channel->number));
-        }
-}
-
-static void collect(struct engine *engine)
-{
-        uint64_t number = engine->collected + 1;
-        const struct batch *batch = batch_of(engine, number);
-        uint64_t now;
-        int r;
-
-        r = engine->failed ? engine->failed
-                           : model_collect(engine->conf.served->model, number, engine->tokens);
-        if (r) {
-                engine_fail(engine, error_pass(r));
-                for (uint32_t i = 0; i < batch->step.want_count; i++)
-                        engine->tokens[i] = PICK_NOT_FINITE;
-        }
-        now = engine_now(engine);
-        engine->step_ns = now - engine->busy_from_ns;
-        counter_add(&engine->conf.stats->busy_ns, engine->step_ns);
-        engine->busy_from_ns = now;
-        if (!r)
-                tell_progress(engine, batch);
-        for (uint32_t i = 0; i < batch->step.want_count; i++)
-                if (batch->want_scores[i])
-                        take_score(engine, batch, i);
-                else
-                        take_result(engine, batch, i, now);
-        engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
-        engine->collected = number;
-}
-
 /*
  * Before sleeping: tells every reader that the engine waits for it.  True if a reader has read on
  * meanwhile.
@@ -345,48 +240,31 @@ static bool declare_stalls(struct engine *engine)
         for (uint32_t i = 0; i < engine->active_count; i++) {
                 struct channel *channel = engine->active[i];
 
-                if (!channel_is_up(&channel->stalled) && !channel->shut)
+                if ((!channel_is_up(&channel->stalled) || channel->asking) && !channel->shut)
                         moved |= !channel_stall(channel);
         }
         return moved;
 }
 
-/* How long to wait for masks between two steps: a small part of a step. */
-static uint64_t mask_wait_ns(const struct engine *engine)
-{
-        uint64_t part = engine->step_ns / 16;
-
-        return part < MASK_WAIT_MIN_NS   ? MASK_WAIT_MIN_NS
-               : part > MASK_WAIT_MAX_NS ? MASK_WAIT_MAX_NS
-                                         : part;
-}
-
 /*
- * A stream without end tokens of its model ends where its text is whole.  All others go on until
- * they draw an end token, which is all that is legal then.
+ * Before sleeping, as long as somebody is waited for: the readers that have to read on, and the
+ * clients that have to answer, are told that the engine sleeps.  True: one of them has done it.
  */
-static void on_mask(struct engine *engine, struct request *request)
+static bool may_not_sleep(struct engine *engine)
 {
-        const struct guide *guide = request->guide;
+        bool moved = (engine->plan.stalled || engine->end_count) && declare_stalls(engine);
 
-        if (guide->state == GUIDE_SPENT) {
-                log_debug("mask_spent stream=%u why=%s", request->stream, guide->why);
-                engine_cancel(engine, request, SMV_END_ERROR, SMV_CONSTRAINT);
-        } else if (guide->state == GUIDE_WHOLE && !guide->end_count) {
-                engine_cancel(engine, request, SMV_END_EOS, SMV_OK);
-        } else {
-                engine_note(engine,
-                            &(struct sched_event){ .kind = SCHED_READY, .request = request });
-        }
+        return moved || questions_await(engine->questions);
 }
 
-static void hear_masks(struct engine *engine)
+/* When to look again if no mail comes. */
+static uint64_t wake_ns(const struct engine *engine)
 {
-        struct request *request;
+        uint64_t until = questions_until(engine->questions);
+        uint64_t wake = masks_are_open(engine->masks) ? engine_now(engine) + MASK_LOOK_NS
+                                                      : engine->plan.wake_ns;
 
-        masks_wait(engine->masks, mask_wait_ns(engine));
-        while ((request = masks_next(engine->masks)))
-                on_mask(engine, request);
+        return wake < until ? wake : until;
 }
 
 /* One turn.  Returns the time until which there is nothing to do; 0: there is more to do now. */
@@ -396,7 +274,7 @@ static uint64_t turn(struct engine *engine)
         uint64_t in_flight;
 
         report_free_bytes(engine);
-        hear_masks(engine);
+        engine_hear(engine);
         sched_next(engine->sched, engine_now(engine), &engine->plan);
         finish_plan(engine);
         update_stats(engine);
@@ -408,12 +286,10 @@ static uint64_t turn(struct engine *engine)
 
         in_flight = engine->launched - engine->collected;
         if (in_flight && (in_flight == engine->conf.sched.depth || !plan->row_count)) {
-                collect(engine);
+                engine_collect(engine);
                 return 0;
         }
-        if (in_flight || ((plan->stalled || engine->end_count) && declare_stalls(engine)))
-                return 0;
-        return masks_are_open(engine->masks) ? engine_now(engine) + MASK_LOOK_NS : plan->wake_ns;
+        return in_flight || may_not_sleep(engine) ? 0 : wake_ns(engine);
 }
 
 /* While the weights are read: no request starts, but a cancelled or hung-up one gets its END. */
@@ -479,6 +355,7 @@ static struct engine *engine_free(struct engine *engine)
         plan_deinit(&engine->plan);
         publish_free(engine->publish);
         masks_join(engine->masks);
+        questions_free(engine->questions);
         sched_free(engine->sched);
         free(engine->tokens);
         free(engine->requests);
@@ -511,6 +388,8 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 r = publish_new(&publish_conf, &engine->publish);
         if (!r)
                 r = masks_start(conf->sched.requests_max, &engine->masks);
+        if (!r)
+                r = questions_new(conf->sched.requests_max, &engine->questions);
         for (uint32_t i = 0; !r && i < conf->sched.depth; i++)
                 r = batch_init(&engine->batches[i], &conf->sched);
         if (r)

@@ -16,6 +16,7 @@
 #include "daemon/engine/sampler.h"
 #include "daemon/engine/waker.h"
 #include "base/error.h"
+#include "daemon/draw/asking.h"
 #include "daemon/draw/reasoning-limit.h"
 #include "daemon/model/served.h"
 #include "daemon/text/detok.h"
@@ -137,6 +138,21 @@ size_t publish_end_bytes_max(size_t stop_bytes_max)
 size_t publish_score_bytes_max(uint32_t logprobs)
 {
         return ring_record_bytes(logprobs_bytes(logprobs));
+}
+
+static size_t row_record_bytes(uint32_t entries)
+{
+        return sizeof(struct smv_record_row) + entries * sizeof(struct smv_record_logprob);
+}
+
+size_t publish_row_bytes_max(uint32_t entries)
+{
+        return entries ? ring_record_bytes(row_record_bytes(entries)) : 0;
+}
+
+size_t publish_ask_bytes_max(void)
+{
+        return ring_record_bytes(sizeof(struct smv_record_ask));
 }
 
 /* Upper bound of the records of so many bytes of text in so many parts. */
@@ -457,6 +473,41 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         return verdict;
 }
 
+void publish_row(struct publish *publish, const struct request *request,
+                 const struct logprob *entries, float log_sum, uint32_t position)
+{
+        uint32_t count = request->sampling.row_entries;
+        struct smv_record_row head = {
+                .position = position,
+                .top_count = (uint16_t)(count - 1),
+                .is_whole = request->asking && request->asking->whole_row,
+        };
+        char *to;
+
+        assert(count);
+        if (request->channel->shut)
+                return;
+        to = put(publish, request, SMV_RECORD_ROW, 0, row_record_bytes(count));
+        if (!to)
+                return;
+        _Static_assert(sizeof(log_sum) == sizeof(head.log_sum), "the bits of a float");
+        memcpy(&head.log_sum, &log_sum, sizeof(log_sum));
+        memcpy(to, &head, sizeof(head));
+        memcpy(to + sizeof(head), entries, count * sizeof(*entries));
+}
+
+void publish_ask(struct publish *publish, const struct request *request, uint32_t position)
+{
+        const struct smv_record_ask ask = { .position = position, .kind = request->asking->kind };
+        void *to;
+
+        if (request->channel->shut)
+                return;
+        to = put(publish, request, SMV_RECORD_ASK, 0, sizeof(ask));
+        if (to)
+                memcpy(to, &ask, sizeof(ask));
+}
+
 void publish_score(struct publish *publish, const struct request *request,
                    const struct logprob *logprobs, uint32_t position)
 {
@@ -529,6 +580,8 @@ static struct smv_record_end make_end(const struct publish *publish, const struc
                 .restored = request->restored,
                 .reasoning_tokens = parts->reasoning_tokens,
                 .calls = parts->call_count,
+                .asked = request->asking ? request->asking->asked : 0,
+                .late = request->asking ? request->asking->late : 0,
         };
 }
 

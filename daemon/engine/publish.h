@@ -41,6 +41,9 @@ size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_
 size_t publish_end_bytes_max(size_t stop_bytes_max);
 /* ... and that a token of the prompt may take, with so many logprobs. */
 size_t publish_score_bytes_max(uint32_t logprobs);
+/* How much more a token may take if it has a ROW with so many entries, or an ASK. */
+size_t publish_row_bytes_max(uint32_t entries);
+size_t publish_ask_bytes_max(void);
 /*
  * How much more either may take if the text is divided into parts.  *ret_held: of these, the bytes
  * of text that was held back before, which comes only once.
@@ -73,6 +76,15 @@ int publish_free_bytes(struct channel *channel, uint64_t *ret_bytes);
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, const struct logprob *logprobs, uint32_t position,
                                  enum sched_verdict verdict);
+
+/*
+ * Writes the ROW of the token at `position`: as many entries as the request wants, the first of
+ * the token that was drawn.
+ */
+void publish_row(struct publish *publish, const struct request *request,
+                 const struct logprob *entries, float log_sum, uint32_t position);
+/* Writes the ASK for the mask or the token of `position`. */
+void publish_ask(struct publish *publish, const struct request *request, uint32_t position);
 
 /* Writes the logprobs of the token of the prompt at `position`, as many as the request wants. */
 void publish_score(struct publish *publish, const struct request *request,

@@ -3,10 +3,31 @@
 #include <assert.h>
 
 #include "daemon/constraint/guide.h"
+#include "daemon/draw/asking.h"
 #include "daemon/draw/history.h"
 #include "daemon/draw/mask.h"
 #include "daemon/draw/reasoning-limit.h"
 #include "daemon/model/served.h"
+
+/* The tokens that the draw may take by its masks; NULL: all. */
+static const uint32_t *legal_mask(const struct request *request)
+{
+        if (request->asking && request->asking->mask)
+                return request->asking->mask;
+        return request->guide ? request->guide->mask : NULL;
+}
+
+/* What is sent with the token. */
+static void show(const struct request *request, struct pick *pick)
+{
+        const struct sampling *asked = &request->sampling;
+        const struct asking *asking = request->asking;
+
+        pick->logprobs =
+                asked->row_entries > asked->logprobs ? asked->row_entries : asked->logprobs;
+        pick->log_sum = asked->row_entries > 0;
+        pick->row = asking && asking->whole_row ? 1 + asking->row_copy : 0;
+}
 
 static void begin(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
@@ -20,8 +41,6 @@ static void begin(const struct request *request, uint32_t position, struct pick 
                 .seed = asked->seed,
                 .sample_index = asked->sample_index,
                 .position = position,
-                .logprobs = asked->logprobs,
-                .mask = request->guide ? request->guide->mask : NULL,
                 .n_sigma = asked->n_sigma,
                 .typical = asked->typical,
                 .xtc_chance = asked->xtc_chance,
@@ -44,7 +63,7 @@ static void take(struct pick *pick, uint32_t token)
 /* A token that is forced is drawn whatever the rules say, if the guide lets it. */
 static void force(const struct request *request, uint32_t position, struct pick *pick)
 {
-        const uint32_t *legal = request->guide ? request->guide->mask : NULL;
+        const uint32_t *legal = legal_mask(request);
         uint32_t token = reasoning_limit_next(request->reasoning_limit, request->sequence.tokens,
                                               position, request->submitted_count);
 
@@ -57,6 +76,8 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
         const struct sequence *sequence = &request->sequence;
 
         begin(request, position, ret_pick);
+        show(request, ret_pick);
+        ret_pick->mask = legal_mask(request);
         if (request->history) {
                 assert(position == sequence->token_count);
                 history_pick(request->history, sequence->tokens, position, request->submitted_count,
@@ -66,7 +87,7 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
         }
         /* Where the text must end, no rule keeps it from that. */
         if (request->guide && request->guide->state == GUIDE_WHOLE)
-                ret_pick->mask = request->guide->mask;
+                ret_pick->mask = legal_mask(request);
         if (request->reasoning_limit)
                 force(request, position, ret_pick);
 }
@@ -76,7 +97,6 @@ void sampler_score(const struct request *request, uint32_t position, struct pick
         begin(request, position, ret_pick);
         take(ret_pick, request->sequence.tokens[position]);
         ret_pick->logprobs = request->prompt_logprobs;
-        ret_pick->mask = NULL;
 }
 
 void sampler_learn(struct request *request, float surprise)

@@ -68,12 +68,48 @@ int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell b
         return error_pass(make(number, ring_bytes, bell, ret_channel));
 }
 
+int channel_add_slots(struct channel *channel, uint32_t slots, uint32_t vocab, bool rows)
+{
+        int r = segment_new("samovar-answers", slots * SMV_ANSWER_STRIDE(vocab),
+                            SEGMENT_CLIENT_WRITES, &channel->segment_answers);
+
+        assert(channel_is_shared(channel) && !channel->ask_slots && slots);
+        if (!r && rows)
+                r = segment_new("samovar-rows", slots * SMV_SHOWN_ROW_STRIDE(vocab),
+                                SEGMENT_DAEMON_WRITES, &channel->segment_rows);
+        if (r) {
+                segment_free(&channel->segment_answers, false);
+                return error_pass(r);
+        }
+        channel->ask_slots = slots;
+        return 0;
+}
+
+const struct smv_answer *channel_answer(const struct channel *channel, uint32_t slot,
+                                        uint32_t vocab)
+{
+        const char *at = channel->segment_answers.at;
+
+        assert(slot < channel->ask_slots);
+        return (const struct smv_answer *)(const void *)(at + slot * SMV_ANSWER_STRIDE(vocab));
+}
+
+struct smv_shown_row *channel_row(const struct channel *channel, uint32_t slot, uint32_t vocab)
+{
+        char *at = channel->segment_rows.at;
+
+        assert(slot < channel->ask_slots && at);
+        return (struct smv_shown_row *)(void *)(at + slot * SMV_SHOWN_ROW_STRIDE(vocab));
+}
+
 struct channel *channel_free(struct channel *channel, bool keep)
 {
         if (!channel)
                 return NULL;
         segment_free(&channel->segment_d, keep);
         segment_free(&channel->segment_c, keep);
+        segment_free(&channel->segment_answers, keep);
+        segment_free(&channel->segment_rows, keep);
         sys_close(channel->socket);
         free(channel);
         return NULL;
@@ -82,14 +118,24 @@ struct channel *channel_free(struct channel *channel, bool keep)
 bool channel_stall(struct channel *channel)
 {
         channel_raise(&channel->stalled);
+        channel->asking = false;
         if (!ring_stall(&channel->writer))
                 return true;
         channel_lower(&channel->stalled);
         return false;
 }
 
+void channel_ask(struct channel *channel)
+{
+        if (!channel_raise(&channel->stalled))
+                return;
+        channel->asking = true;
+        ring_ask(&channel->writer);
+}
+
 void channel_resume(struct channel *channel)
 {
+        channel->asking = false;
         if (channel_lower(&channel->stalled))
                 ring_resume(&channel->writer);
 }

@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <samovar/ring.h>
+
 #include "daemon/ipc/segment.h"
 #include "daemon/ipc/send-lock.h"
 #include "shm/doorbell.h"
@@ -44,13 +46,14 @@ struct channel {
         uint32_t number;
         enum channel_bell bell;
         struct segment segment_d, segment_c;
+        struct segment segment_answers, segment_rows; /* of slots; at NULL: there are none */
         int socket; /* -1: the peer closes it */
 
         channel_flag waking;      /* a WAKE is on its way to the waker */
         channel_flag calling;     /* the waker must call the loop, whatever the bell is */
         channel_flag draining;    /* a WAKE is on its way to the loop */
         channel_flag resume_sent; /* a SPACE is on its way to the engine */
-        /* the engine waits for a SPACE; raised before the reader can know that it should resume */
+        /* the engine waits for a SPACE; raised before the reader can know that it should send it */
         channel_flag stalled;
         /* an END waits for free space in the ring, as last seen by the engine */
         channel_flag end_blocked;
@@ -68,6 +71,7 @@ struct channel {
         uint64_t ends_bytes; /* sum of end_bytes_max over all requests whose END is not written */
         uint32_t live_count; /* requests submitted and not retired */
         uint64_t retired;    /* requests that have retired since the channel was made */
+        bool asking;         /* `stalled` is up for an answer only */
         bool shut;           /* nothing more is written to this channel */
         bool hung_up;        /* HANGUP was received */
         bool dirty;          /* the waker must be told about this channel */
@@ -84,6 +88,9 @@ struct channel {
         bool holds_connection; /* the peer is gone, and its connection is charged until now */
         uint64_t retired_received; /* requests of that peer whose RETIRED was received */
         bool has_send_lock;
+        uint32_t ask_slots;      /* slots for questions ... */
+        uint64_t ask_slots_used; /* ... and a bit for each that a stream has */
+        uint32_t ask_tickets;    /* how many were given */
         struct channel *gone_next; /* the next in the list of channels to be freed */
 };
 
@@ -94,6 +101,21 @@ struct channel {
 int channel_new(uint32_t number, uint64_t ring_bytes, struct channel **ret_channel);
 int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell bell,
                        struct channel **ret_channel);
+
+/*
+ * Gives a shared channel slots for questions, with space for whole rows or without.  0 or a
+ * negative errno, and the channel has none.
+ */
+int channel_add_slots(struct channel *channel, uint32_t slots, uint32_t vocab, bool rows);
+/* What they take. */
+static inline size_t channel_slots_bytes(uint32_t slots, uint32_t vocab, bool rows)
+{
+        return slots * (SMV_ANSWER_STRIDE(vocab) + (rows ? SMV_SHOWN_ROW_STRIDE(vocab) : 0));
+}
+
+const struct smv_answer *channel_answer(const struct channel *channel, uint32_t slot,
+                                        uint32_t vocab);
+struct smv_shown_row *channel_row(const struct channel *channel, uint32_t slot, uint32_t vocab);
 
 /*
  * Closes the socket.  `keep`: the records that the client has not read stay mapped at the client.
@@ -125,6 +147,8 @@ static inline bool channel_is_up(const channel_flag *flag)
  * on.
  */
 bool channel_stall(struct channel *channel);
+/* ... that the engine sleeps until an answer comes, unless it waits for free space already. */
+void channel_ask(struct channel *channel);
 void channel_resume(struct channel *channel);
 
 /* Engine: after ring_publish(), before `waking` is raised. */

@@ -340,6 +340,8 @@ static int open_edge(struct daemon *daemon)
                                .requests_max = daemon->config.requests,
                                .record_bytes_max = publish_record_bytes_max,
                                .score_bytes_max = publish_score_bytes_max,
+                               .row_bytes_max = publish_row_bytes_max,
+                               .ask_bytes_max = publish_ask_bytes_max,
                                .end_bytes_max = publish_end_bytes_max,
                                .parts_bytes_max = publish_parts_bytes_max,
                                .seed = fresh_seed },

@@ -147,6 +147,14 @@ struct smv_connect {
          * Only a process of the user that the daemon's setting `gateway` names may give one.
          */
         const char *principal;
+        /*
+         * How many streams at a time may ask this client before each token (smv_generate.ask), up
+         * to 64; 0: none.  Their answers need a ring.  whole_rows: nonzero if these streams may
+         * also show all logits, for which each of them takes 4 bytes for each token of the
+         * vocabulary.
+         */
+        uint32_t ask_slots;
+        int whole_rows;
 };
 
 /*
@@ -172,6 +180,7 @@ enum smv_set {
         SMV_SET_DRY_BREAKERS = 1u << 12, /* with a count of 0: there are no breakers */
         SMV_SET_REASONING_MAX = 1u << 13,
         SMV_SET_MIROSTAT_ETA = 1u << 14,
+        SMV_SET_ROW_TOP = 1u << 15, /* with 0: only the entry of the token that was drawn */
 };
 
 /*
@@ -378,6 +387,24 @@ struct smv_generate {
          * 0.1, unless `set` has SMV_SET_MIROSTAT_ETA).
          */
         float mirostat_tau, mirostat_eta;
+        /*
+         * Before each token the stream asks this client: for the tokens that are legal, or for the
+         * token itself.  Each ASK event is a question, which smv_answer_mask() or
+         * smv_answer_token() answers within ask_ms (0: 1000).  Without an answer in time the stream
+         * ends with the code SMV_NO_ANSWER; if late_draws is nonzero, the daemon draws by itself
+         * instead, and END says how often.  Needs ask_slots of smv_connect.
+         */
+        enum smv_ask ask;
+        uint32_t ask_ms;
+        int late_draws;
+        /*
+         * Each token comes with a row: what the model says of its place.  It has the entry of the
+         * token that was drawn and those of this many likeliest tokens, up to 256.  0: no rows,
+         * unless `set` has SMV_SET_ROW_TOP.  With whole_row, which needs `ask`, it also has all
+         * logits.
+         */
+        uint32_t row_top;
+        int whole_row;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -428,6 +455,7 @@ enum smv_event_kind {
         SMV_EVENT_REPLY = 3,           /* the answer to an smv_ask_ call */
         SMV_EVENT_PROGRESS = 4,        /* only if the request asked for it ... */
         SMV_EVENT_PROMPT_LOGPROBS = 5, /* ... or for these */
+        SMV_EVENT_ASK = 6, /* the daemon waits for an answer about the token at `position` */
 };
 
 /*
@@ -445,6 +473,21 @@ struct smv_part {
         uint32_t bytes; /* the next so many of the text */
         uint32_t call;  /* CALL, ARGUMENTS, CALL_END: the number of the call, from 0; else 0 */
         uint32_t flags; /* enum smv_parts_flag */
+};
+
+/* What the model says of the place of a token, before all rules and cuts of the request. */
+struct smv_row {
+        uint32_t position;
+        float log_sum; /* log(sum(exp(logit))) over all tokens: a logit is logprob + log_sum */
+        /* The entry of the token that the daemon has drawn, then those of the likeliest tokens. */
+        const struct smv_logprob *entries;
+        size_t top_count;
+        /*
+         * With whole_row: the logits of all tokens.  They stay until the client answers or its time
+         * is over.  NULL: the request did not ask, or they are gone already.
+         */
+        const float *logits;
+        size_t logit_count;
 };
 
 struct smv_event {
@@ -522,6 +565,15 @@ struct smv_event {
          * reasoning_max also comes without parts.
          */
         uint32_t reasoning_tokens, calls, parts_flags;
+        /* ASK: what for.  `position` is that of the token. */
+        enum smv_ask ask;
+        /*
+         * If the request asked for rows: of an ASK for a token, and of TOKENS unless the client
+         * chose them.  Else NULL.
+         */
+        const struct smv_row *row;
+        /* END: how many questions the stream has asked, and how many had no answer in time. */
+        uint32_t asked, late;
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */
@@ -592,6 +644,19 @@ struct smv_client *smv_close(struct smv_client *client);
  */
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream);
+
+/*
+ * Answers the question of the last ASK event of this stream.  A mask says which tokens are legal:
+ * bit n % 32 of mask[n / 32] is for token n; `count` is (vocab + 31) / 32.  NULL: all are.  Tokens
+ * that end the stream need their bits, too.  A mask without a legal token ends the stream with the
+ * code SMV_NO_TOKEN.  SMV_TOKEN_AS_DRAWN takes the token that the daemon has drawn; one that the
+ * stream's constraint does not allow ends it with SMV_BAD_ANSWER.
+ *
+ * -EINVAL: the stream has no such question.  An answer that comes too late has no effect.
+ */
+int smv_answer_mask(struct smv_client *client, uint32_t stream, const uint32_t *mask,
+                    size_t count);
+int smv_answer_token(struct smv_client *client, uint32_t stream, uint32_t token);
 
 /* Describes the stream that this client began last; all 0 before the first one. */
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted);

@@ -41,7 +41,9 @@
         X(27, BACKEND,       "backend",       "the hardware that runs the model has failed, and the daemon stops") \
         X(28, DENIED,        "denied",        "the daemon cannot tell which user this is, or the process may not speak for another one") \
         X(29, NO_TOKEN,      "no_token",      "no token is allowed to come next") \
-        X(30, CONSTRAINT,    "constraint",    "the constraint of the output takes too much work")
+        X(30, CONSTRAINT,    "constraint",    "the constraint of the output takes too much work") \
+        X(31, NO_ANSWER,     "no_answer",     "the client did not answer in time, and no other draw was asked for") \
+        X(32, BAD_ANSWER,    "bad_answer",    "the client answered with a token that is not legal")
 /* clang-format on */
 
 enum smv_code {
@@ -66,6 +68,14 @@ enum smv_stopped_by {
         SMV_STOPPED_BY_STRING = 1,
         SMV_STOPPED_BY_TOKEN = 2,
 };
+
+/* What a stream asks its client for, before each token. */
+enum smv_ask {
+        SMV_ASK_NOTHING = 0,
+        SMV_ASK_MASK = 1,  /* the tokens that are legal; then the daemon draws one */
+        SMV_ASK_TOKEN = 2, /* the token; the daemon shows the one that it has drawn */
+};
+#define SMV_TOKEN_AS_DRAWN 0xffffffffu /* an answer: the token that the daemon has drawn */
 
 /* The kinds of parts that a stream's text is divided into; a newer daemon may have more. */
 enum smv_part_kind {

@@ -53,6 +53,7 @@
 #ifndef SAMOVAR_RING_H
 #define SAMOVAR_RING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define SMV_RING_MAGIC  "SMVRING1"
@@ -69,7 +70,11 @@
 #define SMV_RING_BYTES_MIN (64u << 10)
 #define SMV_RING_BYTES_MAX (1u << 20)
 
-enum smv_ring_state { SMV_RING_RUN = 0, SMV_RING_STALLED = 1 };
+enum smv_ring_state {
+        SMV_RING_RUN = 0,
+        SMV_RING_STALLED = 1, /* the daemon waits for free space, and perhaps for answers */
+        SMV_RING_ASKING = 2,  /* it waits for answers (smv_answer) */
+};
 
 /* Segment D.  `tail` and `state` are loaded and stored atomically. */
 struct smv_ring {
@@ -105,6 +110,8 @@ enum smv_record_type {
         SMV_RECORD_PROGRESS = 4,
         SMV_RECORD_PROMPT_LOGPROBS = 5,
         SMV_RECORD_PARTS = 6,
+        SMV_RECORD_ROW = 7,
+        SMV_RECORD_ASK = 8,
 };
 
 /*
@@ -189,6 +196,64 @@ struct smv_record_part {
         uint32_t flags; /* enum smv_parts_flag */
 };
 
+/*
+ * ROW: what the model says of the token at `position`, before all rules and cuts of the request.
+ * Such records come only if the request asked for them, before the TOKENS record with that
+ * position, or before the ASK for it.  After this come 1 + top_count entries (smv_record_logprob):
+ * that of the token that the daemon has drawn, then those of the likeliest tokens.  The logit of an
+ * entry is its logprob plus log_sum.
+ */
+struct smv_record_row {
+        uint32_t position;
+        uint32_t log_sum; /* the bits of a float: log(sum(exp(logit))) over all tokens */
+        uint16_t top_count;
+        uint16_t is_whole; /* 1: the whole row is in the stream's slot (smv_shown_row) */
+        uint32_t pad;
+};
+
+/*
+ * ASK: the daemon waits for an answer of the client about the token at `position`.  Such records
+ * come only if the request said so.  The first mask of a stream is asked for by the reply to its
+ * request instead.
+ */
+struct smv_record_ask {
+        uint32_t position;
+        uint32_t kind; /* enum smv_ask */
+};
+
+/*
+ * Slots.  A stream that asks its client has a slot, which the reply to its request names, together
+ * with a ticket: a number that no other stream of the connection gets.  The answers are in a
+ * segment that the client writes: slot n begins at n * SMV_ANSWER_STRIDE(vocab).  Whole rows are in
+ * a segment that the daemon writes: slot n begins at n * SMV_SHOWN_ROW_STRIDE(vocab).
+ *
+ * Answering.  Write token or mask, then store `of` (release).  Then, after a full fence, load the
+ * ring's state: if it is not RUN, the daemon sleeps, so send it one empty frame.  The daemon reads an
+ * answer once, after it has asked.  It takes no notice of one that has another `of`.
+ */
+#define SMV_OF(ticket, position) ((uint64_t)(ticket) << 32 | (position))
+
+struct smv_answer {
+        uint64_t of; /* SMV_OF() of the question */
+        /* SMV_ASK_TOKEN: the token, or SMV_TOKEN_AS_DRAWN: the one that the daemon has drawn. */
+        uint32_t token;
+        uint32_t pad[13];
+        /*
+         * SMV_ASK_MASK: behind this struct, (vocab + 31) / 32 numbers.  Bit n % 32 of number n / 32
+         * says that token n is legal.
+         */
+};
+
+/* Behind this struct, `vocab` floats: the logits. */
+struct smv_shown_row {
+        uint64_t of; /* SMV_OF() of the token that the row is for; 0 while it is being written */
+        uint32_t pad[14];
+};
+
+/* Bytes of a slot: its struct, then its numbers, up to a multiple of 64. */
+#define SMV_ANSWER_STRIDE(vocab)    (64 + (((size_t)(vocab) + 31) / 32 * 4 + 63) / 64 * 64)
+#define SMV_SHOWN_ROW_STRIDE(vocab) (64 + ((size_t)(vocab) * 4 + 63) / 64 * 64)
+
 /* END: the last record of every stream, exactly once. */
 struct smv_record_end {
         uint8_t reason;      /* enum smv_reason */
@@ -215,6 +280,8 @@ struct smv_record_end {
         uint32_t restored; /* positions that came back from memory outside the pool instead */
         uint32_t reasoning_tokens; /* of output_tokens, if the text was divided: see PARTS */
         uint32_t calls;            /* calls that have begun in the text */
+        uint32_t asked;            /* questions to the client: for masks, or for tokens */
+        uint32_t late; /* ... of these, how many had no answer in time, so the daemon went on */
 };
 /* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u
@@ -237,7 +304,11 @@ SMV_ASSERT_SIZE(smv_record_logprob, 8, "an entry is 8 bytes");
 SMV_ASSERT_SIZE(smv_record_progress, 12, "PROGRESS is 12 bytes");
 SMV_ASSERT_SIZE(smv_record_parts, 8, "PARTS is 8 bytes before its entries");
 SMV_ASSERT_SIZE(smv_record_part, 16, "an entry of PARTS is 16 bytes");
-SMV_ASSERT_SIZE(smv_record_end, 80, "END is 80 bytes");
+SMV_ASSERT_SIZE(smv_record_row, 16, "ROW is 16 bytes before its entries");
+SMV_ASSERT_SIZE(smv_record_ask, 8, "ASK is 8 bytes");
+SMV_ASSERT_SIZE(smv_answer, 64, "an answer is 64 bytes before its mask");
+SMV_ASSERT_SIZE(smv_shown_row, 64, "a row in a slot is 64 bytes before its logits");
+SMV_ASSERT_SIZE(smv_record_end, 88, "END is 88 bytes");
 #undef SMV_ASSERT_SIZE
 
 #endif

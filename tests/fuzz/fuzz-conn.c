@@ -295,6 +295,8 @@ static struct edge_conf edge_conf(void)
                                .requests_max = REQUESTS,
                                .record_bytes_max = publish_record_bytes_max,
                                .score_bytes_max = publish_score_bytes_max,
+                               .row_bytes_max = publish_row_bytes_max,
+                               .ask_bytes_max = publish_ask_bytes_max,
                                .end_bytes_max = publish_end_bytes_max,
                                .parts_bytes_max = publish_parts_bytes_max },
                 .served = &world.served,

@@ -127,7 +127,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
                           .end_bytes_max = 100,
                           .alone = ask->alone,
-                          .guide = ask->guided ? (struct guide *)(void *)request : NULL,
+                          .awaits = ask->guided,
                           .state = REQUEST_WAITING,
                           .sequence = { .token_count = ask->prompt, .slot = SEQUENCE_NO_SLOT } },
                 .worst = blocks_for(total - (ask->most > 0)),
