@@ -207,6 +207,11 @@ struct pick {
         const uint32_t *mask;
         const struct pick_edit *edits; /* in ascending order of tokens */
         uint32_t edit_count;           /* at most PICK_EDITS_MAX */
+        /*
+         * The backend sets it in its copy: where the pick_entries() of this row begin among those
+         * of the step, which lie one behind the other.
+         */
+        uint32_t first_entry;
 };
 
 /*

@@ -13,7 +13,7 @@
 
 #define LIBRARY_OPEN "samovar_backend_open"
 /* The version of kernels.h that the daemon and the library were built with. */
-#define LIBRARY_VERSION 15u
+#define LIBRARY_VERSION 16u
 
 typedef int library_open_fn(uint32_t version, const struct kernels_conf *conf,
                             struct kernels **ret_kernels, char *errtext, size_t errtext_bytes);

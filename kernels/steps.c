@@ -5,11 +5,29 @@
 
 #include "kernels/memory.h"
 
-int steps_init(struct steps *s, const struct kernels_conf *conf)
+static int result_init(struct step_result *result, const struct kernels_conf *conf)
+{
+        const size_t wants = conf->wants_max;
+
+        result->rows = memory_new(wants, sizeof(*result->rows));
+        result->tokens = memory_new(wants, sizeof(*result->tokens));
+        result->first_entries = memory_new(wants + 1, sizeof(*result->first_entries));
+        return result->rows && result->tokens && result->first_entries ? 0 : -ENOMEM;
+}
+
+static void result_deinit(struct step_result *result)
+{
+        memory_free(result->rows);
+        memory_free(result->tokens);
+        memory_free(result->first_entries);
+        memory_free(result->entries);
+}
+
+int steps_init_on_device(struct steps *s, const struct kernels_conf *conf)
 {
         const size_t groups = conf->groups ? conf->groups : 1;
         const size_t entries = groups * conf->slots_max * conf->pages_max;
-        bool whole = true;
+        int r = 0;
 
         assert(groups <= KV_GROUPS_MAX);
         *s = (struct steps){
@@ -24,22 +42,32 @@ int steps_init(struct steps *s, const struct kernels_conf *conf)
                 .runs = memory_new(conf->rows_max, sizeof(*s->runs)),
                 .picks = memory_new(conf->wants_max, sizeof(*s->picks)),
         };
-        for (uint32_t i = 0; i < STEPS_RESULTS; i++) {
-                s->result[i].rows = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->result[i].tokens = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->result[i].logprob_counts = memory_new(conf->wants_max, sizeof(uint32_t));
-                s->result[i].logprobs = memory_new((size_t)conf->wants_max * PICK_ENTRIES_MAX,
-                                                   sizeof(struct logprob));
-                whole = whole && s->result[i].rows && s->result[i].tokens &&
-                        s->result[i].logprob_counts && s->result[i].logprobs;
-        }
-        if (!whole || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks) {
+        for (uint32_t i = 0; i < STEPS_RESULTS && !r; i++)
+                r = result_init(&s->result[i], conf);
+        if (r || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks) {
                 steps_deinit(s);
                 return -ENOMEM;
         }
         for (size_t i = 0; i < entries; i++)
                 s->tables[i] = STEPS_NO_PAGE;
         return 0;
+}
+
+int steps_init(struct steps *s, const struct kernels_conf *conf)
+{
+        const size_t entries = (size_t)conf->wants_max * PICK_ENTRIES_MAX;
+        int r = steps_init_on_device(s, conf);
+
+        for (uint32_t i = 0; i < STEPS_RESULTS && !r; i++) {
+                struct step_result *result = &s->result[i];
+
+                result->entries = memory_new(entries, sizeof(*result->entries));
+                if (!result->entries)
+                        r = -ENOMEM;
+        }
+        if (r)
+                steps_deinit(s);
+        return r;
 }
 
 void steps_deinit(struct steps *s)
@@ -49,12 +77,8 @@ void steps_deinit(struct steps *s)
         memory_free(s->rows);
         memory_free(s->runs);
         memory_free(s->picks);
-        for (uint32_t i = 0; i < STEPS_RESULTS; i++) {
-                memory_free(s->result[i].rows);
-                memory_free(s->result[i].tokens);
-                memory_free(s->result[i].logprob_counts);
-                memory_free(s->result[i].logprobs);
-        }
+        for (uint32_t i = 0; i < STEPS_RESULTS; i++)
+                result_deinit(&s->result[i]);
         *s = (struct steps){ 0 };
 }
 
@@ -138,6 +162,19 @@ static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
                 memcpy(to, from, count * bytes);
 }
 
+/* Copies the picks, and decides where the entries of each one are. */
+static void copy_picks(struct steps *s, struct step_result *result, const struct step *step)
+{
+        uint32_t entry = 0;
+
+        for (uint32_t i = 0; i < step->want_count; i++) {
+                s->picks[i] = step->picks[i];
+                s->picks[i].first_entry = result->first_entries[i] = entry;
+                entry += pick_entries(&step->picks[i]);
+        }
+        result->first_entries[step->want_count] = entry;
+}
+
 void steps_begin_on_device(struct steps *s, const struct step *step)
 {
         struct step_result *result = &s->result[step->number % STEPS_RESULTS];
@@ -152,12 +189,10 @@ void steps_begin_on_device(struct steps *s, const struct step *step)
         result->picked = false;
         result->count = step->want_count;
 
-        for (uint32_t i = 0; i < step->want_count; i++)
-                result->logprob_counts[i] = pick_entries(&step->picks[i]);
+        copy_picks(s, result, step);
         steps_copy(result->rows, step->want, step->want_count, sizeof(*step->want));
         steps_copy(s->rows, step->rows, step->row_count, sizeof(*step->rows));
         steps_copy(s->runs, step->runs, step->run_count, sizeof(*step->runs));
-        steps_copy(s->picks, step->picks, step->want_count, sizeof(*step->picks));
         s->step = (struct step){
                 .number = step->number,
                 .row_count = step->row_count,
@@ -195,12 +230,12 @@ uint32_t *steps_tokens_out(struct steps *s)
         return result->tokens;
 }
 
-struct logprob *steps_logprobs_out(struct steps *s, uint32_t want)
+struct logprob *steps_entries_out(struct steps *s, uint32_t want)
 {
         struct step_result *result = &s->result[s->step.number % STEPS_RESULTS];
 
         assert(s->running && want < result->count);
-        return result->logprobs + (size_t)want * PICK_ENTRIES_MAX;
+        return result->entries + result->first_entries[want];
 }
 
 void steps_end(struct steps *s)
@@ -225,6 +260,6 @@ void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
 
         assert(!s->running || number != s->step.number);
         assert(want < result->count && result->picked && !pick_failed(result->tokens[want]));
-        steps_copy(ret_logprobs, result->logprobs + (size_t)want * PICK_ENTRIES_MAX,
-                   result->logprob_counts[want], sizeof(*ret_logprobs));
+        steps_copy(ret_logprobs, result->entries + result->first_entries[want],
+                   steps_entry_count(result, want), sizeof(*ret_logprobs));
 }

@@ -30,10 +30,12 @@ struct step_result {
         bool valid;  /* there was such a step */
         bool picked; /* `tokens` is set */
         uint32_t count;
-        uint32_t *rows;           /* (wants_max), ascending */
-        uint32_t *tokens;         /* (wants_max) */
-        uint32_t *logprob_counts; /* (wants_max): pick_entries() */
-        struct logprob *logprobs; /* (wants_max, PICK_ENTRIES_MAX) */
+        uint32_t *rows;   /* (wants_max), ascending */
+        uint32_t *tokens; /* (wants_max) */
+        /* (wants_max + 1): where the entries of each wanted row begin, and where the last end. */
+        uint32_t *first_entries;
+        /* (wants_max * PICK_ENTRIES_MAX), packed; NULL if they are on a device. */
+        struct logprob *entries;
 };
 
 struct steps {
@@ -49,6 +51,8 @@ struct steps {
 };
 
 int steps_init(struct steps *s, const struct kernels_conf *conf);
+/* Like steps_init(), without memory for what picks return besides tokens. */
+int steps_init_on_device(struct steps *s, const struct kernels_conf *conf);
 void steps_deinit(struct steps *s); /* a zeroed or half-made *s is fine */
 
 /*
@@ -69,12 +73,18 @@ void steps_begin_on_device(struct steps *s, const struct step *step);
 uint32_t steps_pick_index(const struct steps *s, const struct step_row *row);
 /* Where pick() writes the want_count tokens of the running step. */
 uint32_t *steps_tokens_out(struct steps *s);
-/* Where pick() writes the logprobs of wanted row `want`. */
-struct logprob *steps_logprobs_out(struct steps *s, uint32_t want);
+/* Where pick() writes the entries of wanted row `want`. */
+struct logprob *steps_entries_out(struct steps *s, uint32_t want);
 void steps_end(struct steps *s);
 void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens);
 void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs);
+/* How many entries wanted row `want` of a step has. */
+static inline uint32_t steps_entry_count(const struct step_result *result, uint32_t want)
+{
+        assert(want < result->count);
+        return result->first_entries[want + 1] - result->first_entries[want];
+}
 
 /* Where the page tables of a group begin in `tables`. */
 static inline size_t steps_tables_of(const struct steps *s, uint32_t group)

@@ -34,19 +34,23 @@ static figure time_picks(bench *b, const float *logits, const pick *pick, uint32
                          uint32_t vocab)
 {
         step_counts *counts = bench_sent<step_counts>(b, { { wants, wants, wants } });
-        struct pick *picks = bench_sent(b, std::vector<struct pick>(wants, *pick));
+        std::vector<struct pick> all(wants, *pick);
+        struct pick *picks;
         std::vector<uint32_t> tokens(wants);
         pick_args args = {};
         auto put = [&](unsigned) { bench_must(pick_tokens(b->device, &args), "picks"); };
         figure f;
 
+        for (uint32_t i = 0; i < wants; i++)
+                all[i].first_entry = i * pick_entries(pick);
+        picks = bench_sent(b, all);
         args.step.counts = counts;
         args.step.picks = picks;
         args.logits = logits;
         args.vocab = args.stride = vocab;
         args.wants_max = wants;
         args.tokens = (uint32_t *)bench_new(b, wants * sizeof(uint32_t));
-        args.logprobs = (logprob *)bench_new(b, wants * PICK_ENTRIES_MAX * sizeof(logprob));
+        args.entries = (logprob *)bench_new(b, wants * PICK_ENTRIES_MAX * sizeof(logprob));
         put(0);
         bench_wait(b);
         f = bench_time_recorded(b, b->tiny ? 2 : 16, put);
@@ -56,7 +60,7 @@ static figure time_picks(bench *b, const float *logits, const pick *pick, uint32
         bench_delete(b, counts);
         bench_delete(b, picks);
         bench_delete(b, args.tokens);
-        bench_delete(b, args.logprobs);
+        bench_delete(b, args.entries);
         return f;
 }
 

@@ -327,7 +327,7 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
                 .weights_of = g->weights + (size_t)item * g->stride,
         };
         struct candidates *candidates = &row.candidates;
-        struct logprob *entries = steps_logprobs_out(&cpu->steps, item);
+        struct logprob *entries = steps_entries_out(&cpu->steps, item);
         float surprise;
 
         assert(row.pick->temperature >= 0);

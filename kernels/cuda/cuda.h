@@ -110,8 +110,8 @@ struct step_upload_offsets {
 
 struct step_download { /* of a step, in pinned memory */
         event *done;
-        uint32_t *tokens;  /* (wants_max) */
-        logprob *logprobs; /* (wants_max, PICK_ENTRIES_MAX) */
+        uint32_t *tokens; /* (wants_max) */
+        logprob *entries; /* (wants_max * PICK_ENTRIES_MAX), packed */
 };
 
 /*
@@ -178,7 +178,7 @@ struct cuda {
         linear_blas_scratch linear_blas;
         size_t blas_weights_size, blas_sums_size;
         uint32_t *tokens;    /* (wants_max) of this step */
-        logprob *logprobs;   /* (wants_max, PICK_ENTRIES_MAX) */
+        logprob *entries;    /* (wants_max * PICK_ENTRIES_MAX), of this step, packed */
         float *edited;       /* scratch of picks: (wants_max, vocab_max) */
         const float *logits; /* that pick() was called with last */
         uint32_t vocab;

@@ -112,7 +112,7 @@ int cuda_operators_init(struct cuda *cuda)
                             (void **)&cuda->edited)))
                 return r;
         return device_new(cuda->device, wants * PICK_ENTRIES_MAX * sizeof(logprob),
-                          (void **)&cuda->logprobs);
+                          (void **)&cuda->entries);
 }
 
 void cuda_operators_deinit(struct cuda *cuda)
@@ -120,7 +120,7 @@ void cuda_operators_deinit(struct cuda *cuda)
         cuda_plans_deinit(cuda);
         device_delete(cuda->device, cuda->tokens);
         device_delete(cuda->device, cuda->edited);
-        device_delete(cuda->device, cuda->logprobs);
+        device_delete(cuda->device, cuda->entries);
         device_delete(cuda->device, cuda->bfloat_rows);
         device_delete(cuda->device, cuda->stacked);
         device_delete(cuda->device, cuda->sums);
@@ -418,7 +418,7 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
 static pick_args picks_of(const struct cuda *cuda, uint32_t wants_max)
 {
         return { cuda->view, cuda->logits, cuda->vocab,  cuda->vocab,
-                 wants_max,  cuda->edited, cuda->tokens, cuda->logprobs };
+                 wants_max,  cuda->edited, cuda->tokens, cuda->entries };
 }
 
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab)

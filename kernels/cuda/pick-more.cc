@@ -327,7 +327,7 @@ template <unsigned THREADS> KERNEL(THREADS) pick_more_rows(pick_args a)
         uint32_t want = blockIdx.x, picked = PICK_NOT_FINITE;
         const pick *pick = &a.step.picks[want];
         smem *smem = (struct smem *)shared();
-        logprob *entries = a.logprobs + (size_t)want * PICK_ENTRIES_MAX;
+        logprob *entries;
         candidates row;
         uint64_t first;
         float surprise = 0;
@@ -336,6 +336,7 @@ template <unsigned THREADS> KERNEL(THREADS) pick_more_rows(pick_args a)
         if (want >= a.step.counts->wants || !pick_has_more(pick))
                 return;
 
+        entries = a.entries + pick->first_entry;
         row = row_of(smem, a.logits + (size_t)want * a.stride, a.vocab, &first);
         if (first && row.largest != -INFINITY)
                 picked = pick->given ? pick->given - 1

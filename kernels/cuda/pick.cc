@@ -52,7 +52,7 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
                 a.tokens[want] = picked;
         if (picked != PICK_NOT_FINITE && pick->logprobs)
                 write_logprobs(smem, &candidates, picked, pick->logprobs,
-                               a.logprobs + (size_t)want * PICK_ENTRIES_MAX);
+                               a.entries + pick->first_entry);
 }
 
 int pick_tokens(struct device *device, const struct pick_args *args)

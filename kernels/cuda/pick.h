@@ -3,14 +3,14 @@
  * tokens.
  *
  *      tokens[want]   = the token that kernels/draw.h chooses, PICK_NOT_FINITE or PICK_NONE_LEGAL
- *      logprobs[want] = { picked, then the likeliest }, log(softmax(row)), as many as its pick asks
- *                       for; with mirostat then { picked, its surprise }.  Other entries are not
- *                       written; where the pick has failed, none are
+ *      entries        = of each row whose pick has not failed, from pick.first_entry on:
+ *                       { picked, then the likeliest }, log(softmax(row)), as many as its pick asks
+ *                       for; with mirostat then { picked, its surprise }.  Others are not written
  *
  *      logits    (wants_max, stride)   floats; the first `vocab` of a row are its logits
  *      edited    (wants_max, vocab)    scratch memory of pick_more_tokens()
  *      tokens    (wants_max)
- *      logprobs  (wants_max, PICK_ENTRIES_MAX)
+ *      entries   as many as the picks of the step have together
  *
  * There are two kernels.  One picks for rows whose picks have no more than top_k, top_p and min_p.
  * The other one picks for the rest (pick_has_more()), and a step without such rows need not run it.
@@ -65,7 +65,7 @@ struct pick_args {
         uint32_t wants_max; /* of this bucket */
         float *edited;
         uint32_t *tokens;
-        logprob *logprobs;
+        logprob *entries;
 };
 
 /* These put a kernel on STREAM_STEPS.  -EINVAL: such rows are not served. */

@@ -53,7 +53,7 @@ static int transfers_init(struct cuda *cuda)
                         return r;
                 r = device_pinned_new(cuda->device,
                                       (size_t)wants * PICK_ENTRIES_MAX * sizeof(logprob),
-                                      (void **)&step_download->logprobs);
+                                      (void **)&step_download->entries);
         }
         return r;
 }
@@ -63,7 +63,7 @@ int cuda_steps_init(struct cuda *cuda)
         const kernels_conf *conf = &cuda->conf;
         struct device *device = cuda->device;
         size_t entries;
-        int r = steps_init(&cuda->steps, conf);
+        int r = steps_init_on_device(&cuda->steps, conf);
 
         if (r)
                 return r;
@@ -93,7 +93,7 @@ void cuda_steps_deinit(struct cuda *cuda)
         for (uint32_t i = 0; i < STEPS_RESULTS; i++) {
                 device_pinned_delete(cuda->device, cuda->uploads[i]);
                 device_pinned_delete(cuda->device, cuda->downloads[i].tokens);
-                device_pinned_delete(cuda->device, cuda->downloads[i].logprobs);
+                device_pinned_delete(cuda->device, cuda->downloads[i].entries);
                 device_event_delete(cuda->device, cuda->read[i]);
                 device_event_delete(cuda->device, cuda->downloads[i].done);
         }
@@ -279,12 +279,23 @@ int cuda_step_begin(struct kernels *k, kv *const *pools, const step *step)
         return r ? r : STEP_REPLAYED;
 }
 
-static bool wants_logprobs(const step *step)
+/* Keeps the tokens for the next steps, and sends the host what it asked for. */
+static int send_results(struct cuda *cuda, uint32_t at)
 {
-        for (uint32_t i = 0; i < step->want_count; i++)
-                if (pick_entries(&step->picks[i]))
-                        return true;
-        return false;
+        const uint32_t wants = cuda->steps.step.want_count;
+        const uint32_t entries = cuda->steps.result[at].first_entries[wants];
+        const size_t bytes = wants * sizeof(uint32_t);
+        step_download *to = &cuda->downloads[at];
+        int r;
+
+        if ((r = device_copy(cuda->device, STREAM_STEPS,
+                             cuda->picked + (size_t)at * cuda->conf.wants_max, cuda->tokens,
+                             bytes)) ||
+            (r = device_download(cuda->device, STREAM_STEPS, to->tokens, cuda->tokens, bytes)))
+                return r;
+        return entries ? device_download(cuda->device, STREAM_STEPS, to->entries, cuda->entries,
+                                         entries * sizeof(logprob))
+                       : 0;
 }
 
 int cuda_step_end(struct kernels *k)
@@ -292,22 +303,11 @@ int cuda_step_end(struct kernels *k)
         struct cuda *cuda = cuda_of(k);
         const step *step = &cuda->steps.step;
         uint32_t at = (uint32_t)(step->number % STEPS_RESULTS);
-        size_t bytes = step->want_count * sizeof(uint32_t);
         step_download *step_download = &cuda->downloads[at];
         int r = cuda_pick_more(cuda);
 
-        if (!r && step->want_count) {
-                r = device_copy(cuda->device, STREAM_STEPS,
-                                cuda->picked + (size_t)at * cuda->conf.wants_max, cuda->tokens,
-                                bytes);
-                if (!r)
-                        r = device_download(cuda->device, STREAM_STEPS, step_download->tokens,
-                                            cuda->tokens, bytes);
-                if (!r && wants_logprobs(step))
-                        r = device_download(
-                                cuda->device, STREAM_STEPS, step_download->logprobs, cuda->logprobs,
-                                (size_t)step->want_count * PICK_ENTRIES_MAX * sizeof(logprob));
-        }
+        if (!r && step->want_count)
+                r = send_results(cuda, at);
         if (!r)
                 r = device_event_record(cuda->device, STREAM_STEPS, step_download->done);
         steps_end(&cuda->steps);
@@ -342,7 +342,6 @@ void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *r
         const step_result *result = result_of(cuda, number);
         const step_download *step_download = &cuda->downloads[number % STEPS_RESULTS];
 
-        assert(want < result->count);
-        memcpy(ret_logprobs, step_download->logprobs + (size_t)want * PICK_ENTRIES_MAX,
-               result->logprob_counts[want] * sizeof(*ret_logprobs));
+        memcpy(ret_logprobs, step_download->entries + result->first_entries[want],
+               steps_entry_count(result, want) * sizeof(*ret_logprobs));
 }

@@ -157,7 +157,7 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
         assert(vocab && vocab <= ref->vocab_max);
         for (uint32_t i = 0; i < step->want_count; i++) {
                 const float *row = logits + (size_t)i * vocab;
-                struct logprob *entries = steps_logprobs_out(&ref->steps, i);
+                struct logprob *entries = steps_entries_out(&ref->steps, i);
                 uint32_t count = step->picks[i].logprobs;
                 float surprise;
 

@@ -88,8 +88,24 @@ struct rows {
         uint32_t masks[WANTS][(VOCAB_MAX + 31) / 32];
         pick_edit edits[WANTS][EDITS_MAX];
         uint32_t tokens[WANTS];
-        logprob logprobs[WANTS][PICK_ENTRIES_MAX];
+        logprob entries[WANTS * PICK_ENTRIES_MAX]; /* packed; pick.first_entry says where */
 };
+
+/* One behind the other, as a backend lays them out. */
+static void lay_out_entries(rows *r)
+{
+        uint32_t entry = 0;
+
+        for (uint32_t i = 0; i < r->wants; i++) {
+                r->picks[i].first_entry = entry;
+                entry += pick_entries(&r->picks[i]);
+        }
+}
+
+static const logprob *entries_of(const rows *r, uint32_t want)
+{
+        return r->entries + r->picks[want].first_entry;
+}
 
 static void ref_pick(rows *r)
 {
@@ -118,7 +134,8 @@ static void ref_pick(rows *r)
         assert_int_equal(ref.k->collect(ref.k, step.number, r->tokens), 0);
         for (uint32_t i = 0; i < r->wants; i++)
                 if (!pick_failed(r->tokens[i]))
-                        ref.k->logprobs(ref.k, step.number, i, r->logprobs[i]);
+                        ref.k->logprobs(ref.k, step.number, i,
+                                        r->entries + r->picks[i].first_entry);
 }
 
 /* ---- and the device ---- */
@@ -159,7 +176,8 @@ static void device_pick(rows *r, unsigned schedule)
 
         assert_non_null(edited);
         memset(r->tokens, POISON, sizeof(r->tokens));
-        memset(r->logprobs, POISON, sizeof(r->logprobs));
+        memset(r->entries, POISON, sizeof(r->entries));
+        lay_out_entries(r);
         args.step.counts = &counts;
         args.step.picks = r->picks;
         args.step.rows_max = WANTS;
@@ -169,7 +187,7 @@ static void device_pick(rows *r, unsigned schedule)
         args.wants_max = WANTS;
         args.edited = edited;
         args.tokens = r->tokens;
-        args.logprobs = r->logprobs[0];
+        args.entries = r->entries;
         emu_set_schedule(schedule);
         assert_int_equal(pick_tokens(NULL, &args), 0);
         assert_int_equal(pick_more_tokens(NULL, &args), 0);
@@ -185,15 +203,19 @@ static void expect_untouched(const void *at, size_t bytes)
 /* Results that were not requested stay untouched. */
 static void expect_the_rest_untouched(const rows *r)
 {
-        for (uint32_t i = 0; i < WANTS; i++) {
-                bool there = i < r->wants && !pick_failed(r->tokens[i]);
-                uint32_t told = there ? pick_entries(&r->picks[i]) : 0;
+        uint32_t end = 0;
 
-                if (i >= r->wants)
+        for (uint32_t i = 0; i < WANTS; i++) {
+                if (i >= r->wants) {
                         expect_untouched(&r->tokens[i], sizeof(r->tokens[i]));
-                expect_untouched(&r->logprobs[i][told],
-                                 (PICK_ENTRIES_MAX - told) * sizeof(r->logprobs[i][0]));
+                        continue;
+                }
+                end = r->picks[i].first_entry + pick_entries(&r->picks[i]);
+                if (pick_failed(r->tokens[i]))
+                        expect_untouched(entries_of(r, i),
+                                         pick_entries(&r->picks[i]) * sizeof(r->entries[0]));
         }
+        expect_untouched(r->entries + end, sizeof(r->entries) - end * sizeof(r->entries[0]));
 }
 
 /* ---- the two of them ---- */
@@ -253,18 +275,19 @@ static void check(rows *r)
         memcpy(expected->logits, r->logits,
                (size_t)WANTS * (r->vocab + PADDING) * sizeof(*r->logits));
         memcpy(expected->picks, r->picks, sizeof(r->picks));
+        lay_out_entries(expected);
         ref_pick(expected);
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 device_pick(r, schedule);
                 if (!schedule)
                         first = *r;
                 assert_memory_equal(r->tokens, first.tokens, sizeof(r->tokens));
-                assert_memory_equal(r->logprobs, first.logprobs, sizeof(r->logprobs));
+                assert_memory_equal(r->entries, first.entries, sizeof(r->entries));
         }
         expect_the_rest_untouched(r);
         for (uint32_t i = 0; i < r->wants; i++)
                 compare(row_of(r, i), r->vocab, &r->picks[i], r->tokens[i], expected->tokens[i],
-                        r->logprobs[i], expected->logprobs[i]);
+                        entries_of(r, i), entries_of(expected, i));
         rows_free(expected);
 }
 
@@ -472,8 +495,8 @@ static void a_pick_does_not_depend_on_other_rows(void **)
                 alone->picks[0] = many->picks[i];
                 device_pick(alone, i % EMU_SCHEDULES);
                 assert_int_equal(alone->tokens[0], many->tokens[i]);
-                assert_memory_equal(alone->logprobs[0], many->logprobs[i],
-                                    sizeof(many->logprobs[i]));
+                assert_memory_equal(entries_of(alone, 0), entries_of(many, i),
+                                    pick_entries(&many->picks[i]) * sizeof(logprob));
         }
         rows_free(alone);
         rows_free(many);
