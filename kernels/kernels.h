@@ -223,7 +223,7 @@ struct logprob {
         uint32_t token;
         float logprob;
 };
-#define PICK_LOGPROBS_MAX 33u /* and at most 1 + vocab */
+#define PICK_LOGPROBS_MAX 257u /* and at most 1 + vocab */
 #define PICK_ENTRIES_MAX  (PICK_LOGPROBS_MAX + 1)
 
 /* How many entries a pick writes that does not fail: the logprobs, and the surprise. */

@@ -40,7 +40,7 @@
 /* First buckets for a factor of e in chance. */
 #define BUCKETS_PER_E  32
 #define WORDS          3u
-#define LIST_MAX       128u
+#define LIST_MAX       256u
 #define UNIT           0x1p62  /* the weight of a chance of 1 */
 #define LOG_CHANCE_MIN (-44.0) /* the logarithm of a chance that is less than half a unit */
 #define TOP_P_BITS     44u     /* a float from 2^-20 up has no more bits after the point */

@@ -15,6 +15,7 @@
 #define PAGES       ((PROMPT_MAX + GREEDY_MAX + PAGE_POSITIONS - 1) / PAGE_POSITIONS)
 #define CHUNK       7u
 #define PAGE_STRIDE 5u
+#define LOGPROBS    33u /* fewer than the smallest vocabulary has tokens */
 
 _Static_assert(PAGES % PAGE_STRIDE, "the pages would be given out twice");
 
@@ -137,7 +138,7 @@ static void run(struct stand *stand, uint32_t position, const uint32_t *tokens, 
         struct step_page pages[PAGES];
         struct step_run all = { 0, count };
         uint32_t want = count - 1;
-        struct pick pick = { .position = position + count, .logprobs = PICK_LOGPROBS_MAX };
+        struct pick pick = { .position = position + count, .logprobs = LOGPROBS };
         struct step step = {
                 .number = ++stand->number,
                 .row_count = count,
@@ -185,7 +186,7 @@ static double size_of(const struct text *text, unsigned which)
 static double differ_told(struct stand *stand, const struct text *text, unsigned which)
 {
         const double *logits = text->logits[which];
-        struct logprob told[PICK_LOGPROBS_MAX];
+        struct logprob told[LOGPROBS];
         double largest = logits[0], sum = 0, worst = 0;
 
         model_logprobs(stand->model, stand->number, 0, told);
@@ -193,7 +194,7 @@ static double differ_told(struct stand *stand, const struct text *text, unsigned
                 largest = fmax(largest, logits[v]);
         for (uint32_t v = 0; v < text->vocab; v++)
                 sum += exp(logits[v] - largest);
-        for (uint32_t i = 0; i < PICK_LOGPROBS_MAX; i++) {
+        for (uint32_t i = 0; i < LOGPROBS; i++) {
                 double d = fabs(told[i].logprob - (logits[told[i].token] - largest - log(sum)));
 
                 if (!(d <= worst))

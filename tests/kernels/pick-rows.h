@@ -135,6 +135,22 @@ static inline void random_row(float *row, uint32_t vocab, enum row_kind kind)
                 row[last + random_below(vocab - last)] += 6;
 }
 
+/* The most logprobs that a pick may ask for. */
+static inline uint32_t logprobs_most(uint32_t vocab)
+{
+        return vocab < PICK_LOGPROBS_MAX ? vocab + 1 : PICK_LOGPROBS_MAX;
+}
+
+/* Short lists are the usual ones; some have as many as possible. */
+static inline uint32_t random_logprobs(uint32_t vocab)
+{
+        uint32_t most = logprobs_most(vocab), few = most < 40 ? most : 40;
+
+        if (random_below(8) == 0)
+                return most;
+        return random_below((random_below(2) ? few : most) + 1);
+}
+
 static inline struct pick random_pick(uint32_t vocab)
 {
         const float temperatures[] = { 0,     1,   1,     0.7f,   0.25f,  1.7f,
@@ -153,9 +169,7 @@ static inline struct pick random_pick(uint32_t vocab)
         pick.sample_index = random_below(3);
         pick.seed = (uint64_t)random_next() << 32 | random_next();
         pick.position = random_below(2) ? random_below(1000) : (uint64_t)random_next() << 20;
-        pick.logprobs = random_below(3) ? 0 : random_below(PICK_LOGPROBS_MAX + 1);
-        if (pick.logprobs > vocab + 1)
-                pick.logprobs = vocab + 1;
+        pick.logprobs = random_below(3) ? 0 : random_logprobs(vocab);
         if (!random_below(4))
                 pick.given = 1 + random_below(vocab);
         return pick;
