@@ -123,6 +123,9 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_CONSTRAINT, request->constraint.count);
         check_range(request, WIRE_F_MIROSTAT_TAU, request->mirostat_tau);
         check_range(request, WIRE_F_MIROSTAT_ETA, request->mirostat_eta);
+        check_range(request, WIRE_F_ASK_SLOTS, request->ask_slots);
+        check_range(request, WIRE_F_ASK_MS, request->ask_ms);
+        check_range(request, WIRE_F_ROW_TOP, request->row_top);
         check_range(request, WIRE_F_REASONING_MAX, request->reasoning_max);
         check_range(request, WIRE_F_REASONING_END, request->reasoning_end.count);
         check_range(request, WIRE_F_STOP, request->stop_count);
@@ -310,6 +313,20 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_float(writer, request->mirostat_tau);
         case WIRE_F_MIROSTAT_ETA:
                 return wire_put_float(writer, request->mirostat_eta);
+        case WIRE_F_ASK_SLOTS:
+                return wire_put_uint(writer, request->ask_slots);
+        case WIRE_F_WHOLE_ROWS:
+                return wire_put_bool(writer, request->whole_rows);
+        case WIRE_F_ASK:
+                return wire_put_text(writer, request->ask == SMV_ASK_TOKEN ? "token" : "mask");
+        case WIRE_F_ASK_MS:
+                return wire_put_uint(writer, request->ask_ms);
+        case WIRE_F_ASK_LATE:
+                return wire_put_text(writer, request->late_draws ? "draw" : "end");
+        case WIRE_F_ROW_TOP:
+                return wire_put_uint(writer, request->row_top);
+        case WIRE_F_WHOLE_ROW:
+                return wire_put_bool(writer, request->whole_row);
         case WIRE_F_REASONING_MAX:
                 return wire_put_uint(writer, request->reasoning_max);
         case WIRE_F_REASONING_END:
@@ -439,6 +456,9 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->progress == b->progress && a->prompt_logprobs == b->prompt_logprobs);
         assert(a->parts == b->parts && same_text(&a->constraint, &b->constraint));
         assert(a->mirostat_tau == b->mirostat_tau && a->mirostat_eta == b->mirostat_eta);
+        assert(a->ask_slots == b->ask_slots && a->whole_rows == b->whole_rows);
+        assert(a->ask == b->ask && a->ask_ms == b->ask_ms && a->late_draws == b->late_draws);
+        assert(a->row_top == b->row_top && a->whole_row == b->whole_row);
         assert(a->reasoning_max == b->reasoning_max);
         assert(same_text(&a->reasoning_end, &b->reasoning_end));
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);

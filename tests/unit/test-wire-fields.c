@@ -140,6 +140,88 @@ static void mirostat_makes_the_only_cut(void **state)
         expect_refused(&body, SMV_BAD_FIELD, "mirostat_eta");
 }
 
+static void put_pair(struct body *body, const char *name, const char *text, uint32_t number)
+{
+        wire_put_text(&body->writer, name);
+        if (text)
+                wire_put_text(&body->writer, text);
+        else
+                wire_put_uint(&body->writer, number);
+}
+
+static void questions_are_about_one_stream_of_this_connection(void **state)
+{
+        static const struct {
+                const char *kind, *name; /* of `ask`, and the field beside it */
+                uint32_t number;
+                const char *refused; /* NULL: it is taken */
+        } beside[] = {
+                { "mask", "n", 1, NULL },
+                { "mask", "n", 2, "n" },
+                { "mask", "keep_ms", 1000, "keep_ms" },
+                { "mask", "logprobs", 3, NULL },
+                { "token", "logprobs", 3, "logprobs" },
+                { "token", "row_top", 256, NULL },
+                { "token", "row_top", 257, "row_top" },
+                { "mask", "mirostat_tau", 5, NULL },
+                { "token", "mirostat_tau", 5, "mirostat_tau" },
+                { "mask", "reasoning_max", 5, NULL },
+                { "token", "reasoning_max", 5, "reasoning_max" },
+        };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++) {
+                enum smv_code code = beside[i].number == 257 ? SMV_BAD_VALUE : SMV_BAD_FIELD;
+
+                begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 2);
+                put_pair(&body, "ask", beside[i].kind, 0);
+                put_pair(&body, beside[i].name, NULL, beside[i].number);
+                if (beside[i].refused)
+                        expect_refused(&body, code, beside[i].refused);
+                else
+                        expect_taken(&body, &request);
+        }
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 3);
+        put_pair(&body, "ask", "mask", 0);
+        put_pair(&body, "max_tokens", NULL, 0);
+        put_pair(&body, "prompt_logprobs", NULL, 1);
+        expect_refused(&body, SMV_BAD_FIELD, "ask");
+}
+
+static void answers_need_a_question(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        put_pair(&body, "ask_ms", NULL, 100);
+        expect_refused(&body, SMV_BAD_FIELD, "ask_ms");
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        put_pair(&body, "ask_late", "draw", 0);
+        expect_refused(&body, SMV_BAD_FIELD, "ask_late");
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        put_pair(&body, "ask", "logits", 0);
+        expect_refused(&body, SMV_BAD_VALUE, "ask");
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "whole_row");
+        wire_put_bool(&body.writer, true);
+        expect_refused(&body, SMV_BAD_FIELD, "whole_row");
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        put_pair(&body, "row_top", NULL, 5);
+        expect_taken(&body, &request);
+        begin_without(&body, WIRE_HELLO, WIRE_FIELD_N, 1);
+        put_pair(&body, "ask_slots", NULL, 5);
+        expect_refused(&body, SMV_BAD_FIELD, "ask_slots");
+        begin_without(&body, WIRE_HELLO, WIRE_FIELD_N, 2);
+        put_pair(&body, "transport", "auto", 0);
+        wire_put_text(&body.writer, "whole_rows");
+        wire_put_bool(&body.writer, true);
+        expect_refused(&body, SMV_BAD_FIELD, "whole_rows");
+}
+
 static void progress_is_not_for_streams_that_are_stored(void **state)
 {
         struct wire_request request;
@@ -822,6 +904,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(accepts_no_tokens_only_with_the_scores_of_a_prompt),
                 cmocka_unit_test(a_text_behind_reasoning_needs_a_limit),
                 cmocka_unit_test(mirostat_makes_the_only_cut),
+                cmocka_unit_test(questions_are_about_one_stream_of_this_connection),
+                cmocka_unit_test(answers_need_a_question),
                 cmocka_unit_test(progress_is_not_for_streams_that_are_stored),
                 cmocka_unit_test(accepts_an_integer_for_a_float_but_not_the_reverse),
                 cmocka_unit_test(refuses_a_value_of_the_wrong_type_in_every_field),

@@ -190,32 +190,35 @@ enum wire_op op_of(const struct wire_row *row)
         return WIRE_GENERATE;
 }
 
-/* Fields that are taken only beside a transport that they describe. */
-bool is_of_ring(const struct wire_row *row)
-{
-        return row->field == WIRE_F_DOORBELL || row->field == WIRE_F_RING_BYTES;
-}
-
-/* Fields that stand only beside another one. */
-static bool is_beside(const struct wire_row *row)
-{
-        return is_of_ring(row) || row->field == WIRE_F_REASONING_END ||
-               row->field == WIRE_F_MIROSTAT_ETA;
-}
+/* Fields that stand only beside another one, with a value of that one: a text, or else 1. */
+static const struct {
+        enum wire_field field;
+        const char *name, *text;
+} beside[] = {
+        { WIRE_F_DOORBELL, "transport", "ring" },   { WIRE_F_RING_BYTES, "transport", "ring" },
+        { WIRE_F_ASK_SLOTS, "transport", "ring" },  { WIRE_F_WHOLE_ROWS, "transport", "ring" },
+        { WIRE_F_WHOLE_ROWS, "ask_slots", NULL },   { WIRE_F_REASONING_END, "reasoning_max", NULL },
+        { WIRE_F_MIROSTAT_ETA, "mirostat_tau", NULL }, { WIRE_F_ASK_MS, "ask", "mask" },
+        { WIRE_F_ASK_LATE, "ask", "mask" },         { WIRE_F_WHOLE_ROW, "ask", "token" },
+};
 
 /* A whole request, except for the value of the row's field, which the caller puts. */
 struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
 {
-        begin_without(body, op_of(row), row->field, is_beside(row) ? 2 : 1);
-        if (is_of_ring(row)) {
-                wire_put_text(&body->writer, "transport");
-                wire_put_text(&body->writer, "ring");
-        } else if (row->field == WIRE_F_REASONING_END) {
-                wire_put_text(&body->writer, "reasoning_max");
-                wire_put_uint(&body->writer, 1);
-        } else if (row->field == WIRE_F_MIROSTAT_ETA) {
-                wire_put_text(&body->writer, "mirostat_tau");
-                wire_put_uint(&body->writer, 1);
+        const size_t count = sizeof(beside) / sizeof(*beside);
+        uint32_t more = 1;
+
+        for (size_t i = 0; i < count; i++)
+                more += beside[i].field == row->field;
+        begin_without(body, op_of(row), row->field, more);
+        for (size_t i = 0; i < count; i++) {
+                if (beside[i].field != row->field)
+                        continue;
+                wire_put_text(&body->writer, beside[i].name);
+                if (beside[i].text)
+                        wire_put_text(&body->writer, beside[i].text);
+                else
+                        wire_put_uint(&body->writer, 1);
         }
         wire_put_text(&body->writer, row->name);
         return &body->writer;

@@ -37,7 +37,6 @@ void begin_without(struct body *body, enum wire_op op, enum wire_field field, ui
 
 /* For a row of the table: an operation that has the field, and a body up to the field's value. */
 enum wire_op op_of(const struct wire_row *row);
-bool is_of_ring(const struct wire_row *row);
 struct wire_writer *begin_value(struct body *body, const struct wire_row *row);
 
 /* These assert, and then free the body as judge() does. */
