@@ -86,6 +86,18 @@ DRAW_INLINE bool pick_has_more(const struct pick *pick)
                pick->mask || pick->edit_count;
 }
 
+/* Whether the entries of a pick need the sum over its row. */
+DRAW_INLINE bool pick_asks_for_sum(const struct pick *pick)
+{
+        return pick->logprobs || pick->log_sum;
+}
+
+/* The place of the log-sum among the entries of a pick that asks for it. */
+DRAW_INLINE uint32_t pick_log_sum_entry(const struct pick *pick)
+{
+        return pick->logprobs + (pick->mirostat ? 1 : 0);
+}
+
 /* A logit that is not -inf may become -inf, and otherwise is finite. */
 DRAW_INLINE float logit_edited(const struct pick_edit *edit, float logit)
 {

@@ -198,6 +198,11 @@ struct pick {
          * temperature is 0. Not with a given token.
          */
         bool mirostat;
+        /*
+         * Behind the logprobs and the surprise is then one more entry: the picked token, and the
+         * number that logit - logprob is for each token, log(sum(exp(logit))).
+         */
+        bool log_sum;
         float mu;
         /*
          * The tokens that are legal: bit token % 32 of word token / 32. NULL: all are. It has
@@ -224,12 +229,12 @@ struct logprob {
         float logprob;
 };
 #define PICK_LOGPROBS_MAX 257u /* and at most 1 + vocab */
-#define PICK_ENTRIES_MAX  (PICK_LOGPROBS_MAX + 1)
+#define PICK_ENTRIES_MAX  (PICK_LOGPROBS_MAX + 2)
 
-/* How many entries a pick writes that does not fail: the logprobs, and the surprise. */
+/* How many entries a pick writes that does not fail: logprobs, the surprise, the log-sum. */
 static inline uint32_t pick_entries(const struct pick *pick)
 {
-        return pick->logprobs + (pick->mirostat ? 1 : 0);
+        return pick->logprobs + (pick->mirostat ? 1 : 0) + (pick->log_sum ? 1 : 0);
 }
 
 #define PICK_NOT_FINITE UINT32_MAX       /* a logit was NaN or infinite, or all were -inf */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/draw.h"
 #include "kernels/memory.h"
 
 #define ROWS_AT_ONCE 8u /* rows at a time */
@@ -41,7 +42,7 @@ bool logit_summary_has_weights(const struct pick *pick, uint32_t vocab)
 {
         bool few = pick->top_k && pick->top_k < vocab;
 
-        return pick->logprobs || (pick->temperature > 0 && !few && pick->top_p < 1);
+        return pick_asks_for_sum(pick) || (pick->temperature > 0 && !few && pick->top_p < 1);
 }
 
 float logit_summary_factor(const struct pick *pick)

@@ -17,6 +17,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/draw-token.h"
 #include "kernels/cpu/pick-more.h"
+#include "kernels/draw.h"
 
 /* Numbers of candidates that are tried first and last to decide top_p. */
 #define FEW_FIRST 32u
@@ -281,24 +282,38 @@ static uint32_t pick_row(const struct row *row, float *ret_surprise)
                              cut(pick, chances, count));
 }
 
-/* Writes the logprobs. They are without temperature, but the summary's weights include it. */
-static void write_logprobs(const struct row *row, uint32_t picked, struct logprob *ret_logprobs)
+/* The picked token, then the likeliest. */
+static void list_tokens(const struct row *row, uint32_t picked, struct logprob *ret_entries)
+{
+        uint32_t count = row->pick->logprobs, n;
+        const struct candidate *sorted;
+
+        assert(count <= row->candidates.vocab + 1);
+        ret_entries[0].token = picked;
+        if (count == 1)
+                return;
+        sorted = top_candidates(row, count - 1, &n);
+        for (uint32_t i = 1; i < count; i++)
+                ret_entries[i].token = sorted[i - 1].id;
+}
+
+/*
+ * Writes logprobs and log-sum. They are without temperature, but the summary's weights include it.
+ */
+static void write_logprobs(const struct row *row, uint32_t picked, struct logprob *ret_entries)
 {
         double sum = row->candidates.factor == 1 ? weigh_blocks(row) : weigh_untempered(row);
-        uint32_t count = row->pick->logprobs, n;
+        const struct pick *pick = row->pick;
 
-        assert(count - 1 <= row->candidates.vocab);
-        ret_logprobs[0].token = picked;
-        if (count > 1) {
-                const struct candidate *sorted = top_candidates(row, count - 1, &n);
-
-                for (uint32_t i = 1; i < count; i++)
-                        ret_logprobs[i].token = sorted[i - 1].id;
-        }
-        for (uint32_t i = 0; i < count; i++)
-                ret_logprobs[i].logprob =
-                        (float)((double)row->candidates.logits[ret_logprobs[i].token] -
+        if (pick->logprobs)
+                list_tokens(row, picked, ret_entries);
+        for (uint32_t i = 0; i < pick->logprobs; i++)
+                ret_entries[i].logprob =
+                        (float)((double)row->candidates.logits[ret_entries[i].token] -
                                 row->candidates.largest - log(sum));
+        if (pick->log_sum)
+                ret_entries[pick_log_sum_entry(pick)] =
+                        (struct logprob){ picked, (float)(row->candidates.largest + log(sum)) };
 }
 
 struct pick_job {
@@ -344,7 +359,7 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
                 return;
         if (row.pick->mirostat)
                 entries[row.pick->logprobs] = (struct logprob){ p->picked[item], surprise };
-        if (!row.pick->logprobs)
+        if (!pick_asks_for_sum(row.pick))
                 return;
         if (pick_has_more(row.pick))
                 candidates->loops->maxima(candidates->s->group_maxima, row.largest_of, row.groups);

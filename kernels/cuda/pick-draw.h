@@ -93,20 +93,24 @@ DEVICE uint32_t draw_kept(smem *smem, const candidates *candidates, const pick *
         return block_best(smem, best);
 }
 
-/* Reports log-probabilities over all candidates, including those that were cut. */
-DEVICE void write_logprobs(smem *smem, candidates *candidates, uint32_t picked, uint32_t count,
-                           logprob *ret_logprobs)
+/* Reports logprobs and log-sum over all candidates, including those that were cut. */
+DEVICE void write_logprobs(smem *smem, candidates *candidates, const pick *pick, uint32_t picked,
+                           logprob *ret_entries)
 {
+        const uint32_t count = pick->logprobs;
         double all = 0, less;
 
         candidates->last = LAST_KEY;
         for_each(candidates,
                  [&](uint32_t, float logit) { all += exp(logit - candidates->largest); });
         less = log(block_sum(smem, all));
-        if (!threadIdx.x)
-                ret_logprobs[0] = { picked, (float)(candidates->logits[picked] -
-                                                    candidates->largest - less) };
-        if (count == 1)
+        if (!threadIdx.x && count)
+                ret_entries[0] = { picked, (float)(candidates->logits[picked] -
+                                                   candidates->largest - less) };
+        if (!threadIdx.x && pick->log_sum)
+                ret_entries[pick_log_sum_entry(pick)] = { picked,
+                                                          (float)(candidates->largest + less) };
+        if (count <= 1)
                 return;
 
         candidates_weigh<by_count>(smem, candidates);
@@ -118,8 +122,8 @@ DEVICE void write_logprobs(smem *smem, candidates *candidates, uint32_t picked, 
 
                 for (unsigned j = 0; j < count - 1; j++)
                         at += smem->sort_keys[j] < smem->sort_keys[i];
-                ret_logprobs[at] = { id,
-                                     (float)(candidates->logits[id] - candidates->largest - less) };
+                ret_entries[at] = { id,
+                                    (float)(candidates->logits[id] - candidates->largest - less) };
         }
 }
 

@@ -347,8 +347,8 @@ template <unsigned THREADS> KERNEL(THREADS) pick_more_rows(pick_args a)
         if (!threadIdx.x && picked < PICK_NONE_LEGAL && pick->mirostat)
                 entries[pick->logprobs] = { picked, surprise };
         block_sync();
-        if (picked < PICK_NONE_LEGAL && pick->logprobs)
-                write_logprobs(smem, &row, picked, pick->logprobs, entries);
+        if (picked < PICK_NONE_LEGAL && pick_asks_for_sum(pick))
+                write_logprobs(smem, &row, pick, picked, entries);
 }
 
 int pick_more_tokens(struct device *device, const struct pick_args *args)

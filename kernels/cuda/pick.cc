@@ -50,9 +50,8 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
         }
         if (!threadIdx.x)
                 a.tokens[want] = picked;
-        if (picked != PICK_NOT_FINITE && pick->logprobs)
-                write_logprobs(smem, &candidates, picked, pick->logprobs,
-                               a.entries + pick->first_entry);
+        if (picked != PICK_NOT_FINITE && pick_asks_for_sum(pick))
+                write_logprobs(smem, &candidates, pick, picked, a.entries + pick->first_entry);
 }
 
 int pick_tokens(struct device *device, const struct pick_args *args)

@@ -5,7 +5,8 @@
  *      tokens[want]   = the token that kernels/draw.h chooses, PICK_NOT_FINITE or PICK_NONE_LEGAL
  *      entries        = of each row whose pick has not failed, from pick.first_entry on:
  *                       { picked, then the likeliest }, log(softmax(row)), as many as its pick asks
- *                       for; with mirostat then { picked, its surprise }.  Others are not written
+ *                       for; with mirostat then { picked, its surprise }; with log_sum then
+ *                       { picked, log(sum(exp(row))) }.  Others are not written
  *
  *      logits    (wants_max, stride)   floats; the first `vocab` of a row are its logits
  *      edited    (wants_max, vocab)    scratch memory of pick_more_tokens()
@@ -25,7 +26,7 @@
  *
  * Bytes.  Every pick reads its row once, for the largest logit.  A greedy pick, or a pick with a
  * min_p greater than 1, needs no more.  A draw reads the row once more.  top_k and top_p each read
- * it twice more, min_p not at all.  logprobs read it once, and three times more to report other
+ * it twice more, min_p not at all.  logprobs and log_sum read it once, and three times more to report other
  * tokens than the picked one.  In two cases each search (of top_k, top_p, logprobs) that ends among
  * them reads the row up to five times more: where more than 256 logits share a 32nd of the
  * temperature, or where they are 32 temperatures or more below the largest.  All reads but the

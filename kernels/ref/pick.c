@@ -131,12 +131,13 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
         return picked;
 }
 
-static void write_logprobs(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,
-                           uint32_t count, struct logprob *ret_logprobs)
+static void write_logprobs(struct ref *ref, const struct pick *pick, const float *logits,
+                           uint32_t vocab, uint32_t picked, struct logprob *ret_entries)
 {
+        const uint32_t count = pick->logprobs;
         double largest = logits[find_largest(logits, vocab)], sum = 0;
 
-        assert(count - 1 <= vocab);
+        assert(count <= vocab + 1);
         for (uint32_t i = 0; i < vocab; i++)
                 sum += exp(logits[i] - largest);
         if (count > 1)
@@ -144,8 +145,11 @@ static void write_logprobs(struct ref *ref, const float *logits, uint32_t vocab,
         for (uint32_t i = 0; i < count; i++) {
                 uint32_t id = i ? ref->ids[i - 1] : picked;
 
-                ret_logprobs[i] = (struct logprob){ id, (float)(logits[id] - largest - log(sum)) };
+                ret_entries[i] = (struct logprob){ id, (float)(logits[id] - largest - log(sum)) };
         }
+        if (pick->log_sum)
+                ret_entries[pick_log_sum_entry(pick)] =
+                        (struct logprob){ picked, (float)(largest + log(sum)) };
 }
 
 int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
@@ -158,16 +162,16 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
         for (uint32_t i = 0; i < step->want_count; i++) {
                 const float *row = logits + (size_t)i * vocab;
                 struct logprob *entries = steps_entries_out(&ref->steps, i);
-                uint32_t count = step->picks[i].logprobs;
+                const struct pick *pick = &step->picks[i];
                 float surprise;
 
-                picked[i] = pick_row(ref, &step->picks[i], row, vocab, &surprise);
+                picked[i] = pick_row(ref, pick, row, vocab, &surprise);
                 if (pick_failed(picked[i]))
                         continue;
-                if (count)
-                        write_logprobs(ref, row, vocab, picked[i], count, entries);
-                if (step->picks[i].mirostat)
-                        entries[count] = (struct logprob){ picked[i], surprise };
+                if (pick_asks_for_sum(pick))
+                        write_logprobs(ref, pick, row, vocab, picked[i], entries);
+                if (pick->mirostat)
+                        entries[pick->logprobs] = (struct logprob){ picked[i], surprise };
         }
         return 0;
 }

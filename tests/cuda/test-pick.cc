@@ -256,13 +256,12 @@ static void compare(const float *logits, uint32_t vocab, const pick *pick, uint3
                 else
                         assert_true(fabs(found - wanted) <= 1e-6 * fmax(1, -wanted));
         }
-        if (!pick_failed(token) && pick->mirostat) {
-                const logprob *found = &told[pick->logprobs],
-                              *wanted = &told_expected[pick->logprobs];
+        /* the surprise and the log-sum */
+        for (uint32_t i = pick->logprobs; !pick_failed(token) && i < pick_entries(pick); i++) {
+                double found = told[i].logprob, wanted = told_expected[i].logprob;
 
-                assert_int_equal(found->token, token);
-                assert_true(fabs(found->logprob - wanted->logprob) <=
-                            1e-6 * fmax(1, wanted->logprob));
+                assert_int_equal(told[i].token, token);
+                assert_true(fabs(found - wanted) <= 1e-6 * fmax(1, fabs(wanted)));
         }
 }
 
@@ -583,6 +582,7 @@ static pick random_pick_with_more(uint32_t vocab)
         pick.min_p = maybe(random_below(8) ? any() / 8 : 1.5f);
         pick.given = random_below(8) ? 0 : 1 + random_below(vocab);
         pick.logprobs = random_below(4) ? 0 : 1 + random_below(2);
+        pick.log_sum = random_below(4) == 0;
         pick.n_sigma = maybe(3 * any());
         pick.typical = maybe(any());
         pick.xtc_chance = maybe(random_below(2) ? 1 : 0.5f);

@@ -152,24 +152,31 @@ void follow(struct fixture *b, const float *logits, uint32_t vocab, const struct
                 for (uint32_t i = 0; i < some; i++) {
                         expect_picked(b, &picks[i], tokens[i]);
                         if (tokens[i] != PICK_NOT_FINITE)
-                                expect_logprobs(b, i, tokens[i], picks[i].logprobs);
+                                expect_logprobs(b, &picks[i], i, tokens[i]);
                 }
         }
 }
 
-/* Computes the expected values in long double. */
-void expect_logprobs(struct fixture *b, uint32_t want, uint32_t picked, uint32_t count)
+/* Equal, which includes -inf; or as near as the rounding of floats. */
+static bool is_near(float told, float wanted)
 {
-        struct logprob told[PICK_LOGPROBS_MAX];
+        return told == wanted || fabsf(told - wanted) <= 1e-6f * fmaxf(1, fabsf(wanted));
+}
+
+/* Computes the expected values in long double. */
+void expect_logprobs(struct fixture *b, const struct pick *pick, uint32_t want, uint32_t picked)
+{
+        struct logprob told[PICK_ENTRIES_MAX];
         const struct candidate *all = b->ref_sampler.all;
+        const struct logprob *last = told + pick_entries(pick) - 1;
         long double sum = 0;
 
-        if (!count)
+        if (!pick_entries(pick))
                 return;
         for (uint32_t i = 0; i < b->ref_sampler.vocab; i++)
                 sum += expl((long double)all[i].logit - all[0].logit);
         b->k->logprobs(b->k, b->number, want, told);
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < pick->logprobs; i++) {
                 uint32_t at = i ? i - 1 : 0;
                 float wanted;
 
@@ -177,13 +184,16 @@ void expect_logprobs(struct fixture *b, uint32_t want, uint32_t picked, uint32_t
                         at++;
                 wanted = (float)((long double)all[at].logit - all[0].logit - logl(sum));
                 assert_int_equal(told[i].token, all[at].id);
-                /* equal, which includes -inf */
-                if (told[i].logprob == wanted)
-                        continue;
-                if (!(fabsf(told[i].logprob - wanted) <= 1e-6 * fmaxf(1, -wanted)))
+                if (!is_near(told[i].logprob, wanted))
                         fail_msg("vocab %u: token %u is told with %.9g, not %.9g",
                                  b->ref_sampler.vocab, all[at].id, told[i].logprob, wanted);
         }
+        if (!pick->log_sum)
+                return;
+        assert_int_equal(last->token, picked);
+        if (!is_near(last->logprob, (float)(all[0].logit + logl(sum))))
+                fail_msg("vocab %u: the log-sum is told as %.9g, not %.9Lg", b->ref_sampler.vocab,
+                         last->logprob, all[0].logit + logl(sum));
 }
 
 struct pick pick_plain(float temperature)

@@ -170,6 +170,7 @@ static inline struct pick random_pick(uint32_t vocab)
         pick.seed = (uint64_t)random_next() << 32 | random_next();
         pick.position = random_below(2) ? random_below(1000) : (uint64_t)random_next() << 20;
         pick.logprobs = random_below(3) ? 0 : random_logprobs(vocab);
+        pick.log_sum = random_below(4) == 0;
         if (!random_below(4))
                 pick.given = 1 + random_below(vocab);
         return pick;
