@@ -185,6 +185,11 @@ struct pick {
          * have the bits that they would have if it were drawn. 0: the token is drawn.
          */
         uint32_t given;
+        /*
+         * 1 + the index of a copy of the row's logits, before edits, which row() returns. It is
+         * below kernels_conf.row_copies_max, and another one for each pick of a step. 0: no copy.
+         */
+        uint32_t row;
 
         /* More cuts, by kernels/cuts.h. */
         float n_sigma;                                 /* 0: off */
@@ -421,6 +426,8 @@ struct kernels_conf {
         uint32_t pages_max; /* entries of each page table */
         uint32_t vocab_max; /* most logits of a row */
         uint32_t wants_max; /* most wanted rows in a step */
+        /* Most copies of rows of logits in a step; 0: no memory is made for them. */
+        uint32_t row_copies_max;
         /*
          * A row's bits do not depend on the other rows of its step, even if that is slower: see
          * Bits above.
@@ -543,6 +550,11 @@ struct kernels {
          */
         void (*logprobs)(struct kernels *k, uint64_t number, uint32_t want,
                          struct logprob *ret_logprobs);
+        /*
+         * The same for a row whose pick asked for a copy, `row`, and did not fail: returns all its
+         * logits. They stay valid until STEPS_BACK more steps have begun.
+         */
+        const float *(*row)(struct kernels *k, uint64_t number, uint32_t want);
 
         /*
          * Why the backend was lost, in a sentence that stays valid until it is closed; NULL: it

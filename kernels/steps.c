@@ -11,8 +11,10 @@ static int result_init(struct step_result *result, const struct kernels_conf *co
 
         result->rows = memory_new(wants, sizeof(*result->rows));
         result->tokens = memory_new(wants, sizeof(*result->tokens));
+        result->copies = memory_new(wants, sizeof(*result->copies));
         result->first_entries = memory_new(wants + 1, sizeof(*result->first_entries));
-        return result->rows && result->tokens && result->first_entries ? 0 : -ENOMEM;
+        return result->rows && result->tokens && result->copies && result->first_entries ? 0
+                                                                                         : -ENOMEM;
 }
 
 static void result_deinit(struct step_result *result)
@@ -21,6 +23,23 @@ static void result_deinit(struct step_result *result)
         memory_free(result->tokens);
         memory_free(result->first_entries);
         memory_free(result->entries);
+        memory_free(result->copies);
+        memory_free(result->logits);
+}
+
+/* What picks return besides tokens. */
+static int result_init_on_host(struct step_result *result, const struct kernels_conf *conf)
+{
+        const size_t entries = (size_t)conf->wants_max * PICK_ENTRIES_MAX;
+
+        result->entries = memory_new(entries, sizeof(*result->entries));
+        if (!result->entries)
+                return -ENOMEM;
+        if (!conf->row_copies_max)
+                return 0;
+        result->logits =
+                memory_new((size_t)conf->row_copies_max * conf->vocab_max, sizeof(*result->logits));
+        return result->logits ? 0 : -ENOMEM;
 }
 
 int steps_init_on_device(struct steps *s, const struct kernels_conf *conf)
@@ -36,35 +55,34 @@ int steps_init_on_device(struct steps *s, const struct kernels_conf *conf)
                 .slots_max = conf->slots_max,
                 .pages_max = conf->pages_max,
                 .wants_max = conf->wants_max,
+                .row_copies_max = conf->row_copies_max,
+                .vocab_max = conf->vocab_max,
                 .tokens = memory_new(conf->rows_max, sizeof(*s->tokens)),
                 .tables = memory_new(entries, sizeof(*s->tables)),
                 .rows = memory_new(conf->rows_max, sizeof(*s->rows)),
                 .runs = memory_new(conf->rows_max, sizeof(*s->runs)),
                 .picks = memory_new(conf->wants_max, sizeof(*s->picks)),
+                .copied = memory_new(conf->row_copies_max, sizeof(*s->copied)),
         };
         for (uint32_t i = 0; i < STEPS_RESULTS && !r; i++)
                 r = result_init(&s->result[i], conf);
-        if (r || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks) {
+        if (r || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks || !s->copied) {
                 steps_deinit(s);
                 return -ENOMEM;
         }
         for (size_t i = 0; i < entries; i++)
                 s->tables[i] = STEPS_NO_PAGE;
+        for (uint32_t i = 0; i < conf->row_copies_max; i++)
+                s->copied[i] = UINT64_MAX;
         return 0;
 }
 
 int steps_init(struct steps *s, const struct kernels_conf *conf)
 {
-        const size_t entries = (size_t)conf->wants_max * PICK_ENTRIES_MAX;
         int r = steps_init_on_device(s, conf);
 
-        for (uint32_t i = 0; i < STEPS_RESULTS && !r; i++) {
-                struct step_result *result = &s->result[i];
-
-                result->entries = memory_new(entries, sizeof(*result->entries));
-                if (!result->entries)
-                        r = -ENOMEM;
-        }
+        for (uint32_t i = 0; i < STEPS_RESULTS && !r; i++)
+                r = result_init_on_host(&s->result[i], conf);
         if (r)
                 steps_deinit(s);
         return r;
@@ -77,6 +95,7 @@ void steps_deinit(struct steps *s)
         memory_free(s->rows);
         memory_free(s->runs);
         memory_free(s->picks);
+        memory_free(s->copied);
         for (uint32_t i = 0; i < STEPS_RESULTS; i++)
                 result_deinit(&s->result[i]);
         *s = (struct steps){ 0 };
@@ -162,6 +181,13 @@ static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
                 memcpy(to, from, count * bytes);
 }
 
+/* Checks that no other pick of this step has the same copy of a row. */
+static void check_copy(struct steps *s, uint32_t copy, uint64_t number)
+{
+        assert(copy <= s->row_copies_max && s->copied[copy - 1] != number);
+        s->copied[copy - 1] = number;
+}
+
 /* Copies the picks, and decides where the entries of each one are. */
 static void copy_picks(struct steps *s, struct step_result *result, const struct step *step)
 {
@@ -171,6 +197,9 @@ static void copy_picks(struct steps *s, struct step_result *result, const struct
                 s->picks[i] = step->picks[i];
                 s->picks[i].first_entry = result->first_entries[i] = entry;
                 entry += pick_entries(&step->picks[i]);
+                result->copies[i] = step->picks[i].row;
+                if (step->picks[i].row)
+                        check_copy(s, step->picks[i].row, step->number);
         }
         result->first_entries[step->want_count] = entry;
 }
@@ -238,6 +267,16 @@ struct logprob *steps_entries_out(struct steps *s, uint32_t want)
         return result->entries + result->first_entries[want];
 }
 
+void steps_copy_row(struct steps *s, uint32_t want, const float *logits, uint32_t vocab)
+{
+        struct step_result *result = &s->result[s->step.number % STEPS_RESULTS];
+
+        assert(s->running && want < result->count);
+        if (result->copies[want])
+                memcpy(result->logits + steps_copy_of(s, result, want), logits,
+                       vocab * sizeof(*logits));
+}
+
 void steps_end(struct steps *s)
 {
         assert(s->running);
@@ -253,13 +292,28 @@ void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens)
         steps_copy(ret_tokens, result->tokens, result->count, sizeof(*ret_tokens));
 }
 
-void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
-                    struct logprob *ret_logprobs)
+/* A result of a row that can have entries and a copy: its step is over, and its pick is fine. */
+static const struct step_result *steps_picked(const struct steps *s, uint64_t number, uint32_t want)
 {
         const struct step_result *result = steps_result(s, number);
 
         assert(!s->running || number != s->step.number);
         assert(want < result->count && result->picked && !pick_failed(result->tokens[want]));
+        return result;
+}
+
+void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
+                    struct logprob *ret_logprobs)
+{
+        const struct step_result *result = steps_picked(s, number, want);
+
         steps_copy(ret_logprobs, result->entries + result->first_entries[want],
                    steps_entry_count(result, want), sizeof(*ret_logprobs));
+}
+
+const float *steps_row(const struct steps *s, uint64_t number, uint32_t want)
+{
+        const struct step_result *result = steps_picked(s, number, want);
+
+        return result->logits + steps_copy_of(s, result, want);
 }

@@ -36,10 +36,12 @@ struct step_result {
         uint32_t *first_entries;
         /* (wants_max * PICK_ENTRIES_MAX), packed; NULL if they are on a device. */
         struct logprob *entries;
+        uint32_t *copies; /* (wants_max): pick.row */
+        float *logits;    /* (row_copies_max, vocab_max); NULL if they are on a device, or none */
 };
 
 struct steps {
-        uint32_t rows_max, slots_max, pages_max, wants_max, groups;
+        uint32_t rows_max, slots_max, pages_max, wants_max, row_copies_max, vocab_max, groups;
         bool running;     /* between begin and end */
         struct step step; /* rows, runs, want and picks are copies; no pages, no copies */
         uint32_t *tokens; /* (rows_max): the token of each row, wherever it came from */
@@ -47,6 +49,7 @@ struct steps {
         struct step_row *rows;
         struct step_run *runs;
         struct pick *picks;
+        uint64_t *copied; /* (row_copies_max): the last step that has this copy of a row */
         struct step_result result[STEPS_RESULTS]; /* step n is in [n % STEPS_RESULTS] */
 };
 
@@ -75,15 +78,26 @@ uint32_t steps_pick_index(const struct steps *s, const struct step_row *row);
 uint32_t *steps_tokens_out(struct steps *s);
 /* Where pick() writes the entries of wanted row `want`. */
 struct logprob *steps_entries_out(struct steps *s, uint32_t want);
+/* Copies the logits of wanted row `want`, if its pick asks for that. */
+void steps_copy_row(struct steps *s, uint32_t want, const float *logits, uint32_t vocab);
 void steps_end(struct steps *s);
 void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens);
 void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs);
+const float *steps_row(const struct steps *s, uint64_t number, uint32_t want);
 /* How many entries wanted row `want` of a step has. */
 static inline uint32_t steps_entry_count(const struct step_result *result, uint32_t want)
 {
         assert(want < result->count);
         return result->first_entries[want + 1] - result->first_entries[want];
+}
+
+/* Where the copy of that row begins, among those of its step. */
+static inline size_t steps_copy_of(const struct steps *s, const struct step_result *result,
+                                   uint32_t want)
+{
+        assert(want < result->count && result->copies[want]);
+        return (size_t)(result->copies[want] - 1) * s->vocab_max;
 }
 
 /* Where the page tables of a group begin in `tables`. */

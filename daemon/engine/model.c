@@ -352,6 +352,13 @@ void model_logprobs(struct model *m, uint64_t number, uint32_t want, struct logp
         k->logprobs(k, number, want, ret_logprobs);
 }
 
+const float *model_row(struct model *m, uint64_t number, uint32_t want)
+{
+        struct kernels *k = last_stage(m)->kernels;
+
+        return k->row(k, number, want);
+}
+
 const char *model_lost(const struct model *m)
 {
         const char *lost = NULL;

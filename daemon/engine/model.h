@@ -105,6 +105,11 @@ int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens);
  */
 void model_logprobs(struct model *model, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs);
+/*
+ * After model_collect(): the logits of a wanted row whose pick asked for a copy and did not fail;
+ * valid until STEPS_BACK more steps have begun.
+ */
+const float *model_row(struct model *model, uint64_t number, uint32_t want);
 
 /* Why one of its backends was lost, as a sentence that outlives the model; NULL: none was. */
 const char *model_lost(const struct model *model);

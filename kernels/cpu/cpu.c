@@ -158,6 +158,11 @@ static void cpu_logprobs(struct kernels *k, uint64_t number, uint32_t want,
         steps_logprobs(&cpu_of(k)->steps, number, want, ret_logprobs);
 }
 
+static const float *cpu_row(struct kernels *k, uint64_t number, uint32_t want)
+{
+        return steps_row(&cpu_of(k)->steps, number, want);
+}
+
 static int cpu_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
 {
         steps_collect(&cpu_of(k)->steps, number, ret_tokens);
@@ -220,6 +225,7 @@ static const struct kernels cpu_table = {
         .step_end = cpu_step_end,
         .collect = cpu_collect,
         .logprobs = cpu_logprobs,
+        .row = cpu_row,
         .lost = cpu_lost,
 };
 

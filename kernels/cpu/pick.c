@@ -357,6 +357,7 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
         p->picked[item] = pick_row(&row, &surprise);
         if (pick_failed(p->picked[item]))
                 return;
+        steps_copy_row(&cpu->steps, item, candidates->logits, candidates->vocab);
         if (row.pick->mirostat)
                 entries[row.pick->logprobs] = (struct logprob){ p->picked[item], surprise };
         if (!pick_asks_for_sum(row.pick))

@@ -73,7 +73,8 @@ static const struct kernels cuda_table = {
         cuda_weights_put, cuda_kv_new,       cuda_kv_free,  nullptr,         cuda_kv_copy_ns,
         cuda_step_begin,  cuda_embed,        cuda_qkv,      cuda_attend,     cuda_project,
         cuda_gate,        cuda_renorm,       cuda_head,     cuda_pick,       cuda_step_end,
-        cuda_warm_up,     cuda_collect,      cuda_logprobs, cuda_lost,       cuda_memory,
+        cuda_warm_up,     cuda_collect,      cuda_logprobs, cuda_row,        cuda_lost,
+        cuda_memory,
 };
 
 static int open_all(struct cuda *cuda)

@@ -112,6 +112,7 @@ struct step_download { /* of a step, in pinned memory */
         event *done;
         uint32_t *tokens; /* (wants_max) */
         logprob *entries; /* (wants_max * PICK_ENTRIES_MAX), packed */
+        float *rows;      /* (row_copies_max, vocab_max): logits; NULL: no row can be copied */
 };
 
 /*
@@ -307,6 +308,7 @@ int cuda_step_begin(struct kernels *k, kv *const *pools, const step *step);
 int cuda_step_end(struct kernels *k);
 int cuda_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
 void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *ret_logprobs);
+const float *cuda_row(struct kernels *k, uint64_t number, uint32_t want);
 
 /* operators.cc */
 int cuda_operators_init(struct cuda *cuda);

@@ -38,6 +38,7 @@ static void lay_out(struct cuda *cuda)
 
 static int transfers_init(struct cuda *cuda)
 {
+        const size_t row_floats = (size_t)cuda->conf.row_copies_max * cuda->conf.vocab_max;
         uint32_t wants = cuda->conf.wants_max;
         int r = 0;
 
@@ -54,6 +55,9 @@ static int transfers_init(struct cuda *cuda)
                 r = device_pinned_new(cuda->device,
                                       (size_t)wants * PICK_ENTRIES_MAX * sizeof(logprob),
                                       (void **)&step_download->entries);
+                if (!r && row_floats)
+                        r = device_pinned_new(cuda->device, row_floats * sizeof(float),
+                                              (void **)&step_download->rows);
         }
         return r;
 }
@@ -94,6 +98,7 @@ void cuda_steps_deinit(struct cuda *cuda)
                 device_pinned_delete(cuda->device, cuda->uploads[i]);
                 device_pinned_delete(cuda->device, cuda->downloads[i].tokens);
                 device_pinned_delete(cuda->device, cuda->downloads[i].entries);
+                device_pinned_delete(cuda->device, cuda->downloads[i].rows);
                 device_event_delete(cuda->device, cuda->read[i]);
                 device_event_delete(cuda->device, cuda->downloads[i].done);
         }
@@ -279,6 +284,22 @@ int cuda_step_begin(struct kernels *k, kv *const *pools, const step *step)
         return r ? r : STEP_REPLAYED;
 }
 
+/* A replayed step has the logits and the vocabulary of the warm-up. */
+static int send_rows(struct cuda *cuda, uint32_t at)
+{
+        const step_result *result = &cuda->steps.result[at];
+        int r = 0;
+
+        for (uint32_t i = 0; i < result->count && !r; i++)
+                if (result->copies[i])
+                        r = device_download(cuda->device, STREAM_STEPS,
+                                            cuda->downloads[at].rows +
+                                                    steps_copy_of(&cuda->steps, result, i),
+                                            cuda->logits + (size_t)i * cuda->vocab,
+                                            cuda->vocab * sizeof(float));
+        return r;
+}
+
 /* Keeps the tokens for the next steps, and sends the host what it asked for. */
 static int send_results(struct cuda *cuda, uint32_t at)
 {
@@ -293,9 +314,10 @@ static int send_results(struct cuda *cuda, uint32_t at)
                              bytes)) ||
             (r = device_download(cuda->device, STREAM_STEPS, to->tokens, cuda->tokens, bytes)))
                 return r;
-        return entries ? device_download(cuda->device, STREAM_STEPS, to->entries, cuda->entries,
-                                         entries * sizeof(logprob))
-                       : 0;
+        if (entries)
+                r = device_download(cuda->device, STREAM_STEPS, to->entries, cuda->entries,
+                                    entries * sizeof(logprob));
+        return r ? r : send_rows(cuda, at);
 }
 
 int cuda_step_end(struct kernels *k)
@@ -344,4 +366,13 @@ void cuda_logprobs(struct kernels *k, uint64_t number, uint32_t want, logprob *r
 
         memcpy(ret_logprobs, step_download->entries + result->first_entries[want],
                steps_entry_count(result, want) * sizeof(*ret_logprobs));
+}
+
+const float *cuda_row(struct kernels *k, uint64_t number, uint32_t want)
+{
+        struct cuda *cuda = cuda_of(k);
+        const step_result *result = result_of(cuda, number);
+
+        return cuda->downloads[number % STEPS_RESULTS].rows +
+               steps_copy_of(&cuda->steps, result, want);
 }

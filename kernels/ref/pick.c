@@ -168,6 +168,7 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
                 picked[i] = pick_row(ref, pick, row, vocab, &surprise);
                 if (pick_failed(picked[i]))
                         continue;
+                steps_copy_row(&ref->steps, i, row, vocab);
                 if (pick_asks_for_sum(pick))
                         write_logprobs(ref, pick, row, vocab, picked[i], entries);
                 if (pick->mirostat)

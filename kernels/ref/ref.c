@@ -152,6 +152,11 @@ static void ref_logprobs(struct kernels *k, uint64_t number, uint32_t want,
         steps_logprobs(&ref_of(k)->steps, number, want, ret_logprobs);
 }
 
+static const float *ref_row(struct kernels *k, uint64_t number, uint32_t want)
+{
+        return steps_row(&ref_of(k)->steps, number, want);
+}
+
 static int ref_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
 {
         steps_collect(&ref_of(k)->steps, number, ret_tokens);
@@ -208,6 +213,7 @@ static const struct kernels ref_table = {
         .step_end = ref_step_end,
         .collect = ref_collect,
         .logprobs = ref_logprobs,
+        .row = ref_row,
         .lost = ref_lost,
 };
 
