@@ -14,7 +14,8 @@ static struct kernels_conf conf_of(uint32_t vocab, uint32_t wants)
                                       .slots_max = 1,
                                       .pages_max = (wants + 15) / 16,
                                       .vocab_max = vocab,
-                                      .wants_max = wants };
+                                      .wants_max = wants,
+                                      .row_copies_max = wants };
 }
 
 int fixture_choose(int argc, char **argv)
@@ -152,7 +153,7 @@ void follow(struct fixture *b, const float *logits, uint32_t vocab, const struct
                 for (uint32_t i = 0; i < some; i++) {
                         expect_picked(b, &picks[i], tokens[i]);
                         if (tokens[i] != PICK_NOT_FINITE)
-                                expect_logprobs(b, &picks[i], i, tokens[i]);
+                                expect_logprobs(b, b->number, i, &picks[i], tokens[i]);
                 }
         }
 }
@@ -164,9 +165,10 @@ static bool is_near(float told, float wanted)
 }
 
 /* Computes the expected values in long double. */
-void expect_logprobs(struct fixture *b, const struct pick *pick, uint32_t want, uint32_t picked)
+void expect_logprobs(struct fixture *b, uint64_t number, uint32_t want, const struct pick *pick,
+                     uint32_t picked)
 {
-        struct logprob told[PICK_ENTRIES_MAX];
+        struct logprob told[PICK_ENTRIES_MAX + 1];
         const struct candidate *all = b->ref_sampler.all;
         const struct logprob *last = told + pick_entries(pick) - 1;
         long double sum = 0;
@@ -175,7 +177,9 @@ void expect_logprobs(struct fixture *b, const struct pick *pick, uint32_t want, 
                 return;
         for (uint32_t i = 0; i < b->ref_sampler.vocab; i++)
                 sum += expl((long double)all[i].logit - all[0].logit);
-        b->k->logprobs(b->k, b->number, want, told);
+        memset(told, 0xff, sizeof(told));
+        b->k->logprobs(b->k, number, want, told);
+        assert_int_equal(told[pick_entries(pick)].token, UINT32_MAX);
         for (uint32_t i = 0; i < pick->logprobs; i++) {
                 uint32_t at = i ? i - 1 : 0;
                 float wanted;

@@ -57,10 +57,11 @@ void expect_picked(struct fixture *b, const struct pick *pick, uint32_t token);
 void follow(struct fixture *b, const float *logits, uint32_t vocab, const struct pick *picks,
             uint32_t count);
 /*
- * Checks the logprobs and the log-sum that the last step reported of want `want`, for the row that
+ * Checks the logprobs and the log-sum that a step has reported of want `want`, for the row that
  * b->ref_sampler holds.
  */
-void expect_logprobs(struct fixture *b, const struct pick *pick, uint32_t want, uint32_t picked);
+void expect_logprobs(struct fixture *b, uint64_t number, uint32_t want, const struct pick *pick,
+                     uint32_t picked);
 
 /* A pick without cuts, and one at another place. */
 struct pick pick_plain(float temperature);

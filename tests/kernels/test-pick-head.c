@@ -136,7 +136,7 @@ static void expect_picks(struct stage *s, const float *logits, uint32_t vocab,
                 ref_sampler_load(&s->b.ref_sampler, s->row, vocab);
                 expect_picked(&s->b, &picks[i], tokens[i]);
                 if (tokens[i] != PICK_NOT_FINITE)
-                        expect_logprobs(&s->b, &picks[i], i, tokens[i]);
+                        expect_logprobs(&s->b, s->b.number, i, &picks[i], tokens[i]);
         }
 }
 

@@ -238,7 +238,7 @@ static void logprobs_are_those_of_the_logits_before_edits_and_cuts(void **state)
         make_large_row();
         assert_int_equal(pick_one(b, logits, VOCAB, pick), top);
         ref_sampler_load(&b->ref_sampler, logits, VOCAB);
-        expect_logprobs(b, &pick, 0, top);
+        expect_logprobs(b, b->number, 0, &pick, top);
 }
 
 /* One with edits of the first and last token, beside a plain one. */
