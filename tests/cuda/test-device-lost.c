@@ -23,6 +23,7 @@ static struct kernels_conf my_conf(void)
         struct kernels_conf conf = cuda_conf();
 
         conf.rows_max = conf.wants_max = MY_ROWS;
+        conf.row_copies_max = 2;
         conf.slots_max = 2;
         conf.pages_max = 2;
         conf.vocab_max = KNOWN_TOKENS;
@@ -32,7 +33,7 @@ static struct kernels_conf my_conf(void)
 /* Two rows of a sequence; the first goes on from the step before. */
 static int one_step(struct known_model *known_model, uint64_t number)
 {
-        static const struct pick picks[2] = { { .logprobs = 2 }, { .logprobs = 0 } };
+        static const struct pick picks[2] = { { .logprobs = 2 }, { .row = 2 } };
         const uint32_t position = (uint32_t)(number - 1) * 2, want[] = { 0, 1 };
         const struct step_run run = { 0, 2 };
         const struct step_page pages[] = { { 1, 0, 5 }, { 1, 1, 6 } };

@@ -395,6 +395,54 @@ static void a_cut_among_equal_logits_keeps_the_lowest_ids(void **)
                 expect_kept(logits, vocab, kept, (float)((9 + kept - 1.5) / (9 + vocab - 1)));
 }
 
+/*
+ * The search lists candidates where few are left: so many of them, or one more.  They are all in
+ * one of the first buckets, equal or nearly equal, and other tokens lie before and behind.
+ */
+static void put_crowd(float *row, uint32_t vocab, uint32_t crowd, bool equal)
+{
+        const uint32_t before = vocab > crowd ? 3 : 0;
+
+        for (uint32_t i = 0; i < vocab; i++) {
+                uint32_t at = i * 7 % vocab;
+
+                row[at] = i < before           ? 2 + (float)i
+                          : i < before + crowd ? 0.49f + (equal ? 0 : (float)(i * 37 % 90) * 1e-5f)
+                                               : -3 - (float)i * 1e-3f;
+        }
+}
+
+static void check_crowd(uint32_t vocab, uint32_t crowd)
+{
+        const uint32_t ends[] = { 1, 130, crowd - 1, crowd + 2 };
+        rows *r = rows_new(vocab, WANTS);
+
+        for (uint32_t i = 0; i < WANTS; i++) {
+                const uint32_t end = ends[i / 2 % 4];
+                pick *pick = &r->picks[i];
+
+                put_crowd(row_of(r, i), vocab, crowd, i & 1);
+                *pick = plain_pick(1);
+                pick->position = i;
+                pick->top_k = i < 8 && end < vocab ? end : 0;
+                pick->top_p = i < 8 ? 1 : 0.99f;
+                pick->logprobs = end < logprobs_most(vocab) ? end + 1 : logprobs_most(vocab);
+                pick->log_sum = i % 3 == 0;
+        }
+        check(r);
+        rows_free(r);
+}
+
+static void a_list_that_is_full_or_one_short_or_one_over_matches_ref(void **)
+{
+        const uint32_t crowds[] = { 127, 128, 129, 253, 254, 255, 256, 257, 258 };
+
+        for (uint32_t crowd : crowds) {
+                check_crowd(crowd, crowd);
+                check_crowd(5001, crowd);
+        }
+}
+
 /* By Pearson's sum, of the tokens that top_k keeps; no other ever comes. */
 static void tokens_are_drawn_as_often_as_their_probability(void **)
 {
@@ -657,6 +705,7 @@ int main(void)
                 cmocka_unit_test(temperature_0_picks_the_lowest_id_of_the_largest_logit),
                 cmocka_unit_test(a_row_that_is_not_finite_fails_the_pick),
                 cmocka_unit_test(a_cut_among_equal_logits_keeps_the_lowest_ids),
+                cmocka_unit_test(a_list_that_is_full_or_one_short_or_one_over_matches_ref),
                 cmocka_unit_test(tokens_are_drawn_as_often_as_their_probability),
                 cmocka_unit_test(a_top_p_next_to_a_border_cuts_on_the_correct_side),
                 cmocka_unit_test(a_pick_does_not_depend_on_other_rows),

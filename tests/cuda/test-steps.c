@@ -33,7 +33,8 @@ struct line { /* a sequence */
 struct past { /* a step, kept for later comparison */
         uint64_t number;
         uint32_t want_count, want[MY_WANTS];
-        uint32_t tokens[MY_WANTS], logprobs[MY_WANTS];
+        uint32_t tokens[MY_WANTS];
+        struct pick picks[MY_WANTS];
         bool collected;
 };
 
@@ -50,7 +51,6 @@ static struct {
         struct step_page changes[CHANGES];
         struct step_copy copies[MY_PAGES];
         uint32_t want[MY_WANTS], tokens[MY_ROWS];
-        struct pick picks[MY_WANTS];
 } my;
 
 static struct past *past_of(uint64_t number)
@@ -296,8 +296,10 @@ static void add_wants(void)
                         continue;
                 my.want[i] = past->want[i] = row;
                 past->tokens[i] = known_model_next(my.tokens[row]);
-                past->logprobs[i] = random_below(2) ? random_below(LOGPROBS + 1) : 0;
-                my.picks[i] = (struct pick){ .logprobs = past->logprobs[i] };
+                past->picks[i] =
+                        (struct pick){ .logprobs = random_below(2) ? random_below(LOGPROBS + 1) : 0,
+                                       .log_sum = random_below(4) == 0,
+                                       .row = random_below(4) ? 0 : MY_WANTS - i };
                 my.step.want_count++;
         }
         past->want_count = my.step.want_count;
@@ -311,7 +313,7 @@ static void make_step(uint64_t number)
                                  .pages = my.changes,
                                  .copies = my.copies,
                                  .want = my.want,
-                                 .picks = my.picks };
+                                 .picks = past_of(number)->picks };
         swap_lines();
         change_tables();
         add_rows();
@@ -352,18 +354,34 @@ static void check_logprobs(const struct known_model *known_model, const struct p
 {
         const double all = log(exp((double)KNOWN_SIZE) + KNOWN_TOKENS - 1);
         uint32_t token = past->tokens[want];
-        struct logprob told[LOGPROBS + 1];
+        const struct pick *pick = &past->picks[want];
+        struct logprob told[LOGPROBS + 2];
 
         memset(told, 0xff, sizeof(told));
         known_model->k->logprobs(known_model->k, past->number, want, told);
-        for (uint32_t i = 0; i < past->logprobs[want]; i++) {
+        for (uint32_t i = 0; i < pick->logprobs; i++) {
                 uint32_t other = i - 2 + (i - 2 >= token); /* equals: the lower one first */
 
                 assert_int_equal(told[i].token, i < 2 ? token : other);
                 assert_true(fabs((double)told[i].logprob -
                                  ((i < 2 ? (double)KNOWN_SIZE : 0) - all)) < 1e-5);
         }
-        assert_int_equal(told[past->logprobs[want]].token, UINT32_MAX);
+        if (pick->log_sum) {
+                assert_int_equal(told[pick->logprobs].token, token);
+                assert_true(fabs((double)told[pick->logprobs].logprob - all) < 1e-5);
+        }
+        assert_int_equal(told[pick_entries(pick)].token, UINT32_MAX);
+}
+
+static void check_row(const struct known_model *known_model, const struct past *past, uint32_t want)
+{
+        const float *row;
+
+        if (!past->picks[want].row)
+                return;
+        row = known_model->k->row(known_model->k, past->number, want);
+        for (uint32_t t = 0; t < KNOWN_TOKENS; t++)
+                assert_true(row[t] == (t == past->tokens[want] ? KNOWN_SIZE : 0));
 }
 
 static void collect(const struct known_model *known_model, struct past *past)
@@ -392,8 +410,10 @@ static void take_leave(const struct known_model *known_model, uint64_t number)
                 return;
         collect(known_model, past);
         for (uint32_t i = 0; i < past->want_count; i++)
-                if (past->tokens[i] != PICK_NOT_FINITE)
+                if (past->tokens[i] != PICK_NOT_FINITE) {
                         check_logprobs(known_model, past, i);
+                        check_row(known_model, past, i);
+                }
 }
 
 static struct kernels *kernels_new(void)
@@ -401,7 +421,7 @@ static struct kernels *kernels_new(void)
         struct kernels_conf conf = cuda_conf();
 
         conf.rows_max = MY_ROWS;
-        conf.wants_max = MY_WANTS;
+        conf.wants_max = conf.row_copies_max = MY_WANTS;
         conf.slots_max = MY_SLOTS;
         conf.pages_max = MY_TABLE;
         conf.vocab_max = KNOWN_TOKENS;
