@@ -273,8 +273,9 @@ static uint64_t turn(struct engine *engine)
         const struct plan *plan = &engine->plan;
         uint64_t in_flight;
 
-        report_free_bytes(engine);
+        /* Tokens that are heard write records, which the free bytes must not count as free. */
         engine_hear(engine);
+        report_free_bytes(engine);
         sched_next(engine->sched, engine_now(engine), &engine->plan);
         finish_plan(engine);
         update_stats(engine);
