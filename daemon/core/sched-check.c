@@ -56,9 +56,16 @@ static void check_lists(const struct sched *sched)
         }
 }
 
-static bool is_held(const struct slot *slot)
+/* The bytes that are reserved for the tokens of held requests. */
+static void count_held(const struct sched *sched, const struct request_list *list)
 {
-        return slot->request && slot->request->held;
+        for (uint32_t i = 0; i < list->count; i++) {
+                const struct request *request = list->at[i];
+
+                if (request->held)
+                        sched->check_counts.pending_bytes[request->channel_number] +=
+                                request->record_bytes_max;
+        }
 }
 
 /* Counts again the plans, the results due and the bytes reserved for them. */
@@ -95,14 +102,12 @@ static void check_flights(const struct sched *sched)
                 }
         }
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
-                const struct request *request = sched->slots[i].request;
-
-                if (is_held(&sched->slots[i]))
-                        counts->pending_bytes[request->channel_number] += request->record_bytes_max;
                 assert(sched->slots[i].plans == counts->plans[i]);
-                assert(sched->slots[i].wanted == counts->wanted[i] + is_held(&sched->slots[i]));
+                assert(sched->slots[i].wanted == counts->wanted[i]);
                 assert(sched->slots[i].scores == counts->scores[i]);
         }
+        count_held(sched, &sched->waiting);
+        count_held(sched, &sched->running);
         for (uint32_t i = 0; i < sched->conf.channels; i++)
                 assert(sched->channels[i].pending_bytes == counts->pending_bytes[i]);
 }
@@ -130,7 +135,7 @@ static void check_slot(const struct slot *slot)
         assert(request->state != REQUEST_PREFILL ||
                (slot->planned < request->sequence.token_count && !slot->wanted));
         assert(request->state != REQUEST_DECODE ||
-               slot->planned == request->sequence.token_count - 1 + slot->wanted);
+               slot->planned == request->sequence.token_count - 1 + slot->wanted + request->held);
 }
 
 /* Counts the references of each block again. */

@@ -190,6 +190,8 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                         slot->scores * (uint64_t)request->score_bytes_max;
                 slot->wanted = slot->scores = 0;
         }
+        if (request->held)
+                sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
         if (request->stalled)
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
@@ -303,17 +305,13 @@ static void await_masks(struct sched *sched, struct request *request)
         sched->unready++;
 }
 
-/* A result that was due has come. */
+/* A result that was due has come.  The slot may be gone if the request was held. */
 static void take_result(struct sched *sched, struct request *request, uint32_t token,
                         enum sched_verdict verdict)
 {
         struct sequence *sequence = &request->sequence;
-        struct slot *slot = sched_slot(sched, request);
         uint32_t most = request->prompt_count + request->max_tokens;
 
-        assert(request->state == REQUEST_DECODE || request->state == REQUEST_PREEMPTING);
-        assert(slot->wanted > 0);
-        slot->wanted--;
         sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
 
         if (verdict == SCHED_NUMERIC) {
@@ -327,7 +325,7 @@ static void take_result(struct sched *sched, struct request *request, uint32_t t
 
         if (!request->max_tokens) {
                 if (request->pin)
-                        sched_pin(sched, slot);
+                        sched_pin(sched, sched_slot(sched, request));
                 if (request->publish && !request->pinned)
                         sched_end(sched, request, SMV_END_ERROR, SMV_BUSY);
                 else
@@ -347,7 +345,7 @@ static void take_result(struct sched *sched, struct request *request, uint32_t t
                 await_masks(sched, request);
 }
 
-/* The row has run; its result stays due, with the bytes for its record. */
+/* The row has run; the bytes for the record of its token stay reserved. */
 static void hold(struct sched *sched, struct request *request)
 {
         assert(request->alone && request->max_tokens && !request->held);
@@ -359,13 +357,20 @@ static void on_result(struct sched *sched, const struct sched_event *event)
 {
         struct request *request = request_of_result(sched, event->plan, event->row);
 
-        if (request->state != REQUEST_ENDING && event->verdict == SCHED_LATER)
-                hold(sched, request);
-        else if (request->state != REQUEST_ENDING)
-                take_result(sched, request, event->token, event->verdict);
-        else if (event->verdict == SCHED_NUMERIC)
+        if (request->state == REQUEST_ENDING) {
                 /* Otherwise the blocks that it inserted would stay in the index. */
-                on_invalid(sched, request);
+                if (event->verdict == SCHED_NUMERIC)
+                        on_invalid(sched, request);
+                return;
+        }
+
+        assert(request->state == REQUEST_DECODE || request->state == REQUEST_PREEMPTING);
+        assert(sched_slot(sched, request)->wanted > 0);
+        sched_slot(sched, request)->wanted--;
+        if (event->verdict == SCHED_LATER)
+                hold(sched, request);
+        else
+                take_result(sched, request, event->token, event->verdict);
 }
 
 static void on_token(struct sched *sched, const struct sched_event *event)
@@ -374,7 +379,7 @@ static void on_token(struct sched *sched, const struct sched_event *event)
 
         if (request->state == REQUEST_ENDING || request->state == REQUEST_RETIRED)
                 return;
-        assert(request->held && event->verdict != SCHED_LATER);
+        assert(request->held && !sched_has_no_token(event->verdict));
         request->held = false;
         sched->unready--;
         take_result(sched, request, event->token, event->verdict);

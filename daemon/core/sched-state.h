@@ -16,8 +16,8 @@
  *                  0 ............. planned         position of the next row
  *      tokens      0 ......... token_count         known
  *
- * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
- * token has had no row yet, and each result that is due will add one token.
+ * Once the prompt is planned, planned == token_count - 1 + wanted, and one more if the request is
+ * held: the newest token has had no row yet, and each result that is due will add one token.
  *
  * A slot has references to the window pages of its blocks from `window_begin` on, and to that of
  * its tail (prefix-windows.h).
@@ -65,7 +65,7 @@ struct slot {
         bool invalid;         /* its content is not valid and must not be inserted */
         uint32_t planned;     /* positions that have had a row */
         uint32_t scores;      /* in flight, each with bytes for a record; none once ENDING */
-        uint32_t wanted;      /* results due, each with bytes for a record; none once ENDING */
+        uint32_t wanted;      /* results in flight, each with bytes for a record; the same */
         uint32_t plans;       /* plans in flight with a row of it */
         uint64_t newest_plan; /* the newest plan with a row of it ... */
         uint32_t newest_row;  /* ... and its last row there */
@@ -105,7 +105,7 @@ struct victim {
 /* The ring of one channel. */
 struct channel_space {
         uint64_t free_bytes;    /* as the engine reported it last */
-        uint64_t pending_bytes; /* the part of it that rows in flight may need */
+        uint64_t pending_bytes; /* the part of it that rows in flight, or held tokens, may need */
 };
 
 struct sched {

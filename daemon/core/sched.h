@@ -116,8 +116,11 @@
  *
  * Tokens from outside.  The token of a request that is `alone` may come later than its row: the
  * verdict of the row is SCHED_LATER, and SCHED_TOKEN brings the token.  Until then it is held: it
- * keeps its slot and the space for its record, and is left out of plans.  If it is preempted
- * meanwhile, it waits again when its token has come.
+ * keeps its slot and the space for its record, and is left out of plans.  Others do not wait for
+ * it: if it is preempted meanwhile, it gives up its slot like any other request and waits again,
+ * but gets a slot only when its token has come.  The space for its record stays reserved.  A record
+ * is written before its SCHED_TOKEN, so the free bytes are reported after that and before the next
+ * plan.
  *
  * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
  * free bytes that the engine reported last (before every sched_next), less the bytes that rows
@@ -156,7 +159,7 @@ enum sched_event_kind {
          * and once after each of its tokens.  No effect if it is ending.
          */
         SCHED_READY,
-        /* request, which is held; token, verdict.  No effect if it is ending. */
+        /* request, which is held; token, a verdict with a token.  No effect if it is ending. */
         SCHED_TOKEN,
         SCHED_INVALID, /* request: the numbers of a score are not valid, as with SCHED_NUMERIC */
         /*
@@ -244,7 +247,7 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
 /* Makes the next plan.  If conf.depth plans are in flight already, it has no rows. */
 void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan);
 
-/* The bytes of a channel that rows in flight may still write. */
+/* The bytes of a channel that rows in flight, and held requests, may still write. */
 uint64_t sched_pending_bytes(const struct sched *sched, uint32_t channel);
 
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts);

@@ -16,7 +16,7 @@
  *      a request that begins like one that is being read at the moment: it will find
  *      the blocks in the index a few steps later instead of computing them
  *      a preempted request whose client does not read
- *      a request whose masks are not there
+ *      a request whose masks, or whose last token, are not there
  *
  * Preemption.  If the first request in the queue cannot get a slot or its blocks, other
  * requests may have to give up their slots.  These are requests of a lower class of the same user,
@@ -281,19 +281,13 @@ static void requeue(struct sched *sched, struct request *request)
         waiting->at[at] = request;
 }
 
-/* No row of it is in flight, and all tokens of its rows are known. */
-static bool may_requeue(const struct sched *sched, const struct request *request)
-{
-        return !sched_slot(sched, request)->plans && !request->held;
-}
-
 void sched_preempt(struct sched *sched, struct request *request)
 {
         request_move(request, REQUEST_PREEMPTING);
         request->preemptions++;
         sched->preemptions++;
         request_tell_pauses(request);
-        if (may_requeue(sched, request))
+        if (!sched_slot(sched, request)->plans)
                 requeue(sched, request);
 }
 
@@ -302,7 +296,7 @@ void sched_finish_preempting(struct sched *sched)
         for (uint32_t i = sched->running.count; i > 0; i--) {
                 struct request *request = sched->running.at[i - 1];
 
-                if (request->state == REQUEST_PREEMPTING && may_requeue(sched, request))
+                if (request->state == REQUEST_PREEMPTING && !sched_slot(sched, request)->plans)
                         requeue(sched, request);
         }
 }
