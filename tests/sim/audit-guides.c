@@ -66,7 +66,7 @@ static uint32_t count_pending(const struct sim *sim, const struct sim_request *r
 
 bool audit_is_left_alone(const struct sim *sim, const struct sim_request *request)
 {
-        return request->unready ||
+        return request->unready || request->held ||
                ((request->alone || request->guided) && count_pending(sim, request));
 }
 

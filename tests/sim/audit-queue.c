@@ -359,7 +359,8 @@ struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
                 const struct walk_spot *spot = walk_spot(walk, r);
 
                 if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) || is_stuck(walk, r) ||
-                    r->unready || spot->left || (!spot->sure && is_read_alike(walk, r) == WALK_YES))
+                    r->unready || r->held || spot->left ||
+                    (!spot->sure && is_read_alike(walk, r) == WALK_YES))
                         continue;
                 if (!next || is_before(walk, r, next))
                         next = r;

@@ -18,6 +18,7 @@
  *      audit-rows      the rows; audit-order: which come first;
  *                      audit-left-out: requests without rows
  *      audit-guides    requests that wait for a token or a mask of their own
+ *      audit-held      requests whose tokens come from outside
  */
 #include "tests/sim/sim.h"
 
@@ -38,7 +39,7 @@ uint64_t audit_charged(const struct sim *sim, uint32_t channel)
                                 bytes += owner->core.record_bytes_max;
                 }
         }
-        return bytes;
+        return bytes + audit_held_bytes(sim, channel);
 }
 
 /* From the event that decides its end on, it is ENDING. */
@@ -72,6 +73,16 @@ static void audit_own_length(struct sim *sim, struct sim_request *request, enum 
         audit_learn(sim, request);
 }
 
+void audit_goes_on(struct sim *sim, const struct sim_request *request)
+{
+        enum request_state state = !request->admitted    ? REQUEST_WAITING
+                                   : request->preempting ? REQUEST_PREEMPTING
+                                                         : REQUEST_DECODE;
+
+        sim_must(sim, request->core.state == state, "%s goes on as %s", request->name,
+                 request_state_name(request->core.state));
+}
+
 void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict)
 {
@@ -97,11 +108,7 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                 else if (request->made == request->core.max_tokens)
                         audit_own_length(sim, request, SMV_END_LENGTH);
                 else
-                        sim_must(sim,
-                                 request->core.state == (request->preempting ? REQUEST_PREEMPTING
-                                                                             : REQUEST_DECODE),
-                                 "%s goes on as %s", request->name,
-                                 request_state_name(request->core.state));
+                        audit_goes_on(sim, request);
                 if (!request->decided && request->guided)
                         audit_await_mask(sim, request);
                 sim_must(sim,
@@ -415,6 +422,7 @@ void audit_plan(struct sim *sim)
         audit_rows(sim);
         audit_deadlines(sim);
         audit_guides(sim);
+        audit_held(sim);
         audit_left_out(sim);
         audit_counts(sim);
         each_request(sim, r)

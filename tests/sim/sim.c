@@ -401,13 +401,14 @@ static void launch(struct sim *sim)
 
 /*
  * The core must not use it any longer, so its memory is overwritten to expose later uses.  Only its
- * mask may still come before.
+ * mask and its token may still come before.
  */
 static void forget(struct sim *sim, struct sim_request *request)
 {
         if (request->unready)
                 sim_note(sim,
                          &(struct sched_event){ .kind = SCHED_READY, .request = &request->core });
+        audit_forget_token(sim, request);
         free(request->core.sequence.tokens);
         memset(&request->core, 0xa5, sizeof(request->core));
 }
@@ -429,6 +430,7 @@ void sim_step(struct sim *sim)
         struct sched_counts counts;
         unsigned long allocs;
 
+        audit_tell_tokens(sim);
         tell_rooms(sim);
         audit_tell_masks(sim);
         audit_before(sim);
@@ -459,6 +461,39 @@ static bool anybody_is_stalled(const struct sim *sim)
         return sim->plan.stalled > 0;
 }
 
+uint32_t sim_write(struct sim *sim, const struct sim_request *request, uint32_t bytes)
+{
+        struct sim_channel *channel = &sim->channels[request->channel];
+
+        if (sim->ragged && sim_below(sim, 2))
+                bytes = sim_below(sim, bytes + 1);
+        sim_must(sim, bytes <= channel->capacity - channel->used,
+                 "a token of %s is computed and has no space", request->name);
+        channel->used += bytes;
+        return bytes;
+}
+
+enum sched_verdict sim_verdict(const struct sim_request *request, uint32_t number)
+{
+        return number == request->end_at ? request->verdict : SCHED_CONTINUE;
+}
+
+/* Its token comes from outside, unless the row has none; now and then it is there at once. */
+static bool comes_later(struct sim *sim, const struct sim_request *owner,
+                        enum sched_verdict verdict)
+{
+        return owner->outside && !sched_has_no_token(verdict) &&
+               (!sim->ragged || sim_below(sim, 8));
+}
+
+/* What the row says is shown at once, in a part of the space of its record. */
+static uint32_t show_row(struct sim *sim, const struct sim_request *owner)
+{
+        uint32_t bytes = (uint32_t)owner->core.record_bytes_max;
+
+        return sim->ragged ? sim_write(sim, owner, sim_below(sim, bytes + 1)) : 0;
+}
+
 /*
  * One token: its record goes into the ring, for which there must be space; then the scheduler
  * gets the result.
@@ -467,32 +502,32 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
 {
         struct sim_row *result = &flight->rows[row];
         struct sim_request *owner = result->owner;
-        struct sim_channel *channel = &sim->channels[owner->channel];
-        enum sched_verdict verdict = SCHED_CONTINUE;
-        uint32_t bytes = (uint32_t)owner->core.record_bytes_max;
+        enum sched_verdict verdict =
+                sim_verdict(owner, result->position + 2 - owner->core.prompt_count);
         bool decided = owner->decided;
+        uint32_t shown = 0;
 
         result->pending = false;
-        if (result->position + 2 - owner->core.prompt_count == owner->end_at)
-                verdict = owner->verdict;
         if (decided && sim->ragged) {
                 if (sim_below(sim, 2))
                         return;
-                verdict = (enum sched_verdict)sim_below(sim, SCHED_STUCK + 1);
+                verdict = (enum sched_verdict)sim_below(
+                        sim, (owner->outside ? SCHED_LATER : SCHED_STUCK) + 1);
+        } else if (comes_later(sim, owner, verdict)) {
+                verdict = SCHED_LATER;
+                shown = decided ? 0 : show_row(sim, owner);
         }
-        if (!decided && !sched_has_no_token(verdict)) {
-                if (sim->ragged && sim_below(sim, 2))
-                        bytes = sim_below(sim, bytes + 1);
-                sim_must(sim, bytes <= channel->capacity - channel->used,
-                         "a token of %s is computed and has no space", owner->name);
-                channel->used += bytes;
-        }
+        if (!decided && !sched_has_no_token(verdict))
+                sim_write(sim, owner, (uint32_t)owner->core.record_bytes_max);
         sim_note(sim, &(struct sched_event){ .kind = SCHED_RESULT,
                                              .plan = flight->number,
                                              .row = row,
                                              .token = result->result,
                                              .verdict = verdict });
-        audit_result(sim, owner, result->result, verdict);
+        if (!decided && verdict == SCHED_LATER)
+                audit_hold(sim, owner, result->result, shown);
+        else
+                audit_result(sim, owner, result->result, verdict);
 }
 
 void sim_collect(struct sim *sim)
@@ -531,9 +566,10 @@ void sim_turn(struct sim *sim, uint64_t until_ns)
         } else if (!sim->flight_count) {
                 uint64_t wake = sim->plan.wake_ns < until_ns ? sim->plan.wake_ns : until_ns;
                 uint64_t mask_ns = audit_next_mask_ns(sim);
+                uint64_t token_ns = audit_next_token_ns(sim);
 
-                if (mask_ns < wake)
-                        wake = mask_ns;
+                wake = mask_ns < wake ? mask_ns : wake;
+                wake = token_ns < wake ? token_ns : wake;
                 /* A reader that reads on after a stall wakes the engine; it looks each ms. */
                 for (uint32_t i = 0; i < sim->conf.channels; i++)
                         if (anybody_is_stalled(sim) && sim->channels[i].used &&

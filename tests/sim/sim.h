@@ -56,8 +56,10 @@ struct sim_ask {
         uint32_t end_at;            /* the token with this number gets the verdict; 0: none */
         enum sched_verdict verdict; /* ... this verdict */
         bool alone;
-        bool guided;      /* its tokens are drawn under masks ... */
-        uint64_t mask_ns; /* ... which come after this time; SIM_NEVER: none comes */
+        bool guided;       /* its tokens are drawn under masks ... */
+        uint64_t mask_ns;  /* ... which come after this time; SIM_NEVER: none comes */
+        bool outside;      /* alone, and its tokens come from outside ... */
+        uint64_t token_ns; /* ... this time after their rows; SIM_NEVER: none comes */
 };
 
 struct sim_request {
@@ -69,8 +71,8 @@ struct sim_request {
         uint32_t worst; /* blocks that it needs at most */
         uint32_t end_at;
         enum sched_verdict verdict;
-        bool alone, guided;
-        uint64_t mask_ns;
+        bool alone, guided, outside;
+        uint64_t mask_ns, token_ns;
         uint32_t *truth; /* its tokens, if nothing ends it early */
         uint64_t *chain; /* the KV of every position */
 
@@ -142,6 +144,12 @@ struct sim_request {
         /* Its next mask was not told yet, and comes at this time. */
         bool unready;
         uint64_t mask_due_ns;
+
+        /* Its last row has run, and its token was not told yet; it comes at this time. */
+        bool held;
+        uint64_t token_due_ns;
+        uint32_t token;
+        uint32_t shown; /* bytes of its record that were written when it was held */
 };
 #define SIM_NO_ROW UINT32_MAX
 
@@ -307,6 +315,11 @@ struct sim {
          */
         uint64_t left_unready, left_alone, skipped;
         uint64_t masks_in_vain; /* that came when their request was ending */
+        /*
+         * The same of requests that are held; and how many tokens came from outside, of these those
+         * of requests that had given up their slots.
+         */
+        uint64_t left_held, held_skipped, tokens_in_vain, answers, answers_without_slot;
 
         bool shares;          /* some requests begin alike: blocks may be found */
         uint64_t *beginnings; /* a set of users and first tokens, SIM_BEGINNINGS bits */
@@ -314,7 +327,7 @@ struct sim {
         uint64_t divergences; /* divergences that were reported */
         /* records are smaller than their maximum; ending results are dropped */
         bool ragged;
-        bool masks_hurry;              /* all masks come at once */
+        bool masks_hurry;              /* all masks and tokens come at once */
         void (*between)(struct sim *); /* called between the results of a plan, if set */
 
         char *trace; /* NULL: no trace is kept */
@@ -370,6 +383,10 @@ uint32_t sim_token_after(uint64_t cell);
 
 void *sim_need(size_t count, size_t size); /* zeroed; fails the test if there is no memory */
 void sim_note(struct sim *sim, const struct sched_event *event);
+/* The record of a token takes some of these bytes of its ring, or all.  Returns how many. */
+uint32_t sim_write(struct sim *sim, const struct sim_request *request, uint32_t bytes);
+/* The verdict about the token with this number. */
+enum sched_verdict sim_verdict(const struct sim_request *request, uint32_t number);
 
 /* Fails the test if `what` does not hold. */
 #define sim_must(sim, what, ...)                                                                   \
@@ -393,7 +410,9 @@ void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason 
                   enum smv_code code);
 void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict);
-/* Bytes that rows in flight may still write into a channel. */
+/* Its end is not decided: it decodes, or gives way, or waits for a slot. */
+void audit_goes_on(struct sim *sim, const struct sim_request *request);
+/* Bytes that rows in flight, and tokens that are held, may still write into a channel. */
 uint64_t audit_charged(const struct sim *sim, uint32_t channel);
 
 /* audit-blocks.c: blocks that are taken, found and copied; and the totals. */
@@ -466,6 +485,21 @@ uint64_t audit_next_mask_ns(const struct sim *sim); /* SIM_NEVER: none is due */
 /* It has no row of a decode in this plan, as a token or a mask before it is not there. */
 bool audit_is_left_alone(const struct sim *sim, const struct sim_request *request);
 void audit_guides(struct sim *sim);
+
+/*
+ * audit-held.c: requests whose tokens come from outside.
+ */
+/* A row of it has run, and says LATER; this is its token.  `shown` bytes of its record are used. */
+void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token, uint32_t shown);
+/* It is over, and a token may still be on its way: that must change nothing. */
+void audit_forget_token(struct sim *sim, struct sim_request *request);
+/* Tells the tokens that are there by now, also of requests that are ending. */
+void audit_tell_tokens(struct sim *sim);
+uint64_t audit_next_token_ns(const struct sim *sim); /* SIM_NEVER: none is due */
+/* Bytes of a channel that are reserved for held requests; or only those that they still need. */
+uint64_t audit_held_bytes(const struct sim *sim, uint32_t channel);
+uint64_t audit_held_needs(const struct sim *sim, uint32_t channel);
+void audit_held(struct sim *sim);
 
 /* audit-service.c: the time that users are charged for. */
 void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */

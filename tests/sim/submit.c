@@ -136,6 +136,8 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .alone = ask->alone,
                 .guided = ask->guided,
                 .mask_ns = ask->mask_ns,
+                .outside = ask->outside,
+                .token_ns = ask->token_ns,
                 .truth = request->truth,
                 .chain = request->chain,
                 .blocks = request->blocks,

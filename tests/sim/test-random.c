@@ -5,8 +5,8 @@
  * to five users, of whom the first ask most.  Requests come in crowds, singly or twice at once.
  * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
  * jump.  Some worlds have deadlines, or classes of which the better ones preempt the others, or
- * batches, or prompts that must not hold up decodes, or masks that come late or never, or at first
- * no model.  In most of them some classes are learned, in some others reserve only a part of the
+ * batches, or prompts that must not hold up decodes, or masks or tokens that come late or never, or
+ * at first no model.  In most of them some classes are learned, in some others reserve only a part of the
  * pool, and answers become as long as they ask for, or all end at once.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
@@ -56,6 +56,8 @@ static struct moods {
         uint32_t alone;     /* of 100 requests, those that need the tokens before each row */
         uint32_t guided;    /* of 100 requests, those with masks ... */
         uint64_t mask_ns;   /* ... which come after this time, mostly */
+        uint32_t outside;   /* of 100 requests, those whose tokens come from outside ... */
+        uint64_t token_ns;  /* ... this time after their rows, mostly */
         bool split;         /* plans are asked for between the results of another */
         enum lengths lengths;
         uint32_t length; /* SAME_LENGTH: of all answers */
@@ -193,6 +195,16 @@ static void restrain(struct sim *sim, struct sim_ask *ask)
         ask->mask_ns = sim_below(sim, 50) ? moods.mask_ns : SIM_NEVER;
 }
 
+/* The tokens of some come from outside; of some of these, one never comes. */
+static void let_choose(struct sim *sim, struct sim_ask *ask)
+{
+        if (!moods.outside || !ask->most)
+                return;
+        ask->outside = sim_below(sim, 100) < moods.outside;
+        ask->alone |= ask->outside;
+        ask->token_ns = sim_below(sim, 50) ? moods.token_ns : SIM_NEVER;
+}
+
 /* The last request that came; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_priority priority)
 {
@@ -220,6 +232,7 @@ static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_pr
         }
         stretch(sim, &ask);
         restrain(sim, &ask);
+        let_choose(sim, &ask);
         ask.sees_public = moods.publishes && uid % 3;
         ask.group = uid % 2 ? GROUP : 0;
         total = ask.prompt + ask.most;
@@ -425,6 +438,15 @@ static void add_masks(void)
         moods.mask_ns = mask_ns[sim_below(&dice, 4)];
 }
 
+/* In a third of the worlds some tokens come from outside, within a step or after many. */
+static void add_tokens(uint64_t seed)
+{
+        const uint64_t token_ns[] = { 0, SIM_MS / 10, 10 * SIM_MS, 100 * SIM_MS };
+
+        moods.outside = seed % 3 ? 0 : 1 + seed / 3 % 100;
+        moods.token_ns = token_ns[seed / 300 % 4];
+}
+
 /* Windows are drawn; or there are none; or there are some, with a page for each block. */
 static enum windows_mode { DRAWN_WINDOWS, NO_WINDOWS, ALL_WINDOWS } windows_mode;
 
@@ -537,6 +559,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         add_swap(&conf);
         limit_reserved(&conf);
         add_masks();
+        add_tokens(seed);
         add_windows(&conf);
         sim_close(&dice);
 
@@ -761,7 +784,8 @@ struct sum {
                 found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
                 limited, beyond, swapped_out, swapped_in, swap_dropped, restored, made_restored,
                 windows_passed, windows_unseen, window_evictions, left_unready, left_alone, skipped,
-                masks_in_vain;
+                masks_in_vain, left_held, held_skipped, tokens_in_vain, answers,
+                answers_without_slot;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -798,6 +822,11 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->left_alone += sim->left_alone;
         sum->skipped += sim->skipped;
         sum->masks_in_vain += sim->masks_in_vain;
+        sum->left_held += sim->left_held;
+        sum->held_skipped += sim->held_skipped;
+        sum->tokens_in_vain += sim->tokens_in_vain;
+        sum->answers += sim->answers;
+        sum->answers_without_slot += sim->answers_without_slot;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -841,6 +870,11 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       " for a token; skipped in the queue: %" PRIu64
                       " times; masks that came in vain: %" PRIu64 "\n",
                       sum->left_unready, sum->left_alone, sum->skipped, sum->masks_in_vain);
+        print_message("        tokens from outside: %" PRIu64 ", of these %" PRIu64
+                      " without a slot, and %" PRIu64 " in vain; left out: %" PRIu64
+                      " times; skipped in the queue: %" PRIu64 " times\n",
+                      sum->answers, sum->answers_without_slot, sum->tokens_in_vain, sum->left_held,
+                      sum->held_skipped);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -884,6 +918,8 @@ static void lives(uint32_t depth)
         assert_true(sum.windows_passed && sum.windows_unseen && sum.window_evictions);
         assert_true(sum.left_unready && sum.skipped && sum.masks_in_vain);
         assert_true(depth == 1 || sum.left_alone);
+        assert_true(sum.answers && sum.answers_without_slot && sum.tokens_in_vain &&
+                    sum.left_held && sum.held_skipped);
         assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited && sum.beyond);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */

@@ -53,7 +53,7 @@ static void tell_state(const struct sim *sim)
                         "promised "
                         "%u (%u), has %u; at %u "
                         "of "
-                        "%u, flying %u; preemptions %u, lost %u%s%s%s%s%s%s\n",
+                        "%u, flying %u; preemptions %u, lost %u%s%s%s%s%s%s%s\n",
                         r->name, (unsigned long long)r->uid, (int)r->priority,
                         (unsigned long long)audit_served(sim, r), request_state_name(r->core.state),
                         (int)r->core.sequence.slot, r->core.prompt_count, r->core.max_tokens,
@@ -62,7 +62,7 @@ static void tell_state(const struct sim *sim)
                         r->core.lacks_block ? ", lacks a block" : "",
                         r->core.held_back ? ", held back" : "", r->admitted ? ", admitted" : "",
                         r->core.stalled ? ", stalled" : "", r->decided ? ", decided" : "",
-                        r->unready ? ", unready" : "");
+                        r->unready ? ", unready" : "", r->held ? ", held" : "");
         }
 }
 
@@ -171,15 +171,25 @@ static void trace_preemptions(struct sim *sim)
         }
 }
 
-/* Requests whose masks are not there. */
+static bool is_over(const struct sim_request *request)
+{
+        return request->core.state == REQUEST_ENDING || request->core.state == REQUEST_RETIRED;
+}
+
+/* Requests whose masks, or whose tokens, are not there. */
 static void trace_unready(struct sim *sim)
 {
-        uint32_t count = 0;
+        uint32_t unready = 0, held = 0;
 
-        each_request(sim, r) count +=
-                r->unready && r->core.state != REQUEST_ENDING && r->core.state != REQUEST_RETIRED;
-        if (count)
-                print(sim, "; unready %u", count);
+        each_request(sim, r)
+        {
+                unready += r->unready && !is_over(r);
+                held += r->held && !is_over(r);
+        }
+        if (unready)
+                print(sim, "; unready %u", unready);
+        if (held)
+                print(sim, "; held %u", held);
 }
 
 /* Requests that are short of blocks, now or some day. */
