@@ -486,7 +486,7 @@ static bool comes_later(struct sim *sim, const struct sim_request *owner,
                (!sim->ragged || sim_below(sim, 8));
 }
 
-/* What the row says is shown at once, in a part of the space of its record. */
+/* The logits of the row are shown at once, in a part of the space of its record. */
 static uint32_t show_row(struct sim *sim, const struct sim_request *owner)
 {
         uint32_t bytes = (uint32_t)owner->core.record_bytes_max;

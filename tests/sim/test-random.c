@@ -6,8 +6,8 @@
  * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
  * jump.  Some worlds have deadlines, or classes of which the better ones preempt the others, or
  * batches, or prompts that must not hold up decodes, or masks or tokens that come late or never, or
- * at first no model.  In most of them some classes are learned, in some others reserve only a part of the
- * pool, and answers become as long as they ask for, or all end at once.
+ * at first no model.  In most of them some classes are learned, in some others reserve only a part
+ * of the pool, and answers become as long as they ask for, or all end at once.
  *
  * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
  * goes on asking for all it can, in any class.  A request of a user that has nothing, of any class,

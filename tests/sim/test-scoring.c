@@ -2,6 +2,7 @@
  * Requests whose prompts are scored, in random lives of the real scheduler: preempted, stalled,
  * cancelled, with prompts that begin alike, beside requests that are not scored.  A host of its own
  * plays the engine.  It knows what each row must want, and how many bytes each record may take.
+ * The tokens of some requests come from outside, some steps after their rows.
  *
  *      SMV_SCORING_SEEDS=n   lives, from SMV_SCORING_FIRST=n or 1
  */
@@ -33,6 +34,7 @@
 struct asked {
         struct request core; /* first: asked_of() counts on it */
         bool alive, decided, restarts;
+        bool outside, held; /* its tokens come from outside; its row has run, and one is due */
         uint32_t channel;
         uint32_t end_at;          /* of its tokens, this one ends it; 0: none */
         uint8_t scores[CONTEXT];  /* of each position, how often it was scored */
@@ -54,7 +56,7 @@ static struct host {
         uint32_t flight_count;
         uint64_t capacity[CHANNELS], used[CHANNELS];
         uint64_t now_ns, random;
-        uint64_t scores, preempted, stalled, ended, invalid;
+        uint64_t scores, preempted, stalled, ended, invalid, answers;
 } host;
 
 static uint32_t below(uint32_t n)
@@ -116,13 +118,15 @@ static void submit(void)
         asked = &host.requests[number];
         *asked = (struct asked){ .alive = true,
                                  .channel = below(CHANNELS),
-                                 .end_at = most ? below(2) * (1 + below(most)) : 0 };
+                                 .end_at = most ? below(2) * (1 + below(most)) : 0,
+                                 .outside = most && !below(4) };
         asked->core = (struct request){ .number = number,
                                         .uid = below(USERS),
                                         .priority = (enum request_priority)below(3),
                                         .prompt_count = count,
                                         .max_tokens = most,
                                         .prompt_logprobs = is_scored,
+                                        .alone = asked->outside,
                                         .record_bytes_max = most ? RECORD : 0,
                                         .score_bytes_max = is_scored ? SCORE : 0,
                                         .state = REQUEST_WAITING };
@@ -159,7 +163,7 @@ static void check_row(struct asked *asked, const struct plan_row *row, bool firs
 {
         bool restarts = first && row->position < asked->planned;
 
-        assert_true(asked->alive && !asked->decided);
+        assert_true(asked->alive && !asked->decided && !asked->held);
         if (first && (restarts || row->position > asked->planned))
                 asked->planned = row->position;
         assert_int_equal(row->position, asked->planned);
@@ -239,20 +243,45 @@ static void take_score(struct asked *asked, const struct plan_row *row)
         host.scores++;
 }
 
+static enum sched_verdict judge(const struct asked *asked)
+{
+        uint32_t made = asked->core.sequence.token_count - asked->core.prompt_count;
+
+        return asked->end_at && made + 1 == asked->end_at ? SCHED_EOS : SCHED_CONTINUE;
+}
+
 static void take_token(const struct flown *flight, uint32_t row, struct asked *asked)
 {
         struct request *request = &asked->core;
-        uint32_t made = request->sequence.token_count - request->prompt_count;
+        bool is_ending = request->state == REQUEST_ENDING;
 
-        if (request->state != REQUEST_ENDING)
+        asked->held = !is_ending && asked->outside;
+        if (!is_ending && !asked->held)
                 take_bytes(asked, (uint32_t)request->record_bytes_max);
         note(&(struct sched_event){ .kind = SCHED_RESULT,
                                     .plan = flight->number,
                                     .row = row,
                                     .token = below(300),
-                                    .verdict = asked->end_at && made + 1 == asked->end_at
-                                                       ? SCHED_EOS
-                                                       : SCHED_CONTINUE });
+                                    .verdict = asked->held ? SCHED_LATER : judge(asked) });
+}
+
+/* Some of the tokens that are due come; or all of them. */
+static void hear_tokens(bool all)
+{
+        for (uint32_t i = 0; i < REQUESTS; i++) {
+                struct asked *asked = &host.requests[i];
+
+                if (!asked->alive || !asked->held || (!all && below(5)))
+                        continue;
+                asked->held = false;
+                host.answers++;
+                if (asked->core.state != REQUEST_ENDING)
+                        take_bytes(asked, (uint32_t)asked->core.record_bytes_max);
+                note(&(struct sched_event){ .kind = SCHED_TOKEN,
+                                            .request = &asked->core,
+                                            .token = below(300),
+                                            .verdict = judge(asked) });
+        }
 }
 
 static void collect(void)
@@ -276,6 +305,7 @@ static void collect(void)
 
 static void step(bool reads)
 {
+        hear_tokens(reads);
         for (uint32_t i = 0; i < CHANNELS; i++) {
                 if (reads || !below(6))
                         host.used[i] -= below((uint32_t)host.used[i] + 1);
@@ -347,7 +377,7 @@ static void each_token_of_a_prompt_is_scored_exactly_once(void **state)
 {
         uint64_t first = number_from("SMV_SCORING_FIRST", 1), scores = 0, preempted = 0,
                  stalled = 0;
-        uint64_t last = number_from("SMV_SCORING_SEEDS", 30), ended = 0, invalid = 0;
+        uint64_t last = number_from("SMV_SCORING_SEEDS", 30), ended = 0, invalid = 0, answers = 0;
 
         (void)state;
         for (uint64_t seed = first; seed <= last; seed++) {
@@ -357,13 +387,14 @@ static void each_token_of_a_prompt_is_scored_exactly_once(void **state)
                 stalled += host.stalled;
                 ended += host.ended;
                 invalid += host.invalid;
+                answers += host.answers;
         }
         print_message("# %llu requests, %llu scores, %llu scored requests preempted, %llu plans "
-                      "with stalls, %llu not valid\n",
+                      "with stalls, %llu not valid, %llu tokens from outside\n",
                       (unsigned long long)ended, (unsigned long long)scores,
                       (unsigned long long)preempted, (unsigned long long)stalled,
-                      (unsigned long long)invalid);
-        assert_true(scores && preempted && stalled && invalid);
+                      (unsigned long long)invalid, (unsigned long long)answers);
+        assert_true(scores && preempted && stalled && invalid && answers);
 }
 
 int main(void)
