@@ -39,6 +39,9 @@ struct course { /* of one client in a wave, in seconds after the wave began */
 struct wave {
         uint32_t clients, shared, prompt, tokens; /* prompt: without the shared tokens */
         const char *constraint;                   /* it never lets an answer end; or NULL */
+        enum smv_ask asks;                        /* all tokens are legal, and taken as drawn */
+        uint32_t row_top;
+        int whole_row;
         double seconds;                           /* all of it */
         struct course courses[CLIENTS];
 };
@@ -48,6 +51,7 @@ static struct {
         uint32_t shared[SHARED];
         uint64_t dice;
         double began;
+        float largest; /* of all logits that were looked at */
 } b;
 
 static void die(const char *what)
@@ -86,6 +90,9 @@ static void ask(struct wave *w, uint32_t client)
                 .ignore_eos = !w->constraint,
                 .set = SMV_SET_TEMPERATURE,
                 .constraint = w->constraint,
+                .ask = w->asks,
+                .row_top = w->row_top,
+                .whole_row = w->whole_row,
         };
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
 
@@ -95,6 +102,22 @@ static void ask(struct wave *w, uint32_t client)
                 return;
         smv_error(b.clients[client], &problem);
         die(problem.message);
+}
+
+/* With whole rows the client looks at each logit. */
+static void answer(const struct wave *w, uint32_t client, const struct smv_event *question)
+{
+        uint32_t stream = w->courses[client].stream;
+        int r;
+
+        for (size_t i = 0; question->row && i < question->row->logit_count; i++)
+                b.largest = question->row->logits[i] > b.largest ? question->row->logits[i]
+                                                                  : b.largest;
+        r = w->asks == SMV_ASK_MASK
+                    ? smv_answer_mask(b.clients[client], stream, NULL, 0)
+                    : smv_answer_token(b.clients[client], stream, SMV_TOKEN_AS_DRAWN);
+        if (r)
+                die("an answer is refused");
 }
 
 /* All that has come for it. */
@@ -111,6 +134,8 @@ static void take(struct wave *w, uint32_t client)
                         if (event.reason != SMV_END_LENGTH && event.reason != SMV_END_CANCELLED)
                                 die(smv_reason_name(event.reason));
                         c->ended = true;
+                } else if (event.kind == SMV_EVENT_ASK) {
+                        answer(w, client, &event);
                 } else {
                         c->last = now() - b.began;
                         if (!c->tokens)
@@ -125,7 +150,8 @@ static struct smv_client *reach(void)
         char why[256] = "";
         const struct smv_connect options = { SMV_SIZE(smv_connect), .socket = own_daemon_socket(),
                                              .any_uid = 1, .message = why,
-                                             .message_bytes = sizeof(why) };
+                                             .message_bytes = sizeof(why), .ask_slots = 1,
+                                             .whole_rows = 1 };
         struct smv_client *client;
 
         if (smv_connect(&options, &client))
@@ -298,6 +324,43 @@ static void measure_constrained(void)
                       100 * rate_of(&bound) / rate_of(&loose));
 }
 
+/* What questions cost: the same streams, free and asked. */
+static void measure_asked(uint32_t clients, const char *free_row)
+{
+        static const struct {
+                const char *row;
+                enum smv_ask asks;
+                uint32_t row_top;
+                int whole_row;
+        } kinds[] = {
+                { "shows 20 tokens", SMV_ASK_NOTHING, 20, 0 },
+                { "shows 256 tokens", SMV_ASK_NOTHING, 256, 0 },
+                { "asks for masks", SMV_ASK_MASK, 0, 0 },
+                { "asks for tokens", SMV_ASK_TOKEN, 20, 0 },
+                { "asks for tokens, shows whole rows", SMV_ASK_TOKEN, 0, 1 },
+        };
+        struct wave loose = { .clients = clients, .prompt = 16, .tokens = 128 };
+        static char rows[2][sizeof(kinds) / sizeof(*kinds)][96]; /* the table keeps them */
+        double rate;
+
+        run(&loose);
+        rate = rate_of(&loose);
+        table_add_one("tokens/s", free_row, "", rate);
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+                struct wave asked = loose;
+                char *row = rows[clients > 1][i];
+
+                if (kinds[i].whole_row && clients > 1)
+                        continue; /* the daemon shows those of four streams */
+                asked.asks = kinds[i].asks;
+                asked.row_top = kinds[i].row_top;
+                asked.whole_row = kinds[i].whole_row;
+                run(&asked);
+                snprintf(row, sizeof(rows[0][0]), "%s %s, of free", free_row, kinds[i].row);
+                table_add_one("percent", row, "", 100 * rate_of(&asked) / rate);
+        }
+}
+
 static void measure(void)
 {
         static const char rate[] = "tokens/s";
@@ -326,6 +389,8 @@ static void measure(void)
         tell_first_tokens(&later, NULL, "2048 shared once more, first token", NULL);
         measure_visits();
         measure_constrained();
+        measure_asked(1, "one stream");
+        measure_asked(CLIENTS, "eight streams");
 }
 
 int main(int argc, char **argv)
@@ -333,6 +398,7 @@ int main(int argc, char **argv)
         const char *flags[64] = { "--model", NULL };
         struct wave warm = { .clients = CLIENTS, .prompt = 16, .tokens = 8 };
         uint32_t rounds = 3, count = 2;
+        struct smv_client *first; /* the daemon's own; it is closed with it */
         char why[256];
         int option;
 
@@ -345,15 +411,15 @@ int main(int argc, char **argv)
         flags[1] = argv[optind + 1];
         for (int i = optind + 2; i < argc; i++)
                 flags[count++] = argv[i];
-        if (own_daemon_start(argv[optind], flags, &b.clients[0], why, sizeof(why)))
+        if (own_daemon_start(argv[optind], flags, &first, why, sizeof(why)))
                 die(why);
-        for (uint32_t i = 1; i < CLIENTS; i++)
+        for (uint32_t i = 0; i < CLIENTS; i++)
                 b.clients[i] = reach();
         run(&warm);
         for (uint32_t i = 0; i < rounds; i++)
                 measure();
         table_print();
-        for (uint32_t i = 1; i < CLIENTS; i++)
+        for (uint32_t i = 0; i < CLIENTS; i++)
                 smv_close(b.clients[i]);
         own_daemon_stop();
         return 0;
