@@ -259,14 +259,15 @@ static size_t scores_of(const struct request *request)
 }
 
 /*
- * A record for each token, and one before it for its logprobs; those of the prompt; a last text,
- * and the END.  With parts there are more, each with at least 8 bytes behind its head.
+ * A record for each token, and one before it for its logprobs, and for its row; those of the
+ * prompt; a last text, and the END.  With parts there are more, each with at least 8 bytes behind its head.
  */
 static size_t records_max(const struct request *request, size_t room)
 {
         if (request->parts)
                 return room / (sizeof(struct smv_record) + 8);
-        return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) +
+        return (size_t)request->max_tokens * (1 + (request->sampling.logprobs > 0) +
+                                              (request->sampling.row_entries > 0)) +
                scores_of(request) + 2;
 }
 
