@@ -3,7 +3,9 @@
  *
  * A request is promised the blocks of the tokens that it has and of some more (sched_promise()).
  * When its next row needs another block, it is promised one more, as long as the pool has any that
- * nobody was promised.  If there is none, a running request is preempted and waits again:
+ * nobody was promised.  A request that waits for masks or for a token has no next row yet, so no
+ * other one gives way to it.  If there is no such block, a running request is preempted and waits
+ * again:
  *
  *      one of the user that has most of the pool, as usage.c counts it;
  *      of this user's requests one of the last class, and of these the youngest.
@@ -120,7 +122,7 @@ bool sched_grow(struct sched *sched)
                 struct request *request = sched->running.at[i];
 
                 request->lacks_block = false;
-                if (sched_lacks_block(sched, request)) {
+                if (sched_lacks_block(sched, request) && !sched_is_unready(request)) {
                         bool grown = grow(sched, request);
 
                         request->lacks_block = !grown && request->state == REQUEST_DECODE;

@@ -65,7 +65,7 @@ struct slot {
         bool invalid;         /* its content is not valid and must not be inserted */
         uint32_t planned;     /* positions that have had a row */
         uint32_t scores;      /* in flight, each with bytes for a record; none once ENDING */
-        uint32_t wanted;      /* results in flight, each with bytes for a record; the same */
+        uint32_t wanted;      /* results in flight, with bytes for records; none once ENDING */
         uint32_t plans;       /* plans in flight with a row of it */
         uint64_t newest_plan; /* the newest plan with a row of it ... */
         uint32_t newest_row;  /* ... and its last row there */

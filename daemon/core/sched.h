@@ -35,10 +35,11 @@
  *      reserved whatever its class, and does not count towards conf.reserve_max.
  *
  * In each plan, after ends and before slots are given, each decode whose next row needs a block
- * beyond its promise is promised one more, in the order in which they got their slots.  If none is
- * left that nobody was promised, or its user has several slots and conf.user_blocks, another
- * request is preempted (request.blocks_lost counts that): in the latter case one of the same user.
- * No reserved request is.  Of the others it is one whose preemption makes a block free, if there is
+ * beyond its promise is promised one more, in the order in which they got their slots; but one that
+ * waits for masks or for a token is promised it only when these have come.  If none is left that
+ * nobody was promised, or its user has several slots and conf.user_blocks, another request is
+ * preempted (request.blocks_lost counts that): in the latter case one of the same user.  No
+ * reserved request is.  Of the others it is one whose preemption makes a block free, if there is
  * such a request; of these, one of the user that uses most of the pool (of equals the one with the
  * largest uid); of that user's, one of the last class as asked for; of these, the one that arrived
  * last.  It may be the request itself.  No second one is chosen while a preempted request still has

@@ -51,6 +51,12 @@ static bool is_beyond(const struct sim_request *request, uint32_t position)
         return position < sim_positions(request) && position / BLOCK_POSITIONS >= request->promised;
 }
 
+/* It waits for a mask or for a token, so it has no next row, and lacks no block for that. */
+static bool is_waiting(const struct sim_request *request)
+{
+        return request->unready || request->held;
+}
+
 /*
  * Whether its next row needs a block that it was not promised.  A stalled request may have had its
  * row before growth; then the next row is the one after it.
@@ -59,7 +65,7 @@ static enum walk_answer needs(const struct walk *walk, const struct sim_request 
 {
         uint32_t rows = 0;
 
-        if (!runs(walk, request) || !request->moved)
+        if (!runs(walk, request) || !request->moved || is_waiting(request))
                 return WALK_NO;
         if (request->planned >= request->known && is_beyond(request, request->planned))
                 return WALK_YES;
@@ -296,10 +302,12 @@ void audit_growth(struct sim *sim)
 {
         static struct walk walk; /* large */
         struct sim_request *requests[SIM_REQUESTS];
+        bool idle = sim->held || sim->flight_count == sim->conf.depth;
         uint32_t count;
 
         walk_begin(&walk, sim);
-        count = sim->held || sim->flight_count == sim->conf.depth ? 0 : list(&walk, requests);
+        count = idle ? 0 : list(&walk, requests);
+        each_request(sim, r) r->lacks_block &= idle || !is_waiting(r);
         for (uint32_t i = 0; i < count; i++) {
                 if (needs(&walk, requests[i]) == WALK_YES || is_told_more(&walk, requests[i]) ||
                     requests[i]->core.lacks_block || is_anybody_told_lost(sim))

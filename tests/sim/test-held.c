@@ -369,6 +369,46 @@ static void a_held_request_gives_up_its_blocks_at_once(void **state)
         sim_close(&sim);
 }
 
+/*
+ * The same pool.  h needs a third block for its row at 32, but its token is not there yet.  So d
+ * goes on until that comes, and only then gives way.
+ */
+static void others_give_way_to_a_held_request_only_when_its_token_has_come(void **state)
+{
+        struct sim_request *held;
+
+        (void)state;
+        world((struct sched_conf){
+                .blocks = 4, .preemptions_max = 3, .learned = { true, true, true } });
+        teach();
+        held = ask_held(
+                (struct sim_ask){ .name = "h", .prompt = 14, .most = 20, .token_ns = 20 * SIM_MS });
+        run_unseen(510);
+        ask("d", 14, 14);
+        held->token_ns = 50 * SIM_MS;
+        sim_run(&sim, 1800);
+        sim_expect(
+                &sim,
+                "[1510] decode h 30; prefill d 0..14*; take 1 drop 0\n"
+                "[1520] decode d 14; held 1\n"
+                "[1530] decode d 15; held 1\n"
+                "[1540] decode d 16; held 1; take 1 drop 0\n"
+                "[1550] decode d 17; held 1\n"
+                "[1560] decode d 18; held 1\n"
+                "[1570] decode h 31; decode d 19\n"
+                "[1580] decode d 20; held 1\n"
+                "[1590] decode d 21; held 1\n"
+                "[1600] decode d 22; held 1\n"
+                "[1610] decode d 23; held 1\n"
+                "[1620] decode d 24; held 1\n"
+                "[1630] decode h 32; preempted d; take 1 drop 2\n"
+                "[1640] held 1\n"
+                "[1690] prefill d 16..26*; end h length; retire h; take 1 drop 3; share 1 copy 0\n"
+                "[1700] decode d 26\n"
+                "[1710] end d length; retire d; take 0 drop 2\n");
+        sim_close(&sim);
+}
+
 static int clear(void **state)
 {
         (void)state;
@@ -394,6 +434,7 @@ int main(void)
                 STORY(a_preempted_request_waits_for_its_token_and_then_for_its_mask),
                 STORY(a_batch_lasts_while_a_request_of_it_is_held),
                 STORY(a_held_request_gives_up_its_blocks_at_once),
+                STORY(others_give_way_to_a_held_request_only_when_its_token_has_come),
         };
 
         return cmocka_run_group_tests_name("sim-held", tests, NULL, NULL);
