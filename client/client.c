@@ -273,8 +273,8 @@ static int take_slots(struct smv_client *client, const struct codec_frame *frame
         if (!r && !vocab)
                 r = -EPROTO;
         if (!r)
-                r = slots_open(&client->slots, &answers, options->whole_rows ? &rows : NULL, vocab,
-                               &why);
+                r = slots_open(&client->slots, options->ask_slots, &answers,
+                               options->whole_rows ? &rows : NULL, vocab, &why);
         if (!r)
                 return 0;
         shared_ring_close(&client->ring);
@@ -611,6 +611,10 @@ static int connect_once(struct smv_client *client, struct attempt *attempt)
         if (!r && options->doorbell > SMV_DOORBELL_NONE)
                 r = client_refuse(client, -EINVAL, "doorbell", "doorbell is %u; it may be 0 to %u",
                                   options->doorbell, SMV_DOORBELL_NONE);
+        if (!r && options->ask_slots > SMV_ASK_SLOTS_MAX)
+                r = client_refuse(client, -EINVAL, "ask_slots",
+                                  "ask_slots is %u; it may be up to %u", options->ask_slots,
+                                  SMV_ASK_SLOTS_MAX);
         return r ? r : say_hello(client, attempt);
 }
 
@@ -684,7 +688,8 @@ static int connect_patiently(struct smv_client *client, struct attempt *attempt)
 static const char *constant_field(const char *field)
 {
         static const char *const fields[] = { "size",     "socket",     "transport",
-                                              "doorbell", "ring_bytes", "versions" };
+                                              "doorbell", "ring_bytes", "versions",
+                                              "ask_slots", "whole_rows" };
 
         for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
                 if (!strcmp(field, fields[i]))

@@ -63,8 +63,8 @@ static int add_row(const struct smv_client *client, struct client_row *last,
         last->stream = 0;
         row->logits = NULL;
         if (last->is_whole)
-                row->logits = slots_row(&client->slots, stream->ask_slot,
-                                        SMV_OF(stream->ask_ticket, row->position));
+                row->logits = slots_row(&client->slots, stream->ask_slot, stream->ask_ticket,
+                                        row->position);
         row->logit_count = row->logits ? client->slots.vocab : 0;
         event->row = row;
         return 0;

@@ -127,6 +127,8 @@ int client_take_streams(struct smv_client *client, const struct client_pending *
         uint32_t position = (uint32_t)uint_or_0(frame, "prompt_tokens");
 
         (void)ret_answer;
+        if (pending->ask && !slots_give(&client->slots, slot, ticket))
+                return client_bad_reply(client, -EPROTO, "ask_slot");
         client->asks_first_count += asks_first;
         for (uint32_t i = 0; i < pending->streams; i++)
                 stream_table_add(&client->streams, &(struct client_stream){
@@ -174,6 +176,9 @@ static int begin_generate(struct smv_client *client, struct client_request *requ
         r = client_begin_generate(client, options, &o);
         if (r)
                 return r;
+        if (o.ask && (o.n > 1 || o.keep_ms))
+                return client_refuse(client, -EINVAL, o.n > 1 ? "n" : "keep_ms",
+                                     "ask goes with one stream, and without keep_ms");
         if (o.n > SMV_SAMPLES_MAX)
                 return client_refuse(client, -EINVAL, "n", "n is %u; it may be up to %u", o.n,
                                      SMV_SAMPLES_MAX);

@@ -37,7 +37,8 @@ struct doorbell {
 struct doorbell_news {
         uint64_t tail;
         /*
-         * The position behind the last END.  An END wakes the reader, whatever its wake_position.
+         * The position behind the last END or ASK.  They wake the reader, whatever its
+         * wake_position.
          */
         uint64_t end;
         /*

@@ -86,7 +86,6 @@ void asking_give_up(struct asking *asking)
 {
         assert(asking->open);
         asking->open = false;
-        asking->late++;
         if (asking->kind != SMV_ASK_MASK)
                 return;
         memset(asking->mask, 0xff, mask_bytes(asking->vocab));

@@ -10,7 +10,7 @@
 #include "daemon/edge/context.h"
 
 /*
- * True if the record belongs to a TOKENS or ASK record that follows it.  No frame ends between them, as
+ * True if the record belongs to a TOKENS record that follows it.  No frame ends between them, as
  * the frame of another stream may come next.
  */
 static inline bool record_frame_needs_next(const struct smv_record *record)

@@ -261,11 +261,12 @@ static void take_token(struct engine *engine, struct request *request, uint32_t 
 static void on_answer(struct engine *engine, const struct heard *heard)
 {
         struct request *request = heard->request;
-        const struct asking *asking = request->asking;
+        struct asking *asking = request->asking;
         bool as_drawn = heard->is_late || heard->token == SMV_TOKEN_AS_DRAWN;
 
         if (heard->is_late)
                 counter_add(&engine->conf.stats->answers_late, 1);
+        asking->late += heard->is_late && asking->late_draws;
         if (heard->is_late && !asking->late_draws)
                 engine_cancel(engine, request, SMV_END_ERROR, SMV_NO_ANSWER);
         else if (asking->kind == SMV_ASK_MASK)

@@ -42,14 +42,14 @@ static void report_free_bytes(struct engine *engine)
 
 /*
  * Moves the average by an eighth towards this request's time in its slot.  The loop uses it to
- * estimate when others get a slot.
+ * estimate when others get a slot.  What a client takes for its answers says nothing about them.
  */
 static void learn_slot_time(const struct engine *engine, const struct request *request)
 {
         counter *slot_ns = &engine->conf.stats->slot_ns;
         uint64_t known = counter_get(slot_ns), seen;
 
-        if (!request->first_row_ns)
+        if (!request->first_row_ns || request->asking)
                 return;
         seen = engine_now(engine) - request->first_row_ns;
         counter_set(slot_ns, known ? known - known / 8 + seen / 8 : seen);

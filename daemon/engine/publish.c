@@ -216,11 +216,15 @@ void publish_fork(struct publish *publish, const struct request *request,
                              request->argument_types);
 }
 
+/* Before a record there may be a PAD that is shorter than it; so much counts as not free. */
 static int writer_free_bytes(struct channel *channel, uint64_t *ret_bytes)
 {
         struct ring_writer *writer = &channel->writer;
+        uint64_t longest = ring_record_bytes(row_record_bytes(1 + SMV_ROW_TOP_MAX));
 
-        return ring_free_bytes(writer, writer->data_bytes / 64, ret_bytes);
+        if (longest < writer->data_bytes / 64)
+                longest = writer->data_bytes / 64;
+        return ring_free_bytes(writer, longest, ret_bytes);
 }
 
 int publish_free_bytes(struct channel *channel, uint64_t *ret_bytes)
@@ -504,8 +508,10 @@ void publish_ask(struct publish *publish, const struct request *request, uint32_
         if (request->channel->shut)
                 return;
         to = put(publish, request, SMV_RECORD_ASK, 0, sizeof(ask));
-        if (to)
-                memcpy(to, &ask, sizeof(ask));
+        if (!to)
+                return;
+        memcpy(to, &ask, sizeof(ask));
+        request->channel->end = request->channel->writer.tail; /* the client must wake up */
 }
 
 void publish_score(struct publish *publish, const struct request *request,

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/sys.h"
 
+#define SEGMENT_PAGE ((size_t)4096)
+
 static int make_segments(struct channel *channel, uint64_t ring_bytes)
 {
         size_t d = ring_segment_bytes(ring_bytes), c = sizeof(struct smv_ring_control);
@@ -68,14 +70,26 @@ int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell b
         return error_pass(make(number, ring_bytes, bell, ret_channel));
 }
 
+/* Whole pages: of others no part can be given back while a client maps them. */
+static size_t slots_bytes(uint32_t slots, size_t stride)
+{
+        return (slots * stride + SEGMENT_PAGE - 1) / SEGMENT_PAGE * SEGMENT_PAGE;
+}
+
+size_t channel_slots_bytes(uint32_t slots, uint32_t vocab, bool rows)
+{
+        return slots_bytes(slots, SMV_ANSWER_STRIDE(vocab)) +
+               (rows ? slots_bytes(slots, SMV_SHOWN_ROW_STRIDE(vocab)) : 0);
+}
+
 int channel_add_slots(struct channel *channel, uint32_t slots, uint32_t vocab, bool rows)
 {
-        int r = segment_new("samovar-answers", slots * SMV_ANSWER_STRIDE(vocab),
+        int r = segment_new("samovar-answers", slots_bytes(slots, SMV_ANSWER_STRIDE(vocab)),
                             SEGMENT_CLIENT_WRITES, &channel->segment_answers);
 
         assert(channel_is_shared(channel) && !channel->ask_slots && slots);
         if (!r && rows)
-                r = segment_new("samovar-rows", slots * SMV_SHOWN_ROW_STRIDE(vocab),
+                r = segment_new("samovar-rows", slots_bytes(slots, SMV_SHOWN_ROW_STRIDE(vocab)),
                                 SEGMENT_DAEMON_WRITES, &channel->segment_rows);
         if (r) {
                 segment_free(&channel->segment_answers, false);

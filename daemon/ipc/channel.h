@@ -67,7 +67,7 @@ struct channel {
 
         /* Engine thread only. */
         struct ring_writer writer;
-        uint64_t end;        /* the tail behind the last END */
+        uint64_t end;        /* the tail behind the last END or ASK, which wake the reader */
         uint64_t ends_bytes; /* sum of end_bytes_max over all requests whose END is not written */
         uint32_t live_count; /* requests submitted and not retired */
         uint64_t retired;    /* requests that have retired since the channel was made */
@@ -108,10 +108,7 @@ int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell b
  */
 int channel_add_slots(struct channel *channel, uint32_t slots, uint32_t vocab, bool rows);
 /* What they take. */
-static inline size_t channel_slots_bytes(uint32_t slots, uint32_t vocab, bool rows)
-{
-        return slots * (SMV_ANSWER_STRIDE(vocab) + (rows ? SMV_SHOWN_ROW_STRIDE(vocab) : 0));
-}
+size_t channel_slots_bytes(uint32_t slots, uint32_t vocab, bool rows);
 
 const struct smv_answer *channel_answer(const struct channel *channel, uint32_t slot,
                                         uint32_t vocab);

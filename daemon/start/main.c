@@ -158,6 +158,7 @@ static int share_layers(struct daemon *daemon, struct kernels_conf *conf)
                 return r;
         if (!daemon->config.kv_bytes)
                 conf->pages_max = blocks_for(setup->served.context);
+        conf->row_copies_max = 0; /* the other stage has the logits */
         r = open_on_host(daemon, "cpu", conf, &daemon->host);
         setup->model_conf.host = daemon->host;
         return r;
@@ -487,12 +488,12 @@ static void stop_threads(struct daemon *daemon, bool by_edge)
 }
 
 /*
- * For each channel: a socket and the two segments of its ring.  This includes new connections that
- * arrive while old ones are still closing.
+ * For each channel: a socket, the two segments of its ring, and two of slots.  This includes new
+ * connections that arrive while old ones are still closing.
  */
 static void want_descriptors(const struct daemon *daemon)
 {
-        uint64_t wanted = 3ull * daemon->setup.sched.channels + 64;
+        uint64_t wanted = 5ull * daemon->setup.sched.channels + 64;
         int64_t have = sys_raise_descriptor_limit(wanted);
 
         if (have < (int64_t)wanted)

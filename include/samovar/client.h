@@ -572,7 +572,10 @@ struct smv_event {
          * chose them.  Else NULL.
          */
         const struct smv_row *row;
-        /* END: how many questions the stream has asked, and how many had no answer in time. */
+        /*
+         * END: how many questions the stream has asked, and how often the daemon went on without an
+         * answer.
+         */
         uint32_t asked, late;
 };
 

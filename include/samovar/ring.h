@@ -30,8 +30,8 @@
  * the number of bytes that may come before you want to be woken; 0: any record wakes
  * you.  Then, after a full fence, load tail again, and sleep only if it still equals
  * head.  When awake, store SMV_WAKE_NEVER.  The daemon wakes you once tail has gone
- * past wake_position.  It also wakes you for each END, and when more than a quarter
- * of the ring waits to be read.
+ * past wake_position.  It also wakes you for each END and each ASK, and when more than
+ * a quarter of the ring waits to be read.
  *
  * The doorbell that was chosen in hello says how the daemon wakes the reader.
  *
