@@ -42,7 +42,7 @@ struct wave {
         enum smv_ask asks;                        /* all tokens are legal, and taken as drawn */
         uint32_t row_top;
         int whole_row;
-        double seconds;                           /* all of it */
+        double seconds; /* all of it */
         struct course courses[CLIENTS];
 };
 
@@ -111,8 +111,8 @@ static void answer(const struct wave *w, uint32_t client, const struct smv_event
         int r;
 
         for (size_t i = 0; question->row && i < question->row->logit_count; i++)
-                b.largest = question->row->logits[i] > b.largest ? question->row->logits[i]
-                                                                  : b.largest;
+                b.largest =
+                        question->row->logits[i] > b.largest ? question->row->logits[i] : b.largest;
         r = w->asks == SMV_ASK_MASK
                     ? smv_answer_mask(b.clients[client], stream, NULL, 0)
                     : smv_answer_token(b.clients[client], stream, SMV_TOKEN_AS_DRAWN);
@@ -148,10 +148,11 @@ static void take(struct wave *w, uint32_t client)
 static struct smv_client *reach(void)
 {
         char why[256] = "";
-        const struct smv_connect options = { SMV_SIZE(smv_connect), .socket = own_daemon_socket(),
-                                             .any_uid = 1, .message = why,
-                                             .message_bytes = sizeof(why), .ask_slots = 1,
-                                             .whole_rows = 1 };
+        const struct smv_connect options = {
+                SMV_SIZE(smv_connect), .socket = own_daemon_socket(), .any_uid = 1,
+                .message = why,        .message_bytes = sizeof(why),  .ask_slots = 1,
+                .whole_rows = 1
+        };
         struct smv_client *client;
 
         if (smv_connect(&options, &client))

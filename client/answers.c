@@ -6,8 +6,7 @@
 /*
  * The stream, if it has asked for this and has no answer yet; or NULL, and the failure is recorded.
  */
-static struct client_stream *find_question(struct smv_client *client, uint32_t id,
-                                           enum smv_ask ask)
+static struct client_stream *find_question(struct smv_client *client, uint32_t id, enum smv_ask ask)
 {
         struct client_stream *stream = client_stream(client, id);
 

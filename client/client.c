@@ -687,9 +687,8 @@ static int connect_patiently(struct smv_client *client, struct attempt *attempt)
 /* The same text, as one that is never freed; "" for a name that is not a field of hello. */
 static const char *constant_field(const char *field)
 {
-        static const char *const fields[] = { "size",     "socket",     "transport",
-                                              "doorbell", "ring_bytes", "versions",
-                                              "ask_slots", "whole_rows" };
+        static const char *const fields[] = { "size",       "socket",   "transport", "doorbell",
+                                              "ring_bytes", "versions", "ask_slots", "whole_rows" };
 
         for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
                 if (!strcmp(field, fields[i]))

@@ -20,8 +20,8 @@ static const char *check(const struct shared_segment *records, const struct shar
 
         if (!why)
                 why = shared_segment_fault(control);
-        if (!why && (records->bytes < SMV_RING_HEADER ||
-                     control->bytes < sizeof(struct smv_ring_control)))
+        if (!why &&
+            (records->bytes < SMV_RING_HEADER || control->bytes < sizeof(struct smv_ring_control)))
                 why = "a segment of it has an impossible size";
         return why;
 }

@@ -21,10 +21,10 @@ struct client_stream {
         uint64_t number;    /* for smv_end(); 0: the daemon did not say */
         uint64_t resume_id; /* 0: the stream ends with the connection */
         bool detached;      /* records that have come meanwhile are skipped */
-        /* What it asks this client, and where the answers go. */
+        /* Its questions to this client, and where the answers go. */
         uint32_t ask; /* enum smv_ask */
         uint32_t ask_slot, ask_ticket, ask_position;
-        bool is_asking; /* the question of ask_position has no answer yet */
+        bool is_asking;  /* the question of ask_position has no answer yet */
         bool asks_first; /* ... and its ASK event has not been returned */
 };
 

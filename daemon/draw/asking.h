@@ -35,7 +35,7 @@ struct asking {
         bool open; /* a question has no answer yet */
         uint32_t position;
         uint64_t until_ns;
-        uint32_t drawn; /* with SMV_ASK_TOKEN: what the daemon has drawn */
+        uint32_t drawn;       /* with SMV_ASK_TOKEN: what the daemon has drawn */
         uint32_t asked, late; /* late: how often the daemon went on without an answer */
         uint32_t *mask; /* with SMV_ASK_MASK: of the next token; all bits behind vocab are 0 */
 };

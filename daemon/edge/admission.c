@@ -185,8 +185,8 @@ size_t admission_own_bytes(const struct stream *stream)
 size_t admission_rules_bytes(const struct request *request, uint32_t tokens_max)
 {
         const struct rules *rules = request->rules;
-        size_t bytes = reasoning_limit_bytes(request->reasoning_limit) +
-                       asking_bytes(request->asking);
+        size_t bytes =
+                reasoning_limit_bytes(request->reasoning_limit) + asking_bytes(request->asking);
 
         if (!rules)
                 return bytes;
@@ -282,7 +282,7 @@ static void add_parts(const struct admission_conf *conf, struct request *request
         request->end_bytes_max += bytes;
 }
 
-/* What is shown of its rows, and what its client is asked, makes its records longer. */
+/* Rows that are shown and questions make its records longer. */
 static void add_asking(const struct admission_conf *conf, struct request *request,
                        const struct wire_request *asked)
 {

@@ -14,7 +14,7 @@
 
 struct asking;
 
-/* What a request asks its client; *ret_asking is NULL if it asks nothing.  0 or -ENOMEM. */
+/* The questions of a request; *ret_asking is NULL if it has none.  0 or -ENOMEM. */
 int ask_make(const struct served *served, const struct wire_request *asked,
              struct asking **ret_asking);
 

@@ -137,8 +137,7 @@ int channels_add_slots(struct peer *peer, const struct wire_request *asked,
         if (r)
                 return error_pass(r);
         channel->charged += bytes;
-        return error_pass(
-                channel_add_slots(channel, asked->ask_slots, vocab, asked->whole_rows));
+        return error_pass(channel_add_slots(channel, asked->ask_slots, vocab, asked->whole_rows));
 }
 
 void channels_take_back(struct peer *peer)

@@ -260,7 +260,8 @@ static size_t scores_of(const struct request *request)
 
 /*
  * A record for each token, and one before it for its logprobs, and for its row; those of the
- * prompt; a last text, and the END.  With parts there are more, each with at least 8 bytes behind its head.
+ * prompt; a last text, and the END.  With parts there are more, each with at least 8 bytes behind
+ * its head.
  */
 static size_t records_max(const struct request *request, size_t room)
 {

@@ -1,10 +1,15 @@
 #include "daemon/edge/wire-checks.h"
 
-#include "daemon/edge/wire.h"
+#include "daemon/edge/fields.h"
+
+static const struct wire_row *row_of(enum wire_field number)
+{
+        return &field_at(number)->row;
+}
 
 int wire_refuse_missing(struct reading *in, enum wire_field number)
 {
-        const char *name = wire_row(number)->name;
+        const char *name = row_of(number)->name;
 
         return wire_refuse(in->problem, SMV_MISSING, in->request->id, name, "%s is missing", name);
 }
@@ -17,7 +22,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
         const char *first = NULL;
 
         for (size_t i = 0; i < count; i++) {
-                const char *name = wire_row(fields[i])->name;
+                const char *name = row_of(fields[i])->name;
 
                 if (!wire_has(request, fields[i]))
                         continue;
@@ -28,7 +33,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
                 first = name;
         }
         if (!first)
-                return wire_refuse(in->problem, SMV_MISSING, request->id, wire_row(fields[0])->name,
+                return wire_refuse(in->problem, SMV_MISSING, request->id, row_of(fields[0])->name,
                                    "%s is missing", wanted);
         return 0;
 }
@@ -37,7 +42,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
 static int check_alone(struct reading *in, enum wire_field number, bool wrong, const char *how)
 {
         struct wire_request *request = in->request;
-        const char *name = wire_row(number)->name;
+        const char *name = row_of(number)->name;
 
         if (!wrong || !wire_has(request, number))
                 return 0;
@@ -53,7 +58,7 @@ static int check_hello(struct reading *in)
         const struct wire_request *request = in->request;
 
         for (size_t i = 0; i < sizeof(of_rings) / sizeof(*of_rings); i++) {
-                const char *name = wire_row(of_rings[i])->name;
+                const char *name = row_of(of_rings[i])->name;
 
                 if (request->transport == WIRE_SOCKET && wire_has(request, of_rings[i]))
                         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
@@ -133,7 +138,7 @@ static int check_streams(struct reading *in)
 {
         struct wire_request *request = in->request;
         enum wire_field number = request->op == WIRE_FORK ? WIRE_F_COUNT : WIRE_F_N;
-        const char *name = wire_row(number)->name;
+        const char *name = row_of(number)->name;
         uint32_t streams = wire_streams(request);
 
         if (streams < 2 || request->id <= UINT32_MAX - (streams - 1))
@@ -147,7 +152,7 @@ static int check_streams(struct reading *in)
 static int check_max_tokens(struct reading *in)
 {
         const struct wire_request *request = in->request;
-        const struct wire_row *row = wire_row(WIRE_F_MAX_TOKENS);
+        const struct wire_row *row = row_of(WIRE_F_MAX_TOKENS);
 
         if (!wire_has(request, WIRE_F_MAX_TOKENS) || request->max_tokens ||
             wire_has(request, WIRE_F_PROMPT_LOGPROBS))
@@ -183,7 +188,7 @@ static int check_mirostat(struct reading *in)
                                "without mirostat_tau");
 }
 
-/* What the client is asked, and what it sees of the rows. */
+/* Questions to the client, and rows that it sees. */
 static int check_asking(struct reading *in)
 {
         const struct wire_request *request = in->request;
@@ -284,7 +289,7 @@ int wire_check(struct reading *in)
         struct wire_request *request = in->request;
 
         for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
-                if (wire_row(i)->required & 1u << request->op && !wire_has(request, i))
+                if (row_of(i)->required & 1u << request->op && !wire_has(request, i))
                         return wire_refuse_missing(in, i);
         switch (request->op) {
         case WIRE_HELLO:

@@ -59,7 +59,7 @@ void engine_await_masks(struct engine *engine, struct request *request, uint32_t
                 questions_ask(engine->questions, request, position, engine_now(engine));
 }
 
-/* The scheduler knows the token at `position`.  If the request goes on, it awaits its next masks. */
+/* The scheduler knows the token at `position`.  A request that goes on awaits its next masks. */
 static void go_on(struct engine *engine, struct request *request, uint32_t token, uint32_t position)
 {
         if (request->state == REQUEST_ENDING)

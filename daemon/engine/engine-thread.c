@@ -11,7 +11,7 @@
 #include "base/sys.h"
 #include "daemon/text/tokenizer.h"
 
-#define MASK_LOOK_NS     UINT64_C(100000) /* with nothing else to do: looks for masks so often */
+#define MASK_LOOK_NS UINT64_C(100000) /* with nothing else to do: looks for masks so often */
 
 /*
  * A reader's head is impossible: nothing more is written, the channel's requests end, and the loop
@@ -42,7 +42,8 @@ static void report_free_bytes(struct engine *engine)
 
 /*
  * Moves the average by an eighth towards this request's time in its slot.  The loop uses it to
- * estimate when others get a slot.  What a client takes for its answers says nothing about them.
+ * estimate when others get a slot.  The time that a client takes for its answers says nothing about
+ * them.
  */
 static void learn_slot_time(const struct engine *engine, const struct request *request)
 {

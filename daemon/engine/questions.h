@@ -28,7 +28,9 @@ struct questions *questions_free(struct questions *questions);
 void questions_ask(struct questions *questions, struct request *request, uint32_t position,
                    uint64_t now_ns);
 
-/* A question that was closed; false: there is no other.  Questions of ended requests are dropped. */
+/*
+ * A question that was closed; false: there is no other.  Those of ended requests are dropped.
+ */
 bool questions_next(struct questions *questions, uint64_t now_ns, struct heard *ret_heard);
 
 /* The request is to retire: it has no question any more. */

@@ -17,7 +17,7 @@ static const uint32_t *legal_mask(const struct request *request)
         return request->guide ? request->guide->mask : NULL;
 }
 
-/* What is sent with the token. */
+/* Asks for the numbers that are sent with the token. */
 static void show(const struct request *request, struct pick *pick)
 {
         const struct sampling *asked = &request->sampling;

@@ -47,7 +47,7 @@ struct channel {
         enum channel_bell bell;
         struct segment segment_d, segment_c;
         struct segment segment_answers, segment_rows; /* of slots; at NULL: there are none */
-        int socket; /* -1: the peer closes it */
+        int socket;                                   /* -1: the peer closes it */
 
         channel_flag waking;      /* a WAKE is on its way to the waker */
         channel_flag calling;     /* the waker must call the loop, whatever the bell is */
@@ -88,9 +88,9 @@ struct channel {
         bool holds_connection; /* the peer is gone, and its connection is charged until now */
         uint64_t retired_received; /* requests of that peer whose RETIRED was received */
         bool has_send_lock;
-        uint32_t ask_slots;      /* slots for questions ... */
-        uint64_t ask_slots_used; /* ... and a bit for each that a stream has */
-        uint32_t ask_tickets;    /* how many were given */
+        uint32_t ask_slots;        /* slots for questions ... */
+        uint64_t ask_slots_used;   /* ... and a bit for each that a stream has */
+        uint32_t ask_tickets;      /* how many were given */
         struct channel *gone_next; /* the next in the list of channels to be freed */
 };
 
@@ -107,7 +107,7 @@ int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell b
  * negative errno, and the channel has none.
  */
 int channel_add_slots(struct channel *channel, uint32_t slots, uint32_t vocab, bool rows);
-/* What they take. */
+/* The bytes that they take. */
 size_t channel_slots_bytes(uint32_t slots, uint32_t vocab, bool rows);
 
 const struct smv_answer *channel_answer(const struct channel *channel, uint32_t slot,

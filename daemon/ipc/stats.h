@@ -43,7 +43,7 @@ struct stats {
                 blocks_lost, recomputed, trust;
         counter waits_turn, waits_slot, waits_windows, waits_blocks, waits_forecast, waits_share,
                 waits_prefix, waits_reader;
-        counter submitted; /* requests since the start */
+        counter submitted;    /* requests since the start */
         counter answers_late; /* questions that a client did not answer in time */
         counter channels_open;
         /* running average of the time that a request has its slot */

@@ -475,7 +475,7 @@ struct smv_part {
         uint32_t flags; /* enum smv_parts_flag */
 };
 
-/* What the model says of the place of a token, before all rules and cuts of the request. */
+/* The model's numbers for the place of a token, before all rules and cuts of the request. */
 struct smv_row {
         uint32_t position;
         float log_sum; /* log(sum(exp(logit))) over all tokens: a logit is logprob + log_sum */
@@ -657,8 +657,7 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
  *
  * -EINVAL: the stream has no such question.  An answer that comes too late has no effect.
  */
-int smv_answer_mask(struct smv_client *client, uint32_t stream, const uint32_t *mask,
-                    size_t count);
+int smv_answer_mask(struct smv_client *client, uint32_t stream, const uint32_t *mask, size_t count);
 int smv_answer_token(struct smv_client *client, uint32_t stream, uint32_t token);
 
 /* Describes the stream that this client began last; all 0 before the first one. */

@@ -69,7 +69,7 @@ enum smv_stopped_by {
         SMV_STOPPED_BY_TOKEN = 2,
 };
 
-/* What a stream asks its client for, before each token. */
+/* A stream asks its client for this before each token. */
 enum smv_ask {
         SMV_ASK_NOTHING = 0,
         SMV_ASK_MASK = 1,  /* the tokens that are legal; then the daemon draws one */

@@ -76,14 +76,14 @@
 #define SMV_MIROSTAT_ETA_MAX     10u
 #define SMV_REASONING_END_MAX    1024u /* bytes of reasoning_end */
 /* The most likely tokens that are reported with each generated token. */
-#define SMV_LOGPROBS_MAX 32u
-#define SMV_ROW_TOP_MAX  256u    /* the same of a ROW record */
-#define SMV_ASK_SLOTS_MAX 64u    /* of a connection: streams that ask their client at a time */
-#define SMV_ASK_MS       1000u   /* milliseconds for an answer, if the request does not say */
-#define SMV_ASK_MS_MAX   600000u /* ... and the most that it may say */
-#define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */
-#define SMV_SAMPLES_MAX  64u       /* streams of one generate */
-#define SMV_KEEP_MS_MAX  86400000u /* milliseconds that keep_ms may ask for: one day */
+#define SMV_LOGPROBS_MAX  32u
+#define SMV_ROW_TOP_MAX   256u      /* the same of a ROW record */
+#define SMV_ASK_SLOTS_MAX 64u       /* of a connection: streams that ask their client at a time */
+#define SMV_ASK_MS        1000u     /* milliseconds for an answer, if the request does not say */
+#define SMV_ASK_MS_MAX    600000u   /* ... and the most that it may say */
+#define SMV_FORKS_MAX     1024u     /* forks of a handle or a stream, in one request */
+#define SMV_SAMPLES_MAX   64u       /* streams of one generate */
+#define SMV_KEEP_MS_MAX   86400000u /* milliseconds that keep_ms may ask for: one day */
 
 /*
  * The socket of a user's own daemon, below $XDG_RUNTIME_DIR, and that of the machine's daemon.  A

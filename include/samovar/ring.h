@@ -228,8 +228,8 @@ struct smv_record_ask {
  * a segment that the daemon writes: slot n begins at n * SMV_SHOWN_ROW_STRIDE(vocab).
  *
  * Answering.  Write token or mask, then store `of` (release).  Then, after a full fence, load the
- * ring's state: if it is not RUN, the daemon sleeps, so send it one empty frame.  The daemon reads an
- * answer once, after it has asked.  It takes no notice of one that has another `of`.
+ * ring's state: if it is not RUN, the daemon sleeps, so send it one empty frame.  The daemon
+ * reads an answer once, after it has asked.  It takes no notice of one that has another `of`.
  */
 #define SMV_OF(ticket, position) ((uint64_t)(ticket) << 32 | (position))
 
@@ -252,7 +252,7 @@ struct smv_shown_row {
 
 /* Bytes of a slot: its struct, then its numbers, up to a multiple of 64. */
 #define SMV_ANSWER_STRIDE(vocab)    (64 + (((size_t)(vocab) + 31) / 32 * 4 + 63) / 64 * 64)
-#define SMV_SHOWN_ROW_STRIDE(vocab) (64 + ((size_t)(vocab) * 4 + 63) / 64 * 64)
+#define SMV_SHOWN_ROW_STRIDE(vocab) (64 + ((size_t)(vocab)*4 + 63) / 64 * 64)
 
 /* END: the last record of every stream, exactly once. */
 struct smv_record_end {

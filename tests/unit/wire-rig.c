@@ -195,11 +195,16 @@ static const struct {
         enum wire_field field;
         const char *name, *text;
 } beside[] = {
-        { WIRE_F_DOORBELL, "transport", "ring" },   { WIRE_F_RING_BYTES, "transport", "ring" },
-        { WIRE_F_ASK_SLOTS, "transport", "ring" },  { WIRE_F_WHOLE_ROWS, "transport", "ring" },
-        { WIRE_F_WHOLE_ROWS, "ask_slots", NULL },   { WIRE_F_REASONING_END, "reasoning_max", NULL },
-        { WIRE_F_MIROSTAT_ETA, "mirostat_tau", NULL }, { WIRE_F_ASK_MS, "ask", "mask" },
-        { WIRE_F_ASK_LATE, "ask", "mask" },         { WIRE_F_WHOLE_ROW, "ask", "token" },
+        { WIRE_F_DOORBELL, "transport", "ring" },
+        { WIRE_F_RING_BYTES, "transport", "ring" },
+        { WIRE_F_ASK_SLOTS, "transport", "ring" },
+        { WIRE_F_WHOLE_ROWS, "transport", "ring" },
+        { WIRE_F_WHOLE_ROWS, "ask_slots", NULL },
+        { WIRE_F_REASONING_END, "reasoning_max", NULL },
+        { WIRE_F_MIROSTAT_ETA, "mirostat_tau", NULL },
+        { WIRE_F_ASK_MS, "ask", "mask" },
+        { WIRE_F_ASK_LATE, "ask", "mask" },
+        { WIRE_F_WHOLE_ROW, "ask", "token" },
 };
 
 /* A whole request, except for the value of the row's field, which the caller puts. */
