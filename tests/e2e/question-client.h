@@ -34,7 +34,8 @@ struct asked {
         const void *arg;
         bool keeps_rows;
         /* What came of the stream. */
-        uint32_t stream, first;
+        uint32_t stream;
+        uint32_t first; /* position of its first token; 0: not known yet, as of a fork */
         enum smv_ask ask;
         uint32_t *tokens, token_count;
         char *text;
@@ -43,6 +44,7 @@ struct asked {
         uint32_t row_count;
         struct smv_logprob *logprobs; /* `logprobs_each` for each token, if they were asked for */
         size_t logprob_count;
+        uint32_t sequence; /* of the last record */
         uint32_t questions;
         bool is_open; /* a question has come, and its token has not */
         bool ended;
