@@ -61,21 +61,25 @@ int receive_fd(int fd)
         return passed;
 }
 
-struct manual_ring *manual_ring_adopt(int fd, const char *doorbell, uint32_t bytes)
+/* Hello is sent; its reply has two descriptors of a ring, and some of slots. */
+static struct manual_ring *map_ring(struct raw_client *client, uint32_t bytes,
+                                    uint32_t slot_segments, struct reply **ret_reply)
 {
         struct manual_ring *ring = calloc(1, sizeof(*ring));
         struct reply *reply;
         void *page, *own;
-        int fds[2];
+        int fds[4];
 
         assert(ring);
-        ring->client = raw_client_adopt(fd);
-        manual_ring_send_hello(ring->client, "ring", doorbell, bytes);
-        manual_ring_take_fds(ring->client, fds);
+        ring->client = client;
+        ring->slot_segments = slot_segments;
+        receive(client->fd, fds, 2 + slot_segments);
         ring->data = fds[0];
         ring->control = fds[1];
-        reply = raw_client_await_reply(ring->client, ring->client->last_id);
+        memcpy(ring->slots, fds + 2, slot_segments * sizeof(int));
+        *ret_reply = reply = raw_client_await_reply(ring->client, ring->client->last_id);
         assert_true(reply->ok);
+        assert_int_equal(reply_at(reply, "segments")->via.array.size, 2 + slot_segments);
         ring->bytes = reply_uint(reply, "segments.0.bytes");
         assert_int_equal(ring->bytes, SMV_RING_HEADER + bytes);
         page = mmap(NULL, ring->bytes, PROT_READ, MAP_SHARED, ring->data, 0);
@@ -87,6 +91,15 @@ struct manual_ring *manual_ring_adopt(int fd, const char *doorbell, uint32_t byt
         return ring;
 }
 
+struct manual_ring *manual_ring_adopt(int fd, const char *doorbell, uint32_t bytes)
+{
+        struct raw_client *client = raw_client_adopt(fd);
+        struct reply *reply;
+
+        manual_ring_send_hello(client, "ring", doorbell, bytes);
+        return map_ring(client, bytes, 0, &reply);
+}
+
 struct manual_ring *manual_ring_open(const struct daemon_fixture *fixture, const char *doorbell,
                                      uint32_t bytes)
 {
@@ -94,6 +107,36 @@ struct manual_ring *manual_ring_open(const struct daemon_fixture *fixture, const
 
         assert_true(fd >= 0);
         return manual_ring_adopt(fd, doorbell, bytes);
+}
+
+struct manual_ring *manual_ring_open_with_slots(const struct daemon_fixture *fixture,
+                                                uint32_t slots, bool whole_rows)
+{
+        static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
+        struct raw_client *client = raw_client_adopt(fixture_connect(fixture));
+        struct manual_ring *ring;
+        struct reply *reply;
+        void *answers, *rows;
+
+        client->leaves_ring = true;
+        raw_client_send_frame(client,
+                              "op=s id=u versions=I transport=s doorbell=s ring_bytes=u "
+                              "ask_slots=u whole_rows=y",
+                              "hello", ++client->last_id, versions, (size_t)2, "ring", "none",
+                              MANUAL_RING_BYTES, slots, whole_rows);
+        ring = map_ring(client, MANUAL_RING_BYTES, whole_rows ? 2 : 1, &reply);
+        ring->answers_bytes = reply_uint(reply, "segments.2.bytes");
+        answers = mmap(NULL, ring->answers_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                       ring->slots[0], 0);
+        assert_true(answers != MAP_FAILED);
+        ring->answers = answers;
+        if (!whole_rows)
+                return ring;
+        ring->rows_bytes = reply_uint(reply, "segments.3.bytes");
+        rows = mmap(NULL, ring->rows_bytes, PROT_READ, MAP_SHARED, ring->slots[1], 0);
+        assert_true(rows != MAP_FAILED);
+        ring->rows = rows;
+        return ring;
 }
 
 void manual_ring_disconnect(struct manual_ring *ring)
@@ -106,8 +149,14 @@ struct manual_ring *manual_ring_close(struct manual_ring *ring)
         manual_ring_disconnect(ring);
         munmap((void *)(uintptr_t)ring->page, ring->bytes);
         munmap(ring->own, sizeof(*ring->own));
+        if (ring->answers)
+                munmap(ring->answers, ring->answers_bytes);
+        if (ring->rows)
+                munmap((void *)(uintptr_t)ring->rows, ring->rows_bytes);
         close(ring->data);
         close(ring->control);
+        while (ring->slot_segments)
+                close(ring->slots[--ring->slot_segments]);
         free(ring);
         return NULL;
 }

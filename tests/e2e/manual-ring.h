@@ -15,6 +15,12 @@ struct manual_ring {
         struct smv_ring_control *own; /* segment C */
         size_t bytes;                 /* of D */
         uint64_t head;                /* how far the client has read and told the daemon */
+        /* The slots of a client that is asked; NULL: it has none. */
+        uint8_t *answers;
+        const uint8_t *rows;
+        size_t answers_bytes, rows_bytes;
+        int slots[2]; /* the descriptors of their segments */
+        uint32_t slot_segments;
 };
 
 #define MANUAL_RING_BYTES (64u << 10)
@@ -32,6 +38,9 @@ struct manual_ring *manual_ring_open(const struct daemon_fixture *fixture, const
                                      uint32_t bytes);
 /* on a socket that is connected already */
 struct manual_ring *manual_ring_adopt(int fd, const char *doorbell, uint32_t bytes);
+/* The same for a client that streams may ask: with so many slots, which may have whole rows. */
+struct manual_ring *manual_ring_open_with_slots(const struct daemon_fixture *fixture,
+                                                uint32_t slots, bool whole_rows);
 struct manual_ring *manual_ring_close(struct manual_ring *ring);
 /* The same, but only the connection is closed. */
 void manual_ring_disconnect(struct manual_ring *ring);

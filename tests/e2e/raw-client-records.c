@@ -115,6 +115,34 @@ static void take_progress(struct stream *stream, const uint8_t *payload, size_t 
         stream->progress_count++;
 }
 
+/* Of the next token, which may already have its LOGPROBS. */
+static void take_row(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_row *row = &stream->row;
+
+        assert_true(bytes >= sizeof(*row) + sizeof(stream->row_drawn));
+        memcpy(row, payload, sizeof(*row));
+        assert_int_equal(bytes, sizeof(*row) + (1u + row->top_count) * sizeof(stream->row_drawn));
+        memcpy(&stream->row_drawn, payload + sizeof(*row), sizeof(stream->row_drawn));
+        if (stream->positioned)
+                assert_int_equal(row->position, stream->position);
+        assert_in_range(row->is_whole, 0, 1);
+        assert_int_equal(stream->row_count, stream->token_count);
+        stream->row_count++;
+}
+
+static void take_ask(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_ask *ask = &stream->ask;
+
+        assert_int_equal(bytes, sizeof(*ask));
+        memcpy(ask, payload, sizeof(*ask));
+        if (stream->positioned)
+                assert_int_equal(ask->position, stream->position);
+        assert_in_range(ask->kind, SMV_ASK_MASK, SMV_ASK_TOKEN);
+        stream->ask_count++;
+}
+
 static bool goes_on(const struct smv_record_part *last, const struct smv_record_part *part)
 {
         return last->kind == part->kind && last->call == part->call && last->flags == part->flags;
@@ -260,6 +288,10 @@ size_t raw_client_take_record(struct raw_client *client, const uint8_t *at, size
                 take_parts(stream, at + sizeof(head), head.size - sizeof(head));
         } else if (head.type == SMV_RECORD_PROGRESS) {
                 take_progress(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_ROW) {
+                take_row(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_ASK) {
+                take_ask(stream, at + sizeof(head), head.size - sizeof(head));
         } else {
                 assert_int_equal(head.type, SMV_RECORD_TOKENS);
                 take_tokens(stream, at + sizeof(head), head.size - sizeof(head));

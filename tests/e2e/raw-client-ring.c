@@ -102,7 +102,7 @@ void raw_client_ring_open(struct raw_client *client, const struct reply *reply)
 
         assert(ring);
         assert_int_equal(segments->via.array.size, 2);
-        assert_true(client->passed);
+        assert_int_equal(client->passed, 2);
         ring->page_bytes = check_segment(reply, 0, "ring", client->fds[0], O_RDONLY);
         assert_int_equal(check_segment(reply, 1, "control", client->fds[1], O_RDWR), 4096);
         page = mmap(NULL, ring->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, client->fds[0], 0);
@@ -112,7 +112,7 @@ void raw_client_ring_open(struct raw_client *client, const struct reply *reply)
         assert_true(page != MAP_FAILED && control != MAP_FAILED);
         close(client->fds[0]);
         close(client->fds[1]);
-        client->passed = false;
+        client->passed = 0;
 
         ring->page = page;
         ring->control = control;
@@ -130,10 +130,8 @@ void raw_client_ring_close(struct raw_client *client)
 {
         struct raw_client_ring *ring = client->ring;
 
-        if (client->passed) {
-                close(client->fds[0]);
-                close(client->fds[1]);
-        }
+        while (client->passed)
+                close(client->fds[--client->passed]);
         if (!ring)
                 return;
         munmap((void *)(uintptr_t)ring->page, ring->page_bytes);

@@ -96,11 +96,8 @@ static void check_reply(const struct reply *reply)
 
 static void drop_descriptors(struct raw_client *client)
 {
-        if (!client->passed)
-                return;
-        close(client->fds[0]);
-        close(client->fds[1]);
-        client->passed = false;
+        while (client->passed)
+                close(client->fds[--client->passed]);
 }
 
 static void take_frame(struct raw_client *client, const uint8_t *body, size_t count)
@@ -168,19 +165,23 @@ static void take_frames(struct raw_client *client)
         memmove(client->in, client->in + at, client->in_count);
 }
 
-/* Descriptors may come once: the two of a ring, with the first byte of the first reply. */
+/* Descriptors may come once: two of a ring and two of slots, with the first byte of the first
+ * reply. */
 static void take_descriptors(struct raw_client *client, struct msghdr *message)
 {
         const struct cmsghdr *rights = CMSG_FIRSTHDR(message);
+        uint32_t count;
 
         if (!rights)
                 return;
+        count = (uint32_t)((rights->cmsg_len - CMSG_LEN(0)) / sizeof(int));
         assert_int_equal(rights->cmsg_level, SOL_SOCKET);
         assert_int_equal(rights->cmsg_type, SCM_RIGHTS);
-        assert_int_equal(rights->cmsg_len, CMSG_LEN(sizeof(client->fds)));
+        assert_int_equal(rights->cmsg_len, CMSG_LEN(count * sizeof(int)));
+        assert_in_range(count, 2, sizeof(client->fds) / sizeof(*client->fds));
         assert_int_equal(client->in_count + client->reply_count, 0);
-        memcpy(client->fds, CMSG_DATA(rights), sizeof(client->fds));
-        client->passed = true;
+        memcpy(client->fds, CMSG_DATA(rights), count * sizeof(int));
+        client->passed = count;
 }
 
 static bool take_socket(struct raw_client *client)

@@ -60,6 +60,11 @@ struct stream {
         size_t part_count;
         size_t parted_bytes; /* of text; more than text_bytes: the TOKENS record comes next */
         bool parted;         /* a PARTS record has come, and its TOKENS record has not */
+        /* ROW and ASK: how many there were, and the last ones */
+        size_t row_count, ask_count;
+        struct smv_record_row row;
+        struct token_logprob row_drawn;
+        struct smv_record_ask ask;
 };
 
 /* How records come: in frames, or through a ring whose news is signalled by one of two bells. */
@@ -71,8 +76,8 @@ struct raw_client {
         struct raw_client_ring *ring; /* NULL: records come in frames */
         bool leaves_ring;             /* leaves the ring to a test that reads it in its own way */
         bool bells_must_ring;         /* no send() of the daemon fails by design */
-        bool passed;                  /* `fds` have come, and are not mapped yet */
-        int fds[2];
+        uint32_t passed; /* so many descriptors have come in `fds`, and are not mapped yet */
+        int fds[4];
         bool in_frame; /* a frame is half sent: nothing else may be sent in between */
         bool hung_up;
         uint32_t last_id;
