@@ -250,6 +250,70 @@ static void preempted_streams_that_ask_have_the_same_tokens(void **state)
         fixture_stop(fixture);
 }
 
+/*
+ * Three streams whose tokens are with their client have 117 of 128 blocks, which nobody can take.
+ * Another stream outgrows the rest, and goes on when they are answered.
+ */
+static void a_stream_goes_on_when_questions_that_fill_the_pool_are_answered(void **state)
+{
+        struct asked alone[4] = { { 0 } }, all[4] = { { 0 } };
+        struct daemon_fixture *fixture = *state;
+        uint32_t prompt[39 * 16 - 8];
+        struct smv_client *client;
+        uint32_t left = 4;
+
+        for (size_t i = 0; i < sizeof(prompt) / sizeof(*prompt); i++)
+                prompt[i] = 'a' + (uint32_t)(i * i % 26);
+        START_DAEMON(fixture, "--model", make_quick_model(fixture, "2048"), "--kv-bytes", "64K",
+                     "--max-seqs", "16", "--threads", "1");
+        client = question_connect(fixture, 3, false);
+        for (uint32_t round = 0; round < 2; round++) {
+                for (uint32_t i = 0; i < 4; i++) {
+                        struct smv_generate how = plain(i, i < 3 ? 20 : 400);
+
+                        if (i < 3) {
+                                prompt[0] = i;
+                                how.prompt = NULL;
+                                how.tokens = prompt;
+                                how.token_count = sizeof(prompt) / sizeof(*prompt);
+                                how.ask = round ? SMV_ASK_TOKEN : SMV_ASK_NOTHING;
+                                how.ask_ms = round ? 600000 : 0;
+                        }
+                        if (!round) {
+                                asked_run(client, &how, &alone[i]);
+                                continue;
+                        }
+                        all[i].answer = answer_nothing;
+                        asked_begin(client, &how, &all[i]);
+                        while (i < 3 && !all[i].is_open)
+                                assert_non_null(asked_hear_one(client, all, 4, TIMEOUT_MS));
+                }
+        }
+        while (all[3].token_count < 100)
+                assert_non_null(asked_hear_one(client, all, 4, TIMEOUT_MS));
+        while (asked_hear_one(client, all, 4, 300))
+                ;
+        printf("# the other stream has %u tokens\n", all[3].token_count);
+        assert_false(all[3].ended);
+        for (uint32_t i = 0; i < 3; i++) {
+                all[i].answer = NULL;
+                answer_now(client, &all[i]);
+        }
+        while (left) {
+                struct asked *one = asked_hear_one(client, all, 4, TIMEOUT_MS);
+
+                assert_non_null(one);
+                left -= one->ended;
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+                assert_same_answer(&alone[i], &all[i]);
+                asked_free(&alone[i]);
+                asked_free(&all[i]);
+        }
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 /* With one slot of the scheduler, an interactive request has to preempt the stream that asks. */
 static void a_stream_that_asks_is_preempted_by_a_more_urgent_one(void **state)
 {
@@ -361,6 +425,7 @@ int main(void)
                 DAEMON_TEST(no_other_stream_waits_for_an_open_question),
                 DAEMON_TEST(many_streams_may_ask_at_once),
                 DAEMON_TEST(preempted_streams_that_ask_have_the_same_tokens),
+                DAEMON_TEST(a_stream_goes_on_when_questions_that_fill_the_pool_are_answered),
                 DAEMON_TEST(a_stream_that_asks_is_preempted_by_a_more_urgent_one),
                 DAEMON_TEST(questions_are_the_same_however_the_daemon_steps),
         };
