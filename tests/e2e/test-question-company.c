@@ -251,67 +251,103 @@ static void preempted_streams_that_ask_have_the_same_tokens(void **state)
 }
 
 /*
- * Three streams whose tokens are with their client have 117 of 128 blocks, which nobody can take.
- * Another stream outgrows the rest, and goes on when they are answered.
+ * A pool of 128 blocks.  Three streams of 39 blocks each wait for their client; then another stream
+ * outgrows the rest.
  */
-static void a_stream_goes_on_when_questions_that_fill_the_pool_are_answered(void **state)
-{
-        struct asked alone[4] = { { 0 } }, all[4] = { { 0 } };
-        struct daemon_fixture *fixture = *state;
-        uint32_t prompt[39 * 16 - 8];
+struct full_pool {
+        struct daemon_fixture *fixture;
         struct smv_client *client;
-        uint32_t left = 4;
+        uint32_t prompt[39 * 16 - 8];
+        struct asked alone[4], all[4]; /* the last one is the other stream */
+};
 
-        for (size_t i = 0; i < sizeof(prompt) / sizeof(*prompt); i++)
-                prompt[i] = 'a' + (uint32_t)(i * i % 26);
+static struct smv_generate of_full_pool(struct full_pool *pool, uint32_t number, bool asks)
+{
+        struct smv_generate how = plain(number, number < 3 ? 20 : 400);
+
+        if (number == 3)
+                return how;
+        pool->prompt[0] = number;
+        how.prompt = NULL;
+        how.tokens = pool->prompt;
+        how.token_count = sizeof(pool->prompt) / sizeof(*pool->prompt);
+        how.priority = SMV_PRIORITY_BACKGROUND;
+        how.ask = asks ? SMV_ASK_TOKEN : SMV_ASK_NOTHING;
+        how.ask_ms = asks ? 600000 : 0;
+        return how;
+}
+
+static void fill_pool(struct full_pool *pool, struct daemon_fixture *fixture)
+{
+        *pool = (struct full_pool){ .fixture = fixture };
+        for (size_t i = 0; i < sizeof(pool->prompt) / sizeof(*pool->prompt); i++)
+                pool->prompt[i] = 'a' + (uint32_t)(i * i % 26);
         START_DAEMON(fixture, "--model", make_quick_model(fixture, "2048"), "--kv-bytes", "64K",
                      "--max-seqs", "16", "--threads", "1");
-        client = question_connect(fixture, 3, false);
-        for (uint32_t round = 0; round < 2; round++) {
-                for (uint32_t i = 0; i < 4; i++) {
-                        struct smv_generate how = plain(i, i < 3 ? 20 : 400);
-
-                        if (i < 3) {
-                                prompt[0] = i;
-                                how.prompt = NULL;
-                                how.tokens = prompt;
-                                how.token_count = sizeof(prompt) / sizeof(*prompt);
-                                how.ask = round ? SMV_ASK_TOKEN : SMV_ASK_NOTHING;
-                                how.ask_ms = round ? 600000 : 0;
-                        }
-                        if (!round) {
-                                asked_run(client, &how, &alone[i]);
-                                continue;
-                        }
-                        all[i].answer = answer_nothing;
-                        asked_begin(client, &how, &all[i]);
-                        while (i < 3 && !all[i].is_open)
-                                assert_non_null(asked_hear_one(client, all, 4, TIMEOUT_MS));
-                }
-        }
-        while (all[3].token_count < 100)
-                assert_non_null(asked_hear_one(client, all, 4, TIMEOUT_MS));
-        while (asked_hear_one(client, all, 4, 300))
-                ;
-        printf("# the other stream has %u tokens\n", all[3].token_count);
-        assert_false(all[3].ended);
-        for (uint32_t i = 0; i < 3; i++) {
-                all[i].answer = NULL;
-                answer_now(client, &all[i]);
-        }
-        while (left) {
-                struct asked *one = asked_hear_one(client, all, 4, TIMEOUT_MS);
-
-                assert_non_null(one);
-                left -= one->ended;
-        }
+        pool->client = question_connect(fixture, 3, false);
         for (uint32_t i = 0; i < 4; i++) {
-                assert_same_answer(&alone[i], &all[i]);
-                asked_free(&alone[i]);
-                asked_free(&all[i]);
+                const struct smv_generate how = of_full_pool(pool, i, false);
+
+                asked_run(pool->client, &how, &pool->alone[i]);
         }
-        smv_close(client);
-        fixture_stop(fixture);
+        for (uint32_t i = 0; i < 3; i++) {
+                const struct smv_generate how = of_full_pool(pool, i, true);
+
+                pool->all[i].answer = answer_nothing;
+                asked_begin(pool->client, &how, &pool->all[i]);
+                while (!pool->all[i].is_open)
+                        assert_non_null(asked_hear_one(pool->client, pool->all, 3, TIMEOUT_MS));
+        }
+}
+
+/* The questions are answered, and all streams end as alone. */
+static void empty_pool(struct full_pool *pool)
+{
+        for (uint32_t i = 0; i < 3; i++) {
+                pool->all[i].answer = NULL;
+                answer_now(pool->client, &pool->all[i]);
+        }
+        asked_hear(pool->client, pool->all, 4);
+        for (uint32_t i = 0; i < 4; i++)
+                assert_same_answer(&pool->alone[i], &pool->all[i]);
+        free_all(pool->alone, 4);
+        free_all(pool->all, 4);
+        smv_close(pool->client);
+        fixture_stop(pool->fixture);
+}
+
+/* The other stream ends while all questions are open: one of these streams loses its blocks. */
+static void a_stream_whose_token_is_with_its_client_gives_blocks_to_others(void **state)
+{
+        struct full_pool pool;
+        struct smv_generate how;
+
+        fill_pool(&pool, *state);
+        how = of_full_pool(&pool, 3, false);
+        how.priority = SMV_PRIORITY_INTERACTIVE;
+        asked_begin(pool.client, &how, &pool.all[3]);
+        while (!pool.all[3].ended)
+                assert_non_null(asked_hear_one(pool.client, pool.all, 4, TIMEOUT_MS));
+        for (uint32_t i = 0; i < 3; i++)
+                assert_true(pool.all[i].is_open && !pool.all[i].token_count);
+        assert_true(fixture_status(pool.fixture, "requests.blocks_lost") > 0);
+        empty_pool(&pool);
+}
+
+/* It comes after the streams that ask, so it may have to wait for their answers. */
+static void a_stream_that_comes_after_open_questions_ends_when_they_are_answered(void **state)
+{
+        struct full_pool pool;
+        struct smv_generate how;
+
+        fill_pool(&pool, *state);
+        how = of_full_pool(&pool, 3, false);
+        how.priority = SMV_PRIORITY_BACKGROUND;
+        asked_begin(pool.client, &how, &pool.all[3]);
+        while (!pool.all[3].ended && asked_hear_one(pool.client, pool.all, 4, 200))
+                ;
+        printf("# it has %u tokens\n", pool.all[3].token_count);
+        empty_pool(&pool);
 }
 
 /* With one slot of the scheduler, an interactive request has to preempt the stream that asks. */
@@ -425,7 +461,8 @@ int main(void)
                 DAEMON_TEST(no_other_stream_waits_for_an_open_question),
                 DAEMON_TEST(many_streams_may_ask_at_once),
                 DAEMON_TEST(preempted_streams_that_ask_have_the_same_tokens),
-                DAEMON_TEST(a_stream_goes_on_when_questions_that_fill_the_pool_are_answered),
+                DAEMON_TEST(a_stream_whose_token_is_with_its_client_gives_blocks_to_others),
+                DAEMON_TEST(a_stream_that_comes_after_open_questions_ends_when_they_are_answered),
                 DAEMON_TEST(a_stream_that_asks_is_preempted_by_a_more_urgent_one),
                 DAEMON_TEST(questions_are_the_same_however_the_daemon_steps),
         };
