@@ -1,11 +1,14 @@
 #include "tests/e2e/combination.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#define VOCABULARY 2048u /* of teaspoon */
 
 static const char *const questions[] = {
         "Is it warm in Athens?",
@@ -90,6 +93,18 @@ static uint32_t some(uint64_t *state, uint32_t most)
         return word & 1 ? 1 + (uint32_t)(word >> 1) % most : 0;
 }
 
+/* A stream that asks is alone, and has no logprobs, mirostat or limit if it asks for tokens. */
+static void fit_questions(struct combination *of)
+{
+        if (!of->ask) {
+                of->whole_row = 0;
+                return;
+        }
+        of->siblings = of->fork_at = of->detach_at = 0;
+        if (of->logprobs || of->cuts == 6 || of->reasoning)
+                of->ask = SMV_ASK_MASK;
+}
+
 void combination_draw(uint32_t number, struct combination *ret_combination)
 {
         uint64_t state = number;
@@ -115,10 +130,15 @@ void combination_draw(uint32_t number, struct combination *ret_combination)
                 .siblings = some(&state, COMBINATION_N - 1),
                 .fork_at = some(&state, 30),
                 .detach_at = some(&state, 30),
+                .allowed = some(&state, 1) ? some(&state, 1) : 0,
+                .rows = some(&state, 6),
+                .ask = some(&state, 1) ? some(&state, SMV_ASK_TOKEN) : 0,
+                .whole_row = some(&state, 1),
         };
         /* Siblings begin together, and only one stream has a resume id here. */
         if (ret_combination->siblings)
                 ret_combination->detach_at = 0;
+        fit_questions(ret_combination);
 }
 
 /* ---- features ---- */
@@ -135,6 +155,10 @@ static void list_features(struct combination *of, struct feature features[COMBIN
                 { "siblings", &of->siblings },
                 { "fork_at", &of->fork_at },
                 { "detach_at", &of->detach_at },
+                { "whole_row", &of->whole_row },
+                { "ask", &of->ask },
+                { "rows", &of->rows },
+                { "allowed", &of->allowed },
                 { "logprobs", &of->logprobs },
                 { "control_text", &of->control_text },
                 { "parts", &of->parts },
@@ -166,6 +190,7 @@ bool combination_without(struct combination *combination, uint32_t feature)
         if (*features[feature].value == off)
                 return false;
         *features[feature].value = off;
+        fit_questions(combination);
         return true;
 }
 
@@ -287,6 +312,28 @@ static void set_bans(const struct combination *of, struct smv_generate *ask)
         }
 }
 
+/* Seven of eight tokens may be drawn. */
+static bool is_allowed(const struct combination *of, uint32_t token)
+{
+        uint64_t state = (uint64_t)of->number << 32 | token;
+
+        return next(&state) % 8 > 0;
+}
+
+static void set_allowed(const struct combination *of, struct smv_generate *ask)
+{
+        static uint32_t allowed[VOCABULARY];
+        size_t count = 0;
+
+        if (!of->allowed)
+                return;
+        for (uint32_t i = 0; i < VOCABULARY; i++)
+                if (is_allowed(of, i))
+                        allowed[count++] = i;
+        ask->allowed_tokens = allowed;
+        ask->allowed_token_count = count;
+}
+
 struct smv_generate combination_request(const struct combination *of, uint32_t n, uint32_t sample)
 {
         static struct smv_message messages[2];
@@ -327,7 +374,41 @@ struct smv_generate combination_request(const struct combination *of, uint32_t n
         set_cuts(of, &ask);
         set_penalties(of, &ask);
         set_bans(of, &ask);
+        set_allowed(of, &ask);
+        if (of->rows) {
+                ask.set |= SMV_SET_ROW_TOP;
+                ask.row_top = of->rows - 1;
+        }
         return ask;
+}
+
+struct smv_generate combination_asking_request(const struct combination *of, uint32_t n,
+                                               uint32_t sample)
+{
+        struct smv_generate ask = combination_request(of, n, sample);
+
+        if (!of->ask)
+                return ask;
+        ask.ask = of->ask;
+        ask.ask_ms = SMV_ASK_MS_MAX;
+        ask.whole_row = of->whole_row != 0;
+        if (of->ask == SMV_ASK_MASK)
+                ask.allowed_token_count = 0;
+        return ask;
+}
+
+int combination_answer(const struct combination *of, struct smv_client *client, uint32_t stream)
+{
+        uint32_t mask[VOCABULARY / 32] = { 0 };
+
+        if (of->ask == SMV_ASK_TOKEN)
+                return smv_answer_token(client, stream, SMV_TOKEN_AS_DRAWN);
+        if (!of->allowed)
+                return smv_answer_mask(client, stream, NULL, 0);
+        for (uint32_t i = 0; i < VOCABULARY; i++)
+                if (is_allowed(of, i))
+                        mask[i / 32] |= 1u << i % 32;
+        return smv_answer_mask(client, stream, mask, COUNT(mask));
 }
 
 /* ---- outcomes ---- */
@@ -355,6 +436,20 @@ static void show_parts(struct outcome *outcome, const struct smv_event *event)
         }
 }
 
+/* Whole rows come only to those who are asked, so they are checked and not shown. */
+static void show_row(struct outcome *outcome, const struct smv_row *row)
+{
+        show(outcome, "row", row->position, (double)row->log_sum);
+        for (size_t i = 0; i <= row->top_count; i++) {
+                const struct smv_logprob *entry = &row->entries[i];
+
+                show(outcome, "entry", entry->token, (double)entry->logprob);
+                if (row->logits)
+                        assert(fabs((double)row->logits[entry->token] - (double)entry->logprob -
+                                    (double)row->log_sum) < 1e-4);
+        }
+}
+
 void outcome_add(struct outcome *outcome, const struct smv_event *event)
 {
         const struct smv_logprob *at = event->logprobs;
@@ -363,6 +458,10 @@ void outcome_add(struct outcome *outcome, const struct smv_event *event)
                 outcome->end = *event;
                 return;
         }
+        if (event->row && outcome->shows_rows)
+                show_row(outcome, event->row);
+        if (event->kind == SMV_EVENT_ASK)
+                return;
         assert(outcome->count + event->token_count <= COMBINATION_TOKENS);
         assert(outcome->text_bytes + event->text_bytes < COMBINATION_TEXT);
         if (!outcome->count)

@@ -7,12 +7,13 @@
 #define TESTS_E2E_COMBINATION_H
 
 #include <samovar/client.h>
+#include <samovar/protocol.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define COMBINATION_TOKENS 100u /* of an answer, at most */
 #define COMBINATION_TEXT   8000u
-#define COMBINATION_SHOWN  32000u
+#define COMBINATION_SHOWN  80000u
 #define COMBINATION_N      3u
 
 /* Each member is 0 if the feature is not used. */
@@ -22,8 +23,12 @@ struct combination {
         uint32_t question, tools, choice, begun, constraint, temperature, cuts, penalties, bans;
         uint32_t logprobs, stops, parts, control_text, min_tokens, max_tokens;
         uint32_t reasoning; /* one more than its limit */
+        uint32_t allowed;   /* only some tokens may be drawn */
+        uint32_t rows;      /* one more than row_top */
         /* What happens to it: siblings, and after which token. */
         uint32_t siblings, fork_at, detach_at;
+        /* What the client is asked for (enum smv_ask); its answers leave the choice as it was. */
+        uint32_t ask, whole_row;
 };
 
 /*
@@ -32,7 +37,7 @@ struct combination {
  */
 void combination_write_model(const char *folder, char path[256]);
 
-#define COMBINATION_FEATURES 19u
+#define COMBINATION_FEATURES 23u
 
 void combination_draw(uint32_t number, struct combination *ret_combination);
 /* Switches one feature off; false: it was not used. */
@@ -43,13 +48,24 @@ void combination_describe(const struct combination *combination, char *to, size_
 struct smv_generate combination_request(const struct combination *combination, uint32_t n,
                                         uint32_t sample);
 
+/*
+ * The same request of a client that is asked, if the combination says so.  A mask then has the
+ * place of the list of allowed tokens.
+ */
+struct smv_generate combination_asking_request(const struct combination *combination, uint32_t n,
+                                               uint32_t sample);
+/* Answers the last question of its stream. */
+int combination_answer(const struct combination *combination, struct smv_client *client,
+                       uint32_t stream);
+
 /* What came of a stream. */
 struct outcome {
-        int refused; /* enum smv_code; the rest is empty */
+        bool shows_rows; /* set by the test */
+        int refused;     /* enum smv_code; the rest is empty */
         uint32_t tokens[COMBINATION_TOKENS + 1], count;
         char text[COMBINATION_TEXT];
         size_t text_bytes;
-        char shown[COMBINATION_SHOWN]; /* parts and logprobs, each as text */
+        char shown[COMBINATION_SHOWN]; /* parts, logprobs and rows, each as text */
         size_t shown_bytes;
         uint32_t first; /* the position of its first token */
         struct smv_event end;

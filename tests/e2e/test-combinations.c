@@ -1,8 +1,8 @@
 /*
  * Combinations of features.  Two thousand random requests are answered one by one by an idle
  * daemon.  Then daemons that step differently answer them again, several at a time, with siblings
- * and forks, detached and attached again, and preempted where the pool is small.  All that a client
- * can see must be the same.  A combination that differs is made smaller before it is reported.
+ * and forks, detached and attached again, and preempted where the pool is small.  Some ask their
+ * client, whose answers leave the draws as they are.  All that a client can see must be the same.  A combination that differs is made smaller before it is reported.
  *
  * COMBINATIONS=FROM runs others than the usual ones.
  */
@@ -22,7 +22,7 @@
 
 /* Counts that show whether a daemon was as busy as it was meant to be. */
 static struct {
-        uint64_t refused, preempted, forks, attached, constrained, calls;
+        uint64_t refused, preempted, forks, attached, constrained, calls, questions, no_token;
 } seen;
 
 /* A combination that runs. */
@@ -35,6 +35,7 @@ struct live {
         uint32_t sequence;
         uint64_t resume_id; /* 0: not resumable */
         bool detached;
+        bool is_asking; /* its question has no answer yet */
 };
 
 static void start_teaspoon(struct daemon_fixture *fixture, const char *const *more)
@@ -43,26 +44,30 @@ static void start_teaspoon(struct daemon_fixture *fixture, const char *const *mo
 
         combination_write_model(fixture->directory, model);
         START_DAEMON(fixture, "--model", model, "--threads", "1", MANY_CONNECTS,
-                     "--constraints-kept", "0", "--ctx", "512", more[0], more[1], more[2], more[3],
-                     more[4], more[5], more[6], more[7]);
+                     "--constraints-kept", "0", "--ctx", "512", "--whole-rows", "12", more[0],
+                     more[1], more[2], more[3], more[4], more[5], more[6], more[7]);
 }
 
 static struct smv_client *connect_by(const struct daemon_fixture *fixture,
                                      enum smv_transport transport)
 {
+        const bool ring = transport == SMV_TRANSPORT_RING;
         const struct smv_connect at = { SMV_SIZE(smv_connect), .socket = fixture->socket,
-                                        .transport = transport };
+                                        .transport = transport, .ask_slots = ring ? WAVE : 0,
+                                        .whole_rows = ring };
         struct smv_client *client;
 
         assert_int_equal(smv_connect(&at, &client), 0);
         return client;
 }
 
-static struct outcome *new_outcome(void)
+static struct outcome *new_outcome(const struct combination *of)
 {
         struct outcome *outcome = calloc(1, sizeof(*outcome));
 
         assert_non_null(outcome);
+        /* A whole row comes with the entry of its token, even if no rows were asked for. */
+        outcome->shows_rows = of->rows;
         return outcome;
 }
 
@@ -79,12 +84,15 @@ static int code_of(struct smv_client *client, int r)
 
 static void begin(struct smv_client *client, struct live *live)
 {
-        struct smv_generate ask = combination_request(&live->of, 1 + live->of.siblings, SAMPLE);
+        bool ring = smv_transport_used(client) == SMV_TRANSPORT_RING;
+        struct smv_generate ask =
+                ring ? combination_asking_request(&live->of, 1 + live->of.siblings, SAMPLE)
+                     : combination_request(&live->of, 1 + live->of.siblings, SAMPLE);
         int r;
 
         live->streams = ask.n;
         for (uint32_t i = 0; i < live->streams; i++)
-                live->siblings[i] = new_outcome();
+                live->siblings[i] = new_outcome(&live->of);
         ask.keep_ms = live->of.detach_at ? 60000 : 0;
         ask.priority = live->of.number % 3;
         r = smv_generate(client, &ask, &live->first);
@@ -106,7 +114,7 @@ static void fork_it(struct smv_client *client, struct live *live)
                 live->fork = 0;
                 return;
         }
-        live->forked = new_outcome();
+        live->forked = new_outcome(&live->of);
         live->left++;
         seen.forks++;
 }
@@ -145,8 +153,11 @@ static bool hear(struct smv_client *client, struct live *live, const struct smv_
         if (!outcome)
                 return false;
         outcome_add(outcome, event);
+        live->is_asking = live->is_asking || event->kind == SMV_EVENT_ASK;
         if (event->kind == SMV_EVENT_END) {
                 live->left--;
+                seen.questions += event->asked;
+                seen.no_token += event->code == SMV_NO_TOKEN;
                 seen.preempted += event->preemptions;
                 seen.calls += event->calls;
         }
@@ -155,6 +166,33 @@ static bool hear(struct smv_client *client, struct live *live, const struct smv_
                 look(client, live);
         }
         return true;
+}
+
+/* Answers one of the open questions, if there is one. */
+static bool answer_one(struct smv_client *client, struct live *lives, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                if (!lives[i].is_asking)
+                        continue;
+                lives[i].is_asking = false;
+                assert_int_equal(combination_answer(&lives[i].of, client, lives[i].first), 0);
+                return true;
+        }
+        return false;
+}
+
+/* Questions wait until nothing else can be read, so some of them wait for long. */
+static void next_event(struct smv_client *client, struct live *lives, uint32_t count,
+                       struct smv_event *ret_event)
+{
+        int r;
+
+        while (!(r = smv_next(client, ret_event, 0)))
+                if (!answer_one(client, lives, count)) {
+                        r = smv_next(client, ret_event, TIMEOUT_MS);
+                        break;
+                }
+        assert_int_equal(r, 1);
 }
 
 static void run_all(struct smv_client *client, struct live *lives, uint32_t count)
@@ -172,7 +210,7 @@ static void run_all(struct smv_client *client, struct live *lives, uint32_t coun
                         left += lives[j].left;
                 if (!left)
                         break;
-                assert_int_equal(smv_next(client, &event, TIMEOUT_MS), 1);
+                next_event(client, lives, count, &event);
                 while (i < count && !hear(client, &lives[i], &event))
                         i++;
                 assert_true(i < count);
@@ -198,7 +236,7 @@ static struct outcome *alone(struct smv_client *client, const struct combination
 {
         struct live live = { .of = *of };
         struct smv_generate ask = combination_request(of, 1, sample);
-        struct outcome *outcome = new_outcome();
+        struct outcome *outcome = new_outcome(of);
         struct smv_event event = { SMV_SIZE(smv_event) };
         int r = smv_generate(client, &ask, &live.first);
 
@@ -288,7 +326,7 @@ static struct reference make_reference(struct daemon_fixture *fixture, uint32_t 
         made.count = fixture->sanitized ? FEW : MANY;
         made.wholes = calloc(made.count, sizeof(*made.wholes));
         assert_non_null(made.wholes);
-        client = connect_by(fixture, SMV_TRANSPORT_AUTO);
+        client = connect_by(fixture, SMV_TRANSPORT_RING);
         for (uint32_t i = 0; i < made.count; i++) {
                 struct combination of;
 
@@ -313,7 +351,7 @@ static void free_reference(struct reference *made)
 
 static void run_waves(struct daemon_fixture *fixture, const struct reference *made)
 {
-        struct smv_client *clients[2] = { connect_by(fixture, SMV_TRANSPORT_AUTO),
+        struct smv_client *clients[2] = { connect_by(fixture, SMV_TRANSPORT_RING),
                                           connect_by(fixture, SMV_TRANSPORT_SOCKET) };
         struct live lives[WAVE] = { 0 };
         char why[1024];
@@ -345,13 +383,14 @@ static void check(struct daemon_fixture *fixture, uint32_t group, const char *co
         run_waves(fixture, &made);
         fixture_stop(fixture);
         print_message("%llu refused, %llu constrained, %llu calls, %llu forks, %llu attached, "
-                      "%llu preempted\n",
+                      "%llu preempted, %llu questions, %llu without a token\n",
                       (unsigned long long)seen.refused, (unsigned long long)seen.constrained,
                       (unsigned long long)seen.calls, (unsigned long long)seen.forks,
-                      (unsigned long long)seen.attached, (unsigned long long)seen.preempted);
+                      (unsigned long long)seen.attached, (unsigned long long)seen.preempted,
+                      (unsigned long long)seen.questions, (unsigned long long)seen.no_token);
         assert_true(seen.refused < made.count / 4);
         assert_true(seen.constrained > made.count / 4);
-        assert_true(seen.forks && seen.attached);
+        assert_true(seen.forks && seen.attached && seen.questions > made.count);
         free_reference(&made);
 }
 
