@@ -178,6 +178,13 @@ struct asked *asked_hear_one(struct smv_client *client, struct asked *asked, siz
         case SMV_EVENT_END:
                 hear_end(&asked[i], &event);
                 break;
+        case SMV_EVENT_PROMPT_LOGPROBS:
+                assert_int_equal(asked[i].token_count, 0);
+                asked[i].score_count += (uint32_t)event.token_count;
+                break;
+        case SMV_EVENT_PROGRESS:
+                assert_int_equal(asked[i].token_count, 0);
+                break;
         default:
                 fail_msg("an event of the kind %d", (int)event.kind);
         }
