@@ -186,8 +186,8 @@ struct pick {
          */
         uint32_t given;
         /*
-         * 1 + the index of a copy of the row's logits, before edits, which row() returns. It is
-         * below kernels_conf.row_copies_max, and another one for each pick of a step. 0: no copy.
+         * 1 + the index of a copy of the row's logits, before edits, which row() returns. The index
+         * is below kernels_conf.row_copies_max, and no other pick of the step has it. 0: no copy.
          */
         uint32_t row;
 
@@ -203,12 +203,12 @@ struct pick {
          * temperature is 0. Not with a given token.
          */
         bool mirostat;
+        float mu;
         /*
-         * Behind the logprobs and the surprise is then one more entry: the picked token, and the
-         * number that logit - logprob is for each token, log(sum(exp(logit))).
+         * Behind the logprobs and the surprise is then one more entry: the picked token, and
+         * log(sum(exp(logit))) of the row, before edits. For each token that is logit - logprob.
          */
         bool log_sum;
-        float mu;
         /*
          * The tokens that are legal: bit token % 32 of word token / 32. NULL: all are. It has
          * mask_words(kernels_conf.vocab_max) words. A replayed step reads mask and edits in
@@ -233,7 +233,7 @@ struct logprob {
         uint32_t token;
         float logprob;
 };
-#define PICK_LOGPROBS_MAX 257u /* and at most 1 + vocab */
+#define PICK_LOGPROBS_MAX 257u /* the picked token and 256 others; and at most 1 + vocab */
 #define PICK_ENTRIES_MAX  (PICK_LOGPROBS_MAX + 2)
 
 /* How many entries a pick writes that does not fail: logprobs, the surprise, the log-sum. */

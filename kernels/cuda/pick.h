@@ -26,11 +26,11 @@
  *
  * Bytes.  Every pick reads its row once, for the largest logit.  A greedy pick, or a pick with a
  * min_p greater than 1, needs no more.  A draw reads the row once more.  top_k and top_p each read
- * it twice more, min_p not at all.  logprobs and log_sum read it once, and three times more to
+ * it twice more, min_p not at all.  logprobs and the log-sum read it once, and three times more to
  * report other tokens than the picked one.  In two cases each search (of top_k, top_p, logprobs)
  * that ends among them reads the row up to five times more: where more than 256 logits share a 32nd
- * of the temperature, or where they are 32 temperatures or more below the largest.  All reads but the
- * first come out of the L2 cache.
+ * of the temperature, or where they are 32 temperatures or more below the largest.  All reads but
+ * the first come out of the L2 cache.
  *
  * A pick with more reads its row once, writes a copy of it, and reads this once for the largest
  * logit.  Then n_sigma reads it twice, dynamic temperature twice, top_k and top_p each twice,

@@ -1,7 +1,7 @@
 /*
- * A pick reports more than its token: the likeliest tokens, the surprise, the log-sum, and a copy of
- * the row.  Of any backend: `test-pick-entries ref`, `test-pick-entries cpu c`.  Expected values
- * are computed in long double, from logits that the test has put (pick-fixture.h).
+ * A pick reports more than its token: the likeliest tokens, the surprise, the log-sum, and a copy
+ * of the row.  Any backend is tested: `test-pick-entries ref`, `test-pick-entries cpu c`.  Expected
+ * values are computed in long double, from logits that the test has put (pick-fixture.h).
  */
 #include <stdio.h>
 #include <time.h>
@@ -72,7 +72,7 @@ static void launch(struct stage *s, struct past *past, float *logits)
         past->collected = false;
 }
 
-/* A row's copy has the bits that were put. */
+/* A copy has the bits that were put. */
 static void expect_row(struct fixture *b, const struct past *past, uint32_t want)
 {
         const float *row = b->k->row(b->k, past->number, want);
