@@ -290,8 +290,10 @@ static void add_asking(const struct admission_conf *conf, struct request *reques
 
         if (!request->record_bytes_max)
                 return;
-        request->sampling.row_entries = shows ? 1 + asked->row_top : 0;
-        request->record_bytes_max += conf->row_bytes_max(request->sampling.row_entries);
+        if (shows) {
+                request->sampling.row_entries = 1 + asked->row_top;
+                request->record_bytes_max += conf->row_bytes_max(request->sampling.row_entries);
+        }
         request->awaits |= asked->ask == SMV_ASK_MASK;
         request->alone |= asked->ask == SMV_ASK_TOKEN;
         if (request->asking)

@@ -35,7 +35,7 @@ void assert_refused(struct smv_client *client, int r, enum smv_code code, const 
 {
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
 
-        assert_int_equal(r, -EREMOTEIO);
+        assert_int_equal(r, code ? -EREMOTEIO : -EINVAL);
         smv_error(client, &problem);
         if (problem.code != code || strcmp(problem.field, field))
                 fail_msg("refused with %s, field \"%s\": %s", problem.name, problem.field,

@@ -90,7 +90,10 @@ answer_fn answer_all_tokens; /* with a mask of ones, also behind the vocabulary 
 answer_fn answer_fixed;      /* with the mask that `arg` points at */
 answer_fn answer_likeliest;  /* with the token that the whole row says */
 
-/* A refusal with this code, about this field ("": about none). */
+/*
+ * A refusal with this code, about this field ("": about none).  SMV_OK: the library refuses it, not
+ * the daemon.
+ */
 void assert_refused(struct smv_client *client, int r, enum smv_code code, const char *field);
 
 #endif

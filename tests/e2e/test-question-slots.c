@@ -386,8 +386,8 @@ static void random_bytes_in_the_slots_harm_only_the_streams_of_their_client(void
         ring = manual_ring_open_with_slots(fixture, 8, true);
         child = fork_child();
         if (!child)
-                scribble(ring->answers, ring->answers_bytes, 8 * rounds + 2);
-        for (uint32_t round = 0; round < rounds; round++) {
+                scribble(ring->answers, 8 * ANSWER_BYTES, 64 * rounds);
+        for (uint32_t round = 0; round < rounds || !bad; round++) {
                 for (uint32_t i = 0; i < 8; i++)
                         ids[i] = begin(ring, kinds[i % 2], i < 4, 5, "draw").id;
                 bad += run_scribbled(ring, 8, ids);

@@ -71,7 +71,7 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 43);
+        assert_int_equal(walked, 46);
 }
 
 static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
@@ -613,7 +613,8 @@ static void enforces_the_length_limits_of_texts_and_arrays(void **state)
                 bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
                              row->field == WIRE_F_DOORBELL || row->field == WIRE_F_PRIORITY ||
                              row->field == WIRE_F_TO || row->field == WIRE_F_ORDER ||
-                             row->field == WIRE_F_TOOL_CHOICE;
+                             row->field == WIRE_F_TOOL_CHOICE || row->field == WIRE_F_ASK ||
+                             row->field == WIRE_F_ASK_LATE;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
                         bool taken = n >= row->low && n <= row->high;
