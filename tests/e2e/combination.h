@@ -27,7 +27,7 @@ struct combination {
         uint32_t rows;      /* one more than row_top */
         /* What happens to it: siblings, and after which token. */
         uint32_t siblings, fork_at, detach_at;
-        /* What the client is asked for (enum smv_ask); its answers leave the choice as it was. */
+        /* The questions to the client (enum smv_ask); its answers leave the choice as it was. */
         uint32_t ask, whole_row;
 };
 

@@ -87,8 +87,7 @@ static void keep_tokens(struct asked *asked, const struct smv_event *event)
         asked->text[asked->text_bytes] = '\0';
         if (!event->logprobs || !event->token_count)
                 return;
-        asked->logprobs = grown(asked->logprobs,
-                                asked->logprob_count + event->token_count * each,
+        asked->logprobs = grown(asked->logprobs, asked->logprob_count + event->token_count * each,
                                 sizeof(*asked->logprobs));
         memcpy(asked->logprobs + asked->logprob_count, event->logprobs,
                event->token_count * each * sizeof(*asked->logprobs));
@@ -297,9 +296,9 @@ void answer_all_tokens(struct smv_client *client, struct asked *asked,
 
         (void)event;
         memset(mask, 0xff, sizeof(mask));
-        assert_int_equal(smv_answer_mask(client, asked->stream, mask,
-                                         mask_words(question_vocab(client))),
-                         0);
+        assert_int_equal(
+                smv_answer_mask(client, asked->stream, mask, mask_words(question_vocab(client))),
+                0);
 }
 
 void answer_fixed(struct smv_client *client, struct asked *asked, const struct smv_event *event)
@@ -310,8 +309,7 @@ void answer_fixed(struct smv_client *client, struct asked *asked, const struct s
                          0);
 }
 
-void answer_likeliest(struct smv_client *client, struct asked *asked,
-                      const struct smv_event *event)
+void answer_likeliest(struct smv_client *client, struct asked *asked, const struct smv_event *event)
 {
         const struct smv_row *row = event->row;
         uint32_t best = 0;

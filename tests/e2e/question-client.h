@@ -44,7 +44,7 @@ struct asked {
         uint32_t row_count;
         struct smv_logprob *logprobs; /* `logprobs_each` for each token, if they were asked for */
         size_t logprob_count;
-        uint32_t sequence; /* of the last record */
+        uint32_t sequence;    /* of the last record */
         uint32_t score_count; /* tokens of the prompt whose logprobs have come */
         uint32_t questions;
         bool is_open; /* a question has come, and its token has not */

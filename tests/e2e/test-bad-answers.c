@@ -309,8 +309,8 @@ static void answer_list(struct smv_client *client, struct asked *asked,
 
 static void a_token_that_does_not_exist_is_a_bad_answer(void **state)
 {
-        static const uint32_t bad[] = { TOY_VOCAB, TOY_VOCAB + 1, 1u << 16, 0x7fffffff,
-                                        0x80000000, 0xfffffffe };
+        static const uint32_t bad[] = { TOY_VOCAB,  TOY_VOCAB + 1, 1u << 16,
+                                        0x7fffffff, 0x80000000,    0xfffffffe };
         struct rig rig = rig_start(state);
 
         for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -351,8 +351,7 @@ static void a_token_that_the_constraint_forbids_is_a_bad_answer(void **state)
                 asked_run(rig.client, &how, &asked);
                 if (cases[i].code)
                         assert_ended(&asked, cases[i].code, cases[i].taken);
-                assert_int_equal(asked.end.reason,
-                                 cases[i].code ? SMV_END_ERROR : SMV_END_EOS);
+                assert_int_equal(asked.end.reason, cases[i].code ? SMV_END_ERROR : SMV_END_EOS);
                 assert_int_equal(asked.token_count, cases[i].taken);
                 assert_int_equal(asked.end.code, cases[i].code);
                 asked_free(&asked);
@@ -395,7 +394,7 @@ static void an_answer_that_leaves_the_choice_changes_nothing_beside_a_constraint
         rig_stop(&rig);
 }
 
-/* What the mask leaves of a constraint is another constraint. */
+/* A constraint under the mask is another constraint. */
 static void a_mask_and_a_constraint_both_hold(void **state)
 {
         uint32_t mask[MASK_WORDS_MOST];

@@ -1,6 +1,6 @@
 /*
- * Streams that ask beside others, and under settings by which daemons step differently.  Nobody
- * waits for the client of another stream, and no stream has other tokens than alone.
+ * Streams that ask beside others, and under settings by which daemons step differently.  No stream
+ * waits for the client of another one, and each has the tokens that it has alone.
  */
 #include <samovar/client.h>
 #include <stdio.h>
@@ -104,7 +104,8 @@ static void no_other_stream_waits_for_an_open_question(void **state)
                 open[i].arg = &held;
                 asked_begin(client, &how, &open[i]);
         }
-        while (!open[0].is_open || !open[1].is_open || open[0].token_count + open[1].token_count < 10)
+        while (!open[0].is_open || !open[1].is_open ||
+               open[0].token_count + open[1].token_count < 10)
                 assert_non_null(asked_hear_one(client, open, 2, TIMEOUT_MS));
         run_others(fixture, alone);
         /* Nothing has happened to them. */
@@ -168,8 +169,8 @@ static void compare_many(struct smv_client *client, uint32_t count, uint32_t tok
                          const struct asked *alone, struct asked *asked)
 {
         for (uint32_t i = 0; i < count; i++) {
-                struct smv_generate how = i % 4 == 3 ? plain(i, tokens)
-                                                     : asking(i, tokens, kinds[i % 2]);
+                struct smv_generate how =
+                        i % 4 == 3 ? plain(i, tokens) : asking(i, tokens, kinds[i % 2]);
 
                 how.row_top = i % 3 ? 0 : 7;
                 asked[i] = (struct asked){ .answer = answer_nothing };
@@ -447,8 +448,8 @@ static void questions_are_the_same_however_the_daemon_steps(void **state)
 
                 printf("# %s %s %s %s\n", more[0], more[1], more[2] ? more[2] : "",
                        more[3] ? more[3] : "");
-                START_DAEMON(fixture, "--threads", "1", more[0], more[1], more[2], more[3],
-                             more[4], more[5]);
+                START_DAEMON(fixture, "--threads", "1", more[0], more[1], more[2], more[3], more[4],
+                             more[5]);
                 check_questions(fixture);
                 fixture_stop(fixture);
         }

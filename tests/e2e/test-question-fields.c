@@ -54,7 +54,7 @@ static void rig_stop(struct rig *rig)
 /* ---- parts ---- */
 
 #define CALL_TEXT                                                                                  \
-        "Well.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"place\": \"Rome\"}}\n"            \
+        "Well.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"place\": \"Rome\"}}\n"      \
         "</tool_call>"
 
 /* [{type: function, function: {name: weather, parameters: {type: object}}}] in msgpack */
@@ -72,9 +72,9 @@ static void spell(struct smv_client *client, const struct smv_event *event, uint
         if (event->ask == SMV_ASK_TOKEN)
                 assert_int_equal(smv_answer_token(client, stream, token), 0);
         else
-                assert_int_equal(smv_answer_mask(client, stream, mask,
-                                                 mask_words(question_vocab(client))),
-                                 0);
+                assert_int_equal(
+                        smv_answer_mask(client, stream, mask, mask_words(question_vocab(client))),
+                        0);
 }
 
 static void check_spelled(struct smv_client *client, struct smv_generate how,
@@ -304,8 +304,8 @@ static void a_stream_that_waits_for_a_slot_ends_without_its_first_mask(void **st
 
 int main(void)
 {
-        static const char *const needed[] = { "SAMOVARD", "TOY_MODEL", "TOY_MODEL_MAKER",
-                                              "SOURCES", NULL };
+        static const char *const needed[] = { "SAMOVARD", "TOY_MODEL", "TOY_MODEL_MAKER", "SOURCES",
+                                              NULL };
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(parts_divide_the_text_of_chosen_tokens),
                 DAEMON_TEST(the_history_of_a_handle_has_the_chosen_tokens),

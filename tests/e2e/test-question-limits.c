@@ -16,12 +16,10 @@
 
 static struct smv_generate asking(enum smv_ask ask)
 {
-        return (struct smv_generate){ SMV_SIZE(smv_generate),
-                                      .prompt = "Tea with",
-                                      .max_tokens = TOKENS,
-                                      .ignore_eos = 1,
-                                      .ask = ask,
-                                      .ask_ms = 600000 };
+        return (struct smv_generate){
+                SMV_SIZE(smv_generate), .prompt = "Tea with", .max_tokens = TOKENS,
+                .ignore_eos = 1,        .ask = ask,           .ask_ms = 600000
+        };
 }
 
 static const enum smv_ask kinds[] = { SMV_ASK_MASK, SMV_ASK_TOKEN };
@@ -71,8 +69,8 @@ static void a_hello_asks_for_slots_of_a_ring(void **state)
 
         START_DAEMON(fixture, "--threads", "1");
         for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-                struct reply *reply = refused_hello(fixture, cases[i].transport, cases[i].format,
-                                                    cases[i].value);
+                struct reply *reply =
+                        refused_hello(fixture, cases[i].transport, cases[i].format, cases[i].value);
 
                 assert_int_equal(reply->code, cases[i].code);
                 assert_string_equal(reply->field, cases[i].field);

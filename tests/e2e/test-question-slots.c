@@ -217,9 +217,9 @@ static void a_client_cannot_resize_its_slots_or_write_rows(void **state)
         ring = manual_ring_open_with_slots(fixture, 64, true);
         assert_sealed(ring->slots[0], O_RDWR);
         assert_sealed(ring->slots[1], O_RDONLY);
-        assert_ptr_equal(mmap(NULL, ring->rows_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                              ring->slots[1], 0),
-                         MAP_FAILED);
+        assert_ptr_equal(
+                mmap(NULL, ring->rows_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->slots[1], 0),
+                MAP_FAILED);
         assert_int_equal(fstat(ring->slots[0], &file), 0);
         assert_int_equal(file.st_size, ring->answers_bytes);
         assert_int_equal(fstat(ring->slots[1], &file), 0);
@@ -268,8 +268,8 @@ static void answer_others(struct asking *asking, uint32_t tickets, uint32_t posi
         while (!is_over(asking)) {
                 assert_true(now_ms() < end);
                 if (is_asked(asking, &position)) {
-                        answer_as(asking, asking->ticket + tickets, position + positions,
-                                  TOY_VOCAB, 0);
+                        answer_as(asking, asking->ticket + tickets, position + positions, TOY_VOCAB,
+                                  0);
                         asking->answered++;
                 }
                 await_news(asking);
@@ -279,7 +279,7 @@ static void answer_others(struct asking *asking, uint32_t tickets, uint32_t posi
 static void answers_to_other_questions_count_for_nothing(void **state)
 {
         static const char *const kinds[] = { "mask", "token" };
-        /* What is added to the ticket and the position of the question. */
+        /* Added to the ticket and to the position of the question. */
         static const uint32_t others[][2] = {
                 { 0, 0xffffffff }, { 0, 1000 }, { 0, 0x80000000 }, { 1, 0 }, { 0xffffffff, 0 },
         };
@@ -348,8 +348,8 @@ static void scribble(uint8_t *answers, size_t bytes, uint32_t tickets)
                 if (z & 1)
                         __atomic_store_n((uint64_t *)(void *)answers + at, z, __ATOMIC_RELAXED);
                 else
-                        __atomic_store_n((uint64_t *)(void *)(answers + at * 8 / ANSWER_BYTES *
-                                                                                ANSWER_BYTES),
+                        __atomic_store_n((uint64_t *)(void *)(answers +
+                                                              at * 8 / ANSWER_BYTES * ANSWER_BYTES),
                                          (z >> 40) % tickets << 32 | (8 + (z >> 4) % TOKENS),
                                          __ATOMIC_RELAXED);
         }

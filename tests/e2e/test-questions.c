@@ -21,12 +21,11 @@ static const uint32_t end_tokens[] = { TOY_EOS };
 
 static struct smv_generate plain(uint64_t seed)
 {
-        return (struct smv_generate){ SMV_SIZE(smv_generate),
-                                      .prompt = "Tea with",
-                                      .max_tokens = TOKENS,
-                                      .temperature = 1,
-                                      .seed = seed,
-                                      .set = SMV_SET_SEED | SMV_SET_TEMPERATURE };
+        return (struct smv_generate){
+                SMV_SIZE(smv_generate), .prompt = "Tea with",
+                .max_tokens = TOKENS,   .temperature = 1,
+                .seed = seed,           .set = SMV_SET_SEED | SMV_SET_TEMPERATURE
+        };
 }
 
 /* The same request in variants: greedy, free draws, cuts, penalties, all of them, a stop. */
@@ -115,8 +114,7 @@ static void compare(struct smv_client *client, const struct smv_generate *free_o
 
         asked_run(client, asking, &asked);
         assert_same_answer(&expected, &asked);
-        assert_int_equal(asked.questions,
-                         asked.token_count + (asked.end.code == SMV_NO_TOKEN));
+        assert_int_equal(asked.questions, asked.token_count + (asked.end.code == SMV_NO_TOKEN));
         assert_int_equal(asked.end.late, 0);
         asked_free(&expected);
         asked_free(&asked);
@@ -212,9 +210,9 @@ static void answer_spelling(struct smv_client *client, struct asked *asked,
         uint32_t mask[MASK_WORDS_MOST] = { 0 };
 
         mask_set(mask, (uint8_t)text[(event->position - asked->first) % strlen(text)]);
-        assert_int_equal(smv_answer_mask(client, asked->stream, mask,
-                                         mask_words(question_vocab(client))),
-                         0);
+        assert_int_equal(
+                smv_answer_mask(client, asked->stream, mask, mask_words(question_vocab(client))),
+                0);
 }
 
 static void a_mask_of_one_token_draws_this_token(void **state)
@@ -362,10 +360,8 @@ static void answer_any_entry(struct smv_client *client, struct asked *asked,
 /* The log-probabilities of the tokens of a prompt, without an answer. */
 static void score(struct smv_client *client, const uint32_t *tokens, size_t count, float *scores)
 {
-        const struct smv_generate how = { SMV_SIZE(smv_generate),
-                                          .tokens = tokens,
-                                          .token_count = count,
-                                          .temperature = 1,
+        const struct smv_generate how = { SMV_SIZE(smv_generate), .tokens = tokens,
+                                          .token_count = count, .temperature = 1,
                                           .set = SMV_SET_TEMPERATURE | SMV_SET_MAX_TOKENS |
                                                  SMV_SET_PROMPT_LOGPROBS };
         struct smv_event event = { SMV_SIZE(smv_event) };
