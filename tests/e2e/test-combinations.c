@@ -1,10 +1,11 @@
 /*
  * Combinations of features.  Two thousand random requests are answered one by one by an idle
- * daemon. Then daemons that step differently answer them again, several at a time, with siblings
+ * daemon.  Then daemons that step differently answer them again, several at a time, with siblings
  * and forks, detached and attached again, and preempted where the pool is small.  Some ask their
- * client, whose answers leave the draws as they are.  All that a client can see must be the same. 
- * A combination that differs is made smaller before it is reported.  COMBINATIONS=FROM runs others
- * than the usual ones.
+ * client, whose answers leave the draws as they are.  All that a client can see must be the same.
+ * A combination that differs is made smaller before it is reported.
+ *
+ * COMBINATIONS=FROM runs others than the usual ones.
  */
 #include <errno.h>
 #include <stdio.h>
