@@ -662,30 +662,46 @@ static void add_stalled(struct sched *sched, struct plan *plan)
         }
 }
 
+/* Does a request wait that could have a slot? */
+static bool may_begin(const struct sched *sched)
+{
+        for (uint32_t i = 0; i < sched->waiting.count && !sched->conf.batch_size; i++)
+                if (!sched->waiting.at[i]->stalled && !sched_is_unready(sched->waiting.at[i]))
+                        return true;
+        return false;
+}
+
+/* Wakes when a request with a slot may be preempted because its client is awaited for so long. */
+static void wake_to_preempt(const struct sched *sched, struct plan *plan)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+                bool may_give_way = request->stalled ? !sched_is_worn(sched, request)
+                                                     : sched_is_unready(request);
+
+                if (may_give_way && sched->now_ns < sched_preempt_time(sched, request))
+                        plan_wake(plan, sched_preempt_time(sched, request));
+        }
+}
+
 /*
  * With no plan in flight the engine sleeps.  Then every request with a slot lacks space for its
  * record, or masks or a token, which the engine itself awaits.  A waiting request can begin only at
- * the time that slots.c has set, or when a stalled one may be preempted, or when another one comes
- * first because it counts as one class better.
+ * the time that slots.c has set, or when one with a slot may be preempted, or when another one
+ * comes first because it counts as one class better.
  */
 static void set_wake_time(struct sched *sched, struct plan *plan)
 {
-        bool may_begin = sched->waiting.count && !sched->conf.batch_size;
-
         assert(sched->stalled.count + sched->unready >= sched->running.count);
         assert(sched->stalled.count || sched->unready || !sched->waiting.count ||
                sched->conf.batch_size);
         if (sched->stalled.count)
                 plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
-        for (uint32_t i = 0; i < sched->stalled.count && may_begin; i++) {
-                const struct request *request = sched->stalled.at[i];
-
-                if (request->sequence.slot != SEQUENCE_NO_SLOT &&
-                    request->preemptions < sched->conf.preemptions_max &&
-                    sched->now_ns < sched_preempt_time(sched, request))
-                        plan_wake(plan, sched_preempt_time(sched, request));
-        }
-        for (uint32_t i = 0; i < sched->waiting.count && may_begin; i++)
+        if (!may_begin(sched))
+                return;
+        if (sched->conf.preemptions_max)
+                wake_to_preempt(sched, plan);
+        for (uint32_t i = 0; i < sched->waiting.count; i++)
                 plan_wake(plan, sched_promotion_time(sched, sched->waiting.at[i]));
 }
 

@@ -186,6 +186,7 @@ struct request {
         uint64_t skipped_in_pass; /* the last pass over the queue that skipped it */
         uint32_t preemptions;     /* how often it was preempted */
         uint32_t blocks_lost;     /* ... of these, how often because blocks ran out */
+        uint32_t unanswered;      /* ... and how often because its client did not answer */
         uint32_t computed;        /* positions that it had before it was preempted */
         uint32_t recomputed;      /* positions computed again after preemptions, so far */
         /*
@@ -200,6 +201,7 @@ struct request {
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */
         bool ready;          /* if it awaits: the masks of its next token are there */
         bool held;           /* its row has run, and its token comes with SCHED_TOKEN */
+        uint64_t asked_ns;   /* since when it awaits masks or a token, if it does */
         bool stalled;        /* its channel has no space for its next record */
         uint64_t stalled_ns; /* when `stalled` changed last */
         bool pinned;         /* its pin is set.  The loop may read it once RETIRED has come */

@@ -25,6 +25,7 @@ static void check_lists(const struct sched *sched)
         for (uint32_t i = 0; i < sched->running.count; i++) {
                 const struct request *request = sched->running.at[i];
 
+                assert(request->blocks_lost + request->unanswered <= request->preemptions);
                 assert(request->state == REQUEST_PREFILL || request->state == REQUEST_DECODE ||
                        request->state == REQUEST_PREEMPTING);
                 assert(sched_slot(sched, request)->plans <= sched->conf.depth);

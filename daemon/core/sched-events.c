@@ -224,9 +224,10 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->since_ns = sched->now_ns;
         request->skipped_in_pass = 0;
         request->preemptions = request->blocks_lost = request->promised = request->computed = 0;
-        request->recomputed = request->restored = request->scored = 0;
+        request->recomputed = request->restored = request->scored = request->unanswered = 0;
         request->held_back = request->lacks_block = request->reserves = false;
         request->stalled = request->pinned = request->ready = request->held = false;
+        request->asked_ns = sched->now_ns;
         sched->unready += request->awaits;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
@@ -302,6 +303,7 @@ static void await_masks(struct sched *sched, struct request *request)
 {
         assert(request->ready);
         request->ready = false;
+        request->asked_ns = sched->now_ns;
         sched->unready++;
 }
 
@@ -350,6 +352,7 @@ static void hold(struct sched *sched, struct request *request)
 {
         assert(request->alone && request->max_tokens && !request->held);
         request->held = true;
+        request->asked_ns = sched->now_ns;
         sched->unready++;
 }
 

@@ -219,10 +219,19 @@ static inline uint32_t request_findable(const struct request *request)
         return request_must_score(request) ? request->scored : request->sequence.token_count;
 }
 
+/*
+ * Was it preempted as often as it may be?  A client that does not answer must not protect its
+ * request in this way, so preemptions for that do not count.
+ */
+static inline bool sched_is_worn(const struct sched *sched, const struct request *request)
+{
+        return request->preemptions - request->unanswered >= sched->conf.preemptions_max;
+}
+
 /* Must its worst case be promised, whatever its class? */
 static inline bool sched_must_reserve(const struct sched *sched, const struct request *request)
 {
-        return sched->conf.batch_size || request->preemptions >= sched->conf.preemptions_max;
+        return sched->conf.batch_size || sched_is_worn(sched, request);
 }
 
 /* Its class is promised the worst case; does this request still belong to the part that may be? */
@@ -258,10 +267,17 @@ static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns)
         return since_ns < UINT64_MAX - ns ? since_ns + ns : UINT64_MAX;
 }
 
-/* The time from which a stalled request may be preempted. */
+/* The time from which a request that is stalled, or not ready, may be preempted. */
 static inline uint64_t sched_preempt_time(const struct sched *sched, const struct request *request)
 {
-        return sched_after(request->stalled_ns, sched->conf.stall_preempt_ns);
+        return sched_after(request->stalled ? request->stalled_ns : request->asked_ns,
+                           sched->conf.stall_preempt_ns);
+}
+
+/* Has this request, which has a slot, waited for its masks or its token that long? */
+static inline bool sched_is_unanswered(const struct sched *sched, const struct request *request)
+{
+        return sched_is_unready(request) && sched->now_ns >= sched_preempt_time(sched, request);
 }
 
 /* rank.c: the order of requests. */

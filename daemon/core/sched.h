@@ -49,11 +49,17 @@
  * catch up, and never more than conf.user_blocks.  Shared blocks are charged in parts
  * (fair-share.h, usage.c).  A running request may be preempted for one of a better class of its
  * user, or for a user that was served less, or when it has been stalled for conf.stall_preempt_ns,
- * or when blocks run out.  Then it is WAITING again, keeps its tokens, and continues later with the
- * same result.  A request is preempted at most conf.preemptions_max times, and more often only for
- * a user that has no slot, by one that has several.
+ * or is unanswered (below), or when blocks run out.  Then it is WAITING again, keeps its tokens,
+ * and continues later with the same result.  A request is preempted at most conf.preemptions_max
+ * times, and more often only for a user that has no slot, by one that has several.
  * No request that counts towards conf.reserve_max gives way to one that is learned only because
- * that part of the pool is full.
+ * that part of the pool is full, unless it is unanswered.
+ *
+ * Unanswered.  A request with a slot is unanswered once it has waited for its masks or for a token
+ * from outside (below) for conf.stall_preempt_ns: its client keeps its slot and blocks from others.
+ * It may be preempted for any waiting request, whatever the ranks and the users, and as often as
+ * this happens: these preemptions do not count towards conf.preemptions_max, so a client that does
+ * not answer does not get its worst case reserved.  Masks that the engine makes come long before.
  *
  * Sharing.  Computed blocks stay in the pool as long as there is space.  A request that begins
  * with the same tokens, in the same domain, references those blocks instead of computing them

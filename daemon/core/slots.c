@@ -20,12 +20,12 @@
  *
  * Preemption.  If the first request in the queue cannot get a slot or its blocks, other
  * requests may have to give up their slots.  These are requests of a lower class of the same user,
- * requests of users that were served more, and those that have been stalled for long.  A preempted
- * request waits again, in its old place in the queue, and keeps its tokens.  Its blocks are found
- * again in the pool, or computed again.  Its random draws depend on the position only, so it
- * continues with the same result.  Requests are preempted only if that is enough for the new
- * request.  Each is preempted preemptions_max times at most, and more often only for a user that
- * has no slot, if its own user has several.
+ * requests of users that were served more, and those whose clients do not read, or do not answer,
+ * for long.  A preempted request waits again, in its old place in the queue, and keeps its tokens.
+ * Its blocks are found again in the pool, or computed again.  Its random draws depend on the
+ * position only, so it continues with the same result.  Requests are preempted only if that is
+ * enough for the new request.  Each is preempted preemptions_max times at most, and more often only
+ * for a user that has no slot, if its own user has several, or because its client does not answer.
  *
  * Batches exist for comparison: a new request does not join a running batch.
  */
@@ -301,7 +301,7 @@ void sched_finish_preempting(struct sched *sched)
         }
 }
 
-#define VICTIM_STALLED UINT64_MAX /* the rank of a request that has been stalled for long */
+#define VICTIM_STALLED UINT64_MAX /* the rank of a request whose client is awaited for long */
 
 /*
  * May a request of `rank` be preempted for one of another user, to make the users equal?  Its user
@@ -330,19 +330,22 @@ static bool is_behind(const struct sched *sched, const struct request *request,
  * that would exceed it must not preempt requests of others: they would then wait, and its limit
  * would apply.  If `to` would be reserved, but for others that fill the part of the pool for
  * that, none of these gives way: `to` would be reserved then, and might need more than they free.
+ * The latter is not for requests whose clients do not answer, as nothing else would end that.
  */
 static bool is_victim(const struct sched *sched, const struct request *request,
                       const struct request *to, bool within, uint64_t *ret_rank)
 {
         bool own = request->uid == to->uid;
-        bool worn = request->preemptions >= sched->conf.preemptions_max;
+        bool worn = sched_is_worn(sched, request);
 
         if (!own && !within)
                 return false;
+        *ret_rank = VICTIM_STALLED;
+        if (sched_is_unanswered(sched, request))
+                return true;
         if (request->reserves && !sched->conf.learned[to->priority] &&
             !sched_is_reserved(sched, to))
                 return false;
-        *ret_rank = VICTIM_STALLED;
         if (!worn && request->stalled && sched->now_ns >= sched_preempt_time(sched, request))
                 return true;
         *ret_rank = sched_held_rank(sched, request);
@@ -368,8 +371,8 @@ static uint32_t freed_blocks(const struct sched *sched, const struct slot *slot)
 }
 
 /*
- * Lists the requests that may be preempted for `to`: stalled ones first, then by rank, the highest
- * first; of equals the one that got its slot last.  Returns 0 while another request is still being
+ * Lists the requests that may be preempted for `to`: those whose clients are awaited for long come
+ * first, then by rank, the highest first; of equals the one that got its slot last.  Returns 0 while another request is still being
  * preempted.
  */
 static uint32_t list_victims(struct sched *sched, const struct request *to, bool within)
@@ -393,28 +396,32 @@ static uint32_t list_victims(struct sched *sched, const struct request *to, bool
 }
 
 /*
- * Writes the requests to preempt to the front of `victims`, so that this slot can begin, for which
- * `blocks` blocks are missing.  Returns how many, or 0 if even all of them together would not be
- * enough.
+ * Writes the requests to preempt to the front of `victims`, so that this slot can begin.  Returns
+ * how many, or 0 if even all of them together would not be enough.  Without those that count
+ * towards conf.reserve_max, the slot may be reserved; then it needs more blocks.
  */
-static uint32_t choose_victims(struct sched *sched, const struct slot *slot, bool within,
-                               uint32_t blocks)
+static uint32_t choose_victims(struct sched *sched, struct slot *slot, bool within)
 {
         uint32_t listed = list_victims(sched, slot->request, within), count = 0, got = 0;
-        uint32_t windows = 0;
+        uint32_t windows = 0, reserving = sched->reserving;
 
         memset(sched->victim_refs, 0, sched->conf.blocks * sizeof(*sched->victim_refs));
-        while ((!sched->free_slots.count && !count) || got < blocks ||
+        while ((!sched->free_slots.count && !count) || got < missing(sched, slot->reserved) ||
                lacks_windows(sched, slot->request, windows) ||
                is_too_much(sched, slot, count, got)) {
-                const struct slot *victim;
+                const struct request *victim;
 
-                if (count == listed)
-                        return 0;
-                victim = sched_slot(sched, sched->victims[count++].request);
-                windows += victim->windows;
-                got += freed_blocks(sched, victim);
+                if (count == listed) {
+                        count = 0;
+                        break;
+                }
+                victim = sched->victims[count++].request;
+                windows += sched_slot(sched, victim)->windows;
+                got += freed_blocks(sched, sched_slot(sched, victim));
+                sched->reserving -= victim->reserves ? request_worst(victim) : 0;
+                slot->reserved = sched_promise(sched, slot->request) - slot->block_count;
         }
+        sched->reserving = reserving;
         return count;
 }
 
@@ -501,10 +508,14 @@ static bool preempt_for(struct sched *sched, struct request *to)
         if (over)
                 fair_share_pass_over(&sched->fair_share, to->uid, parts);
         else if (!sched->conf.batch_size && sched->conf.preemptions_max)
-                count = choose_victims(sched, probe, within, blocks);
+                count = choose_victims(sched, probe, within);
         unprepare(sched, probe);
-        for (uint32_t i = 0; i < count; i++)
-                sched_preempt(sched, sched->victims[i].request);
+        for (uint32_t i = 0; i < count; i++) {
+                struct request *victim = sched->victims[i].request;
+
+                victim->unanswered += sched_is_unanswered(sched, victim);
+                sched_preempt(sched, victim);
+        }
         return over || count;
 }
 
@@ -579,12 +590,14 @@ static bool is_batch_full(const struct sched *sched)
                sched->conf.slots - sched->free_slots.count >= sched->conf.batch_size;
 }
 
+/* Does a slot of this user stand still because of a client? */
 static bool holds_stalled(const struct sched *sched, uint64_t uid)
 {
-        for (uint32_t i = 0; i < sched->stalled.count; i++) {
-                const struct request *request = sched->stalled.at[i];
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
 
-                if (request->uid == uid && request->sequence.slot != SEQUENCE_NO_SLOT)
+                if (request->uid == uid &&
+                    (request->stalled || sched_is_unanswered(sched, request)))
                         return true;
         }
         return false;

@@ -332,7 +332,7 @@ void audit_promises(struct sim *sim)
                          r->reserves ? "counts" : "does not count");
                 sim->beyond += r->admitted && r->admitted_step == sim->step_count && !r->reserves &&
                                !sim->conf.learned[r->priority] && !sim->conf.batch_size &&
-                               r->preemptions < sim->conf.preemptions_max;
+                               r->preemptions - r->unanswered < sim->conf.preemptions_max;
         }
         sim_must(sim, !sim->conf.reserve_max || reserved <= sim->conf.reserve_max,
                  "%u blocks are reserved, of at most %u", (unsigned)reserved,

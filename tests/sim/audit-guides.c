@@ -16,6 +16,7 @@ void audit_await_mask(struct sim *sim, struct sim_request *request)
         if (sim->ragged && ns != SIM_NEVER)
                 ns = sim_random(sim) % (2 * ns + 1);
         request->unready = true;
+        request->asked_ns = sim->now_ns;
         request->mask_due_ns = ns == SIM_NEVER ? SIM_NEVER : sim->now_ns + ns;
 }
 

@@ -20,6 +20,7 @@ void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token, ui
         if (sim->ragged && ns != SIM_NEVER)
                 ns = sim_random(sim) % (2 * ns + 1);
         request->held = true;
+        request->asked_ns = sim->now_ns;
         request->token_due_ns = ns == SIM_NEVER ? SIM_NEVER : sim->now_ns + ns;
         request->token = token;
         request->shown = shown;

@@ -93,12 +93,29 @@ static bool has_windows(const struct walk *walk, const struct sim_request *reque
         return promised <= sim_windows_promised_max(walk->sim);
 }
 
+/*
+ * The blocks that are promised to it, once the victims have given up their slots.  If one of them
+ * fills the reserved part of the pool and did not answer, the request may get into that part.
+ */
+static uint32_t promise_after(const struct walk *walk, const struct sim_request *request,
+                              struct sim_request *const *victims, uint32_t count)
+{
+        static struct walk then; /* large */
+
+        if (!walk->sim->conf.reserve_max)
+                return walk_promise(walk, request);
+        then = *walk;
+        for (uint32_t i = 0; i < count; i++)
+                walk_spot(&then, victims[i])->reserves = false;
+        return walk_promise(&then, request);
+}
+
 enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *request,
                            struct sim_request *const *victims, uint32_t count)
 {
         struct sim *sim = walk->sim;
         uint64_t most = 0, found = request->core.sequence.token_count / BLOCK_POSITIONS;
-        uint32_t promise = walk_promise(walk, request);
+        uint32_t promise = promise_after(walk, request, victims, count);
 
         if (!walk_free_slots(walk) && !count)
                 return WALK_NO;
@@ -135,12 +152,22 @@ static bool is_stalled_long(const struct sim *sim, const struct sim_request *req
                now_ns - request->was_stalled_ns >= sim->conf.stall_preempt_ns;
 }
 
+bool walk_is_unanswered(const struct walk *walk, const struct sim_request *request, uint64_t now_ns)
+{
+        return walk_spot(walk, request)->in && !walk_spot(walk, request)->fresh &&
+               (request->unready || request->held) &&
+               now_ns - request->asked_ns >= walk->sim->conf.stall_preempt_ns;
+}
+
 bool walk_is_stalled_victim(const struct walk *walk, const struct sim_request *request,
                             uint64_t now_ns)
 {
         const struct walk_spot *spot = walk_spot(walk, request);
 
-        return !spot->fresh && spot->preemptions < walk->sim->conf.preemptions_max &&
+        if (walk_is_unanswered(walk, request, now_ns))
+                return true;
+        return !spot->fresh &&
+               spot->preemptions - spot->unanswered < walk->sim->conf.preemptions_max &&
                is_stalled_long(walk->sim, request, now_ns);
 }
 
@@ -209,7 +236,8 @@ static bool must_yield(const struct walk *walk, const struct sim_request *reques
                        const struct sim_request *to)
 {
         const struct sched_conf *conf = &walk->sim->conf;
-        bool often = walk_spot(walk, request)->preemptions >= conf->preemptions_max;
+        const struct walk_spot *spot = walk_spot(walk, request);
+        bool often = spot->preemptions - spot->unanswered >= conf->preemptions_max;
 
         if (request->uid == to->uid)
                 return !often && walk_held_class(walk, request) > walk_class(walk, to);
@@ -232,6 +260,7 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
                 const struct walk_spot *spot = walk_spot(walk, r);
                 uint32_t at = count;
                 bool is_stalled = walk_is_stalled_victim(walk, r, now_ns);
+                bool is_unanswered = walk_is_unanswered(walk, r, now_ns);
 
                 if (!spot->in || spot->preempting || r->decided)
                         continue;
@@ -239,7 +268,7 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
                     (!is_stalled && !must_yield(walk, r, request)))
                         continue;
                 /* Does it fill the part of the pool that `request` does not get into? */
-                if (spot->reserves && !walk_is_reserved(walk, request) &&
+                if (spot->reserves && !is_unanswered && !walk_is_reserved(walk, request) &&
                     !sim->conf.learned[request->priority])
                         continue;
                 for (; at && gives_way_before(walk, r, ret_victims[at - 1], now_ns); at--)

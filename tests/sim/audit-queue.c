@@ -71,7 +71,9 @@ static bool is_worn(const struct walk *walk, const struct sim_request *request)
 {
         const struct sched_conf *conf = &walk->sim->conf;
 
-        return conf->batch_size || walk_spot(walk, request)->preemptions >= conf->preemptions_max;
+        const struct walk_spot *spot = walk_spot(walk, request);
+
+        return conf->batch_size || spot->preemptions - spot->unanswered >= conf->preemptions_max;
 }
 
 /* Its class is reserved, and it belongs to the part that may be, or would if it got a slot now. */
@@ -138,9 +140,9 @@ uint32_t walk_slots_of(const struct walk *walk, uint64_t uid)
 }
 
 /*
- * A request of the user stood still in its slot when the queue was asked: it was stalled before the
- * plan, and still is without a break.  A request that this plan admits was not: it may be stalled
- * again since, at the same time.
+ * A request of the user stood still in its slot when the queue was asked.  Its client did not
+ * answer for long; or it was stalled before the plan, and still is without a break.  A request that
+ * this plan admits was not: it may be stalled again since, at the same time.
  */
 static bool has_stalled_slot(const struct walk *walk, uint64_t uid)
 {
@@ -148,6 +150,8 @@ static bool has_stalled_slot(const struct walk *walk, uint64_t uid)
         {
                 const struct walk_spot *spot = walk_spot(walk, r);
 
+                if (r->uid == uid && !r->decided && walk_is_unanswered(walk, r, walk->sim->now_ns))
+                        return true;
                 if (r->uid == uid && r->was_stalled && r->core.stalled &&
                     r->core.stalled_ns == r->was_stalled_ns && spot->in && !spot->fresh)
                         return true;

@@ -41,8 +41,8 @@ static void audit_window(struct sim *sim, struct sim_stalls *stalls)
 }
 
 /*
- * A request waits now, but gets a slot as soon as some others have been stalled for the grace
- * period.
+ * A request waits now, but gets a slot as soon as some others have been stalled, or not answered,
+ * for the grace period.
  */
 static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
 {
@@ -57,10 +57,12 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
         }
         each_request(sim, r)
         {
-                uint64_t then = after(r->was_stalled_ns, sim->conf.stall_preempt_ns);
+                bool asked = r->unready || r->held;
+                uint64_t then =
+                        after(asked ? r->asked_ns : r->was_stalled_ns, sim->conf.stall_preempt_ns);
                 uint32_t count;
 
-                if (!r->admitted || r->decided || !r->was_stalled || then <= sim->now_ns)
+                if (!r->admitted || r->decided || !(r->was_stalled || asked) || then <= sim->now_ns)
                         continue;
                 bring_forward(&stalls->wake_first, then);
                 if (!sim->blocked || then == SIM_NEVER)
@@ -75,7 +77,10 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
         }
 }
 
-/* Another request may be next in line when one of them counts as a class better. */
+/*
+ * Another request may be next in line when one of them counts as a class better, unless that one
+ * waits for its own client.
+ */
 static void audit_promotions(struct sim *sim, struct sim_stalls *stalls)
 {
         static struct walk walk;
@@ -91,7 +96,8 @@ static void audit_promotions(struct sim *sim, struct sim_stalls *stalls)
                 if (r->admitted || r->decided || then <= sim->now_ns)
                         continue;
                 bring_forward(&stalls->wake_first, then);
-                bring_forward(&stalls->wake_surely, then);
+                if (!r->core.stalled && !r->unready && !r->held)
+                        bring_forward(&stalls->wake_surely, then);
         }
 }
 

@@ -61,6 +61,9 @@ static bool is_as_told(const struct walk *walk, struct walk *ret_walk)
                                      request_state_name(r->core.state));
                 if (!spot->in && r->core.state != REQUEST_WAITING)
                         return blame(walk, "%s is admitted before its turn", r->name);
+                if (spot->in && spot->reserves != r->core.reserves)
+                        return blame(walk, "%s %s towards the reserved part", r->name,
+                                     spot->reserves ? "counts" : "does not count");
                 if (spot->preemptions != r->core.preemptions)
                         return blame(walk, "%s was preempted %u times, it says %u", r->name,
                                      spot->preemptions, r->core.preemptions);
@@ -76,8 +79,12 @@ static void preempt(struct walk *walk, struct sim_request *request)
 {
         struct walk_spot *spot = walk_spot(walk, request);
 
-        walk->events[walk->event_count++] = (struct walk_event){ .request = request };
+        bool unanswered = walk_is_unanswered(walk, request, walk->sim->now_ns);
+
+        walk->events[walk->event_count++] =
+                (struct walk_event){ .request = request, .unanswered = unanswered };
         spot->preemptions++;
+        spot->unanswered += unanswered;
         if (walk_is_in_flight(request) && !spot->fresh)
                 spot->preempting = true;
         else
@@ -424,7 +431,12 @@ static void take_over(struct sim *sim, const struct walk *walk)
                                 request->cached = request->core.sequence.cached_count;
                         sim->resumed += request->preemptions > 0;
                 } else {
-                        sim->worn += request->preemptions >= sim->conf.preemptions_max;
+                        bool unanswered = walk->events[i].unanswered;
+
+                        sim->worn += !unanswered && request->preemptions - request->unanswered >=
+                                                            sim->conf.preemptions_max;
+                        sim->unanswered += unanswered;
+                        request->unanswered += unanswered;
                         request->preemptions++;
                         sim->preempted++;
                         if (walk_spot(walk, request)->preempting)
@@ -458,6 +470,7 @@ void walk_begin(struct walk *walk, struct sim *sim)
                         .preempting = r->preempting,
                         .moved = r->moved,
                         .preemptions = r->preemptions,
+                        .unanswered = r->unanswered,
                         .promised = r->promised,
                         .reserves = r->reserves,
                         .turn = r->turn,
@@ -505,6 +518,9 @@ void audit_slots(struct sim *sim)
                 sim_must(sim, r->core.preemptions == r->preemptions,
                          "%s was preempted %u times, it says %u", r->name, r->preemptions,
                          r->core.preemptions);
+                sim_must(sim, r->core.unanswered == r->unanswered,
+                         "%s was preempted %u times without an answer, it says %u", r->name,
+                         r->unanswered, r->core.unanswered);
                 sim_must(sim,
                          !(r->admitted || r->preemptions) ||
                                  r->core.sequence.cached_count == r->cached,

@@ -24,15 +24,17 @@ struct walk_spot {       /* of a request */
         bool left, sure;
         bool reserves; /* it has a slot, and counts towards the reserved part of the pool */
         uint32_t preemptions;
-        uint32_t promised; /* blocks that it has or may take */
-        uint32_t granted;  /* fresh: the class that it was admitted as */
+        uint32_t unanswered; /* ... of these, because its client did not answer */
+        uint32_t promised;   /* blocks that it has or may take */
+        uint32_t granted;    /* fresh: the class that it was admitted as */
         uint64_t turn;
 };
 
 struct walk_event {
         struct sim_request *request;
-        bool in;   /* admitted, or preempted */
-        bool open; /* ... and there were other ways before */
+        bool in;         /* admitted, or preempted */
+        bool unanswered; /* ... because its client did not answer */
+        bool open;       /* ... and there were other ways before */
 };
 
 struct walk {
@@ -138,7 +140,10 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
                       uint64_t now_ns, struct sim_request **ret_victims);
 bool walk_may_preempt(const struct walk *walk);
 bool walk_gave_way(const struct walk *walk, const struct sim_request *request); /* in this plan */
-/* It has been stalled so long that it gives way to any other, and first. */
+/* Its client has been asked for so long that it gives way to any other. */
+bool walk_is_unanswered(const struct walk *walk, const struct sim_request *request,
+                        uint64_t now_ns);
+/* ... or it has been stalled for so long: it goes first. */
 bool walk_is_stalled_victim(const struct walk *walk, const struct sim_request *request,
                             uint64_t now_ns);
 /*

@@ -104,6 +104,7 @@ struct sim_request {
         uint32_t cached;
         uint32_t preemptions; /* how often it was preempted */
         uint32_t blocks_lost; /* ... of these, how often because blocks ran out */
+        uint32_t unanswered;  /* ... and how often because its client did not answer */
         uint32_t promised;    /* blocks that it has or may take, while it has a slot */
         bool reserves;        /* ... and counts towards the reserved part of the pool */
         bool lacks_block;     /* its next row needs one more, and there was none for it */
@@ -140,6 +141,9 @@ struct sim_request {
         bool was_stalled;
         uint64_t was_stalled_ns;
         uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
+
+        /* The time since which its mask or its token is awaited, if it is. */
+        uint64_t asked_ns;
 
         /* Its next mask was not told yet, and comes at this time. */
         bool unready;
@@ -301,7 +305,8 @@ struct sim {
         /* requests of reserving classes that began as learned ones, beyond the reserved part */
         uint64_t beyond;
         uint64_t lacked, held_back; /* of requests, times plans */
-        uint64_t worn; /* ... of requests that were preempted more often than the maximum */
+        uint64_t worn;       /* ... of requests that were preempted more often than the maximum */
+        uint64_t unanswered; /* preemptions of requests whose clients did not answer */
         /* of all requests for which admission was decided */
         uint64_t ground_counts[SIM_GROUND_N];
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */

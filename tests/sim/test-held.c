@@ -378,8 +378,10 @@ static void others_give_way_to_a_held_request_only_when_its_token_has_come(void 
         struct sim_request *held;
 
         (void)state;
-        world((struct sched_conf){
-                .blocks = 4, .preemptions_max = 3, .learned = { true, true, true } });
+        world((struct sched_conf){ .blocks = 4,
+                                   .preemptions_max = 3,
+                                   .stall_preempt_ns = SIM_NEVER,
+                                   .learned = { true, true, true } });
         teach();
         held = ask_held(
                 (struct sim_ask){ .name = "h", .prompt = 14, .most = 20, .token_ns = 20 * SIM_MS });

@@ -614,18 +614,25 @@ static void calm_down(struct sim *sim)
 static uint64_t turns_of(const struct sim *sim, const struct sim_request *request)
 {
         uint64_t rows = request->core.prompt_count + request->core.max_tokens;
-        uint32_t most = sim->conf.preemptions_max, before = request->preemptions;
+        uint32_t most = sim->conf.preemptions_max;
+        uint32_t before = request->preemptions - request->unanswered;
 
         return 2 * (rows - request->planned) + 2 +
                (most > before ? most - before : 0) * (2 * rows + 2);
 }
 
-/* The turns that preemptions above the maximum may have cost since `worn` were counted. */
-static uint64_t patience(struct sim *sim, uint64_t *worn)
+/* Preemptions that are not limited: above the maximum, and for want of an answer. */
+static uint64_t unlimited(const struct sim *sim)
 {
-        uint64_t more = sim->worn - *worn;
+        return sim->worn + sim->unanswered;
+}
 
-        *worn = sim->worn;
+/* The turns that these may have cost since so many were counted. */
+static uint64_t patience(struct sim *sim, uint64_t *counted)
+{
+        uint64_t more = unlimited(sim) - *counted;
+
+        *counted = unlimited(sim);
         return more * (4 * sim->conf.context + 2);
 }
 
@@ -717,12 +724,12 @@ static void meet_a_flood(struct sim *sim)
 {
         enum request_priority priority = class_of_one(sim);
         struct sim_request *stranger = NULL;
-        uint64_t bound, first, worn = sim->worn, worn_before = worn;
+        uint64_t bound, first, counted = unlimited(sim), worn_before = sim->worn;
 
         for (bound = turns_left(sim); sim_alive(sim) == sim->conf.requests_max; bound--) {
                 sim_must(sim, bound, "nobody comes to his end");
                 turn(sim);
-                bound += patience(sim, &worn);
+                bound += patience(sim, &counted);
         }
         for (uint32_t tries = 100; tries && !stranger; tries--)
                 stranger = submit(sim, STRANGER, priority);
@@ -739,7 +746,7 @@ static void meet_a_flood(struct sim *sim)
                         submit(sim, uids[0],
                                (enum request_priority)sim_below(sim, REQUEST_PRIORITY_N));
                 turn(sim);
-                bound += patience(sim, &worn);
+                bound += patience(sim, &counted);
                 if (!go_first && !others_go_first(sim, stranger))
                         continue;
                 sim_must(sim, first, "others go before %s for ever", stranger->name);
@@ -751,12 +758,12 @@ static void meet_a_flood(struct sim *sim)
 
 static void come_to_an_end(struct sim *sim)
 {
-        uint64_t worn = sim->worn, worn_before = worn;
+        uint64_t counted = unlimited(sim), worn_before = sim->worn;
 
         for (uint64_t bound = turns_left(sim); sim_alive(sim) || sim->flight_count; bound--) {
                 sim_must(sim, bound, "%u do not come to their end", sim_alive(sim));
                 turn(sim);
-                bound += patience(sim, &worn);
+                bound += patience(sim, &counted);
                 expect_few_worn(sim, worn_before);
         }
 }
@@ -781,11 +788,11 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone",
 
 struct sum {
         uint64_t found_rows, copies, swaps, steps_shared, divergences, preempted, resumed, late,
-                found_public, parts, late_over, worn, grown, blocks_lost, lacked, held_back,
-                limited, beyond, swapped_out, swapped_in, swap_dropped, restored, made_restored,
-                windows_passed, windows_unseen, window_evictions, left_unready, left_alone, skipped,
-                masks_in_vain, left_held, held_skipped, tokens_in_vain, answers,
-                answers_without_slot;
+                found_public, parts, late_over, worn, unanswered, grown, blocks_lost, lacked,
+                held_back, limited, beyond, swapped_out, swapped_in, swap_dropped, restored,
+                made_restored, windows_passed, windows_unseen, window_evictions, left_unready,
+                left_alone, skipped, masks_in_vain, left_held, held_skipped, tokens_in_vain,
+                answers, answers_without_slot;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -804,6 +811,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->resumed += sim->resumed;
         sum->late += sim->late;
         sum->worn += sim->worn;
+        sum->unanswered += sim->unanswered;
         sum->grown += sim->grown;
         sum->blocks_lost += sim->blocks_lost;
         sum->lacked += sim->lacked;
@@ -850,8 +858,9 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       sum->found_public, sum->parts);
         print_message("        preempted: %" PRIu64 ", and admitted again: %" PRIu64
                       "; more often than the maximum: %" PRIu64 "; late: %" PRIu64
-                      "; for one who was passed over then: %" PRIu64 "\n",
-                      sum->preempted, sum->resumed, sum->worn, sum->late, sum->late_over);
+                      "; for one who was passed over then: %" PRIu64 "; unanswered: %" PRIu64 "\n",
+                      sum->preempted, sum->resumed, sum->worn, sum->late, sum->late_over,
+                      sum->unanswered);
         print_message("        promised later: %" PRIu64 "; preempted for lack: %" PRIu64
                       " (%" PRIu64 " for the limit of a user)"
                       "; lacked a block: %" PRIu64 ", held back: %" PRIu64
@@ -919,7 +928,7 @@ static void lives(uint32_t depth)
         assert_true(sum.left_unready && sum.skipped && sum.masks_in_vain);
         assert_true(depth == 1 || sum.left_alone);
         assert_true(sum.answers && sum.answers_without_slot && sum.tokens_in_vain &&
-                    sum.left_held && sum.held_skipped);
+                    sum.left_held && sum.held_skipped && sum.unanswered);
         assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited && sum.beyond);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
         assert_true(seeds < 300 || sum.parts); /* it takes many */
