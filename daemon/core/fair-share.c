@@ -91,7 +91,11 @@ void fair_share_add_request(struct fair_share *share, uint64_t uid)
                 share->present++;
         }
         user->alive++;
-        user->waiting++;
+}
+
+void fair_share_add_waiting(struct fair_share *share, uint64_t uid)
+{
+        user_of(share, uid)->waiting++;
 }
 
 static void remove_waiting(struct share_user *user)
@@ -177,11 +181,6 @@ struct fair_share_excess fair_share_excess(const struct fair_share *share, uint6
 void fair_share_note_stalled_slots(struct fair_share *share, uint64_t uid, bool holds)
 {
         user_of(share, uid)->holds_stalled = holds;
-}
-
-void fair_share_requeue(struct fair_share *share, uint64_t uid)
-{
-        user_of(share, uid)->waiting++;
 }
 
 void fair_share_charge(struct fair_share *share, uint64_t uid, uint64_t ns)

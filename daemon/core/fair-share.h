@@ -19,6 +19,9 @@
  * `lead_ns` is the unit in which accounts are compared.  Users whose accounts differ by less count
  * as nearly equal.
  *
+ * A request in the queue that awaits its own masks or token does not wait here, as no other request
+ * keeps it waiting.
+ *
  * While another user waits, no user gets more than half of the slots or of the blocks.  Users that
  * were served at least lead_ns more do not count here: a user that they are ahead of may take more
  * than half, until it has caught up.  This is not for a user that has a stalled request in a slot:
@@ -42,7 +45,8 @@
 
 struct share_user {
         uint64_t uid;
-        uint32_t alive, waiting; /* its requests; those not waiting have a slot or are ending */
+        uint32_t alive;   /* its requests */
+        uint32_t waiting; /* ... that wait for a slot, and not for their own client's answer */
         uint64_t served_ns;
         uint64_t turn_ns[REQUEST_PRIORITY_N]; /* when one of the class got a slot last */
         uint32_t slots;
@@ -73,8 +77,10 @@ int fair_share_init(struct fair_share *share, uint32_t users_max, uint32_t slots
                     uint32_t user_blocks, uint64_t lead_ns);
 void fair_share_deinit(struct fair_share *share);
 
-/* A request of this user arrives and waits.  If it is the only one, the user arrives. */
+/* A request of this user arrives.  If it is the only one, the user arrives. */
 void fair_share_add_request(struct fair_share *share, uint64_t uid);
+/* A request of it waits for a slot from now on: it has come, or was preempted, or is answered. */
+void fair_share_add_waiting(struct fair_share *share, uint64_t uid);
 /* A waiting request ends without having got a slot. */
 void fair_share_cancel_waiting(struct fair_share *share, uint64_t uid);
 /* A request has retired.  If it was the last one, the user leaves. */
@@ -109,8 +115,6 @@ uint32_t fair_share_slots(const struct fair_share *share, uint64_t uid);
 /* Does this user have a request alive? */
 bool fair_share_has_user(const struct fair_share *share, uint64_t uid);
 bool fair_share_is_waiting(const struct fair_share *share, uint64_t uid);
-/* A preempted request, which has given everything back, waits again. */
-void fair_share_requeue(struct fair_share *share, uint64_t uid);
 
 void fair_share_charge(struct fair_share *share, uint64_t uid, uint64_t ns);
 /* Counts a stalled request that waits, for the next call of fair_share_limit_credit(). */

@@ -9,8 +9,9 @@
  *
  * Waiting promotes: a request counts as one class better for each conf.promote_ns in which no
  * request of its user and class got a slot.  So those that came before it get their slots, one by
- * one, and requests of a better class of its own user cannot keep it waiting for ever.  Where a
- * prompt is being read, the time counts in which it got no rows.
+ * one, and requests of a better class of its own user cannot keep it waiting for ever.  Time in
+ * which it waited for its own masks or token does not count.  Where a prompt is being read, the
+ * time counts in which it got no rows.
  */
 #include "daemon/core/sched-state.h"
 
@@ -37,10 +38,12 @@ uint32_t sched_held_class(const struct sched *sched, const struct request *reque
 static uint64_t waits_since(const struct sched *sched, const struct request *request)
 {
         uint64_t turn_ns = fair_share_turn(&sched->fair_share, request->uid, request->priority);
+        uint64_t since_ns = request->since_ns;
 
-        if (request->state == REQUEST_WAITING && turn_ns > request->since_ns)
-                return turn_ns;
-        return request->since_ns;
+        if (request->state != REQUEST_WAITING)
+                return since_ns;
+        since_ns = turn_ns > since_ns ? turn_ns : since_ns;
+        return request->asked_ns > since_ns ? request->asked_ns : since_ns;
 }
 
 uint32_t sched_class(const struct sched *sched, const struct request *request)
@@ -73,7 +76,7 @@ uint64_t sched_promotion_time(const struct sched *sched, const struct request *r
         uint64_t since_ns = waits_since(sched, request);
         uint64_t gained = classes_gained(sched, since_ns);
 
-        if (!sched->conf.promote_ns || gained >= request->priority)
+        if (!sched->conf.promote_ns || gained >= request->priority || sched_is_unready(request))
                 return UINT64_MAX;
         return sched_after(since_ns, (gained + 1) * sched->conf.promote_ns);
 }

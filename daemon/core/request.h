@@ -201,7 +201,7 @@ struct request {
         bool lacks_block;    /* it has a slot, and cannot go on until it is promised a block */
         bool ready;          /* if it awaits: the masks of its next token are there */
         bool held;           /* its row has run, and its token comes with SCHED_TOKEN */
-        uint64_t asked_ns;   /* since when it awaits masks or a token, if it does */
+        uint64_t asked_ns;   /* when it began to await masks or a token, or got them */
         bool stalled;        /* its channel has no space for its next record */
         uint64_t stalled_ns; /* when `stalled` changed last */
         bool pinned;         /* its pin is set.  The loop may read it once RETIRED has come */

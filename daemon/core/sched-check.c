@@ -247,6 +247,6 @@ void sched_check(const struct sched *sched)
         check_reserving(sched);
         assert(reserved == sched->reserved && reserved <= prefix_available(&sched->prefix));
         assert(count_unready(&sched->waiting) + count_unready(&sched->running) == sched->unready);
-        fair_share_check(&sched->fair_share, sched->waiting.count,
+        fair_share_check(&sched->fair_share, sched->waiting.count - count_unready(&sched->waiting),
                          sched->conf.slots - sched->free_slots.count, reserved);
 }

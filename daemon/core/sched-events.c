@@ -180,7 +180,8 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
 
         if (request->state == REQUEST_WAITING) {
                 request_list_remove(&sched->waiting, request);
-                fair_share_cancel_waiting(&sched->fair_share, request->uid);
+                if (!sched_is_unready(request))
+                        fair_share_cancel_waiting(&sched->fair_share, request->uid);
         } else {
                 struct slot *slot = sched_slot(sched, request);
 
@@ -238,6 +239,8 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request_tell_pauses(request);
         request_list_add(&sched->waiting, request);
         fair_share_add_request(&sched->fair_share, request->uid);
+        if (!request->awaits)
+                fair_share_add_waiting(&sched->fair_share, request->uid);
 }
 
 static void on_cancel(struct sched *sched, const struct sched_event *event)
@@ -280,6 +283,26 @@ static void end_by_itself(struct sched *sched, struct request *request, enum smv
         sched_end(sched, request, reason, SMV_OK);
 }
 
+/*
+ * Its next row awaits masks or a token from now on.  In the queue it does not wait for others then,
+ * so they need not keep a share for its user.
+ */
+static void begin_awaiting(struct sched *sched, struct request *request)
+{
+        sched->unready++;
+        request->asked_ns = sched->now_ns;
+        if (request->state == REQUEST_WAITING)
+                fair_share_cancel_waiting(&sched->fair_share, request->uid);
+}
+
+static void end_awaiting(struct sched *sched, struct request *request)
+{
+        sched->unready--;
+        request->asked_ns = sched->now_ns;
+        if (request->state == REQUEST_WAITING)
+                fair_share_add_waiting(&sched->fair_share, request->uid);
+}
+
 static void on_ready(struct sched *sched, struct request *request)
 {
         assert(request->awaits);
@@ -287,7 +310,7 @@ static void on_ready(struct sched *sched, struct request *request)
                 return;
         assert(!request->ready);
         request->ready = true;
-        sched->unready--;
+        end_awaiting(sched, request);
 }
 
 /* The numbers of a request are not valid: its blocks must not be found. */
@@ -303,8 +326,7 @@ static void await_masks(struct sched *sched, struct request *request)
 {
         assert(request->ready);
         request->ready = false;
-        request->asked_ns = sched->now_ns;
-        sched->unready++;
+        begin_awaiting(sched, request);
 }
 
 /* A result that was due has come.  The slot may be gone if the request was held. */
@@ -352,8 +374,7 @@ static void hold(struct sched *sched, struct request *request)
 {
         assert(request->alone && request->max_tokens && !request->held);
         request->held = true;
-        request->asked_ns = sched->now_ns;
-        sched->unready++;
+        begin_awaiting(sched, request);
 }
 
 static void on_result(struct sched *sched, const struct sched_event *event)
@@ -384,7 +405,7 @@ static void on_token(struct sched *sched, const struct sched_event *event)
                 return;
         assert(request->held && !sched_has_no_token(event->verdict));
         request->held = false;
-        sched->unready--;
+        end_awaiting(sched, request);
         take_result(sched, request, event->token, event->verdict);
 }
 

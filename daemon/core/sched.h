@@ -59,7 +59,8 @@
  * from outside (below) for conf.stall_preempt_ns: its client keeps its slot and blocks from others.
  * It may be preempted for any waiting request, whatever the ranks and the users, and as often as
  * this happens: these preemptions do not count towards conf.preemptions_max, so a client that does
- * not answer does not get its worst case reserved.  Masks that the engine makes come long before.
+ * not answer does not get its worst case reserved.  Nor does it matter that the other one's user
+ * has half of the slots or blocks.  Masks that the engine makes come long before.
  *
  * Sharing.  Computed blocks stay in the pool as long as there is space.  A request that begins
  * with the same tokens, in the same domain, references those blocks instead of computing them
@@ -117,7 +118,8 @@
  * Masks.  The tokens of a request that `awaits` are drawn under masks, which depend on all tokens
  * before.  So it gets a slot only when the masks of its first token are there (SCHED_READY),
  * and its next row when the masks of that row's token are there.  Meanwhile it is left out: others
- * do not wait for it, but in the queue it counts for the shares of users like all that wait.  While
+ * do not wait for it.  In the queue it is not a request that waits for others: it does not count
+ * for the shares of users, its user saves up no time, and it is not promoted for that time.  While
  * a row of it that wants a result is in flight, it has no other.  Nor has a request that is
  * `alone`.
  *
@@ -125,7 +127,8 @@
  * verdict of the row is SCHED_LATER, and SCHED_TOKEN brings the token.  Until then it is held: it
  * keeps its slot and the space for its record, and is left out of plans.  Others do not wait for
  * it: if it is preempted meanwhile, it gives up its slot like any other request and waits again,
- * but gets a slot only when its token has come.  The space for its record stays reserved.  A record
+ * but gets a slot only when its token has come, and until then counts as one without masks.  The
+ * space for its record stays reserved.  A record
  * is written before its SCHED_TOKEN, so the free bytes are reported after that and before the next
  * plan.
  *

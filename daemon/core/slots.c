@@ -270,7 +270,8 @@ static void requeue(struct sched *sched, struct request *request)
                 request->computed = sched_slot(sched, request)->planned;
         sched_free_slot(sched, request);
         request_list_remove(&sched->running, request);
-        fair_share_requeue(&sched->fair_share, request->uid);
+        if (!sched_is_unready(request))
+                fair_share_add_waiting(&sched->fair_share, request->uid);
         request_move(request, REQUEST_WAITING);
         request_tell_wait(request, REQUEST_WAITS_FOR_TURN);
         request->lacks_block = false;
@@ -330,7 +331,8 @@ static bool is_behind(const struct sched *sched, const struct request *request,
  * that would exceed it must not preempt requests of others: they would then wait, and its limit
  * would apply.  If `to` would be reserved, but for others that fill the part of the pool for
  * that, none of these gives way: `to` would be reserved then, and might need more than they free.
- * The latter is not for requests whose clients do not answer, as nothing else would end that.
+ * None of this is for requests whose clients do not answer: they do not count as waiting, and
+ * nothing else would end that they keep their slots.
  */
 static bool is_victim(const struct sched *sched, const struct request *request,
                       const struct request *to, bool within, uint64_t *ret_rank)
@@ -338,11 +340,11 @@ static bool is_victim(const struct sched *sched, const struct request *request,
         bool own = request->uid == to->uid;
         bool worn = sched_is_worn(sched, request);
 
-        if (!own && !within)
-                return false;
         *ret_rank = VICTIM_STALLED;
         if (sched_is_unanswered(sched, request))
                 return true;
+        if (!own && !within)
+                return false;
         if (request->reserves && !sched->conf.learned[to->priority] &&
             !sched_is_reserved(sched, to))
                 return false;
@@ -372,8 +374,8 @@ static uint32_t freed_blocks(const struct sched *sched, const struct slot *slot)
 
 /*
  * Lists the requests that may be preempted for `to`: those whose clients are awaited for long come
- * first, then by rank, the highest first; of equals the one that got its slot last.  Returns 0 while another request is still being
- * preempted.
+ * first, then by rank, the highest first; of equals the one that got its slot last.  Returns 0
+ * while another request is still being preempted.
  */
 static uint32_t list_victims(struct sched *sched, const struct request *to, bool within)
 {

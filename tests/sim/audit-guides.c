@@ -33,6 +33,8 @@ void audit_tell_masks(struct sim *sim)
                 if (!r->unready || due_ns(sim, r) > sim->now_ns)
                         continue;
                 r->unready = false;
+                if (!r->admitted)
+                        r->idle_ns = sim->now_ns; /* until now it did not wait for others */
                 sim->masks_in_vain += r->decided;
                 sim_note(sim, &(struct sched_event){ .kind = SCHED_READY, .request = &r->core });
                 sim_must(sim, !r->decided || r->core.state == REQUEST_ENDING,

@@ -91,6 +91,8 @@ void audit_tell_tokens(struct sim *sim)
                 if (!r->held || due_ns(sim, r) > sim->now_ns)
                         continue;
                 r->held = false;
+                if (!r->admitted)
+                        r->idle_ns = sim->now_ns; /* until now it did not wait for others */
                 if (r->decided)
                         tell_in_vain(sim, r);
                 else

@@ -264,7 +264,7 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
 
                 if (!spot->in || spot->preempting || r->decided)
                         continue;
-                if ((own_only && r->uid != request->uid) ||
+                if ((own_only && r->uid != request->uid && !is_unanswered) ||
                     (!is_stalled && !must_yield(walk, r, request)))
                         continue;
                 /* Does it fill the part of the pool that `request` does not get into? */

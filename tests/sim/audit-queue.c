@@ -112,6 +112,11 @@ bool walk_waits(const struct walk *walk, const struct sim_request *request)
         return request->alive && !request->decided && !walk_spot(walk, request)->in;
 }
 
+bool walk_waits_for_others(const struct walk *walk, const struct sim_request *request)
+{
+        return walk_waits(walk, request) && !request->unready && !request->held;
+}
+
 uint32_t walk_free_slots(const struct walk *walk)
 {
         uint32_t left = walk->sim->conf.slots;
@@ -171,7 +176,8 @@ static bool others_wait(const struct walk *walk, const struct sim_request *reque
 
         each_request(sim, r)
         {
-                if (r->uid != request->uid && walk_waits(walk, r) && audit_served(sim, r) < most)
+                if (r->uid != request->uid && walk_waits_for_others(walk, r) &&
+                    audit_served(sim, r) < most)
                         return true;
         }
         return false;
@@ -362,8 +368,8 @@ struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
         {
                 const struct walk_spot *spot = walk_spot(walk, r);
 
-                if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) || is_stuck(walk, r) ||
-                    r->unready || r->held || spot->left ||
+                if (!walk_waits_for_others(walk, r) || walk_is_passed(walk, r->uid) ||
+                    is_stuck(walk, r) || spot->left ||
                     (!spot->sure && is_read_alike(walk, r) == WALK_YES))
                         continue;
                 if (!next || is_before(walk, r, next))

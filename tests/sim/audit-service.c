@@ -134,14 +134,16 @@ struct change {
 };
 
 /*
- * Whether others keep it waiting, or may.  Stalled requests could not run anyway.  And where users
+ * Whether others keep it waiting, or may.  Requests that are stalled, or await their own masks or
+ * tokens, could not run anyway.  And where users
  * have a maximum of blocks, that may be the reason.
  */
 static enum walk_answer is_kept_waiting(struct sim *sim, uint64_t uid)
 {
         each_request(sim, r)
         {
-                if (r->uid == uid && !r->admitted && !r->decided && !r->core.stalled)
+                if (r->uid == uid && !r->admitted && !r->decided && !r->core.stalled &&
+                    !r->unready && !r->held)
                         return sim->conf.user_blocks ? WALK_PERHAPS : WALK_YES;
         }
         return WALK_NO;

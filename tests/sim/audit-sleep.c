@@ -93,10 +93,10 @@ static void audit_promotions(struct sim *sim, struct sim_stalls *stalls)
 
                 for (; class && then <= sim->now_ns; class --)
                         then += sim->conf.promote_ns;
-                if (r->admitted || r->decided || then <= sim->now_ns)
+                if (r->admitted || r->decided || r->unready || r->held || then <= sim->now_ns)
                         continue;
                 bring_forward(&stalls->wake_first, then);
-                if (!r->core.stalled && !r->unready && !r->held)
+                if (!r->core.stalled)
                         bring_forward(&stalls->wake_surely, then);
         }
 }

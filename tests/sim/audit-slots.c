@@ -112,7 +112,7 @@ static void admit(struct walk *walk, struct sim_request *request)
 
         each_request(walk->sim, r)
         {
-                if (r->uid == request->uid && walk_waits(walk, r))
+                if (r->uid == request->uid && walk_waits_for_others(walk, r))
                         return;
         }
         /* Its user waits no more, so others may have more than half: all are asked again. */

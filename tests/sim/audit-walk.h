@@ -73,6 +73,8 @@ uint32_t walk_promise(const struct walk *walk, const struct sim_request *request
 enum walk_answer walk_is_held_back(const struct walk *walk, const struct sim_request *request,
                                    struct sim_request *const *victims, uint32_t count);
 bool walk_waits(const struct walk *walk, const struct sim_request *request);
+/* ... for others, and not for its own mask or token. */
+bool walk_waits_for_others(const struct walk *walk, const struct sim_request *request);
 uint32_t walk_free_slots(const struct walk *walk);
 bool walk_is_passed(const struct walk *walk, uint64_t uid);
 

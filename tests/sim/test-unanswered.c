@@ -1,6 +1,5 @@
 /*
- * Requests with a slot whose clients do not answer, in simulated milliseconds: what others lose by
- * them.
+ * Requests whose clients do not answer, in simulated milliseconds: what others lose by them.
  *
  * Lines are those of test-stories.c, and "held" and "unready" those of test-held.c and
  * test-guided.c.
@@ -193,6 +192,145 @@ static void gives_up_the_reserved_part_of_the_pool_if_that_is_enough(void **stat
         sim_close(&sim);
 }
 
+static struct sim_request *ask_guided(const char *name, uint64_t uid, uint64_t mask_ns)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = uid,
+                                                   .prompt = 4,
+                                                   .most = 2,
+                                                   .guided = true,
+                                                   .mask_ns = mask_ns });
+}
+
+/* Both slots are with user 1, whose clients do not answer.  User 2 gets both. */
+static void a_user_gets_more_than_half_if_others_do_not_answer(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 2 });
+        for (int i = 0; i < 2; i++)
+                ask_held((struct sim_ask){ .name = i ? "i" : "h",
+                                           .uid = 1,
+                                           .prompt = 4,
+                                           .most = 2,
+                                           .token_ns = SIM_NEVER });
+        sim_run(&sim, 20);
+        ask("a", 2, 4, 3);
+        ask("b", 2, 4, 3);
+        sim_run(&sim, 80);
+        sim.masks_hurry = true;
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill h 0..4*; prefill i 0..4*; take 2 drop 0\n"
+                         "[ 10] held 2\n"
+                         "[ 20] held 2; sleep until 40\n"
+                         "[ 40] prefill a 0..4*; prefill b 0..4*; preempted h; preempted i; held "
+                         "2; take 2 drop 2\n"
+                         "[ 50] decode a 4; decode b 4; held 2\n"
+                         "[ 60] decode a 5; decode b 5; held 2\n"
+                         "[ 70] held 2; end a length; end b length; retire a; retire b; take 0 "
+                         "drop 2\n"
+                         "[ 80] prefill h 4..5*; prefill i 4..5*; take 2 drop 0; share 0 copy 2\n"
+                         "[ 90] end h length; end i length; retire h; retire i; take 0 drop 2\n");
+        sim_close(&sim);
+}
+
+/* The mask of w never comes, so user 2 gets all four slots. */
+static void a_request_without_its_mask_does_not_halve_the_slots_of_others(void **state)
+{
+        struct sim_request *waits;
+
+        (void)state;
+        world((struct sched_conf){ 0 });
+        waits = ask_guided("w", 1, SIM_NEVER);
+        for (int i = 0; i < 4; i++)
+                ask("a", 2, 2, 2);
+        sim_run(&sim, 15);
+        sim_cancel(&sim, waits);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a 0..2*; prefill a 0..2*; prefill a 0..2*; prefill a "
+                         "0..2*; unready 1; take 4 drop 0\n"
+                         "[ 10] decode a 2; decode a 2; decode a 2; decode a 2; unready 1\n"
+                         "[ 20] end a length; end a length; end a length; end a length; end w "
+                         "cancelled; retire a; retire a; retire a; retire a; retire w; take 0 "
+                         "drop 4\n");
+        sim_close(&sim);
+}
+
+/* Accounts may differ by 10 ms times 10.  User 2 is served for 300 ms while the mask is awaited. */
+static void a_user_saves_up_no_time_while_its_mask_is_awaited(void **state)
+{
+        struct sim_request *waits;
+        struct sched_user users[2];
+
+        (void)state;
+        world((struct sched_conf){ .lead_ns = 10 * SIM_MS });
+        waits = ask_guided("w", 1, SIM_NEVER);
+        ask("a", 2, 1, 30);
+        sim_run(&sim, 295);
+        assert_int_equal(sched_users(sim.sched, users, 2), 2);
+        assert_int_equal(users[0].uid, 1);
+        assert_int_equal(users[1].served_ns - users[0].served_ns, 100 * SIM_MS);
+        sim_cancel(&sim, waits);
+        sim_run(&sim, 400);
+        sim_close(&sim);
+}
+
+/* A class is worth 60 ms.  The mask of w comes after 100 ms, and n of a better class waits, too. */
+static void is_not_promoted_while_its_mask_is_awaited(void **state)
+{
+        (void)state;
+        world((struct sched_conf){
+                .slots = 1, .promote_ns = 60 * SIM_MS, .stall_preempt_ns = SIM_NEVER });
+        ask("a", 0, 1, 12);
+        sim_submit(&sim, &(struct sim_ask){ .name = "w",
+                                            .priority = REQUEST_NORMAL,
+                                            .prompt = 4,
+                                            .most = 1,
+                                            .guided = true,
+                                            .mask_ns = 100 * SIM_MS });
+        sim_run(&sim, 110);
+        ask("n", 0, 4, 1);
+        sim_run(&sim, 300);
+        sim_expect(&sim, "[  0] prefill a 0..1*; unready 1; take 1 drop 0\n"
+                         "[ 10] decode a 1; unready 1\n"
+                         "[ 20] decode a 2; unready 1\n"
+                         "[ 30] decode a 3; unready 1\n"
+                         "[ 40] decode a 4; unready 1\n"
+                         "[ 50] decode a 5; unready 1\n"
+                         "[ 60] decode a 6; unready 1\n"
+                         "[ 70] decode a 7; unready 1\n"
+                         "[ 80] decode a 8; unready 1\n"
+                         "[ 90] decode a 9; unready 1\n"
+                         "[100] decode a 10\n"
+                         "[110] decode a 11\n"
+                         "[120] prefill n 0..4*; end a length; retire a; take 1 drop 1\n"
+                         "[130] prefill w 0..4*; end n length; retire n; take 1 drop 1\n"
+                         "[140] end w length; retire w; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+/* h has the slot, and r waits for it.  That w would be promoted does not wake the engine. */
+static void the_engine_sleeps_while_a_mask_is_awaited_in_the_queue(void **state)
+{
+        struct sim_request *waits;
+
+        (void)state;
+        world((struct sched_conf){
+                .slots = 1, .promote_ns = 60 * SIM_MS, .stall_preempt_ns = SIM_NEVER });
+        ask_held((struct sim_ask){ .name = "h", .prompt = 4, .most = 1, .token_ns = 200 * SIM_MS });
+        ask("r", 0, 4, 1);
+        waits = sim_submit(&sim, &(struct sim_ask){ .name = "w",
+                                                    .priority = REQUEST_NORMAL,
+                                                    .prompt = 4,
+                                                    .most = 1,
+                                                    .guided = true,
+                                                    .mask_ns = SIM_NEVER });
+        sim_run(&sim, 20);
+        assert_int_equal(sim.plan.wake_ns, PLAN_SLEEP);
+        sim_cancel(&sim, waits);
+        sim_run(&sim, 300);
+        sim_close(&sim);
+}
+
 static int clear(void **state)
 {
         (void)state;
@@ -210,6 +348,11 @@ int main(void)
                 STORY(keeps_its_slot_while_no_request_could_have_it),
                 STORY(gives_up_its_slot_as_often_as_its_client_does_not_answer),
                 STORY(gives_up_the_reserved_part_of_the_pool_if_that_is_enough),
+                STORY(a_user_gets_more_than_half_if_others_do_not_answer),
+                STORY(a_request_without_its_mask_does_not_halve_the_slots_of_others),
+                STORY(a_user_saves_up_no_time_while_its_mask_is_awaited),
+                STORY(is_not_promoted_while_its_mask_is_awaited),
+                STORY(the_engine_sleeps_while_a_mask_is_awaited_in_the_queue),
         };
 
         return cmocka_run_group_tests_name("sim-unanswered", tests, NULL, NULL);

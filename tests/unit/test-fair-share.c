@@ -37,6 +37,12 @@ static bool may_take(uint32_t uid, uint32_t more)
                                                 BLOCK_PARTS);
 }
 
+static void arrive(uint32_t uid)
+{
+        fair_share_add_request(&fair_share, uid);
+        fair_share_add_waiting(&fair_share, uid);
+}
+
 static void take(uint32_t uid, uint32_t blocks)
 {
         fair_share_take_slot(&fair_share, uid, REQUEST_NORMAL, 0);
@@ -53,7 +59,7 @@ static void give_back(uint32_t uid, uint32_t blocks)
 static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 {
         while (count--) {
-                fair_share_add_request(&fair_share, uid);
+                arrive(uid);
                 take(uid, blocks);
         }
 }
@@ -64,12 +70,27 @@ static void end(uint32_t uid, uint32_t blocks)
         fair_share_remove_request(&fair_share, uid);
 }
 
+static void a_request_that_does_not_wait_leaves_all_slots_to_others(void **state)
+{
+        (void)state;
+        open_share(8, 4, 8, 0);
+        fair_share_add_request(&fair_share, 2);
+        run(1, 3, 1);
+        arrive(1);
+        assert_true(may_take(1, 1));
+        fair_share_add_waiting(&fair_share, 2);
+        assert_false(may_take(1, 1));
+        fair_share_cancel_waiting(&fair_share, 2);
+        assert_true(may_take(1, 1));
+        fair_share_check(&fair_share, 1, 3, 3);
+}
+
 static void a_user_without_a_slot_may_start_a_request_of_any_size(void **state)
 {
         (void)state;
         open_share(8, 1, 8, 0);
-        fair_share_add_request(&fair_share, 1);
-        fair_share_add_request(&fair_share, 2);
+        arrive(1);
+        arrive(2);
         assert_true(may_take(1, 1)); /* half of one slot is none */
         assert_true(may_take(2, 8));
         fair_share_check(&fair_share, 2, 0, 0);
@@ -80,10 +101,10 @@ static void a_user_may_take_everything_while_no_other_user_waits(void **state)
         (void)state;
         open_share(8, 4, 8, 0);
         run(1, 3, 2);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 2));
         /* the user's own requests do not count as another user */
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 2));
         run(2, 1, 1); /* a user whose requests all run does not wait */
         assert_true(may_take(1, 2));
@@ -97,9 +118,9 @@ static void limits_a_user_to_half_of_the_slots_while_another_waits(void **state)
         (void)state;
         for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
                 open_share(32, slots[i], 1000, 0);
-                fair_share_add_request(&fair_share, 2);
+                arrive(2);
                 for (uint32_t has = 0; has < slots[i]; has++) {
-                        fair_share_add_request(&fair_share, 1);
+                        arrive(1);
                         assert_int_equal(may_take(1, 1), has < slots[i] / 2);
                         take(1, 1);
                 }
@@ -111,18 +132,18 @@ static void limits_a_user_to_half_of_the_blocks_while_another_waits(void **state
 {
         (void)state;
         open_share(8, 8, 9, 0);
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         run(1, 1, 2);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 2));
         assert_false(may_take(1, 3)); /* 5 of 9 */
         assert_false(may_take(1, UINT32_MAX));
         fair_share_deinit(&fair_share);
 
         open_share(8, 8, UINT32_MAX, 0);
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         run(1, 1, UINT32_MAX / 2);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 0));
         assert_false(may_take(1, 1));
         assert_false(may_take(1, UINT32_MAX)); /* a sum of 32 bits would be small */
@@ -143,15 +164,15 @@ static void tells_what_a_user_would_have_and_may_have(void **state)
 {
         (void)state;
         open_share(8, 5, 9, 7);
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         run(1, 1, 2);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_excess(9 * BLOCK_PARTS / 2 + 1, (struct fair_share_excess){ 0, 0, 5, 4 });
         assert_excess(7 * BLOCK_PARTS, (struct fair_share_excess){ 0, 0, 7, 4 });
         assert_excess(7 * BLOCK_PARTS + 1, (struct fair_share_excess){ 0, 0, 8, 7 });
         assert_excess(UINT64_MAX, (struct fair_share_excess){ 0, 0, UINT32_MAX, 7 });
         take(1, 1);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_excess(1, (struct fair_share_excess){ 3, 2, 0, 0 });
         assert_excess(8 * BLOCK_PARTS, (struct fair_share_excess){ 0, 0, 8, 7 });
         fair_share_deinit(&fair_share);
@@ -161,9 +182,9 @@ static void counts_parts_of_blocks_towards_the_half(void **state)
 {
         (void)state;
         open_share(8, 8, 9, 0);
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         run(1, 1, 2);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(fair_share_may_take_slot(&fair_share, 1, BLOCK_PARTS * 9 / 2));
         assert_false(fair_share_may_take_slot(&fair_share, 1, BLOCK_PARTS * 9 / 2 + 1));
 }
@@ -172,11 +193,11 @@ static void never_exceeds_the_block_limit_of_a_user(void **state)
 {
         (void)state;
         open_share(8, 8, 100, 5);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 5)); /* alone, and with nothing */
         assert_false(fair_share_may_take_slot(&fair_share, 1, 5 * BLOCK_PARTS + 1));
         take(1, 3);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 2));
         assert_false(may_take(1, 3));
         /* The half of the pool is a separate limit. */
@@ -185,10 +206,10 @@ static void never_exceeds_the_block_limit_of_a_user(void **state)
 
         open_share(8, 8, 100, 80);
         run(1, 1, 30);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_true(may_take(1, 50));
         assert_false(may_take(1, 51));
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         assert_true(may_take(1, 20)); /* both limits apply to the user */
         assert_false(may_take(1, 21));
 }
@@ -198,9 +219,9 @@ static void a_user_that_stops_waiting_no_longer_limits_others(void **state)
         (void)state;
         open_share(8, 4, 8, 0);
         run(1, 2, 1);
-        fair_share_add_request(&fair_share, 1);
-        fair_share_add_request(&fair_share, 2);
-        fair_share_add_request(&fair_share, 2);
+        arrive(1);
+        arrive(2);
+        arrive(2);
         assert_false(may_take(1, 1));
         fair_share_cancel_waiting(&fair_share, 2);
         assert_false(may_take(1, 1)); /* the other one still waits */
@@ -208,7 +229,7 @@ static void a_user_that_stops_waiting_no_longer_limits_others(void **state)
         assert_true(may_take(1, 1));
         fair_share_check(&fair_share, 1, 2, 2);
 
-        fair_share_add_request(&fair_share, 3);
+        arrive(3);
         assert_false(may_take(1, 1));
         take(3, 1);
         assert_true(may_take(1, 1));
@@ -219,10 +240,10 @@ static void released_slots_and_blocks_can_be_taken_again(void **state)
 {
         (void)state;
         open_share(8, 4, 8, 0);
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         run(1, 1, 1);
         run(1, 1, 3);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
         assert_false(may_take(1, 1));
         end(1, 1);
         assert_true(may_take(1, 1));
@@ -236,10 +257,10 @@ static void a_skipped_request_blocks_later_requests_of_its_user(void **state)
 {
         (void)state;
         open_share(8, 8, 8, 0);
-        fair_share_add_request(&fair_share, 2);
+        arrive(2);
         run(1, 1, 1);
-        fair_share_add_request(&fair_share, 1);
-        fair_share_add_request(&fair_share, 1);
+        arrive(1);
+        arrive(1);
         assert_false(may_take(1, 4));
         assert_true(may_take(1, 1));
         fair_share_pass_over(&fair_share, 1, 5 * BLOCK_PARTS);
@@ -268,7 +289,7 @@ static void forgets_the_users_that_owe_least(void **state)
         open_share(3, 4, 8, 0);
         run(7, 2, 2); /* stays */
         for (uint32_t uid = 100; uid < 300; uid++) {
-                fair_share_add_request(&fair_share, uid);
+                arrive(uid);
                 take(uid, 1);
                 fair_share_check(&fair_share, 0, 3, 5);
                 fair_share_charge(&fair_share, uid, uid == 150 ? 90 : 20);
@@ -359,14 +380,14 @@ static void a_user_may_exceed_half_to_catch_up(void **state)
         open_share(8, 4, 64, 0);
         run(1, 2, 1);
         run(2, 2, 1);
-        fair_share_add_request(&fair_share, 1);
-        fair_share_add_request(&fair_share, 2);
+        arrive(1);
+        arrive(2);
         charge(1, LEAD - 1);
         assert_false(may_take(2, 1));
         charge(1, 1);
         assert_true(may_take(2, 1));
         assert_false(may_take(1, 1));
-        fair_share_add_request(&fair_share, 3); /* one that is nearly equal waits as well */
+        arrive(3); /* one that is nearly equal waits as well */
         assert_false(may_take(2, 1));
 }
 
@@ -424,7 +445,7 @@ static void random_operations_match_a_plain_list(void **state)
                         *life = (struct life){ .is = WAITS,
                                                .uid = (random >> 45) % 4,
                                                .blocks = 1 + (random >> 50) % 7 };
-                        fair_share_add_request(&fair_share, life->uid);
+                        arrive(life->uid);
                 } else if (life->is == WAITS && leaves) {
                         fair_share_cancel_waiting(&fair_share, life->uid);
                         life->is = GAVE_UP;
@@ -458,7 +479,7 @@ static void dies(void (*what)(void))
         if (!child) {
                 open_share(8, 4, 8, 0);
                 run(1, 1, 3);
-                fair_share_add_request(&fair_share, 2);
+                arrive(2);
                 fair_share_check(&fair_share, 1, 1, 3);
                 close(STDERR_FILENO);
                 what();
@@ -546,6 +567,7 @@ static void asserts_on_misuse_and_wrong_sums(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                story(a_request_that_does_not_wait_leaves_all_slots_to_others),
                 story(a_user_without_a_slot_may_start_a_request_of_any_size),
                 story(a_user_may_take_everything_while_no_other_user_waits),
                 story(limits_a_user_to_half_of_the_slots_while_another_waits),
