@@ -161,9 +161,11 @@ struct request {
         uint16_t stop_bytes[SMV_STOPS_MAX];
         uint32_t stop_tokens[SMV_STOPS_MAX];
         size_t record_bytes_max; /* upper bound of one of its TOKENS records, in the ring */
-        size_t score_bytes_max;  /* the same for a token of the prompt, with prompt_logprobs */
-        size_t end_bytes_max;    /* upper bound of its last text and its END, in the ring */
-        size_t held_bytes_max;   /* of record_bytes_max: text of earlier tokens, held back so far */
+        /* Of record_bytes_max: what is written before the client is asked for a token; or 0. */
+        size_t asked_bytes_max;
+        size_t score_bytes_max; /* the same for a token of the prompt, with prompt_logprobs */
+        size_t end_bytes_max;   /* upper bound of its last text and its END, in the ring */
+        size_t held_bytes_max;  /* of record_bytes_max: text of earlier tokens, held back so far */
 
         /*
          * Requests submitted with this one in the same mail are linked by `sibling`.  A fork begins

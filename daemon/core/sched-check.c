@@ -65,7 +65,7 @@ static void count_held(const struct sched *sched, const struct request_list *lis
 
                 if (request->held)
                         sched->check_counts.pending_bytes[request->channel_number] +=
-                                request->record_bytes_max;
+                                sched_held_bytes(request);
         }
 }
 

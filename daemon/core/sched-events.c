@@ -192,7 +192,7 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                 slot->wanted = slot->scores = 0;
         }
         if (request->held)
-                sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
+                sched->channels[request->channel_number].pending_bytes -= sched_held_bytes(request);
         if (request->stalled)
                 request_list_remove(&sched->stalled, request);
         request->stalled = false;
@@ -220,6 +220,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
                sched->conf.requests_max);
 
         assert(!request->publish || (request->pin && !request->max_tokens));
+        assert(request->asked_bytes_max <= request->record_bytes_max);
         request->channel_number = channel;
         request->arrival = sched->arrivals++;
         request->since_ns = sched->now_ns;
@@ -329,14 +330,15 @@ static void await_masks(struct sched *sched, struct request *request)
         begin_awaiting(sched, request);
 }
 
-/* A result that was due has come.  The slot may be gone if the request was held. */
+/*
+ * A result that was due has come, and its bytes were given back.  The slot may be gone if the
+ * request was held.
+ */
 static void take_result(struct sched *sched, struct request *request, uint32_t token,
                         enum sched_verdict verdict)
 {
         struct sequence *sequence = &request->sequence;
         uint32_t most = request->prompt_count + request->max_tokens;
-
-        sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
 
         if (verdict == SCHED_NUMERIC) {
                 on_invalid(sched, request);
@@ -369,10 +371,11 @@ static void take_result(struct sched *sched, struct request *request, uint32_t t
                 await_masks(sched, request);
 }
 
-/* The row has run; the bytes for the record of its token stay reserved. */
+/* The row has run; the bytes for what is written with its token stay reserved. */
 static void hold(struct sched *sched, struct request *request)
 {
         assert(request->alone && request->max_tokens && !request->held);
+        sched->channels[request->channel_number].pending_bytes -= request->asked_bytes_max;
         request->held = true;
         begin_awaiting(sched, request);
 }
@@ -391,10 +394,12 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         assert(request->state == REQUEST_DECODE || request->state == REQUEST_PREEMPTING);
         assert(sched_slot(sched, request)->wanted > 0);
         sched_slot(sched, request)->wanted--;
-        if (event->verdict == SCHED_LATER)
+        if (event->verdict == SCHED_LATER) {
                 hold(sched, request);
-        else
-                take_result(sched, request, event->token, event->verdict);
+                return;
+        }
+        sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
+        take_result(sched, request, event->token, event->verdict);
 }
 
 static void on_token(struct sched *sched, const struct sched_event *event)
@@ -405,6 +410,7 @@ static void on_token(struct sched *sched, const struct sched_event *event)
                 return;
         assert(request->held && !sched_has_no_token(event->verdict));
         request->held = false;
+        sched->channels[request->channel_number].pending_bytes -= sched_held_bytes(request);
         end_awaiting(sched, request);
         take_result(sched, request, event->token, event->verdict);
 }

@@ -207,6 +207,12 @@ static inline bool sched_is_unready(const struct request *request)
         return request->held || (request->awaits && !request->ready);
 }
 
+/* The bytes that a held request may still write, when its token has come. */
+static inline uint64_t sched_held_bytes(const struct request *request)
+{
+        return request->record_bytes_max - request->asked_bytes_max;
+}
+
 /* Is a token of its prompt still to be scored?  Then the row at position `scored` does that. */
 static inline bool request_must_score(const struct request *request)
 {

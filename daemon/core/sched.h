@@ -125,12 +125,12 @@
  *
  * Tokens from outside.  The token of a request that is `alone` may come later than its row: the
  * verdict of the row is SCHED_LATER, and SCHED_TOKEN brings the token.  Until then it is held: it
- * keeps its slot and the space for its record, and is left out of plans.  Others do not wait for
- * it: if it is preempted meanwhile, it gives up its slot like any other request and waits again,
- * but gets a slot only when its token has come, and until then counts as one without masks.  The
- * space for its record stays reserved.  A record
- * is written before its SCHED_TOKEN, so the free bytes are reported after that and before the next
- * plan.
+ * keeps its slot, and is left out of plans.  Others do not wait for it: if it is preempted
+ * meanwhile, it gives up its slot like any other request and waits again, but gets a slot only when
+ * its token has come, and until then counts as one without masks.  Of the space for its record,
+ * asked_bytes_max were used before SCHED_LATER, and are free for others once the client has read
+ * them; the rest stays reserved.  It is written before SCHED_TOKEN, so the free bytes are reported
+ * after these events and before the next plan.
  *
  * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
  * free bytes that the engine reported last (before every sched_next), less the bytes that rows

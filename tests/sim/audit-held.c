@@ -2,18 +2,18 @@
  * The auditor of requests whose tokens come from outside.
  *
  * The world brings the tokens: each comes some time after its row has run, or never.  Until then
- * its request is held.  It has no row, no page and no copy in any plan, and the bytes for the rest
- * of its record stay reserved.  If it is preempted, it gives up its slot like any other one, and
- * gets no slot again before its token is there.  A token that comes after the end changes nothing.
- * That others do not wait for it is checked where each of them is: in the queue (audit-queue.c),
- * where others give way (audit-slots.c, audit-growth.c), among those that have no row
- * (audit-left-out.c), and where the engine sleeps (audit-sleep.c).
+ * its request is held.  It has no row, no page and no copy in any plan, and of the bytes for its
+ * record those stay reserved that are written with the token.  If it is preempted, it gives up its
+ * slot like any other one, and gets no slot again before its token is there.  A token that comes
+ * after the end changes nothing.  That others do not wait for it is checked where each of them is:
+ * in the queue (audit-queue.c), where others give way (audit-slots.c, audit-growth.c), among those
+ * that have no row (audit-left-out.c), and where the engine sleeps (audit-sleep.c).
  */
 #include "tests/sim/sim.h"
 
 #include <string.h>
 
-void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token, uint32_t shown)
+void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token)
 {
         uint64_t ns = request->token_ns;
 
@@ -23,7 +23,6 @@ void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token, ui
         request->asked_ns = sim->now_ns;
         request->token_due_ns = ns == SIM_NEVER ? SIM_NEVER : sim->now_ns + ns;
         request->token = token;
-        request->shown = shown;
         audit_goes_on(sim, request);
         sim_must(sim,
                  request->core.sequence.token_count == request->core.prompt_count + request->made,
@@ -69,12 +68,13 @@ void audit_forget_token(struct sim *sim, struct sim_request *request)
         request->held = false;
 }
 
-/* The record takes no more than is left of the space that was reserved. */
+/* Its record takes what is left of the space that was reserved, or less. */
 static void tell_token(struct sim *sim, struct sim_request *request)
 {
         enum sched_verdict verdict = sim_verdict(request, request->made + 1);
 
-        sim_write(sim, request, (uint32_t)request->core.record_bytes_max - request->shown);
+        sim_write(sim, request,
+                  (uint32_t)(request->core.record_bytes_max - request->core.asked_bytes_max));
         sim->answers++;
         sim->answers_without_slot += !request->admitted;
         sim_note(sim, &(struct sched_event){ .kind = SCHED_TOKEN,
@@ -119,19 +119,7 @@ uint64_t audit_held_bytes(const struct sim *sim, uint32_t channel)
         each_request(sim, r)
         {
                 if (r->held && !r->decided && r->channel == channel)
-                        bytes += r->core.record_bytes_max;
-        }
-        return bytes;
-}
-
-uint64_t audit_held_needs(const struct sim *sim, uint32_t channel)
-{
-        uint64_t bytes = audit_held_bytes(sim, channel);
-
-        each_request(sim, r)
-        {
-                if (r->held && !r->decided && r->channel == channel)
-                        bytes -= r->shown;
+                        bytes += r->core.record_bytes_max - r->core.asked_bytes_max;
         }
         return bytes;
 }

@@ -9,26 +9,21 @@ static bool wanted(const struct sim_request *request) /* a token of it is in thi
         return request->planned > request->planned_before && request->planned >= request->known;
 }
 
-/*
- * The rest of a channel's space after this plan.  A request that is held may have used a part of
- * what is reserved for it.  So the space may be less than what is reserved, and not less than what
- * is needed.
- */
+/* The rest of a channel's space after this plan. */
 static uint64_t room_after(struct sim *sim, uint32_t channel)
 {
-        uint64_t charged = audit_charged(sim, channel), told = sim->channels[channel].told, needed;
+        uint64_t charged = audit_charged(sim, channel), told = sim->channels[channel].told;
 
         each_request(sim, r)
         {
                 if (r->channel == channel && wanted(r))
                         charged += r->core.record_bytes_max;
         }
-        needed = charged - audit_held_bytes(sim, channel) + audit_held_needs(sim, channel);
-        sim_must(sim, needed <= told, "channel %u is overcommitted", channel);
+        sim_must(sim, charged <= told, "channel %u is overcommitted", channel);
         sim_must(sim, sched_pending_bytes(sim->sched, channel) == charged,
                  "%llu bytes of channel %u are reserved, it says %llu", (unsigned long long)charged,
                  channel, (unsigned long long)sched_pending_bytes(sim->sched, channel));
-        return charged < told ? told - charged : 0;
+        return told - charged;
 }
 
 /*

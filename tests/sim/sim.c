@@ -486,14 +486,6 @@ static bool comes_later(struct sim *sim, const struct sim_request *owner,
                (!sim->ragged || sim_below(sim, 8));
 }
 
-/* The logits of the row are shown at once, in a part of the space of its record. */
-static uint32_t show_row(struct sim *sim, const struct sim_request *owner)
-{
-        uint32_t bytes = (uint32_t)owner->core.record_bytes_max;
-
-        return sim->ragged ? sim_write(sim, owner, sim_below(sim, bytes + 1)) : 0;
-}
-
 /*
  * One token: its record goes into the ring, for which there must be space; then the scheduler
  * gets the result.
@@ -505,7 +497,6 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
         enum sched_verdict verdict =
                 sim_verdict(owner, result->position + 2 - owner->core.prompt_count);
         bool decided = owner->decided;
-        uint32_t shown = 0;
 
         result->pending = false;
         if (decided && sim->ragged) {
@@ -515,7 +506,8 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
                         sim, (owner->outside ? SCHED_LATER : SCHED_STUCK) + 1);
         } else if (comes_later(sim, owner, verdict)) {
                 verdict = SCHED_LATER;
-                shown = decided ? 0 : show_row(sim, owner);
+                if (!decided)
+                        sim_write(sim, owner, (uint32_t)owner->core.asked_bytes_max);
         }
         if (!decided && !sched_has_no_token(verdict))
                 sim_write(sim, owner, (uint32_t)owner->core.record_bytes_max);
@@ -525,7 +517,7 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
                                              .token = result->result,
                                              .verdict = verdict });
         if (!decided && verdict == SCHED_LATER)
-                audit_hold(sim, owner, result->result, shown);
+                audit_hold(sim, owner, result->result);
         else
                 audit_result(sim, owner, result->result, verdict);
 }

@@ -56,10 +56,11 @@ struct sim_ask {
         uint32_t end_at;            /* the token with this number gets the verdict; 0: none */
         enum sched_verdict verdict; /* ... this verdict */
         bool alone;
-        bool guided;       /* its tokens are drawn under masks ... */
-        uint64_t mask_ns;  /* ... which come after this time; SIM_NEVER: none comes */
-        bool outside;      /* alone, and its tokens come from outside ... */
-        uint64_t token_ns; /* ... this time after their rows; SIM_NEVER: none comes */
+        bool guided;          /* its tokens are drawn under masks ... */
+        uint64_t mask_ns;     /* ... which come after this time; SIM_NEVER: none comes */
+        bool outside;         /* alone, and its tokens come from outside ... */
+        uint64_t token_ns;    /* ... this time after their rows; SIM_NEVER: none comes */
+        uint32_t asked_bytes; /* of record_bytes: what is written when a row has run */
 };
 
 struct sim_request {
@@ -153,7 +154,6 @@ struct sim_request {
         bool held;
         uint64_t token_due_ns;
         uint32_t token;
-        uint32_t shown; /* bytes of its record that were written when it was held */
 };
 #define SIM_NO_ROW UINT32_MAX
 
@@ -494,16 +494,15 @@ void audit_guides(struct sim *sim);
 /*
  * audit-held.c: requests whose tokens come from outside.
  */
-/* A row of it has run, and says LATER; this is its token.  `shown` bytes of its record are used. */
-void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token, uint32_t shown);
+/* A row of it has run, and says LATER; this is its token. */
+void audit_hold(struct sim *sim, struct sim_request *request, uint32_t token);
 /* It is over, and a token may still be on its way: that must change nothing. */
 void audit_forget_token(struct sim *sim, struct sim_request *request);
 /* Tells the tokens that are there by now, also of requests that are ending. */
 void audit_tell_tokens(struct sim *sim);
 uint64_t audit_next_token_ns(const struct sim *sim); /* SIM_NEVER: none is due */
-/* Bytes of a channel that are reserved for held requests; or only those that they still need. */
+/* Bytes of a channel that are reserved for held requests. */
 uint64_t audit_held_bytes(const struct sim *sim, uint32_t channel);
-uint64_t audit_held_needs(const struct sim *sim, uint32_t channel);
 void audit_held(struct sim *sim);
 
 /* audit-service.c: the time that users are charged for. */

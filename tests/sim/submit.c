@@ -125,6 +125,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .group_count = ask->group > 0,
                           .groups = { ask->group },
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
+                          .asked_bytes_max = ask->asked_bytes,
                           .end_bytes_max = 100,
                           .alone = ask->alone,
                           .awaits = ask->guided,
@@ -154,7 +155,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .stalled_surely = SIM_NEVER,
         };
         if (!ask->most)
-                request->core.record_bytes_max = 0;
+                request->core.record_bytes_max = request->core.asked_bytes_max = 0;
         snprintf(request->name, sizeof(request->name), "%s", ask->name);
         foretell(request, ask, sim_random(sim));
 

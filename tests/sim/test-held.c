@@ -179,6 +179,49 @@ static void keeps_the_space_for_the_record_of_a_held_request(void **state)
 }
 
 /*
+ * The ring has 23 bytes, and nobody reads before 55.  Of 10 bytes for a record, 7 are written when
+ * the row has run.  Then 3 are kept for each of h and i, and a has the other 3.
+ */
+static void keeps_no_space_for_what_it_wrote_before_it_was_held(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        sim.channels[1].capacity = 23;
+        sim_speed(&sim, 1, 0);
+        for (int i = 0; i < 2; i++) {
+                ask_held((struct sim_ask){ .name = i ? "i" : "h",
+                                           .channel = 1,
+                                           .prompt = 4,
+                                           .most = 2,
+                                           .asked_bytes = 7,
+                                           .token_ns = 25 * SIM_MS });
+        }
+        sim_run(&sim, 20);
+        assert_int_equal(sim.channels[1].used, 14);
+        assert_int_equal(sched_pending_bytes(sim.sched, 1), 6);
+        sim_submit(&sim, &(struct sim_ask){
+                                 .name = "a",
+                                 .channel = 1,
+                                 .prompt = 4,
+                                 .most = 1,
+                                 .record_bytes = 3,
+                         });
+        sim_run(&sim, 55);
+        assert_int_equal(sim.channels[1].used, 23);
+        sim_speed(&sim, 1, SIM_FAST);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill h 0..4*; prefill i 0..4*; take 2 drop 0\n"
+                         "[ 10] held 2\n"
+                         "[ 20] prefill a 0..4*; held 2; take 1 drop 0\n"
+                         "[ 30] held 2; end a length; retire a; take 0 drop 1\n"
+                         "[ 35] stalled 2; sleep until 85\n"
+                         "[ 55] decode h 4; decode i 4\n"
+                         "[ 65] held 2\n"
+                         "[ 90] end h length; end i length; retire h; retire i; take 0 drop 2\n");
+        sim_close(&sim);
+}
+
+/*
  * Its record has space, so h is not stalled while it is held, although that takes longer than a
  * stall may.  Its next record has none.
  */
@@ -429,6 +472,7 @@ int main(void)
                 STORY(the_engine_sleeps_until_a_token_comes),
                 STORY(ends_a_held_request_when_it_is_late_or_cancelled),
                 STORY(keeps_the_space_for_the_record_of_a_held_request),
+                STORY(keeps_no_space_for_what_it_wrote_before_it_was_held),
                 STORY(a_held_request_is_not_stalled),
                 STORY(a_held_request_is_preempted_and_comes_back_when_its_token_has_come),
                 STORY(a_request_ends_with_a_token_that_comes_while_it_waits_for_a_slot),

@@ -203,6 +203,8 @@ static void let_choose(struct sim *sim, struct sim_ask *ask)
         ask->outside = sim_below(sim, 100) < moods.outside;
         ask->alone |= ask->outside;
         ask->token_ns = sim_below(sim, 50) ? moods.token_ns : SIM_NEVER;
+        if (ask->outside && sim_below(sim, 2))
+                ask->asked_bytes = sim_below(sim, ask->record_bytes + 1);
 }
 
 /* The last request that came; NULL: it does not fit, or there is no place. */
