@@ -103,6 +103,9 @@ static void fit_questions(struct combination *of)
         of->siblings = of->fork_at = of->detach_at = 0;
         if (of->logprobs || of->cuts == 6 || of->reasoning)
                 of->ask = SMV_ASK_MASK;
+        /* A mask forbids tokens of the end of reasoning, too, and a list does not. */
+        if (of->reasoning)
+                of->allowed = 0;
 }
 
 void combination_draw(uint32_t number, struct combination *ret_combination)

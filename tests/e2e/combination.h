@@ -27,7 +27,7 @@ struct combination {
         uint32_t rows;      /* one more than row_top */
         /* What happens to it: siblings, and after which token. */
         uint32_t siblings, fork_at, detach_at;
-        /* The questions to the client (enum smv_ask); its answers leave the choice as it was. */
+        /* The kind of its questions (enum smv_ask).  The answers do not change the draws. */
         uint32_t ask, whole_row;
 };
 

@@ -122,7 +122,7 @@ struct manual_ring *manual_ring_open_with_slots(const struct daemon_fixture *fix
         raw_client_send_frame(client,
                               "op=s id=u versions=I transport=s doorbell=s ring_bytes=u "
                               "ask_slots=u whole_rows=y",
-                              "hello", ++client->last_id, versions, (size_t)2, "ring", "none",
+                              "hello", ++client->last_id, versions, (size_t)2, "ring", "kick",
                               MANUAL_RING_BYTES, slots, whole_rows);
         ring = map_ring(client, MANUAL_RING_BYTES, whole_rows ? 2 : 1, &reply);
         ring->answers_bytes = reply_uint(reply, "segments.2.bytes");

@@ -17,6 +17,23 @@ struct smv_client *question_connect(const struct daemon_fixture *fixture, uint32
         return client;
 }
 
+const enum smv_ask question_kinds[QUESTION_KINDS] = { SMV_ASK_MASK, SMV_ASK_TOKEN };
+
+struct question_rig question_rig_start(void **state)
+{
+        struct question_rig rig = { .fixture = *state };
+
+        START_DAEMON(rig.fixture, "--threads", "1", "--constraints-kept", "0");
+        rig.client = question_connect(rig.fixture, 2, true);
+        return rig;
+}
+
+void question_rig_stop(struct question_rig *rig)
+{
+        smv_close(rig->client);
+        fixture_stop(rig->fixture);
+}
+
 uint32_t question_vocab(const struct smv_client *client)
 {
         struct smv_model model = { SMV_SIZE(smv_model) };
@@ -307,6 +324,14 @@ void answer_fixed(struct smv_client *client, struct asked *asked, const struct s
         assert_int_equal(smv_answer_mask(client, asked->stream, asked->arg,
                                          mask_words(question_vocab(client))),
                          0);
+}
+
+void answer_list(struct smv_client *client, struct asked *asked, const struct smv_event *event)
+{
+        const uint32_t *list = asked->arg;
+
+        (void)event;
+        assert_int_equal(smv_answer_token(client, asked->stream, list[asked->token_count]), 0);
 }
 
 void answer_likeliest(struct smv_client *client, struct asked *asked, const struct smv_event *event)

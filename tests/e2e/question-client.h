@@ -14,6 +14,14 @@
 
 #define MASK_WORDS_MOST 128u /* for vocabularies of up to 4096 tokens */
 
+/* The ids of the toy model are the bytes; then come these.  It puts bos before a text. */
+#define TOY_BOS   256u
+#define TOY_EOS   257u
+#define TOY_VOCAB 258u
+
+#define QUESTION_KINDS 2u
+extern const enum smv_ask question_kinds[QUESTION_KINDS];
+
 /* A row that has come.  Its entries, and its logits if there are any, are copies. */
 struct kept_row {
         uint32_t position;
@@ -56,6 +64,15 @@ struct asked {
 struct smv_client *question_connect(const struct daemon_fixture *fixture, uint32_t slots,
                                     bool whole_rows);
 
+/* A daemon with the toy model, and a client that has two slots with rows. */
+struct question_rig {
+        struct daemon_fixture *fixture;
+        struct smv_client *client;
+};
+
+struct question_rig question_rig_start(void **state);
+void question_rig_stop(struct question_rig *rig);
+
 /* Begins a stream, whose `answer`, `arg` and `keeps_rows` are set. */
 void asked_begin(struct smv_client *client, const struct smv_generate *how, struct asked *asked);
 /*
@@ -88,6 +105,7 @@ void mask_set(uint32_t *mask, uint32_t token);
 answer_fn answer_nothing;    /* leaves the question open */
 answer_fn answer_all_tokens; /* with a mask of ones, also behind the vocabulary */
 answer_fn answer_fixed;      /* with the mask that `arg` points at */
+answer_fn answer_list;       /* with the tokens of the list that `arg` points at */
 answer_fn answer_likeliest;  /* with the token that the whole row says */
 
 /*

@@ -391,7 +391,7 @@ static void check(struct daemon_fixture *fixture, uint32_t group, const char *co
                       (unsigned long long)seen.questions, (unsigned long long)seen.no_token);
         assert_true(seen.refused < made.count / 4);
         assert_true(seen.constrained > made.count / 4);
-        assert_true(seen.forks && seen.attached && seen.questions > made.count);
+        assert_true(seen.forks && seen.attached && seen.questions);
         free_reference(&made);
 }
 

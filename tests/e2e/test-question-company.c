@@ -1,6 +1,6 @@
 /*
- * Streams that ask beside others, and under settings by which daemons step differently.  No stream
- * waits for the client of another one, and each has the tokens that it has alone.
+ * Streams that ask beside others, and under settings by which daemons step differently.  A stream
+ * does not wait for the clients of others, and its tokens are the same as alone.
  */
 #include <samovar/client.h>
 #include <stdio.h>
@@ -12,8 +12,6 @@
 #define OTHERS 20u
 #define MANY   64u
 #define TOKENS 60u
-
-static const enum smv_ask kinds[] = { SMV_ASK_MASK, SMV_ASK_TOKEN };
 
 static struct smv_generate plain(uint64_t seed, uint32_t tokens)
 {
@@ -98,7 +96,7 @@ static void no_other_stream_waits_for_an_open_question(void **state)
                 asked_run(client, &how, &alone[i]);
         }
         for (uint32_t i = 0; i < 2; i++) {
-                const struct smv_generate how = asking(i, TOKENS, kinds[i]);
+                const struct smv_generate how = asking(i, TOKENS, question_kinds[i]);
 
                 open[i].answer = answer_unless_held;
                 open[i].arg = &held;
@@ -170,7 +168,7 @@ static void compare_many(struct smv_client *client, uint32_t count, uint32_t tok
 {
         for (uint32_t i = 0; i < count; i++) {
                 struct smv_generate how =
-                        i % 4 == 3 ? plain(i, tokens) : asking(i, tokens, kinds[i % 2]);
+                        i % 4 == 3 ? plain(i, tokens) : asking(i, tokens, question_kinds[i % 2]);
 
                 how.row_top = i % 3 ? 0 : 7;
                 asked[i] = (struct asked){ .answer = answer_nothing };
@@ -231,7 +229,8 @@ static void preempted_streams_that_ask_have_the_same_tokens(void **state)
         client = question_connect(fixture, 24, false);
         run_alone(client, 24, 500, alone);
         for (uint32_t i = 0; i < 24; i++) {
-                struct smv_generate how = i % 4 == 3 ? plain(i, 500) : asking(i, 500, kinds[i % 2]);
+                struct smv_generate how =
+                        i % 4 == 3 ? plain(i, 500) : asking(i, 500, question_kinds[i % 2]);
 
                 how.priority = i % 3;
                 asked[i] = (struct asked){ .answer = answer_nothing };
@@ -366,7 +365,7 @@ static void a_stream_that_asks_is_preempted_by_a_more_urgent_one(void **state)
                 urgent.priority = SMV_PRIORITY_INTERACTIVE;
                 asked_run(client, &slow, &alone[0]);
                 asked_run(client, &urgent, &alone[1]);
-                slow = asking(1, TOKENS, kinds[i]);
+                slow = asking(1, TOKENS, question_kinds[i]);
                 slow.priority = SMV_PRIORITY_BACKGROUND;
                 both[0].answer = answer_nothing;
                 asked_begin(client, &slow, &both[0]);

@@ -1,14 +1,10 @@
 /*
- * Which requests may ask their client, how many at a time, and that their slots are free again
- * however they end.
+ * Which requests may ask their client, and how many at a time.
  */
 #include <samovar/client.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include "tests/e2e/question-client.h"
 
@@ -21,8 +17,6 @@ static struct smv_generate asking(enum smv_ask ask)
                 .ignore_eos = 1,        .ask = ask,           .ask_ms = 600000
         };
 }
-
-static const enum smv_ask kinds[] = { SMV_ASK_MASK, SMV_ASK_TOKEN };
 
 static int generate(struct smv_client *client, const struct smv_generate *how)
 {
@@ -126,13 +120,10 @@ static void fields_that_do_not_go_with_questions_are_refused(void **state)
         START_DAEMON(fixture, "--threads", "1");
         client = question_connect(fixture, 2, true);
         for (size_t i = 0; i < 2; i++) {
-                all[count] = (struct refusal){ asking(kinds[i]), SMV_OK, "n" };
-                all[count++].how.n = 2;
-                all[count] = (struct refusal){ asking(kinds[i]), SMV_OK, "keep_ms" };
-                all[count++].how.keep_ms = 1000;
-                all[count] = (struct refusal){ asking(kinds[i]), SMV_BAD_VALUE, "row_top" };
+                all[count] =
+                        (struct refusal){ asking(question_kinds[i]), SMV_BAD_VALUE, "row_top" };
                 all[count++].how.row_top = 257;
-                all[count] = (struct refusal){ asking(kinds[i]), SMV_BAD_VALUE, "ask_ms" };
+                all[count] = (struct refusal){ asking(question_kinds[i]), SMV_BAD_VALUE, "ask_ms" };
                 all[count++].how.ask_ms = 600001;
         }
         all[count] = (struct refusal){ asking(SMV_ASK_TOKEN), SMV_BAD_FIELD, "logprobs" };
@@ -153,7 +144,7 @@ static void fields_that_do_not_go_with_questions_are_refused(void **state)
                 assert_refused(client, generate(client, &all[i].how), all[i].code, all[i].field);
         /* None of them has left a slot taken. */
         for (size_t i = 0; i < 2; i++) {
-                const struct smv_generate how = asking(kinds[i]);
+                const struct smv_generate how = asking(question_kinds[i]);
                 struct asked asked = { 0 };
 
                 asked_run(client, &how, &asked);
@@ -174,6 +165,36 @@ static void a_limit_of_reasoning_does_not_go_with_chosen_tokens(void **state)
         client = question_connect(fixture, 1, false);
         how.reasoning_max = 5;
         assert_refused(client, generate(client, &how), SMV_BAD_FIELD, "reasoning_max");
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
+/* The daemon refuses it, and the library does so before. */
+static void a_question_is_about_one_stream_of_one_connection(void **state)
+{
+        static const char *const kinds[] = { "mask", "token" };
+        static const char *const fields[] = { "n", "keep_ms" };
+        struct daemon_fixture *fixture = *state;
+        struct smv_client *client;
+        struct raw_client *raw;
+
+        START_DAEMON(fixture, "--threads", "1");
+        raw = raw_client_greet(fixture);
+        client = question_connect(fixture, 2, true);
+        for (size_t i = 0; i < 4; i++) {
+                struct smv_generate how = asking(question_kinds[i / 2]);
+                struct reply *reply;
+                char format[64];
+
+                snprintf(format, sizeof(format), "op=s prompt=s ask=s %s=u", fields[i % 2]);
+                reply = raw_client_call(raw, format, "generate", "x", kinds[i / 2], 2u);
+                assert_int_equal(reply->code, SMV_BAD_FIELD);
+                assert_string_equal(reply->field, fields[i % 2]);
+                how.n = i % 2 ? 0 : 2;
+                how.keep_ms = i % 2 ? 1000 : 0;
+                assert_refused(client, generate(client, &how), SMV_OK, fields[i % 2]);
+        }
+        raw_client_close(raw);
         smv_close(client);
         fixture_stop(fixture);
 }
@@ -219,7 +240,7 @@ static void a_stream_asks_only_clients_that_have_slots(void **state)
         assert_int_equal(smv_connect(&at, &clients[1]), 0);
         clients[2] = question_connect(fixture, 1, false);
         for (size_t i = 0; i < 2; i++) {
-                struct smv_generate how = asking(kinds[i]);
+                struct smv_generate how = asking(question_kinds[i]);
 
                 assert_refused(clients[0], generate(clients[0], &how), SMV_BAD_VALUE, "ask");
                 assert_refused(clients[1], generate(clients[1], &how), SMV_BAD_VALUE, "ask");
@@ -241,7 +262,7 @@ static void a_stream_that_asks_cannot_be_forked(void **state)
         START_DAEMON(fixture, "--threads", "1");
         client = question_connect(fixture, 1, false);
         for (size_t i = 0; i < 2; i++) {
-                const struct smv_generate how = asking(kinds[i]);
+                const struct smv_generate how = asking(question_kinds[i]);
                 struct asked asked = { 0 };
                 uint32_t forked;
 
@@ -270,7 +291,7 @@ static void no_more_streams_ask_than_there_are_slots(void **state)
         START_DAEMON(fixture, "--threads", "1");
         client = question_connect(fixture, 3, false);
         for (uint32_t round = 0; round < 4; round++) {
-                struct smv_generate how = asking(kinds[round % 2]);
+                struct smv_generate how = asking(question_kinds[round % 2]);
 
                 for (size_t i = 0; i < 3; i++) {
                         asked[i].answer = answer_nothing;
@@ -345,155 +366,6 @@ static void a_daemon_may_show_no_whole_rows(void **state)
         fixture_stop(fixture);
 }
 
-/* ---- leaving ---- */
-
-/* Begins one stream of each kind and waits until both have an open question after some tokens. */
-static void begin_both(struct smv_client *client, struct asked asked[2])
-{
-        for (size_t i = 0; i < 2; i++) {
-                struct smv_generate how = asking(kinds[i]);
-
-                how.whole_row = 1;
-                asked[i] = (struct asked){ 0 };
-                asked_begin(client, &how, &asked[i]);
-        }
-        while (asked[0].token_count < 5 || asked[1].token_count < 5) {
-                const struct asked *one = asked_hear_one(client, asked, 2, TIMEOUT_MS);
-
-                assert_non_null(one);
-                if (one->token_count >= 5)
-                        asked[one - asked].answer = answer_nothing;
-        }
-        while (!asked[0].is_open || !asked[1].is_open)
-                assert_non_null(asked_hear_one(client, asked, 2, TIMEOUT_MS));
-}
-
-static void a_cancelled_question_frees_its_slot(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-        struct smv_client *client;
-        struct asked asked[2];
-
-        START_DAEMON(fixture, "--threads", "1");
-        client = question_connect(fixture, 2, true);
-        for (uint32_t round = 0; round < 5; round++) {
-                begin_both(client, asked);
-                for (size_t i = 0; i < 2; i++)
-                        assert_int_equal(smv_cancel(client, asked[i].stream), 0);
-                asked_hear(client, asked, 2);
-                for (size_t i = 0; i < 2; i++) {
-                        assert_int_equal(asked[i].end.reason, SMV_END_CANCELLED);
-                        asked_free(&asked[i]);
-                }
-        }
-        smv_close(client);
-        fixture_stop(fixture);
-}
-
-static void clients_that_leave_open_questions_leave_nothing(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-        struct asked asked[2];
-
-        START_DAEMON(fixture, "--threads", "1", "--whole-rows", "2", MANY_CONNECTS);
-        for (uint32_t round = 0; round < 5; round++) {
-                struct smv_client *client = question_connect(fixture, 2, true);
-
-                begin_both(client, asked);
-                smv_close(client);
-                asked_free(&asked[0]);
-                asked_free(&asked[1]);
-                /* The copies of whole rows are free again. */
-                fixture_await_status(fixture, "requests.open", 0);
-        }
-        fixture_stop(fixture);
-}
-
-/* In a child, which dies with us. */
-static void ask_and_wait(const struct daemon_fixture *fixture, int ready)
-{
-        struct smv_client *client = question_connect(fixture, 2, true);
-        struct asked asked[2];
-
-        begin_both(client, asked);
-        if (write(ready, "x", 1) != 1)
-                _exit(1);
-        for (;;)
-                pause();
-}
-
-static void killed_clients_leave_nothing(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-
-        START_DAEMON(fixture, "--threads", "1", "--whole-rows", "2", MANY_CONNECTS);
-        for (uint32_t round = 0; round < 5; round++) {
-                int ready[2];
-                pid_t child;
-                char byte;
-
-                assert_int_equal(pipe(ready), 0);
-                child = fork();
-                assert_true(child >= 0);
-                if (!child) {
-                        prctl(PR_SET_PDEATHSIG, SIGKILL);
-                        setenv("CMOCKA_TEST_ABORT", "1", 1);
-                        ask_and_wait(fixture, ready[1]);
-                }
-                close(ready[1]);
-                assert_int_equal(read(ready[0], &byte, 1), 1);
-                close(ready[0]);
-                kill(child, SIGKILL);
-                assert_int_equal(await_process(child), -SIGKILL);
-                fixture_await_status(fixture, "requests.open", 0);
-        }
-        fixture_stop(fixture);
-}
-
-static void a_daemon_stops_although_questions_are_open(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-        struct smv_client *client;
-        struct asked asked[2];
-
-        START_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "100");
-        client = question_connect(fixture, 2, true);
-        begin_both(client, asked);
-        kill(fixture->pid, SIGTERM);
-        asked_hear(client, asked, 2);
-        assert_int_equal(fixture_await_exit(fixture), 0);
-        for (size_t i = 0; i < 2; i++) {
-                assert_int_equal(asked[i].end.reason, SMV_END_ERROR);
-                assert_int_equal(asked[i].end.code, SMV_SHUTTING_DOWN);
-                asked_free(&asked[i]);
-        }
-        smv_close(client);
-}
-
-/* Until then it waits for the answers, as for everything that runs. */
-static void a_daemon_that_stops_takes_answers(void **state)
-{
-        struct daemon_fixture *fixture = *state;
-        struct smv_client *client;
-        struct asked asked[2];
-
-        START_DAEMON(fixture, "--threads", "1", "--drain-timeout-ms", "86400000");
-        client = question_connect(fixture, 2, true);
-        begin_both(client, asked);
-        kill(fixture->pid, SIGTERM);
-        asked[0].answer = asked[1].answer = NULL;
-        assert_int_equal(smv_answer_mask(client, asked[0].stream, NULL, 0), 0);
-        assert_int_equal(smv_answer_token(client, asked[1].stream, SMV_TOKEN_AS_DRAWN), 0);
-        asked_hear(client, asked, 2);
-        for (size_t i = 0; i < 2; i++) {
-                assert_int_equal(asked[i].end.reason, SMV_END_LENGTH);
-                assert_int_equal(asked[i].token_count, TOKENS);
-                asked_free(&asked[i]);
-        }
-        smv_close(client);
-        assert_int_equal(fixture_await_exit(fixture), 0);
-}
-
 int main(void)
 {
         static const char *const needed[] = { "SAMOVARD", "TOY_MODEL", NULL };
@@ -502,17 +374,13 @@ int main(void)
                 DAEMON_TEST(slots_count_towards_the_memory_for_rings),
                 DAEMON_TEST(fields_that_do_not_go_with_questions_are_refused),
                 DAEMON_TEST(a_limit_of_reasoning_does_not_go_with_chosen_tokens),
+                DAEMON_TEST(a_question_is_about_one_stream_of_one_connection),
                 DAEMON_TEST(words_that_are_none_of_the_protocol_are_refused),
                 DAEMON_TEST(a_stream_asks_only_clients_that_have_slots),
                 DAEMON_TEST(a_stream_that_asks_cannot_be_forked),
                 DAEMON_TEST(no_more_streams_ask_than_there_are_slots),
                 DAEMON_TEST(whole_rows_are_for_a_few_streams_of_all_clients),
                 DAEMON_TEST(a_daemon_may_show_no_whole_rows),
-                DAEMON_TEST(a_cancelled_question_frees_its_slot),
-                DAEMON_TEST(clients_that_leave_open_questions_leave_nothing),
-                DAEMON_TEST(killed_clients_leave_nothing),
-                DAEMON_TEST(a_daemon_stops_although_questions_are_open),
-                DAEMON_TEST(a_daemon_that_stops_takes_answers),
         };
 
         require_env_paths(needed);

@@ -331,27 +331,62 @@ static void an_answer_may_be_there_before_its_question(void **state)
         fixture_stop(fixture);
 }
 
+/* ---- the doorbell ---- */
+
+/* The client wants to sleep until much more has come than these records. */
+static void a_question_wakes_a_client_that_sleeps_for_more(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct manual_ring *ring;
+        struct asking asking;
+
+        START_DAEMON(fixture, "--threads", "1");
+        ring = manual_ring_open_with_slots(fixture, 1, false);
+        for (uint32_t i = 0; i < 3; i++) {
+                uint64_t end = now_ms() + TIMEOUT_MS;
+                size_t bells = ring->client->doorbells;
+
+                __atomic_store_n(&ring->own->wake_position, ring->head + 60000, __ATOMIC_SEQ_CST);
+                asking = begin(ring, "token", false, 600000, "end");
+                while (ring->client->doorbells == bells) {
+                        assert_true(now_ms() < end);
+                        raw_client_poll(ring->client, 100);
+                }
+                __atomic_store_n(&ring->own->wake_position, SMV_WAKE_NEVER, __ATOMIC_SEQ_CST);
+                manual_ring_read(ring, UINT32_MAX);
+                assert_int_equal(raw_client_stream(ring->client, asking.id)->ask_count, 1);
+                answer_all(&asking, TOY_VOCAB, 0, false);
+        }
+        manual_ring_close(ring);
+        fixture_stop(fixture);
+}
+
 /* ---- a client that writes anything ---- */
 
-/* In a child: writes random bytes, and now and then what could be the answer to a question. */
-static void scribble(uint8_t *answers, size_t bytes, uint32_t tickets)
+/*
+ * In a child: writes random bytes, and now and then what could be the answer to a question of one
+ * of the 8 tickets from this one on.
+ */
+static void scribble(uint8_t *answers, size_t bytes, const uint32_t *ticket)
 {
         uint64_t z = 88172645463325252u;
 
         for (;;) {
-                size_t at;
+                uint64_t *word;
 
                 z ^= z << 13;
                 z ^= z >> 7;
                 z ^= z << 17;
-                at = (z >> 8) % (bytes / 8);
-                if (z & 1)
-                        __atomic_store_n((uint64_t *)(void *)answers + at, z, __ATOMIC_RELAXED);
-                else
-                        __atomic_store_n((uint64_t *)(void *)(answers +
-                                                              at * 8 / ANSWER_BYTES * ANSWER_BYTES),
-                                         (z >> 40) % tickets << 32 | (8 + (z >> 4) % TOKENS),
-                                         __ATOMIC_RELAXED);
+                word = (uint64_t *)(void *)answers + (z >> 8) % (bytes / 8);
+                if (z & 1) {
+                        __atomic_store_n(word, z, __ATOMIC_RELAXED);
+                        continue;
+                }
+                word = (uint64_t *)(void *)(answers + (z >> 8) % 8 * ANSWER_BYTES);
+                __atomic_store_n(word,
+                                 (__atomic_load_n(ticket, __ATOMIC_RELAXED) + (z >> 40) % 8) << 32 |
+                                         (8 + (z >> 16) % TOKENS),
+                                 __ATOMIC_RELAXED);
         }
 }
 
@@ -379,23 +414,32 @@ static void random_bytes_in_the_slots_harm_only_the_streams_of_their_client(void
         struct honest_client honest;
         struct manual_ring *ring;
         uint32_t ids[8], bad = 0, rounds = scaled(30, 10000);
+        uint32_t *ticket =
+                mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         pid_t child;
 
+        assert_true(ticket != MAP_FAILED);
         START_DAEMON(fixture, "--threads", "1", MANY_CONNECTS);
         honest = honest_client_start(fixture);
         ring = manual_ring_open_with_slots(fixture, 8, true);
         child = fork_child();
         if (!child)
-                scribble(ring->answers, 8 * ANSWER_BYTES, 64 * rounds);
-        for (uint32_t round = 0; round < rounds || !bad; round++) {
-                for (uint32_t i = 0; i < 8; i++)
-                        ids[i] = begin(ring, kinds[i % 2], i < 4, 5, "draw").id;
+                scribble(ring->answers, ring->answers_bytes, ticket);
+        for (uint32_t round = 0; round < rounds; round++) {
+                for (uint32_t i = 0; i < 8; i++) {
+                        struct asking asking = begin(ring, kinds[i % 2], i < 4, 5, "draw");
+
+                        ids[i] = asking.id;
+                        if (!i)
+                                __atomic_store_n(ticket, asking.ticket, __ATOMIC_RELAXED);
+                }
                 bad += run_scribbled(ring, 8, ids);
                 honest_client_check(&honest);
         }
         kill_child(child);
         printf("# %u of %u streams got an answer that ended them\n", bad, 8 * rounds);
         assert_true(bad > 0);
+        munmap(ticket, 4096);
         honest_client_stop(&honest);
         manual_ring_close(ring);
         fixture_stop(fixture);
@@ -410,6 +454,7 @@ int main(void)
                 DAEMON_TEST(the_slots_of_a_client_that_left_read_as_zero),
                 DAEMON_TEST(answers_to_other_questions_count_for_nothing),
                 DAEMON_TEST(an_answer_may_be_there_before_its_question),
+                DAEMON_TEST(a_question_wakes_a_client_that_sleeps_for_more),
                 DAEMON_TEST(random_bytes_in_the_slots_harm_only_the_streams_of_their_client),
         };
 

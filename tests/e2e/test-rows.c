@@ -30,26 +30,6 @@ static struct smv_generate with_rows(uint64_t seed, uint32_t top)
                                       .row_top = top };
 }
 
-struct rig {
-        struct daemon_fixture *fixture;
-        struct smv_client *client;
-};
-
-static struct rig rig_start(void **state)
-{
-        struct rig rig = { .fixture = *state };
-
-        START_DAEMON(rig.fixture, "--threads", "1");
-        rig.client = question_connect(rig.fixture, 2, true);
-        return rig;
-}
-
-static void rig_stop(struct rig *rig)
-{
-        smv_close(rig->client);
-        fixture_stop(rig->fixture);
-}
-
 static struct smv_client *connect_socket(const struct daemon_fixture *fixture)
 {
         const struct smv_connect at = { SMV_SIZE(smv_connect), .socket = fixture->socket,
@@ -126,7 +106,7 @@ static void check_rows(const struct asked *asked)
 /* In one request, and in two. */
 static void rows_have_the_entries_of_logprobs(void **state)
 {
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         for (size_t i = 0; i < TOP_N; i++) {
                 struct asked scored = { 0 }, shown = { .keeps_rows = true };
@@ -161,7 +141,7 @@ static void rows_have_the_entries_of_logprobs(void **state)
                 asked_free(&shown);
                 asked_free(&both);
         }
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* Without top_k and with every kind of question. */
@@ -170,7 +150,7 @@ static void shorter_rows_are_the_beginning_of_longer_ones(void **state)
         static const enum smv_ask asks[] = { SMV_ASK_NOTHING, SMV_ASK_MASK, SMV_ASK_TOKEN };
         struct asked longest = { .keeps_rows = true };
         struct smv_generate how = with_rows(3, TOP_ALL);
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         asked_run(rig.client, &how, &longest);
         check_rows(&longest);
@@ -188,7 +168,7 @@ static void shorter_rows_are_the_beginning_of_longer_ones(void **state)
                 }
         }
         asked_free(&longest);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* Settings of the draws change the tokens, and not what the model says of their first place. */
@@ -199,7 +179,7 @@ static void a_row_is_that_before_all_rules_of_the_request(void **state)
         struct asked bare = { .keeps_rows = true }, ruled = { .keeps_rows = true };
         struct smv_generate how = { SMV_SIZE(smv_generate), .prompt = "Tea with", .max_tokens = 1,
                                     .row_top = 100 };
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         asked_run(rig.client, &how, &bare);
         how.temperature = 0.3f;
@@ -217,7 +197,7 @@ static void a_row_is_that_before_all_rules_of_the_request(void **state)
                             100 * sizeof(struct smv_logprob));
         asked_free(&bare);
         asked_free(&ruled);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* ---- whole rows ---- */
@@ -225,7 +205,7 @@ static void a_row_is_that_before_all_rules_of_the_request(void **state)
 static void whole_rows_agree_with_their_entries(void **state)
 {
         static const enum smv_ask asks[] = { SMV_ASK_MASK, SMV_ASK_TOKEN };
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
         uint32_t vocab = question_vocab(rig.client);
 
         for (size_t i = 0; i < TOP_N; i++) {
@@ -244,7 +224,7 @@ static void whole_rows_agree_with_their_entries(void **state)
                         asked_free(&asked);
                 }
         }
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* Without row_top, a row has the entry of the drawn token and all logits. */
@@ -252,7 +232,7 @@ static void a_whole_row_needs_no_likeliest_tokens(void **state)
 {
         struct asked asked = { .keeps_rows = true };
         struct smv_generate how = with_rows(3, 0);
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         how.set &= ~(uint32_t)SMV_SET_ROW_TOP;
         how.ask = SMV_ASK_TOKEN;
@@ -265,7 +245,7 @@ static void a_whole_row_needs_no_likeliest_tokens(void **state)
                 check_whole_row(&asked.rows[i], question_vocab(rig.client));
         }
         asked_free(&asked);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 static void a_client_that_takes_the_largest_logit_is_greedy(void **state)
@@ -274,7 +254,7 @@ static void a_client_that_takes_the_largest_logit_is_greedy(void **state)
         struct smv_generate how = { SMV_SIZE(smv_generate), .max_tokens = 200, .ignore_eos = 1,
                                     .set = SMV_SET_TEMPERATURE };
         static const char *const prompts[] = { "Tea with", "Once upon a time", "x" };
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         for (size_t i = 0; i < 3; i++) {
                 how.prompt = prompts[i];
@@ -290,14 +270,14 @@ static void a_client_that_takes_the_largest_logit_is_greedy(void **state)
         }
         asked_free(&greedy);
         asked_free(&asked);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* ---- the same rows elsewhere ---- */
 
 static void rows_over_the_socket_are_the_same(void **state)
 {
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
         struct smv_client *client = connect_socket(rig.fixture);
 
         for (size_t i = 0; i < TOP_N; i++) {
@@ -313,14 +293,14 @@ static void rows_over_the_socket_are_the_same(void **state)
                 asked_free(&socket);
         }
         smv_close(client);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 static void each_of_several_answers_has_its_rows(void **state)
 {
         struct asked several[4] = { { .keeps_rows = true } }, alone = { .keeps_rows = true };
         struct smv_generate how = with_rows(5, 20);
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         how.n = 4;
         asked_begin(rig.client, &how, &several[0]);
@@ -335,7 +315,7 @@ static void each_of_several_answers_has_its_rows(void **state)
                 asked_free(&several[how.sample_index]);
         }
         asked_free(&alone);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* The rows of a part of a stream, from this token on, are those of the whole. */
@@ -359,7 +339,7 @@ static void a_fork_has_rows_as_its_parent_has(void **state)
         const struct smv_fork fork = { SMV_SIZE(smv_fork), .count = 1, .sample_index = 7 };
         struct asked both[2] = { { .keeps_rows = true }, { .keeps_rows = true } };
         struct smv_generate how = with_rows(5, 40);
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
 
         how.sample_index = 7;
         /* More than the ring has space for: it cannot end before it is read. */
@@ -374,7 +354,7 @@ static void a_fork_has_rows_as_its_parent_has(void **state)
         assert_rest(&both[0], &both[1]);
         asked_free(&both[0]);
         asked_free(&both[1]);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 /* Reads some tokens, leaves, and attaches to the rest; then to all of it. */
@@ -382,7 +362,7 @@ static void a_resumable_stream_has_its_rows_wherever_it_is_read(void **state)
 {
         struct asked whole = { .keeps_rows = true }, read = { .keeps_rows = true };
         struct smv_generate how = with_rows(5, 20);
-        struct rig rig = rig_start(state);
+        struct question_rig rig = question_rig_start(state);
         struct smv_client *other = connect_socket(rig.fixture);
         uint64_t resume_id;
         uint32_t next = 0;
@@ -411,7 +391,7 @@ static void a_resumable_stream_has_its_rows_wherever_it_is_read(void **state)
         asked_free(&whole);
         asked_free(&read);
         smv_close(other);
-        rig_stop(&rig);
+        question_rig_stop(&rig);
 }
 
 int main(void)
