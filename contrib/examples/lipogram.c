@@ -1,5 +1,6 @@
 /*
- * Writes without a letter: before each token, the daemon asks this program which tokens are legal.
+ * Writes without a letter (a capital one is another one): before each token, the daemon asks this
+ * program which tokens are legal.
  *
  *      cc lipogram.c $(pkg-config --cflags --libs samovar) && ./a.out e "Tell me about the sea."
  */
@@ -21,7 +22,7 @@ static void set(uint32_t *mask, uint32_t token)
         mask[token / 32] |= UINT32_C(1) << token % 32;
 }
 
-/* The tokens whose text has not this letter, and those that end the answer.  NULL: it failed. */
+/* The tokens whose text does not contain this letter, and those that end the answer.  NULL: failed. */
 static uint32_t *make_mask(struct smv_client *client, char letter, size_t *ret_count)
 {
         struct smv_model model = { SMV_SIZE(smv_model) };
@@ -63,7 +64,10 @@ static int write_answer(struct smv_client *client, const char *question, const u
                 else
                         fwrite(event.text, 1, event.text_bytes, stdout), fflush(stdout);
         }
-        return printf("\n"), event.code != SMV_OK;
+        printf("\n");
+        if (event.code != SMV_OK)
+                fprintf(stderr, "%s: %s\n", smv_code_name(event.code), smv_code_text(event.code));
+        return event.code != SMV_OK;
 }
 
 int main(int argc, char **argv)

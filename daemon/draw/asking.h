@@ -21,7 +21,7 @@ struct asking {
         /* As asked for. */
         enum smv_ask kind;
         bool whole_row;   /* the client sees all logits of each row */
-        bool late_draws;  /* without an answer in time the daemon draws by itself; else: an END */
+        bool late_draws;  /* without an answer in time the daemon draws; else the stream ends */
         uint64_t wait_ns; /* for an answer */
         uint32_t vocab;
 
@@ -57,13 +57,13 @@ bool asking_is_answered(const struct asking *asking);
  */
 bool asking_hear(struct asking *asking, uint32_t *ret_token);
 
-/* The time is over: the question is closed, and the mask has all tokens. */
+/* Closes the question without an answer.  With SMV_ASK_MASK, the mask then allows all tokens. */
 void asking_give_up(struct asking *asking);
 
 /* The mask keeps only tokens that this one has, too. */
 void asking_narrow(struct asking *asking, const uint32_t *mask);
 
-/* Shows the row of the token at this position; it stays until the next one is shown. */
+/* Copies the row of the token at this position to the slot, where the client reads it. */
 void asking_show(struct asking *asking, uint32_t position, const float *logits);
 
 #endif

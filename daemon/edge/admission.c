@@ -287,6 +287,7 @@ static void add_asking(const struct admission_conf *conf, struct request *reques
                        const struct wire_request *asked)
 {
         bool shows = wire_has(asked, WIRE_F_ROW_TOP) || asked->whole_row;
+        size_t before = request->record_bytes_max;
 
         if (!request->record_bytes_max)
                 return;
@@ -298,6 +299,8 @@ static void add_asking(const struct admission_conf *conf, struct request *reques
         request->alone |= asked->ask == SMV_ASK_TOKEN;
         if (request->asking)
                 request->record_bytes_max += conf->ask_bytes_max();
+        if (asked->ask == SMV_ASK_TOKEN)
+                request->asked_bytes_max = request->record_bytes_max - before;
 }
 
 /* The parameters of a request that generates. */

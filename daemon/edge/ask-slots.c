@@ -62,14 +62,15 @@ static int refuse_slots(const struct stream *stream, uint32_t count,
 static int refuse_rows(const struct edge *edge, const struct stream *stream,
                        struct wire_problem *ret_problem)
 {
-        uint32_t id = stream->request.stream, most = edge->conf.config->whole_rows;
+        uint32_t id = stream->request.stream, most = edge->conf.config->whole_row_streams;
 
         if (!most)
-                return wire_refuse(ret_problem, SMV_BAD_VALUE, id, "whole_row",
-                                   "this daemon shows no whole rows (its setting whole_rows is 0)");
+                return wire_refuse(
+                        ret_problem, SMV_BAD_VALUE, id, "whole_row",
+                        "this daemon shows no whole rows (its setting whole_row_streams is 0)");
         return wire_refuse(ret_problem, SMV_BUSY, id, "whole_row",
-                           "the daemon shows the rows of %u stream%s at a time (whole_rows)", most,
-                           plural(most));
+                           "the daemon shows the rows of %u stream%s at a time (whole_row_streams)",
+                           most, plural(most));
 }
 
 int ask_slot_take(struct edge *edge, struct stream *stream, struct wire_problem *ret_problem)
@@ -87,7 +88,8 @@ int ask_slot_take(struct edge *edge, struct stream *stream, struct wire_problem 
         if (asking->slot == NONE)
                 return refuse_slots(stream, channel->ask_slots, ret_problem);
         if (asking->whole_row) {
-                asking->row_copy = take(&edge->row_copies_used, edge->conf.config->whole_rows);
+                asking->row_copy =
+                        take(&edge->row_copies_used, edge->conf.config->whole_row_streams);
                 if (asking->row_copy == NONE) {
                         give_back(&channel->ask_slots_used, asking->slot);
                         return refuse_rows(edge, stream, ret_problem);

@@ -4,7 +4,7 @@
  *
  * A connection with a ring has as many slots as its hello asked for.  A stream has its slot from
  * the reply to its request until it has retired.  If it shows whole rows, it also has one of the
- * backend's copies of rows, of which the daemon has `whole_rows`.  Loop thread only.
+ * backend's copies of rows, of which the daemon has `whole_row_streams`.  Loop thread only.
  */
 #ifndef DAEMON_EDGE_ASK_SLOTS_H
 #define DAEMON_EDGE_ASK_SLOTS_H
@@ -23,7 +23,7 @@ int ask_make(const struct served *served, const struct wire_request *asked,
  * WIRE_E_REFUSED.
  */
 int ask_slot_take(struct edge *edge, struct stream *stream, struct wire_problem *ret_problem);
-/* The engine does not have the stream, and its channel is still there. */
+/* Takes the slot back.  The engine has let go of the stream, and its channel still exists. */
 void ask_slot_give_back(struct edge *edge, struct stream *stream);
 
 #endif

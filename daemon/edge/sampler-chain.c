@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/draw/asking.h"
 #include "daemon/draw/rules.h"
 #include "daemon/model/served.h"
 
@@ -32,7 +33,9 @@ static void add_rules(const struct request *request, char *chain)
         const struct penalties *p = &rules->penalties;
         const struct word words[] = {
                 { request->reasoning_limit, "reasoning_limit" },
-                { request->guide || rules->mask || rules->early || p->no_repeat_ngram, "mask" },
+                { request->guide || (request->asking && request->asking->mask) || rules->mask ||
+                          rules->early || p->no_repeat_ngram,
+                  "mask" },
                 { rules->bias_count, "bias" },
                 { p->presence != 0 || p->frequency != 0 || p->repetition != 1, "penalties" },
                 { p->dry_multiplier > 0, "dry" },

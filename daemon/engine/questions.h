@@ -1,9 +1,9 @@
 /*
  * Questions: the requests whose clients are asked for a mask or a token, and have not answered.
  *
- * The engine opens a question, and looks for answers in each of its turns.  A client that answers
- * while the engine sleeps wakes it as a reader does (channel_ask()).  A question is closed by its
- * answer, by its time, or because its request ends.  Engine thread only.
+ * The engine opens a question, and looks for answers in each of its turns.  Before it sleeps, it
+ * calls channel_ask(); a client that then answers sends an empty frame, which wakes it.  A question
+ * is closed by its answer, by its time, or because its request ends.  Engine thread only.
  */
 #ifndef DAEMON_ENGINE_QUESTIONS_H
 #define DAEMON_ENGINE_QUESTIONS_H
@@ -29,7 +29,8 @@ void questions_ask(struct questions *questions, struct request *request, uint32_
                    uint64_t now_ns);
 
 /*
- * A question that was closed; false: there is no other.  Those of ended requests are dropped.
+ * Returns the next question that was answered or timed out; false: there is none.  Drops the
+ * questions of ended requests.
  */
 bool questions_next(struct questions *questions, uint64_t now_ns, struct heard *ret_heard);
 

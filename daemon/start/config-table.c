@@ -55,7 +55,7 @@ static const struct setting rows[] = {
         { "connections",         KIND_COUNT,  AT(connections),         "256",   1, 65536, { NULL }, AT_START, "connections of all users, an eighth of them for root and the user of the daemon", "Limits of all users together" },
         { "requests",            KIND_COUNT,  AT(requests),            "1024",  1, 65536, { NULL }, AT_START, "requests of all users, running and waiting, an eighth of them for root and the user of the daemon" },
         { "constraints_kept",    KIND_COUNT,  AT(constraints_kept),    "16",    0, 4096, { NULL }, AT_START, "compiled constraints that are kept while no stream uses them, of all users; each may take some 8 MiB" },
-        { "whole_rows",          KIND_COUNT,  AT(whole_rows),          "4",     0, 64, { NULL }, AT_START, "streams of all users whose clients see all logits of each row, at a time; each takes three rows of memory" },
+        { "whole_row_streams",   KIND_COUNT,  AT(whole_row_streams),   "4",     0, 64, { NULL }, AT_START, "streams of all users whose clients see all logits of each row, at a time; each takes three rows of memory" },
         { "resumable",           KIND_COUNT,  AT(resumable),           "256",   0, 4096, { NULL }, AT_START, "resumable streams of all users, an eighth of them for root and the user of the daemon" },
         { "max_tokens",          KIND_COUNT,  AT(max_tokens),          "512",   0, UINT32_MAX, { NULL }, LIVE, "limit of tokens for a request that names none; 0: the rest of the context" },
         { "stall_timeout_ms",    KIND_COUNT,  AT(stall_timeout_ms),    "60000", 1, 86400000, { NULL }, AT_START, "a stream whose client does not read ends after this time" },

@@ -81,7 +81,7 @@ struct config {
         uint64_t uid_resumable_bytes; /* bytes of the records of these streams, at most */
         uint64_t uid_constraint_bytes;
         uint32_t constraints_kept;
-        uint32_t whole_rows; /* streams whose clients see whole rows, at a time */
+        uint32_t whole_row_streams; /* streams whose clients see whole rows, at a time */
         bool publish;
         uint32_t uid_connects_burst, uid_connects_per_s;
         uint64_t uid_ring_bytes;

@@ -241,7 +241,7 @@ static int open_kernels(struct daemon *daemon)
                 .pages_max = pages < blocks ? pages : blocks,
                 .vocab_max = daemon->setup.served.traits.vocab,
                 .wants_max = config->max_seqs,
-                .row_copies_max = config->whole_rows,
+                .row_copies_max = config->whole_row_streams,
                 .deterministic = config->deterministic,
         };
 

@@ -388,7 +388,7 @@ struct smv_generate {
          */
         float mirostat_tau, mirostat_eta;
         /*
-         * Before each token the stream asks this client: for the tokens that are legal, or for the
+         * Before each token the stream asks this client (the calls smv_ask_ are another thing): for the tokens that are legal, or for the
          * token itself.  Each ASK event is a question, which smv_answer_mask() or
          * smv_answer_token() answers within ask_ms (0: 1000).  Without an answer in time the stream
          * ends with the code SMV_NO_ANSWER; if late_draws is nonzero, the daemon draws by itself
@@ -398,10 +398,10 @@ struct smv_generate {
         uint32_t ask_ms;
         int late_draws;
         /*
-         * Each token comes with a row: what the model says of its place.  It has the entry of the
-         * token that was drawn and those of this many likeliest tokens, up to 256.  0: no rows,
-         * unless `set` has SMV_SET_ROW_TOP.  With whole_row, which needs `ask`, it also has all
-         * logits.
+         * Each token comes with a row: the model's numbers at its position.  It has the entry of
+         * the token that was drawn and those of this many likeliest tokens, up to 256.  0: no rows,
+         * unless `set` has SMV_SET_ROW_TOP or whole_row is not 0.  With whole_row, which needs
+         * `ask`, it also has all logits.
          */
         uint32_t row_top;
         int whole_row;
@@ -483,8 +483,9 @@ struct smv_row {
         const struct smv_logprob *entries;
         size_t top_count;
         /*
-         * With whole_row: the logits of all tokens.  They stay until the client answers or its time
-         * is over.  NULL: the request did not ask, or they are gone already.
+         * With whole_row: the logits of all tokens.  They stay until the client answers the next
+         * question of the stream, or its time is over.  NULL: the request did not ask, or they are
+         * gone already.
          */
         const float *logits;
         size_t logit_count;
@@ -568,8 +569,8 @@ struct smv_event {
         /* ASK: what for.  `position` is that of the token. */
         enum smv_ask ask;
         /*
-         * If the request asked for rows: of an ASK for a token, and of TOKENS unless the client
-         * chose them.  Else NULL.
+         * If the request asked for rows: set in an ASK for a token, and in TOKENS that has a token
+         * unless `ask` is SMV_ASK_TOKEN.  Else NULL.
          */
         const struct smv_row *row;
         /*
@@ -652,10 +653,12 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
  * Answers the question of the last ASK event of this stream.  A mask says which tokens are legal:
  * bit n % 32 of mask[n / 32] is for token n; `count` is (vocab + 31) / 32.  NULL: all are.  Tokens
  * that end the stream need their bits, too.  A mask without a legal token ends the stream with the
- * code SMV_NO_TOKEN.  SMV_TOKEN_AS_DRAWN takes the token that the daemon has drawn; one that the
- * stream's constraint does not allow ends it with SMV_BAD_ANSWER.
+ * code SMV_NO_TOKEN.  SMV_TOKEN_AS_DRAWN takes the token that the daemon has drawn.  A token that is
+ * not in the vocabulary, or that the constraint does not allow, ends the stream with
+ * SMV_BAD_ANSWER.
  *
- * -EINVAL: the stream has no such question.  An answer that comes too late has no effect.
+ * -EINVAL: the stream has no such question, or `count` is wrong.  An answer that comes too late has
+ * no effect.
  */
 int smv_answer_mask(struct smv_client *client, uint32_t stream, const uint32_t *mask, size_t count);
 int smv_answer_token(struct smv_client *client, uint32_t stream, uint32_t token);

@@ -45,8 +45,8 @@ static void start_teaspoon(struct daemon_fixture *fixture, const char *const *mo
 
         combination_write_model(fixture->directory, model);
         START_DAEMON(fixture, "--model", model, "--threads", "1", MANY_CONNECTS,
-                     "--constraints-kept", "0", "--ctx", "512", "--whole-rows", "12", more[0],
-                     more[1], more[2], more[3], more[4], more[5], more[6], more[7]);
+                     "--constraints-kept", "0", "--ctx", "512", "--whole-row-streams", "12",
+                     more[0], more[1], more[2], more[3], more[4], more[5], more[6], more[7]);
 }
 
 static struct smv_client *connect_by(const struct daemon_fixture *fixture,

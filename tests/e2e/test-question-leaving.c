@@ -68,7 +68,7 @@ static void clients_that_leave_open_questions_leave_nothing(void **state)
         struct daemon_fixture *fixture = *state;
         struct asked asked[2];
 
-        START_DAEMON(fixture, "--threads", "1", "--whole-rows", "2", MANY_CONNECTS);
+        START_DAEMON(fixture, "--threads", "1", "--whole-row-streams", "2", MANY_CONNECTS);
         for (uint32_t round = 0; round < 5; round++) {
                 struct smv_client *client = question_connect(fixture, 2, true);
 
@@ -99,7 +99,7 @@ static void killed_clients_leave_nothing(void **state)
 {
         struct daemon_fixture *fixture = *state;
 
-        START_DAEMON(fixture, "--threads", "1", "--whole-rows", "2", MANY_CONNECTS);
+        START_DAEMON(fixture, "--threads", "1", "--whole-row-streams", "2", MANY_CONNECTS);
         for (uint32_t round = 0; round < 5; round++) {
                 int ready[2];
                 pid_t child;

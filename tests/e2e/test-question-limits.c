@@ -325,7 +325,7 @@ static void whole_rows_are_for_a_few_streams_of_all_clients(void **state)
         struct asked asked[2] = { { .answer = answer_nothing }, { .answer = answer_nothing } };
         struct smv_client *clients[2];
 
-        START_DAEMON(fixture, "--threads", "1", "--whole-rows", "2");
+        START_DAEMON(fixture, "--threads", "1", "--whole-row-streams", "2");
         clients[0] = question_connect(fixture, 4, true);
         clients[1] = question_connect(fixture, 4, true);
         how.whole_row = 1;
@@ -358,7 +358,7 @@ static void a_daemon_may_show_no_whole_rows(void **state)
         struct smv_generate how = asking(SMV_ASK_MASK);
         struct smv_client *client;
 
-        START_DAEMON(fixture, "--threads", "1", "--whole-rows", "0");
+        START_DAEMON(fixture, "--threads", "1", "--whole-row-streams", "0");
         client = question_connect(fixture, 1, true);
         how.whole_row = 1;
         assert_refused(client, generate(client, &how), SMV_BAD_VALUE, "whole_row");

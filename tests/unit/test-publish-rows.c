@@ -13,6 +13,7 @@
 #include "daemon/draw/asking.h"
 #include "daemon/engine/publish.h"
 #include "daemon/model/served.h"
+#include "daemon/text/tokenizer.h"
 
 #define RING ((uint64_t)SMV_RING_BYTES_MIN)
 #define ROWS 20000u /* their ends stand at every offset of the ring */
