@@ -83,7 +83,7 @@ static void gives_up_its_slot_when_its_mask_does_not_come(void **state)
         sim_close(&sim);
 }
 
-/* Nobody waits for the slot but w, whose mask never comes, so the engine sleeps. */
+/* Only w waits for the slot, whose mask never comes, so the engine sleeps. */
 static void keeps_its_slot_while_no_request_could_have_it(void **state)
 {
         struct sim_request *waits;

@@ -1,6 +1,6 @@
 /*
- * ROW and ASK records in a ring.  A ROW is the longest record: wherever the ring ends, it fits where
- * the free bytes say so.  An ASK wakes a reader that wants to sleep until much has come.
+ * ROW and ASK records in a ring.  A ROW is the longest record: wherever the ring ends, it fits
+ * where the free bytes say so.  An ASK wakes a reader that wants to sleep until much has come.
  */
 #include <setjmp.h>
 #include <stdarg.h>
