@@ -22,7 +22,7 @@ static void set(uint32_t *mask, uint32_t token)
         mask[token / 32] |= UINT32_C(1) << token % 32;
 }
 
-/* The tokens whose text does not contain this letter, and those that end the answer.  NULL: failed. */
+/* The tokens whose text does not contain this letter, and those that end the answer; or NULL. */
 static uint32_t *make_mask(struct smv_client *client, char letter, size_t *ret_count)
 {
         struct smv_model model = { SMV_SIZE(smv_model) };

@@ -388,11 +388,12 @@ struct smv_generate {
          */
         float mirostat_tau, mirostat_eta;
         /*
-         * Before each token the stream asks this client (the calls smv_ask_ are another thing): for the tokens that are legal, or for the
-         * token itself.  Each ASK event is a question, which smv_answer_mask() or
-         * smv_answer_token() answers within ask_ms (0: 1000).  Without an answer in time the stream
-         * ends with the code SMV_NO_ANSWER; if late_draws is nonzero, the daemon draws by itself
-         * instead, and END says how often.  Needs ask_slots of smv_connect.
+         * Before each token the stream asks this client: for the tokens that are legal, or for the
+         * token itself.  (The calls smv_ask_ are another thing.)  Each ASK event is a question,
+         * which smv_answer_mask() or smv_answer_token() answers within ask_ms (0: 1000).  Without
+         * an answer in time the stream ends with the code SMV_NO_ANSWER; if late_draws is nonzero,
+         * the daemon draws by itself instead, and END says how often.  Needs ask_slots of
+         * smv_connect.
          */
         enum smv_ask ask;
         uint32_t ask_ms;
@@ -653,8 +654,8 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
  * Answers the question of the last ASK event of this stream.  A mask says which tokens are legal:
  * bit n % 32 of mask[n / 32] is for token n; `count` is (vocab + 31) / 32.  NULL: all are.  Tokens
  * that end the stream need their bits, too.  A mask without a legal token ends the stream with the
- * code SMV_NO_TOKEN.  SMV_TOKEN_AS_DRAWN takes the token that the daemon has drawn.  A token that is
- * not in the vocabulary, or that the constraint does not allow, ends the stream with
+ * code SMV_NO_TOKEN.  SMV_TOKEN_AS_DRAWN takes the token that the daemon has drawn.  A token that
+ * is not in the vocabulary, or that the constraint does not allow, ends the stream with
  * SMV_BAD_ANSWER.
  *
  * -EINVAL: the stream has no such question, or `count` is wrong.  An answer that comes too late has
