@@ -36,6 +36,25 @@ static void demand_all(struct schema_compiler *compiler, struct branch *branch,
                 demand(compiler, branch, kind, at);
 }
 
+/*
+ * The value matches this schema, too.  It is looked at before all that waits, at *at, so that the
+ * members of objects come in the order in which a reader of the schema finds them.
+ */
+static void demand_next(struct schema_compiler *compiler, struct branch *branch, uint32_t node,
+                        uint32_t *at)
+{
+        struct conjunction *seen = &branch->seen;
+        uint32_t count = seen->count, element;
+
+        demand(compiler, branch, MATCHES, node);
+        if (seen->count == count)
+                return;
+        element = seen->elements[count];
+        memmove(&seen->elements[*at + 1], &seen->elements[*at],
+                (count - *at) * sizeof(seen->elements[0]));
+        seen->elements[(*at)++] = element;
+}
+
 /* Follows one choice: a branch like this one, with one or two elements more. */
 static void choose(struct schema_compiler *compiler, const struct branch *branch,
                    struct leaf_use *use, uint32_t one, uint32_t other)
@@ -139,13 +158,15 @@ static void demand_schema(struct schema_compiler *compiler, struct branch *branc
 {
         const struct json_document *json = compiler->json;
         uint32_t node = schema_keyword(compiler, schema, "$ref");
+        uint32_t all = schema_keyword(compiler, schema, "allOf"), at = branch->next;
 
         schema_check_keywords(compiler, schema);
         schema_check_circle(compiler, schema);
         conjunction_add(compiler, &branch->done, ELEMENT(MATCHES, schema));
         if (node != JSON_NONE)
-                demand(compiler, branch, MATCHES, schema_target(compiler, node));
-        demand_all(compiler, branch, MATCHES, schema_keyword(compiler, schema, "allOf"));
+                demand_next(compiler, branch, schema_target(compiler, node), &at);
+        for (node = json_first(json, all); node != JSON_NONE; node = json_next(json, node))
+                demand_next(compiler, branch, node, &at);
         demand(compiler, branch, DIFFERS, schema_keyword(compiler, schema, "not"));
         demand(compiler, branch, IS, schema_keyword(compiler, schema, "const"));
         demand_all(compiler, branch, CHOOSE_DEPENDENT,
