@@ -308,6 +308,68 @@ static void make_parts(uint32_t id, uint32_t keep_ms)
         close_frame(&writer);
 }
 
+/* A prompt, and one more field with a text. */
+static void make_form(uint32_t id, const char *field, const char *text)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 3, "generate", id);
+        wire_put_text(&writer, "prompt");
+        wire_put_text(&writer, "form");
+        wire_put_text(&writer, "max_tokens");
+        wire_put_uint(&writer, 20);
+        wire_put_text(&writer, field);
+        wire_put_text(&writer, text);
+        close_frame(&writer);
+}
+
+/* The client is asked for a mask or for a token. */
+static void make_asking(uint32_t id, const char *kind, bool whole_row)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 4, "generate", id);
+        wire_put_text(&writer, "prompt");
+        wire_put_text(&writer, "asked");
+        wire_put_text(&writer, "ask");
+        wire_put_text(&writer, kind);
+        wire_put_text(&writer, "row_top");
+        wire_put_uint(&writer, 3);
+        wire_put_text(&writer, "whole_row");
+        wire_put_bool(&writer, whole_row);
+        close_frame(&writer);
+}
+
+static void make_hello_with_slots(uint32_t id, const char *transport, uint32_t slots)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 4, "hello", id);
+        wire_put_text(&writer, "versions");
+        wire_put_array(&writer, 2);
+        wire_put_uint(&writer, 0);
+        wire_put_uint(&writer, 0);
+        wire_put_text(&writer, "transport");
+        wire_put_text(&writer, transport);
+        wire_put_text(&writer, "ask_slots");
+        wire_put_uint(&writer, slots);
+        wire_put_text(&writer, "whole_rows");
+        wire_put_bool(&writer, true);
+        close_frame(&writer);
+}
+
+static void make_form_frames(void)
+{
+        make_form(4, "constraint", "{\"choices\":[\"a\",\"bc\"]}");
+        make_form(5, "constraint", "{\"schema\":{\"type\":\"boolean\"}}");
+        make_form(6, "constraint", "{\"regex\":\"(\"}");
+        make_hello_with_slots(1, "ring", 2);
+        make_hello_with_slots(2, "auto", 1);
+        make_asking(7, "mask", false);
+        make_asking(8, "token", true);
+        make_asking(9, "token", false);
+}
+
 static void make_kept_frames(void)
 {
         world.kept_frames = world.frame_count;
@@ -362,6 +424,7 @@ void make_frames(void)
         make_ids("pieces", 127, 'a');
         make_parts(5, 0);
         make_parts(STREAMS + 1, 1);
+        make_form_frames();
 }
 
 /* ---- clients ---- */
@@ -417,6 +480,7 @@ static void check_record(struct client *client, const struct smv_record *record)
         uint32_t *next = &client->sequences[record->stream % STREAMS];
 
         assert(record->type == SMV_RECORD_TOKENS || record->type == SMV_RECORD_PARTS ||
+               record->type == SMV_RECORD_ROW || record->type == SMV_RECORD_ASK ||
                record->type == SMV_RECORD_END);
         if (record->stream >= STREAMS)
                 return;

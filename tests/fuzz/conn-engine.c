@@ -244,6 +244,11 @@ void emit(uint32_t n, uint32_t token, uint32_t times)
                 world.tokens++;
                 uint32_t *outputs = &world.outputs[request->number];
 
+                if (request->sampling.row_entries)
+                        publish_row(world.publish, request, no_logprobs, 0,
+                                    request->prompt_count + *outputs);
+                if (request->asking)
+                        publish_ask(world.publish, request, request->prompt_count + *outputs);
                 verdict = publish_token(world.publish, request, token, no_logprobs,
                                         request->prompt_count + *outputs, SCHED_CONTINUE);
                 if (++*outputs == request->max_tokens)

@@ -18,7 +18,7 @@
 #define VOCAB        300u
 #define BOS          256u
 #define MAILS        128u
-#define FRAMES_MAX   100u
+#define FRAMES_MAX   120u
 #define PENDING_MAX  (16u << 10)
 #define READ_MAX     65536u
 #define STREAMS      16u   /* ids whose sequence a client follows */

@@ -34,6 +34,7 @@
 #include "daemon/edge/peer.h"
 #include "daemon/edge/quota.h"
 #include "daemon/edge/resumable.h"
+#include "daemon/start/token-texts.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/parts/dialect.h"
 #include "daemon/text/tokenizer.h"
@@ -273,6 +274,7 @@ static void check_descriptors(void)
 /* ---- life ---- */
 
 static struct dialect dialect;
+static struct token_trie *trie;
 static const char chat_template[] =
         "{% for m in messages %}{{ m.role }}:{% if m.content is string %}{{ m.content }}"
         "{% else %}{{ raise_exception('content is no text') }}{% endif %}{% endfor %}";
@@ -422,6 +424,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .publish = true,
                 .uid_connects_burst = 1000000,
                 .uid_connects_per_s = 1000000,
+                .uid_constraint_bytes = 64 << 20,
+                .constraints_kept = 1,
+                .whole_row_streams = 1,
                 .uid_ring_bytes = 16 << 20,
                 .ring_bytes = 64 << 10,
                 .frame_bytes = 128 << 10,
@@ -442,6 +447,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         assert(!r && !chat_refusal(world.served.chat));
         r = tokenizer_open_bytes(VOCAB, &world.served.tokenizer);
         assert(!r);
+        r = token_texts_trie(world.served.tokenizer, VOCAB, &trie);
+        assert(!r);
+        world.served.trie = trie;
         dialect_open(&(struct dialect_conf){ .tokenizer = world.served.tokenizer,
                                              .templates = { "<think>" } },
                      &dialect);
