@@ -283,7 +283,8 @@ static inline uint64_t sched_preempt_time(const struct sched *sched, const struc
 /* Has this request, which has a slot, waited for its masks or its token that long? */
 static inline bool sched_is_unanswered(const struct sched *sched, const struct request *request)
 {
-        return sched_is_unready(request) && sched->now_ns >= sched_preempt_time(sched, request);
+        return request->asking && sched_is_unready(request) &&
+               sched->now_ns >= sched_preempt_time(sched, request);
 }
 
 /* rank.c: the order of requests. */

@@ -60,7 +60,7 @@
  * It may be preempted for any waiting request, whatever the ranks and the users, and as often as
  * this happens: these preemptions do not count towards conf.preemptions_max, so a client that does
  * not answer does not get its worst case reserved.  Nor does it matter that the other one's user
- * has half of the slots or blocks.  Masks that the engine makes come long before.
+ * has half of the slots or blocks.  Only a request that asks its client can be unanswered.
  *
  * Sharing.  Computed blocks stay in the pool as long as there is space.  A request that begins
  * with the same tokens, in the same domain, references those blocks instead of computing them

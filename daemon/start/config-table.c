@@ -59,7 +59,7 @@ static const struct setting rows[] = {
         { "resumable",           KIND_COUNT,  AT(resumable),           "256",   0, 4096, { NULL }, AT_START, "resumable streams of all users, an eighth of them for root and the user of the daemon" },
         { "max_tokens",          KIND_COUNT,  AT(max_tokens),          "512",   0, UINT32_MAX, { NULL }, LIVE, "limit of tokens for a request that names none; 0: the rest of the context" },
         { "stall_timeout_ms",    KIND_COUNT,  AT(stall_timeout_ms),    "60000", 1, 86400000, { NULL }, AT_START, "a stream whose client does not read ends after this time" },
-        { "stall_preempt_ms",    KIND_COUNT,  AT(stall_preempt_ms),    "2000",  1, 86400000, { NULL }, AT_START, "a stream whose client does not read, or does not answer, gives up its slot after this time, if others wait" },
+        { "stall_preempt_ms",    KIND_COUNT,  AT(stall_preempt_ms),    "2000",  0, 86400000, { NULL }, AT_START, "a stream whose client does not read, or does not answer, gives up its slot after this time, if others wait" },
         { "drain_timeout_ms",    KIND_COUNT,  AT(drain_timeout_ms),    "30000", 0, 86400000, { NULL }, LIVE, "how long running requests may continue after SIGTERM" },
 
         { "uid_connections",     KIND_COUNT,  AT(uid_connections),     "64",    1, 65536, { NULL }, LIVE, "connections of one user", "Limits for each user" },

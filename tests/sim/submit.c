@@ -129,6 +129,8 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .end_bytes_max = 100,
                           .alone = ask->alone,
                           .awaits = ask->guided,
+                          /* Masks and tokens come from clients. */
+                          .asking = (struct asking *)(void *)request,
                           .state = REQUEST_WAITING,
                           .sequence = { .token_count = ask->prompt, .slot = SEQUENCE_NO_SLOT } },
                 .worst = blocks_for(total - (ask->most > 0)),
