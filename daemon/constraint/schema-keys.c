@@ -155,17 +155,32 @@ static void add_names(struct schema_compiler *compiler, const struct conjunction
                           shape_strings(compiler, &shape, key_writing(compiler)));
 }
 
+/* All keys that are named come before those that are only required, whichever schema says so. */
+static void name_keys(struct schema_compiler *compiler, struct object_shape *object,
+                      const struct conjunction *leaf)
+{
+        const struct json_document *json = compiler->json;
+
+        for (uint32_t i = 0; i < leaf->count; i++) {
+                uint32_t element = leaf->elements[i], at;
+
+                if (element_kind(element) != MATCHES)
+                        continue;
+                at = json_first(json,
+                                schema_keyword(compiler, element_node(element), "properties"));
+                for (; at != JSON_NONE && !compiler->failed; at = json_next(json, at))
+                        key_of(compiler, object, at);
+        }
+}
+
 static void read_schema(struct schema_compiler *compiler, struct object_shape *object,
                         uint32_t schema)
 {
-        const struct json_document *json = compiler->json;
         uint32_t properties = schema_keyword(compiler, schema, "properties");
         uint32_t names = schema_keyword(compiler, schema, "propertyNames");
         uint32_t min = schema_count(compiler, schema, "minProperties", 0);
         uint32_t max = schema_count(compiler, schema, "maxProperties", REGEX_FOREVER);
 
-        for (uint32_t at = json_first(json, properties); at != JSON_NONE; at = json_next(json, at))
-                key_of(compiler, object, at);
         object->names_keys |= properties != JSON_NONE;
         object->speaks_of_others |=
                 schema_keyword(compiler, schema, "additionalProperties") != JSON_NONE ||
@@ -226,6 +241,7 @@ void object_keys_read(struct schema_compiler *compiler, const struct shape *shap
                       struct object_shape *object)
 {
         *object = (struct object_shape){ .shape = shape, .names = REGEX_ANY, .max = REGEX_FOREVER };
+        name_keys(compiler, object, shape->leaf);
         for (uint32_t i = 0; i < shape->leaf->count && !compiler->failed; i++)
                 read_element(compiler, object, shape->leaf->elements[i]);
         if (object->need_count && !compiler->failed)

@@ -82,6 +82,9 @@ static void members_come_in_their_order(void **state)
         options.any_order = false;
         check("{\"properties\": {\"a\": {}, \"b\": {}}, \"dependentRequired\": {\"b\": [\"a\"]}}",
               "{\"a\":1,\"b\":1}", "{\"b\":1}");
+        check("{\"allOf\": [{\"properties\": {\"a\": {}}, \"required\": [\"z\"]}, {\"properties\": "
+              "{\"b\": {}, \"z\": {}}}]}",
+              "{\"a\":1,\"b\":1,\"z\":1}", "{\"z\":1,\"b\":1}");
         /* Those of allOf and of references stand where a reader finds them. */
         check("{\"allOf\": [{\"$ref\": \"#/$defs/a\"}, {\"properties\": {\"z\": {}}}], \"$defs\": "
               "{\"a\": {\"allOf\": [{\"properties\": {\"b\": {}}}], \"properties\": {\"c\": {}}}}}",
