@@ -311,6 +311,8 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
                             walk_is_held_back(before, next, victims, i) == WALK_NO)
                                 return blame(before, "%s waits, and %s could give way", next->name,
                                              victims[i - 1]->name);
+        } else if (victims[0]->core.unanswered) {
+                /* One whose client does not answer may give way to a share that is too small. */
         } else if (!in_flight) {
                 return blame(before, "%s gives way, and %s is not admitted", victims[0]->name,
                              next->name);
