@@ -53,7 +53,8 @@
  * and continues later with the same result.  A request is preempted at most conf.preemptions_max
  * times, and more often only for a user that has no slot, by one that has several.
  * No request that counts towards conf.reserve_max gives way to one that is learned only because
- * that part of the pool is full, unless it is unanswered.
+ * that part of the pool is full, unless it is unanswered.  Then the other one may be reserved.  If
+ * its user would get more than its share by that, with what it has now, the user is passed over.
  *
  * Unanswered.  A request with a slot is unanswered once it has waited for its masks or for a token
  * from outside (below) for conf.stall_preempt_ns: its client keeps its slot and blocks from others.

@@ -495,7 +495,8 @@ static void tell_wait(struct sched *sched, const struct slot *probe, bool over, 
 /*
  * Preempts as few requests as are needed for `to`.  Or it passes the user of `to` over, if that
  * user would exceed its share with the blocks that the request finds.  Those blocks are referenced
- * meanwhile, as preempting other requests does not make them free.
+ * meanwhile, as preempting other requests does not make them free.  The share is asked again for
+ * what is promised to `to` once the chosen ones are gone: then it may be reserved, and need more.
  * Returns false if it did neither; then no request behind `to` gets a slot.
  */
 static bool preempt_for(struct sched *sched, struct request *to)
@@ -503,14 +504,19 @@ static bool preempt_for(struct sched *sched, struct request *to)
         struct slot *probe = &sched->probe;
         uint32_t blocks = prepare(sched, probe, to), count = 0;
         bool over = exceeds_share(sched, probe);
-        uint64_t parts = sched_usage_with(sched, probe);
-        bool within = fair_share_is_within_half(&sched->fair_share, to->uid, parts);
+        bool within = fair_share_is_within_half(&sched->fair_share, to->uid,
+                                                sched_usage_with(sched, probe));
 
         tell_wait(sched, probe, over, blocks);
-        if (over)
-                fair_share_pass_over(&sched->fair_share, to->uid, parts);
-        else if (!sched->conf.batch_size && sched->conf.preemptions_max)
+        if (!over && !sched->conf.batch_size && sched->conf.preemptions_max)
                 count = choose_victims(sched, probe, within);
+        if (count && exceeds_share(sched, probe)) {
+                count = 0;
+                over = true;
+                tell_wait(sched, probe, over, blocks);
+        }
+        if (over)
+                fair_share_pass_over(&sched->fair_share, to->uid, sched_usage_with(sched, probe));
         unprepare(sched, probe);
         for (uint32_t i = 0; i < count; i++) {
                 struct request *victim = sched->victims[i].request;

@@ -89,9 +89,9 @@ enum walk_answer walk_is_held_back(const struct walk *walk, const struct sim_req
 
         then = *walk;
         for (uint32_t i = 0; i < count; i++)
-                walk_spot(&then, victims[i])->in = false;
+                walk_spot(&then, victims[i])->in = walk_spot(&then, victims[i])->reserves = false;
         each_request(then.sim, r) running += walk_spot(&then, r)->in && !r->decided;
-        if (!running || walk_is_reserved(walk, request))
+        if (!running || walk_is_reserved(&then, request))
                 return WALK_NO;
         if (is_too_much(&then, request, false))
                 return WALK_YES;

@@ -311,8 +311,6 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
                             walk_is_held_back(before, next, victims, i) == WALK_NO)
                                 return blame(before, "%s waits, and %s could give way", next->name,
                                              victims[i - 1]->name);
-        } else if (victims[0]->core.unanswered) {
-                /* One whose client does not answer may give way to a share that is too small. */
         } else if (!in_flight) {
                 return blame(before, "%s gives way, and %s is not admitted", victims[0]->name,
                              next->name);
@@ -321,6 +319,28 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
                 return blame(before, "%u give way to %s in vain", n, next->name);
         }
         return is_as_told(&walk, ret_walk);
+}
+
+/*
+ * Enough requests could give way to it.  But then it would be reserved and be promised more, which
+ * is too much for its user, with those of its own that would give way.
+ */
+static bool would_be_over(const struct walk *before, const struct sim_request *next, bool own_only)
+{
+        struct sim_request *victims[SIM_REQUESTS];
+        struct walk then = *before;
+        uint32_t count = 0;
+
+        if (walk_may_preempt(before) && before->sim->conf.reserve_max)
+                count = walk_victims(before, next, own_only, before->sim->now_ns, victims);
+        for (uint32_t n = 1; n <= count; n++) {
+                walk_spot(&then, victims[n - 1])->reserves = false;
+                if (walk_fits(before, next, victims, n) != WALK_NO &&
+                    walk_is_held_back(before, next, victims, n) != WALK_YES &&
+                    walk_is_over(&then, next) != WALK_NO)
+                        return true;
+        }
+        return false;
 }
 
 /*
@@ -336,6 +356,9 @@ static bool walk_ask(const struct walk *before, struct sim_request *next, struct
 
         if (over == WALK_YES)
                 return walk_pass(before, next, ret_walk);
+        if ((above != WALK_YES && would_be_over(before, next, false)) ||
+            (above != WALK_NO && would_be_over(before, next, true)))
+                over = WALK_PERHAPS;
         walk.open |= over == WALK_PERHAPS;
         if (is_admitted_now(before, next)) {
                 if (walk_in(&walk, next, ret_walk))

@@ -263,6 +263,37 @@ static void blocks_that_leave_the_swap_before_the_first_row_are_computed(void **
         sim_close(&sim);
 }
 
+/* c awaits two blocks behind d's prompt.  e, of a better class, brings them first. */
+static void blocks_that_another_request_brought_are_shared(void **state)
+{
+        struct sim_request *c, *e;
+
+        (void)state;
+        world((struct sched_conf){ .blocks = 16, .rows = 16, .prefix.swap_blocks = 64 });
+        read_text(1, 2, 32, 0, 0);
+        for (uint32_t text = 4; text < 12; text += 2)
+                take_blocks(1, text, 80);
+        assert_int_equal(counts().swap_used, 6);
+        say("d", 1, 12, 80, 1);
+        c = sim_submit(&sim, &(struct sim_ask){ .name = "c",
+                                                .uid = 1,
+                                                .priority = REQUEST_BACKGROUND,
+                                                .text = 2,
+                                                .shared = 33,
+                                                .prompt = 33,
+                                                .most = 20 });
+        sim_turn(&sim, SIM_NEVER);
+        assert_int_equal(c->core.state, REQUEST_PREFILL);
+        e = say("e", 1, 2, 33, 20);
+        run_unseen(100);
+        assert_int_equal(c->core.sequence.cached_count, 32);
+        assert_int_equal(e->core.sequence.cached_count, 32);
+        assert_int_equal(counts().swapped_in, 2);
+        run_unseen(1000);
+        assert_int_equal(sim.end_counts[SMV_END_LENGTH], 8);
+        sim_close(&sim);
+}
+
 /* ... and without the pin it does not. */
 static void a_pinned_text_outlives_others_in_the_swap(void **state)
 {
@@ -490,6 +521,7 @@ int main(void)
                 cmocka_unit_test_teardown(nothing_moves_while_copies_are_dearer_than_rows, clear),
                 cmocka_unit_test_teardown(
                         blocks_that_leave_the_swap_before_the_first_row_are_computed, clear),
+                cmocka_unit_test_teardown(blocks_that_another_request_brought_are_shared, clear),
                 cmocka_unit_test_teardown(a_pinned_text_outlives_others_in_the_swap, clear),
                 cmocka_unit_test_teardown(an_unpublished_text_leaves_the_swap, clear),
                 cmocka_unit_test_teardown(a_user_above_its_part_of_the_swap_drops_its_own_blocks,

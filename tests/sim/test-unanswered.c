@@ -192,6 +192,37 @@ static void gives_up_the_reserved_part_of_the_pool_if_that_is_enough(void **stat
         sim_close(&sim);
 }
 
+/*
+ * As above, and a user may have four blocks.  Without h, c would be promised three blocks, and the
+ * two of a are its user's as well.  So its user is passed over, and h keeps its slot.
+ */
+static void keeps_the_reserved_part_if_the_other_user_would_have_too_much(void **state)
+{
+        struct sim_request *held, *other, *large;
+
+        (void)state;
+        world((struct sched_conf){ .slots = 3, .blocks = 5, .reserve_max = 3, .user_blocks = 4 });
+        held = ask_held((struct sim_ask){
+                .name = "h", .uid = 1, .prompt = 4, .most = 20, .token_ns = SIM_NEVER });
+        other = ask("a", 2, 4, 18);
+        sim_run(&sim, 20);
+        large = ask("c", 2, 4, 40);
+        sim_run(&sim, 60);
+        sim_cancel(&sim, large);
+        sim_cancel(&sim, held);
+        sim_cancel(&sim, other);
+        sim_run(&sim, 130);
+        sim_expect(&sim, "[  0] prefill h 0..4*; prefill a 0..4*; take 2 drop 0\n"
+                         "[ 10] decode a 4; held 1\n"
+                         "[ 20] decode a 5; held 1\n"
+                         "[ 30] decode a 6; held 1\n"
+                         "[ 40] decode a 7; pass over 1; held 1\n"
+                         "[ 50] decode a 8; pass over 1; held 1\n"
+                         "[ 60] end c cancelled; end h cancelled; end a cancelled; retire c; "
+                         "retire h; retire a; take 0 drop 2\n");
+        sim_close(&sim);
+}
+
 static struct sim_request *ask_guided(const char *name, uint64_t uid, uint64_t mask_ns)
 {
         return sim_submit(&sim, &(struct sim_ask){ .name = name,
@@ -348,6 +379,7 @@ int main(void)
                 STORY(keeps_its_slot_while_no_request_could_have_it),
                 STORY(gives_up_its_slot_as_often_as_its_client_does_not_answer),
                 STORY(gives_up_the_reserved_part_of_the_pool_if_that_is_enough),
+                STORY(keeps_the_reserved_part_if_the_other_user_would_have_too_much),
                 STORY(a_user_gets_more_than_half_if_others_do_not_answer),
                 STORY(a_request_without_its_mask_does_not_halve_the_slots_of_others),
                 STORY(a_user_saves_up_no_time_while_its_mask_is_awaited),
