@@ -233,6 +233,12 @@ pid_t fork_child(void)
         return pid;
 }
 
+void child_becomes(uint32_t uid)
+{
+        assert_int_equal(setresuid(uid, uid, uid), 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the kernel forgets it when the uid changes */
+}
+
 void kill_child(pid_t pid)
 {
         kill(pid, SIGKILL);

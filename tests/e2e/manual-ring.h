@@ -59,6 +59,8 @@ uint64_t blocks_of(int fd);
  * shares what is mapped, and ends with _exit().
  */
 pid_t fork_child(void);
+/* For such a child of root: it becomes the user, and still dies with us. */
+void child_becomes(uint32_t uid);
 void kill_child(pid_t pid);
 
 /* Sends the bytes with our descriptors and n more in front of them; returns sendmsg()'s result. */

@@ -282,7 +282,7 @@ static void another_user_cannot_reopen_a_ring_for_writing(void **state)
         pid = fork_child();
         if (!pid) {
                 assert_int_equal(setresgid(65533, 65533, 65533), 0);
-                assert_int_equal(setresuid(65533, 65533, 65533), 0);
+                child_becomes(65533);
                 /* otherwise /proc/self belongs to root */
                 assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
                 try_all(ring);
