@@ -31,16 +31,13 @@ static void add_block(struct sched *sched, struct plan *plan, struct slot *slot,
         slot->fetched++;
 }
 
-/* Positions from `from` on that had rows before the request was preempted came back. */
+/* The positions from `from` on came back from the swap.  Those that had rows before the request was
+ * preempted count. */
 static void count_restored(struct sched *sched, struct request *request, uint32_t from, uint32_t to)
 {
-        if (!request->preemptions) {
-                request->sequence.cached_count = to;
-                return;
-        }
         if (to > request->computed)
                 to = request->computed;
-        if (to <= from)
+        if (!request->preemptions || to <= from)
                 return;
         request->restored += to - from;
         sched->restored += to - from;
@@ -64,14 +61,16 @@ static uint32_t look_up(const struct sched *sched, const struct slot *slot)
         return count - slot->block_count;
 }
 
-/* The next block, now in the pool and referenced; or BLOCK_NONE if it is there no more. */
-static block_t fetch_next(struct sched *sched, const struct slot *slot)
+/* The next block, now in the pool and referenced; or BLOCK_NONE if it is there no more.  Another
+ * request may have brought or computed it; otherwise it moves now. */
+static block_t fetch_next(struct sched *sched, const struct slot *slot, bool *ret_moves)
 {
         const struct request *request = slot->request;
         uint32_t index = slot->block_count;
         block_t block = sched->probe.blocks[index];
         block_t parent = index ? slot->blocks[index - 1] : BLOCK_NONE;
 
+        *ret_moves = false;
         if (block < sched->conf.blocks) {
                 prefix_ref(&sched->prefix, block);
                 return block;
@@ -80,17 +79,20 @@ static block_t fetch_next(struct sched *sched, const struct slot *slot)
         if (!prefix_is_swapped(&sched->prefix, request_domain(request), block, parent,
                                request->sequence.tokens + index * BLOCK_POSITIONS))
                 return BLOCK_NONE;
+        *ret_moves = true;
         return prefix_fetch(&sched->prefix, block);
 }
 
 uint32_t sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, uint32_t count)
 {
         uint32_t there = sched_may_swap(sched) ? look_up(sched, slot) : 0;
-        uint32_t from = slot->planned, had = slot->block_count;
+        uint32_t had = slot->block_count;
 
         assert(slot->mapped && count <= slot->swapped);
         for (; count; count--) {
-                block_t block = there ? fetch_next(sched, slot) : BLOCK_NONE;
+                uint32_t from = slot->planned;
+                bool moves = false;
+                block_t block = there ? fetch_next(sched, slot, &moves) : BLOCK_NONE;
 
                 if (block == BLOCK_NONE) {
                         slot->swapped = 0;
@@ -99,7 +101,10 @@ uint32_t sched_fetch(struct sched *sched, struct plan *plan, struct slot *slot, 
                 add_block(sched, plan, slot, block);
                 slot->swapped--;
                 there--;
+                if (moves)
+                        count_restored(sched, slot->request, from, slot->planned);
         }
-        count_restored(sched, slot->request, from, slot->planned);
+        if (!slot->request->preemptions)
+                slot->request->sequence.cached_count = slot->planned;
         return slot->block_count - had;
 }

@@ -196,7 +196,7 @@ struct request {
          * the logits of a position say of the next token of the prompt.
          */
         uint32_t scored;
-        uint32_t restored;   /* positions awaited from the swap that came, after preemptions */
+        uint32_t restored;   /* positions that it brought from the swap after preemptions */
         bool reserves;       /* it has a slot, and counts towards conf.reserve_max */
         uint32_t promised;   /* blocks that it has, or may take at any time, since it has a slot */
         bool held_back;      /* the forecast says that the pool would not hold it */

@@ -364,11 +364,9 @@ static void audit_told(struct sim *sim, const struct sim_request *request, const
 static void audit_restored(struct sim *sim, struct sim_request *request)
 {
         const struct request *core = &request->core;
-        uint32_t most = request->restored_most;
 
-        if (request->admitted && !request->moved && request->preemptions)
-                most += audit_came_for_others(sim, request) * BLOCK_POSITIONS;
-        audit_told(sim, request, "restored", core->restored, request->restored, most);
+        audit_told(sim, request, "restored", core->restored, request->restored,
+                   request->restored_most);
         audit_told(sim, request, "computed again", core->recomputed, request->recomputed,
                    request->recomputed_most);
         sim->restored += core->restored - request->restored_told;

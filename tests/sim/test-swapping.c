@@ -294,6 +294,42 @@ static void blocks_that_another_request_brought_are_shared(void **state)
         sim_close(&sim);
 }
 
+/* The same, and a was preempted before: it has lost and brought nothing. */
+static void blocks_that_another_request_brought_are_not_restored(void **state)
+{
+        struct sim_request *a;
+
+        (void)state;
+        world((struct sched_conf){
+                .blocks = 14, .rows = 16, .preemptions_max = 1, .prefix.swap_blocks = 64 });
+        a = sim_submit(&sim, &(struct sim_ask){ .name = "a",
+                                                .uid = 1,
+                                                .priority = REQUEST_BACKGROUND,
+                                                .text = 2,
+                                                .shared = 33,
+                                                .prompt = 33,
+                                                .most = 20 });
+        run_unseen(40);
+        say("b", 1, 4, 220, 2);
+        run_unseen(20);
+        say("d", 1, 12, 80, 1);
+        while (!sim.end_counts[SMV_END_LENGTH])
+                sim_turn(&sim, SIM_NEVER);
+        sim_turn(&sim, SIM_NEVER);
+        assert_int_equal(a->core.preemptions, 1);
+        assert_int_equal(a->core.state, REQUEST_PREFILL);
+        assert_int_equal(counts().swapped_in, 0);
+        say("e", 1, 2, 33, 20);
+        run_unseen(100);
+        assert_true(a->moved);
+        assert_int_equal(counts().swapped_in, 2);
+        assert_int_equal(a->core.restored, 0);
+        assert_int_equal(counts().restored, 0);
+        run_unseen(1000);
+        assert_int_equal(sim.end_counts[SMV_END_LENGTH], 4);
+        sim_close(&sim);
+}
+
 /* ... and without the pin it does not. */
 static void a_pinned_text_outlives_others_in_the_swap(void **state)
 {
@@ -522,6 +558,8 @@ int main(void)
                 cmocka_unit_test_teardown(
                         blocks_that_leave_the_swap_before_the_first_row_are_computed, clear),
                 cmocka_unit_test_teardown(blocks_that_another_request_brought_are_shared, clear),
+                cmocka_unit_test_teardown(blocks_that_another_request_brought_are_not_restored,
+                                          clear),
                 cmocka_unit_test_teardown(a_pinned_text_outlives_others_in_the_swap, clear),
                 cmocka_unit_test_teardown(an_unpublished_text_leaves_the_swap, clear),
                 cmocka_unit_test_teardown(a_user_above_its_part_of_the_swap_drops_its_own_blocks,
