@@ -1,4 +1,6 @@
 """litellm, which speaks all four dialects, with quirks of its own."""
+import json
+
 import litellm
 
 from dialects import WEATHER, chat_tools, equal
@@ -74,3 +76,49 @@ def test_teaspoon_answers_on_each_road(teaspoon):
     for name, road in roads(teaspoon):
         said = ask(road, [{"role": "user", "content": "What is two plus three?"}], temperature=0).choices[0].message.content
         assert "five" in said, (name, said)
+
+
+def test_the_usage_of_a_stream_is_that_of_the_whole_answer(scripted):
+    for name, road in roads(scripted):
+        whole = ask(road, say("numbers")).usage
+        pieces = list(ask(road, say("numbers"), stream=True, stream_options={"include_usage": True}))
+        told = [piece.usage for piece in pieces if getattr(piece, "usage", None)]
+        equal("%s: how often" % name, len(told), 1)
+        equal(name, (told[0].prompt_tokens, told[0].completion_tokens), (whole.prompt_tokens, whole.completion_tokens))
+        equal("%s: sum" % name, told[0].total_tokens, whole.prompt_tokens + whole.completion_tokens)
+
+
+def test_logprobs_reach_the_caller(scripted):
+    for name, road in roads(scripted):
+        if not name.startswith(("openai", "hosted")):
+            continue                    # litellm does not ask Anthropic or Ollama for them
+        asked = {"logprobs": True, "top_logprobs": 2}
+        entries = ask(road, say("numbers"), **asked).choices[0].logprobs.content
+        equal(name, "".join(entry.token for entry in entries), text_of("numbers").decode())
+        assert all(entry.logprob <= 0 and len(entry.top_logprobs) == 2 for entry in entries), (name, entries)
+        streamed = [entry for piece in ask(road, say("numbers"), stream=True, **asked) for choice in piece.choices
+                    if getattr(choice, "logprobs", None) for entry in choice.logprobs.content]
+        equal("%s: streamed" % name, [(entry["token"], entry["logprob"]) for entry in map(dict, streamed)],
+              [(entry.token, entry.logprob) for entry in entries])
+
+
+def test_a_stream_that_is_left_ends(scripted):
+    for name, road in roads(scripted):
+        stream = ask(road, say("forever"), stream=True, max_tokens=10**6)
+        for _, _ in zip(range(5), stream):
+            pass
+        equal(name, scripted.alive(), 1)
+        stream.close()
+        del stream
+        scripted.until_idle()
+
+
+def test_teaspoon_calls_a_tool_and_reads_its_answer_on_each_road(teaspoon):
+    for name, road in roads(teaspoon):
+        tools, turns = chat_tools((WEATHER,)), [{"role": "user", "content": "Is it warm in Athens?"}]
+        first = ask(road, turns, tools=tools, temperature=0)
+        call = first.choices[0].message.tool_calls[0]
+        equal(name, (call.function.name, json.loads(call.function.arguments)), ("get_weather", {"city": "Athens"}))
+        turns += [first.choices[0].message.model_dump(), {"role": "tool", "tool_call_id": call.id, "content": "sunny, 29 degrees"}]
+        said = ask(road, turns, tools=tools, temperature=0).choices[0].message.content
+        assert "29" in said or "sunny" in said, (name, said)
