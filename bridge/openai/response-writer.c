@@ -149,22 +149,32 @@ static void put_incomplete(const struct response_writer *writer, struct json_bui
         json_put_object_end(to);
 }
 
-/* Why no more of the prompt was cached: the daemon knows where the histories part. */
-static void put_miss(struct json_builder *to, const struct run *run)
+/* OpenAI has no word for the instructions: to it they are input. */
+static const char *miss_reason(enum cache_miss_part part)
 {
-        const struct smv_event *last = &run->choices[0].last;
+        return part == CACHE_MISS_TOOLS ? "tools_changed" : "input_changed";
+}
 
-        if (!last->diverged_at)
+/* Only if the client asked.  A prompt of which nothing is cached has nothing to be compared with. */
+static void put_diagnostics(const struct response_writer *writer, struct json_builder *to,
+                            const struct run_usage *usage)
+{
+        uint32_t at = writer->miss.diverged_at;
+        bool known = at && writer->miss.part != CACHE_MISS_UNKNOWN;
+
+        if (!writer->diagnose)
                 return;
         json_put_key(to, "prompt_cache_diagnostics");
         json_put_object(to);
-        json_put_key_word(to, "type", "miss");
-        json_put_key_word(to, "reason", "prefix_changed");
-        json_put_key_uint(to, "cache_missed_tokens",
-                          last->prompt_tokens > last->cached_tokens
-                                  ? last->prompt_tokens - last->cached_tokens
-                                  : 0);
-        json_put_key_uint(to, "diverged_at", last->diverged_at);
+        if (known) {
+                json_put_key_word(to, "type", "cache_miss");
+                json_put_key_word(to, "reason", miss_reason(writer->miss.part));
+                json_put_key_uint(to, "cache_missed_tokens",
+                                  usage->prompt > at ? usage->prompt - at : 0);
+                json_put_key_uint(to, "comparison_reusable_tokens", at);
+        } else {
+                json_put_key_word(to, "type", !at && usage->cached ? "cache_hit" : "unavailable");
+        }
         json_put_object_end(to);
 }
 
@@ -192,7 +202,7 @@ static void put_usage(const struct response_writer *writer, struct json_builder 
         json_put_object_end(to);
         json_put_key_uint(to, "total_tokens", usage.prompt + usage.output);
         json_put_object_end(to);
-        put_miss(to, writer->run);
+        put_diagnostics(writer, to, &usage);
 }
 
 void response_put(const struct response_writer *writer, struct json_builder *to)

@@ -8,6 +8,7 @@
 #ifndef BRIDGE_OPENAI_RESPONSE_WRITER_H
 #define BRIDGE_OPENAI_RESPONSE_WRITER_H
 
+#include "bridge/core/cache-miss.h"
 #include "bridge/core/run.h"
 
 enum response_item_kind { ITEM_REASONING, ITEM_MESSAGE, ITEM_CALL };
@@ -30,7 +31,9 @@ struct response_writer {
         struct text model;
         const char *tier;
         bool stream, store, logprobs;
-        uint32_t request; /* the object of the request in call->json */
+        bool diagnose;          /* the client asked why no more of the prompt was cached */
+        struct cache_miss miss; /* if the prompt differs from what is cached */
+        uint32_t request;       /* the object of the request in call->json */
         struct text previous_id;
         uint64_t sequence;
         struct response_item *items, *last;

@@ -172,23 +172,35 @@ static void on_piece(struct run *run, uint32_t choice, const struct run_piece *p
         response_piece(&responses->writer, piece);
 }
 
-static void on_done(struct run *run)
+static void finish(struct call *call)
 {
-        struct responses *responses = run->own;
+        struct responses *responses = call->own;
         struct bytes body = { 0 };
         struct json_builder to = json_build(&body);
 
         response_end(&responses->writer);
-        if (run->call->over)
+        if (call->over)
                 return;
         store(responses);
         if (responses->writer.stream) {
-                call_finish(run->call);
+                call_finish(call);
                 return;
         }
         response_put(&responses->writer, &to);
-        call_reply_json(run->call, &to, &body);
+        call_reply_json(call, &to, &body);
         bytes_deinit(&body);
+}
+
+static void on_done(struct run *run)
+{
+        struct responses *responses = run->own;
+        struct response_writer *writer = &responses->writer;
+        uint32_t diverged_at = run->choices[0].last.diverged_at;
+
+        if (writer->diagnose && diverged_at)
+                cache_miss_find(run->call, &writer->miss, &responses->options, diverged_at, finish);
+        else
+                finish(run->call);
 }
 
 static void on_failed(struct run *run, const struct failure *failure)
@@ -366,6 +378,15 @@ static void read_format(struct call *call, struct fields *fields, struct respons
         constraint_settle(call, fields, &responses->options);
 }
 
+/* OpenAI compares with one response; the daemon compares with all that it has cached. */
+static void read_diagnose(struct fields *fields, struct response_writer *writer)
+{
+        uint32_t options = field_object(fields, 0, "prompt_cache_options");
+        struct text id;
+
+        writer->diagnose = field_text(fields, options, "comparison_response_id", &id);
+}
+
 static void read_request(struct call *call, struct fields *fields, struct responses *responses)
 {
         struct conversation *conversation = &responses->conversation;
@@ -399,9 +420,11 @@ static void read_request(struct call *call, struct fields *fields, struct respon
         sampling_read_length(fields, 0, "max_output_tokens", &responses->options);
         read_logprobs(fields, responses);
         read_format(call, fields, responses);
+        read_diagnose(fields, writer);
         writer->tier = openai_tier(&responses->options);
         if (!fields->failed && conversation_pack(conversation, &responses->options))
                 call->arena.failed = true;
+        writer->miss = cache_miss_of(conversation);
 }
 
 /* False: the call has failed. */
