@@ -150,6 +150,12 @@ class Pair:
         """How many requests run or wait."""
         return self.status()["requests"]["open"]
 
+    def streams(self):
+        """The rows of `samovar ps`: streams that run or wait."""
+        run = subprocess.run([self.build / "cli" / "samovar", "ps", "--json", "--socket", self.socket],
+                             capture_output=True, timeout=PATIENCE, check=True)
+        return json.loads(run.stdout)["streams"]
+
     def until_idle(self):
         until("no request is alive", lambda: self.alive() == 0)
 

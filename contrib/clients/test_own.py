@@ -1,8 +1,10 @@
 """Routes that are samovar's own, and sampling as each dialect asks for it."""
 import checkers
 from checkers import refusal
-from dialects import ALL, CHAT, MESSAGES, OLLAMA, RESPONSES, TOOLS, chat_tools, equal
+from dialects import ALL, CHAT, MESSAGES, OLLAMA, OPENAI_AND_ANTHROPIC, RESPONSES, TOOLS, WEATHER, chat_tools, equal
+from raw import strict_json
 from scripted_model import END, text_of
+from servers import Pair
 
 PROMPT = "<|im_start|>user\nsay hello.<|im_end|>\n<|im_start|>assistant\n<|say hello|>"
 TURNS = [{"role": "user", "content": "say hello."}]
@@ -119,26 +121,55 @@ def test_cached_tokens_of_a_second_turn(scripted):
     assert again.usage["cached"] > 0.95 * first.usage["input"] - 32, (first.usage, again.usage)
 
 
+class Records:
+    """The records of an Ollama stream, with what a stream of events has."""
+
+    def __init__(self, connection, response):
+        assert response.status == 200, response.read()
+        self.connection, self.response, self.header = connection, response, response.getheader
+
+    def __iter__(self):
+        for line in self.response:
+            record = strict_json(line)
+            for name in ("created_at", "total_duration"):   # of this writing of the record
+                record.pop(name, None)
+            yield record
+
+    def leave(self):
+        self.response.close()
+        self.connection.close()
+
+
+def begun(server, dialect, body):
+    if dialect is OLLAMA:
+        return Records(*server.open("POST", dialect.path, body))
+    return server.stream(dialect.path, body)
+
+
+def resumed(server, dialect, path):
+    return Records(*server.open("GET", path)) if dialect is OLLAMA else server.resumed(path)
+
+
 def events_of(stream, count=None):
-    """The data of the next events of a stream, or of all that are left."""
+    """The next events of a stream as they were sent, or all that are left."""
     found = []
     for event in stream:
-        found.append(event.data)
+        found.append(event if isinstance(event, dict) else (event.name, event.data))
         if len(found) == count:
             break
     return found
 
 
-def test_a_stream_that_was_lost_is_read_again(scripted):
+def test_a_stream_that_was_lost_is_read_again_in_each_dialect(scripted):
     server, other = scripted.server(), scripted.server(1)
-    for dialect in (CHAT, RESPONSES):
-        body = {**dialect.body("scripted", "say forever.", most=400), "stream_keep_ms": 60000, "ignore_eos": True}
-        stream = server.stream(dialect.path, body)
+    for dialect in ALL:
+        more = {"options": {"ignore_eos": True}} if dialect is OLLAMA else {"ignore_eos": True}
+        stream = begun(server, dialect, {**dialect.body("scripted", "say forever.", most=400, **more), "stream_keep_ms": 60000})
         name = stream.header("x-samovar-stream-id")
         first = events_of(stream, 20)
         stream.leave()
-        rest = events_of(server.resumed("/v1/streams/%s?from=20" % name))
-        whole = events_of(server.resumed("/v1/streams/" + name))
+        rest = events_of(resumed(server, dialect, "/v1/streams/%s?from=20" % name))
+        whole = events_of(resumed(server, dialect, "/v1/streams/" + name))
         equal(dialect.name, first + rest, whole)
         assert len(rest) > 100, len(rest)
         refusal("/v1/streams", other.get("/v1/streams/" + name), 404)
@@ -177,3 +208,74 @@ def test_the_log_probabilities_of_a_prompt_are_those_of_an_answer(teaspoon):
         equal(name, choice["logprobs"][name][-count:], want)
     more = server.post("/v1/completions", {**score, "max_tokens": 3}).json()["choices"][0]["logprobs"]
     equal("with an answer", more["token_logprobs"][:-3], choice["logprobs"]["token_logprobs"])
+
+
+TIERS = {"flex": "background", "priority": "interactive", "fast": "interactive", "auto": "normal", "standard_only": "normal",
+         "default": "normal", "scale": "normal", None: "normal"}
+TOLD = {"background": ("flex", "batch"), "interactive": ("priority", "priority"), "normal": ("default", "standard")}
+
+
+def test_a_service_tier_is_a_priority_of_the_daemon(scripted):
+    server = scripted.server()
+    for dialect in OPENAI_AND_ANTHROPIC:
+        for tier, priority in TIERS.items():
+            stream = server.stream(dialect.path, dialect.body("scripted", "say forever.", most=10**6, service_tier=tier))
+            next(stream)
+            equal("%s, %s" % (dialect.name, tier), [row["priority"] for row in scripted.streams()], [priority])
+            stream.leave()
+            scripted.until_idle()
+            said = server.post(dialect.path, dialect.body("scripted", "say hello.", service_tier=tier)).json()
+            told = said["usage"]["service_tier"] if dialect is MESSAGES else said["service_tier"]
+            equal("%s, %s: told" % (dialect.name, tier), told, TOLD[priority][dialect is MESSAGES])
+        refusal(dialect.path, server.post(dialect.path, dialect.body("scripted", "say hello.", service_tier="gold")), 400)
+
+
+def diagnosis(server, dialect, system, tool, text, streamed):
+    """What an answer says of the cache, and the tokens of its prompt."""
+    tools = ((tool, *WEATHER[1:]),)
+    if dialect is MESSAGES:
+        more, last = {"system": system, "diagnostics": {"previous_message_id": None}}, "message_delta"
+    else:
+        more, last = {"instructions": system, "prompt_cache_options": {"comparison_response_id": "resp_none"}}, "response.completed"
+    body = dialect.body("scripted", text, tools=tools, **more)
+    if not streamed:
+        answer = server.post(dialect.path, body).json()
+    else:
+        answer = [event.json() for event in server.events(dialect.path, body) if event.name == last][0]
+        answer = {"usage": answer["usage"], **answer["delta"]} if dialect is MESSAGES else answer["response"]
+    usage = answer["usage"]
+    if dialect is MESSAGES:
+        return answer["diagnostics"], usage["input_tokens"] + usage["cache_read_input_tokens"]
+    return answer["prompt_cache_diagnostics"], usage["input_tokens"]
+
+
+def test_the_part_of_a_prompt_that_left_the_cache_is_named(build):
+    server = Pair(build, "scripted").server()
+    first = ["Be brief, first.", "first_tool", "First: say hello."]
+    equal("nothing is cached", diagnosis(server, RESPONSES, *first, False)[0], {"type": "unavailable"})
+    for dialect, unchanged, reasons in (
+            (MESSAGES, None, ("system_changed", "tools_changed", "messages_changed")),
+            (RESPONSES, {"type": "cache_hit"}, ("input_changed", "tools_changed", "input_changed"))):
+        for streamed in (False, True):
+            equal("%s: unchanged" % dialect.name, diagnosis(server, dialect, *first, streamed)[0], unchanged)
+            for part, reason in enumerate(reasons):
+                # Each is asked for once: what was asked for is cached.
+                changed = [*first]
+                changed[part] = changed[part].replace("irst", "%d%d" % (dialect is MESSAGES, streamed))
+                said, tokens = diagnosis(server, dialect, *changed, streamed)
+                if dialect is MESSAGES:
+                    missed = said["cache_miss_reason"]["cache_missed_input_tokens"]
+                    equal("%s, %d" % (dialect.name, part), said["cache_miss_reason"]["type"], reason)
+                else:
+                    missed = said["cache_missed_tokens"]
+                    equal("%s, %d" % (dialect.name, part), (said["type"], said["reason"]), ("cache_miss", reason))
+                    equal("before and after", said["comparison_reusable_tokens"] + missed, tokens)
+                assert 0 < missed < tokens, (said, tokens)
+
+
+def test_why_the_cache_missed_is_told_only_if_it_was_asked_for(scripted):
+    server = scripted.server()
+    for text in ("One: say hello.", "Two: say hello."):
+        assert "diagnostics" not in server.post(MESSAGES.path, MESSAGES.body("scripted", text)).json()
+        for more in ({}, {"prompt_cache_options": {}}, {"prompt_cache_options": {"comparison_response_id": None}}):
+            assert "prompt_cache_diagnostics" not in server.post(RESPONSES.path, RESPONSES.body("scripted", text, **more)).json()
