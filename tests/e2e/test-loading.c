@@ -18,6 +18,7 @@
 
 #include "daemon/engine/weights-reader.h"
 #include "base/sys.h"
+#include "tests/e2e/bridge-fixture.h"
 #include "tests/e2e/raw-client.h"
 
 #define SLOW_US 100000
@@ -378,6 +379,52 @@ static void the_command_shows_a_progress_bar_at_a_terminal_only(void **state)
         end(fixture);
 }
 
+/* Asks samovar-http.  Returns the share of the weights that it tells; 1: it says ok. */
+static double health(const struct bridge_fixture *bridge, double before)
+{
+        int fd = bridge_connect(bridge->port);
+        double share = 1;
+        char *answer;
+
+        assert_true(fd >= 0);
+        http_send(fd, "GET /health", "", NULL);
+        answer = http_receive(fd);
+        if (http_status(answer) == 200) {
+                assert_non_null(strstr(answer, "\"status\":\"ok\""));
+        } else {
+                assert_int_equal(http_status(answer), 503);
+                assert_non_null(strstr(answer, "\"status\":\"loading\""));
+                assert_non_null(strstr(answer, "\"loaded\":"));
+                share = strtod(strstr(answer, "\"loaded\":") + strlen("\"loaded\":"), NULL);
+        }
+        free(answer);
+        assert_true(share >= before);
+        return share;
+}
+
+static void health_over_http_tells_a_share_that_does_not_fall(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge;
+        double share;
+
+        begin(fixture, "plain", READ_HELD);
+        START_BRIDGE(&bridge, fixture, NULL);
+        bridge_await_log(&bridge, "daemon_connected");
+        assert_true(health(&bridge, 0) == 0);
+        atomic_store(&reads->reads_let_through, 1);
+        while ((share = health(&bridge, 0)) == 0)
+                sleep_ms(2);
+        assert_true(share < 1);
+        for (int i = 0; i < 20; i++)
+                assert_true((share = health(&bridge, share)) < 1);
+        atomic_store(&reads->read_mode, READ_ON);
+        while ((share = health(&bridge, share)) < 1)
+                sleep_ms(2);
+        bridge_stop(&bridge);
+        end(fixture);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -388,9 +435,11 @@ int main(void)
                 DAEMON_TEST(a_read_error_of_the_weights_names_tensor_and_offset),
                 DAEMON_TEST(refuses_a_model_file_changed_while_loading),
                 DAEMON_TEST(the_command_shows_a_progress_bar_at_a_terminal_only),
+                DAEMON_TEST(health_over_http_tells_a_share_that_does_not_fall),
         };
 
-        require_env_paths((const char *const[]){ "SAMOVAR", "TOY_MODEL_MAKER", NULL });
+        require_env_paths(
+                (const char *const[]){ "SAMOVAR", "SAMOVAR_HTTP", "TOY_MODEL_MAKER", NULL });
         reads = mmap(NULL, sizeof(*reads), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                      0);
         if (reads == MAP_FAILED)
