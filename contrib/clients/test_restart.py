@@ -324,6 +324,29 @@ def test_an_upload_for_which_the_disk_is_full_is_refused_and_later_taken(build):
     equal("content", client(pair).files.content(whole.id).read(), b"y" * 1000)
 
 
+def test_without_a_state_folder_a_full_spool_refuses_uploads_until_it_has_room(build):
+    pair = Pair(build, "scripted", bridge=["--spool", "spool"])
+    equal("status", pair.stop("bridge"), 0)
+    spool = pair.folder / "spool"
+    spool.mkdir(mode=0o700)
+    small_disk(spool, 4 << 20)
+    pair.start_bridge()
+    own, small = client(pair), lines_of([chat_line("a", "hello")])
+    whole = upload(own, small)
+    for _ in range(3):
+        equal("too large", raised(openai.InternalServerError, upload, own, b"x" * (8 << 20)).status_code, 507)
+    filler = spool / "filler"
+    fill(filler, 0)
+    for _ in range(3):
+        equal("no room", raised(openai.InternalServerError, upload, own, small).status_code, 507)
+        equal("others are served", CHAT.whole(pair.server(), CHAT.body("scripted", "say hello.")).text, text_of("hello").decode())
+    equal("listed", [one.id for one in own.files.list()], [whole.id])
+    equal("content", own.files.content(whole.id).read(), small)
+    filler.unlink()
+    equal("refused uploads took no room", own.files.content(upload(own, b"x" * (3 << 20)).id).read(), b"x" * (3 << 20))
+    equal("status", finished(own, batch_of(own, small)).status, "completed")
+
+
 def test_a_batch_for_which_the_disk_is_full_waits(build):
     pair = on_a_small_disk(build)
     ids = ["line-%d" % at for at in range(100)]
