@@ -155,7 +155,7 @@ static const char *miss_reason(enum cache_miss_part part)
         return part == CACHE_MISS_TOOLS ? "tools_changed" : "input_changed";
 }
 
-/* Only if the client asked.  A prompt of which nothing is cached has nothing to be compared with. */
+/* Only if the client asked.  Without anything cached there is nothing to compare with. */
 static void put_diagnostics(const struct response_writer *writer, struct json_builder *to,
                             const struct run_usage *usage)
 {

@@ -3,7 +3,6 @@ import json
 import re
 import socket
 import threading
-import time
 
 import checkers
 from checkers import refusal
@@ -569,7 +568,7 @@ def test_only_names_of_this_machine_may_be_asked(scripted):
 
 
 def test_health_answers_under_load_and_while_the_daemon_sleeps(build):
-    """No answer needs the daemon, so each asks it for nothing, and comes while it is stopped."""
+    """No answer needs the daemon: each comes while it is stopped, too."""
     pair = Pair(build, "scripted", daemon=["--max-seqs", 8])
     server = pair.server()
     running = [server.stream(CHAT.path, CHAT.body("scripted", "say forever.")) for _ in range(8)]
