@@ -1,8 +1,10 @@
 """Do answers of samovar-http pass nginx, Caddy and HAProxy as they are: piece by piece, with pings?
 
-    check.py BUILD
+    check.py BUILD [silence]
 
-Called by `check`.
+Called by `check`.  `silence` takes 130 s: the daemon is stopped for so long before its first token,
+behind an nginx that ends an upstream after its default of 60 s without a byte.  One samovar-http
+sends pings; one does not, and shows that nginx would cut the stream.
 """
 import http.client
 import json
@@ -13,6 +15,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -29,6 +33,8 @@ from tap import Tap                                # noqa: E402
 PAGE = (ROOT / "docs" / "guide" / "http-proxy.md").read_text()
 NAME = "chat.example"
 LARGE = 3 << 20                                    # more than a proxy takes by itself
+SILENCE = 130                                      # seconds
+READ_TIMEOUT = "                proxy_read_timeout 1h;          # an answer that is not streamed has no pings\n"
 ENDLESS = {"prompt": "Once", "max_tokens": 1 << 20, "ignore_eos": True, "stream": True}
 
 
@@ -36,7 +42,7 @@ class TlsConnection(http.client.HTTPSConnection):
     """To a name that no server knows."""
 
     def connect(self):
-        self.sock = self._context.wrap_socket(socket.create_connection(("127.0.0.1", self.port), 30), server_hostname=NAME)
+        self.sock = self._context.wrap_socket(socket.create_connection(("127.0.0.1", self.port), self.timeout), server_hostname=NAME)
 
 
 class Proxied(Server):
@@ -88,10 +94,11 @@ class Proxy:
 
 class Nginx(Proxy):
     name = "nginx.conf"
+    more = {}
 
     def command(self):
         self.certificate()
-        site = self.configured("nginx.conf", {"443 ssl": "127.0.0.1:%d ssl" % self.port, "/etc/ssl/certs/chat.example.pem": self.folder / "cert.pem",
+        site = self.configured("nginx.conf", {**self.more, "443 ssl": "127.0.0.1:%d ssl" % self.port, "/etc/ssl/certs/chat.example.pem": self.folder / "cert.pem",
                                               "/etc/ssl/private/chat.example.key": self.folder / "key.pem"})
         places = "".join("%s_temp_path %s/%s;\n" % (kind, self.folder, kind) for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         (self.folder / "nginx.conf").write_text("daemon off; user root; pid %s/pid; error_log stderr; events {}\nhttp { access_log off;\n%s%s}\n" % (
@@ -100,6 +107,10 @@ class Nginx(Proxy):
 
     def authority(self):
         return self.folder / "cert.pem"
+
+
+class ImpatientNginx(Nginx):
+    more = {READ_TIMEOUT: ""}
 
 
 class Caddy(Proxy):
@@ -262,8 +273,51 @@ def run_checks(kind, pair):
     return passed, failed
 
 
+# ---- a long silence, by hand
+
+
+def silent_stream(build, ping_ms, found):
+    """Puts into `found` what a client got of a stream that is silent for SILENCE seconds before its first token."""
+    pair = Pair(build, "scripted", bridge=["--allow-hosts", NAME, "--ping-ms", ping_ms])
+    with tempfile.TemporaryDirectory(prefix="samovar-proxy-") as folder:
+        proxy = ImpatientNginx(Path(folder), pair)
+        try:
+            until("nginx serves", proxy.serves, 30, [proxy.program])
+            server = Proxied(proxy.port, pair.key, proxy.authority())
+            # The headers come when the request is accepted; its prompt takes longer.
+            connection, response = server.open("POST", "/v1/completions", {**ENDLESS, "prompt": "word " * 10000}, timeout=2 * SILENCE)
+            pair.pause("daemon")
+            began = time.monotonic()
+            threading.Timer(SILENCE, pair.go_on, ["daemon"]).start()
+            pings = 0
+            while (line := response.readline()) and not line.startswith(b"data: {"):
+                pings += line.startswith(b": ping")
+            found[ping_ms] = pings, bool(line), time.monotonic() - began
+            time.sleep(max(0, SILENCE + 1 - found[ping_ms][2]))
+        finally:
+            proxy.end()
+            pair.end()
+
+
+def outlast_silence(build):
+    found, pings, none = {}, "10000", "3600000"
+    both = [threading.Thread(target=silent_stream, args=(build, ping_ms, found)) for ping_ms in (pings, none)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    right = {pings: True, none: False}
+    for ping_ms, (count, came, seconds) in found.items():
+        print("ping_ms %s: %d pings; %s after %.1f s" % (ping_ms, count, "the first token" if came else "nginx ended the stream", seconds))
+    passed = sum(ping_ms in found and found[ping_ms][1] == came for ping_ms, came in right.items())
+    print("%d passed, %d failed, 0 skipped" % (passed, len(right) - passed))
+    return passed < len(right)
+
+
 def main():
     raise_loopback()
+    if sys.argv[2:] == ["silence"]:
+        return outlast_silence(sys.argv[1])
     pair = Pair(sys.argv[1], "scripted", bridge=["--allow-hosts", NAME, "--ping-ms", "1000", "--queue-bytes", "1G"])
     try:
         results = [run_checks(kind, pair) for kind in (Nginx, Caddy, HAProxy)]
