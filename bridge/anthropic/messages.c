@@ -40,6 +40,7 @@ static void go(struct call *call)
                 return;
         }
         message->run->one_call = request->one_call;
+        message->run->explains_miss = request->diagnose;
         run_start(message->run);
 }
 

@@ -162,9 +162,12 @@ static void on_request(void *arg, struct http_exchange *exchange)
 
 static void on_gone(void *arg, struct http_exchange *exchange)
 {
-        (void)arg;
-        if (http_get(exchange))
-                call_end(http_get(exchange));
+        struct bridge *bridge = arg;
+
+        if (!http_get(exchange))
+                return;
+        metrics_client_left(bridge->metrics);
+        call_end(http_get(exchange));
 }
 
 static void on_drained(void *arg, struct http_exchange *exchange)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bridge/core/metrics.h"
+
 /* As much of a text is looked for; its beginning tells it from others. */
 #define NEEDLE_BYTES 512u
 
@@ -74,8 +76,15 @@ enum cache_miss_part cache_miss_part(const struct cache_miss *miss, size_t at)
 
 static void end(struct call *call, enum cache_miss_part part)
 {
+        static const enum miss_reason reasons[] = {
+                [CACHE_MISS_UNKNOWN] = MISS_UNKNOWN,
+                [CACHE_MISS_TOOLS] = MISS_TOOLS,
+                [CACHE_MISS_SYSTEM] = MISS_SYSTEM,
+                [CACHE_MISS_MESSAGES] = MISS_MESSAGES,
+        };
         struct cache_miss *miss = call->asking;
 
+        metrics_miss(call->bridge->metrics, reasons[part]);
         miss->part = part;
         miss->done(call);
 }

@@ -4,7 +4,7 @@
  * The daemon says at which token the prompt differs from what it has cached.  The prompt is
  * rendered again, the bytes of the tokens before that one are counted, and the place is compared
  * with those of the texts in the prompt.  So it costs two requests, and only a client that wants it
- * should get it.
+ * should get it.  The part is counted in the metrics.
  */
 #ifndef BRIDGE_CORE_CACHE_MISS_H
 #define BRIDGE_CORE_CACHE_MISS_H

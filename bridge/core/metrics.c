@@ -1,7 +1,3 @@
-/*
- * Two sources: what the bridge counts itself, and `status` of the daemon.  The tables below have
- * the names; a new row is a new metric.  contrib/grafana and docs/guide/metrics.md use the names.
- */
 #include "bridge/core/metrics.h"
 
 #include <errno.h>
@@ -11,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bridge/core/metrics-daemon.h"
 #include "bridge/core/metrics-text.h"
-#include "json/document.h"
 
-#define PREFIX         "samovar_"
+#define PREFIX         METRICS_PREFIX
 #define ROUTES_MAX     64u
 #define REASONS_MAX    8u
 #define STATUS_CLASSES 6u /* 1xx to 5xx; 0: the client left before the answer */
-#define LABEL_BYTES    200u
 #define NS_PER_S       1e9
 
 /* clang-format off */
@@ -27,10 +22,11 @@ static const struct histogram_bounds seconds_bounds = { 27, {
         120, 240, 480, 960, 1920, 7680 } };
 static const struct histogram_bounds tokens_bounds = { 18, {
         1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5 } };
+static const struct histogram_bounds token_time_bounds = { 23, {
+        .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5,
+        7.5, 10, 20, 40, 80 } };
 static const struct histogram_bounds count_bounds = { 5, { 1, 2, 5, 10, 20 } };
 /* clang-format on */
-
-#define N(array) (sizeof(array) / sizeof(*(array)))
 
 struct metrics {
         struct route_counts {
@@ -38,14 +34,16 @@ struct metrics {
                 uint64_t by_class[STATUS_CLASSES];
         } routes[ROUTES_MAX]; /* in the order of their first call */
         struct histogram durations, queue, prefill, decode, inference;
-        struct histogram prompt_tokens, generation_tokens, params_n, preemptions;
+        struct histogram prompt_tokens, generation_tokens, params_n, params_max_tokens, preemptions;
+        struct histogram token_time;
         struct reason_count {
                 const char *reason;
                 uint64_t count;
         } reasons[REASONS_MAX];
         uint64_t prompt_total, cached_total, recomputed_total, generation_total;
-        uint64_t slow_clients;
+        uint64_t slow_clients, clients_left;
         uint64_t histories[HISTORY_WAYS];
+        uint64_t misses[MISS_REASONS];
         struct gen_ai *gen_ai; /* NULL: not asked for */
 };
 
@@ -107,8 +105,16 @@ static void count_reason(struct metrics *metrics, const char *reason)
         at->count++;
 }
 
+/* The time of a token behind the first one. */
+static void note_token_time(struct metrics *metrics, const struct smv_event *end)
+{
+        if (end->output_tokens > 1)
+                histogram_note(&metrics->token_time, &token_time_bounds,
+                               (double)end->decode_ns / NS_PER_S / (end->output_tokens - 1));
+}
+
 void metrics_end(struct metrics *metrics, const char *reason, const struct smv_event *end,
-                 bool first, uint32_t choices)
+                 bool first, uint32_t choices, uint32_t max_tokens)
 {
         uint64_t inference_ns = end->prefill_ns + end->decode_ns;
 
@@ -119,12 +125,14 @@ void metrics_end(struct metrics *metrics, const char *reason, const struct smv_e
         histogram_note(&metrics->preemptions, &count_bounds, end->preemptions);
         histogram_note(&metrics->decode, &seconds_bounds, (double)end->decode_ns / NS_PER_S);
         histogram_note(&metrics->inference, &seconds_bounds, (double)inference_ns / NS_PER_S);
+        note_token_time(metrics, end);
         if (!first)
                 return;
         metrics->prompt_total += end->prompt_tokens;
         metrics->cached_total += end->cached_tokens;
         histogram_note(&metrics->prompt_tokens, &tokens_bounds, end->prompt_tokens);
         histogram_note(&metrics->params_n, &count_bounds, choices);
+        histogram_note(&metrics->params_max_tokens, &tokens_bounds, max_tokens);
         histogram_note(&metrics->queue, &seconds_bounds, (double)end->queued_ns / NS_PER_S);
         histogram_note(&metrics->prefill, &seconds_bounds, (double)end->prefill_ns / NS_PER_S);
 }
@@ -138,6 +146,16 @@ void metrics_request(struct metrics *metrics, const struct gen_ai_request *reque
 void metrics_slow_client(struct metrics *metrics)
 {
         metrics->slow_clients++;
+}
+
+void metrics_client_left(struct metrics *metrics)
+{
+        metrics->clients_left++;
+}
+
+void metrics_miss(struct metrics *metrics, enum miss_reason reason)
+{
+        metrics->misses[reason]++;
 }
 
 void metrics_history(struct metrics *metrics, enum history_way way)
@@ -182,6 +200,46 @@ static void put_histories(struct metrics_writer *w, const struct metrics *metric
                             ways[way], metrics->histories[way]);
 }
 
+static void put_misses(struct metrics_writer *w, const struct metrics *metrics)
+{
+        static const char *const reasons[] = {
+                [MISS_NOTHING_CACHED] = "nothing_cached", [MISS_PREFIX] = "prefix_changed",
+                [MISS_TOOLS] = "tools_changed",           [MISS_SYSTEM] = "system_changed",
+                [MISS_MESSAGES] = "messages_changed",     [MISS_UNKNOWN] = "unknown",
+        };
+
+        metrics_put_head(w, "cache_miss_reason_total", "counter",
+                         "Prompts that differ from all that is cached, by reason.");
+        for (unsigned reason = 0; reason < MISS_REASONS; reason++)
+                metrics_put(w, PREFIX "cache_miss_reason_total{reason=\"%s\"} %" PRIu64 "\n",
+                            reasons[reason], metrics->misses[reason]);
+}
+
+static void put_one(struct metrics_writer *w, const char *name, const char *type, uint64_t value,
+                    const char *help)
+{
+        metrics_put_head(w, name, type, help);
+        metrics_put_value(w, name, (double)value);
+}
+
+static void put_server(struct metrics_writer *w, const struct http_counts *http)
+{
+        put_one(w, "http_connections", "gauge", http->connections_open, "Open connections.");
+        put_one(w, "http_connections_total", "counter", http->connections,
+                "Connections that were accepted.");
+        put_one(w, "http_queued_bytes", "gauge", http->queued_bytes,
+                "Bytes of answers that clients have not taken.");
+        put_one(w, "http_body_bytes", "gauge", http->body_bytes,
+                "Bytes of requests' bodies that are in memory.");
+        put_one(w, "http_sent_bytes_total", "counter", http->sent_bytes,
+                "Bytes that were sent to clients.");
+        metrics_put_head(w, "http_refusals_total", "counter",
+                         "Requests and connections that the server refused, by reason.");
+        for (int i = 0; i < HTTP_REFUSALS; i++)
+                metrics_put(w, PREFIX "http_refusals_total{reason=\"%s\"} %" PRIu64 "\n",
+                            http_refusal_name((enum http_refusal)i), http->refusals[i]);
+}
+
 static void put_runs(struct metrics_writer *w, const struct metrics *metrics)
 {
         metrics_put_head(w, "request_success_total", "counter",
@@ -211,6 +269,9 @@ static void put_runs(struct metrics_writer *w, const struct metrics *metrics)
                       &metrics->generation_tokens, &tokens_bounds);
         put_histogram(w, "request_params_n", "Choices that a request asks for.", &metrics->params_n,
                       &count_bounds);
+        put_histogram(w, "request_params_max_tokens",
+                      "Tokens that a choice may have, as asked or as the daemon limits it.",
+                      &metrics->params_max_tokens, &tokens_bounds);
         put_histogram(w, "request_num_preemptions", "Preemptions of a choice.",
                       &metrics->preemptions, &count_bounds);
         put_histogram(w, "http_queue_time_seconds", "Time that a request of the bridge waited.",
@@ -221,168 +282,40 @@ static void put_runs(struct metrics_writer *w, const struct metrics *metrics)
                       &metrics->decode, &seconds_bounds);
         put_histogram(w, "request_inference_time_seconds", "Prefill and decode.",
                       &metrics->inference, &seconds_bounds);
+        put_histogram(w, "request_time_per_output_token_seconds",
+                      "Mean time of a choice's tokens behind the first one.", &metrics->token_time,
+                      &token_time_bounds);
 }
 
-/* ---- what the daemon says ---- */
+/* ---- the whole ---- */
 
-static uint32_t at_path(const struct json_document *json, const char *path)
+static void put_bridge(struct metrics_writer *w, const struct metrics *metrics,
+                       const struct metrics_now *now)
 {
-        uint32_t node = 0;
-        char key[48];
-
-        while (*path) {
-                size_t bytes = strcspn(path, ".");
-
-                snprintf(key, sizeof(key), "%.*s", (int)bytes, path);
-                node = json_member(json, node, key);
-                path += bytes + (path[bytes] == '.');
-        }
-        return node;
+        put_requests(w, metrics);
+        put_histogram(w, "http_request_duration_seconds",
+                      "From a request to the end of its answer.", &metrics->durations,
+                      &seconds_bounds);
+        put_one(w, "http_calls", "gauge", now->calls, "Requests that are being answered.");
+        put_server(w, &now->http);
+        put_one(w, "http_slow_clients_total", "counter", metrics->slow_clients,
+                "Clients that were cut because they read too slowly.");
+        put_one(w, "http_clients_left_total", "counter", metrics->clients_left,
+                "Clients that left before the end of their answer.");
+        put_histories(w, metrics);
+        put_runs(w, metrics);
+        put_misses(w, metrics);
 }
 
-static bool number_at(const struct json_document *json, const char *path, double *ret_value)
-{
-        return json_real(json, at_path(json, path), ret_value);
-}
-
-/* clang-format off */
-static const struct {
-        const char *name, *type, *path, *help;
-} told[] = {
-        { "num_requests_running",     "gauge",   "requests.running",  "Requests that have a slot." },
-        { "num_requests_waiting",     "gauge",   "requests.waiting",  "Requests that wait." },
-        { "num_requests_stalled",     "gauge",   "requests.stalled",  "Streams whose client does not read." },
-        { "num_preemptions_total",    "counter", "requests.preemptions", "Preemptions." },
-        { "blocks_lost_total",        "counter", "requests.blocks_lost", "Preemptions because the pool was full." },
-        { "admission_rejections_total", "counter", "requests.refused", "Requests that the daemon refused." },
-        { "daemon_prompt_tokens_computed_total", "counter", "tokens_in", "Tokens of the prompts of all clients that were computed." },
-        { "daemon_generation_tokens_total", "counter", "tokens_out",    "Tokens that were generated for all clients." },
-        { "daemon_tokens_recomputed_total", "counter", "tokens_recomputed", "Tokens of all clients that were computed again after a preemption." },
-        { "tokens_restored_total",    "counter", "tokens_restored",   "Tokens that came back from the swap." },
-        { "corrupted_requests_total", "counter", "numeric_faults",    "Streams whose logits were not finite." },
-        { "kv_blocks",                "gauge",   "blocks.total",      "Blocks of the KV pool." },
-        { "kv_blocks_free",           "gauge",   "blocks.free",       "Free blocks." },
-        { "kv_blocks_cached",         "gauge",   "blocks.cached",     "Blocks that only the cache holds." },
-        { "kv_blocks_evicted_total",  "counter", "blocks.evicted",    "Blocks that were evicted." },
-        { "cow_copies_total",         "counter", "blocks.copied",     "Blocks that were copied on write." },
-        { "kv_blocks_swapped",        "gauge",   "blocks.swap_used",  "Blocks in the swap." },
-        { "connections",              "gauge",   "connections.open",  "Connections of the daemon." },
-        { "handles",                  "gauge",   "handles.open",      "Open handles." },
-        { "steps_total",              "counter", "steps",             "Steps of the engine." },
-        { "iteration_tokens_total",   "counter", "rows",              "Rows of all steps." },
-};
-static const struct {
-        const char *reason, *path;
-} waits[] = {
-        { "turn", "waits.turn" }, { "slot", "waits.slot" }, { "windows", "waits.windows" },
-        { "blocks", "waits.blocks" }, { "forecast", "waits.forecast" }, { "share", "waits.share" },
-        { "prefix", "waits.prefix" }, { "reader", "waits.reader" },
-};
-static const struct {
-        const char *name, *help;
-} latencies[] = {
-        { "time_to_first_token_seconds", "From a request to its first token." },
-        { "inter_token_latency_seconds", "Between two tokens of a stream." },
-        { "request_queue_time_seconds",  "From a request to its first row." },
-        { "e2e_request_latency_seconds", "From a request to its end." },
-};
-/* clang-format on */
-
-static void put_latency(struct metrics_writer *w, const struct json_document *json,
-                        const char *name, const char *help)
-{
-        uint32_t latency = at_path(json, "latency"),
-                 le = json_first(json, at_path(json, "latency.le"));
-        uint32_t of = json_member(json, latency, name);
-        uint32_t bucket = json_first(json, json_member(json, of, "buckets"));
-        double bound = 0, count = 0, sum = 0;
-
-        if (!json_real(json, json_member(json, of, "count"), &count))
-                return;
-        json_real(json, json_member(json, of, "sum"), &sum);
-        metrics_put_head(w, name, "histogram", help);
-        for (; le != JSON_NONE && bucket != JSON_NONE;
-             le = json_next(json, le), bucket = json_next(json, bucket)) {
-                double value = 0;
-
-                json_real(json, le, &bound);
-                json_real(json, bucket, &value);
-                metrics_put(w, PREFIX "%s_bucket{le=\"%g\"} %.17g\n", name, bound, value);
-        }
-        metrics_put(w,
-                    PREFIX "%s_bucket{le=\"+Inf\"} %.17g\n" PREFIX "%s_sum %.17g\n" PREFIX
-                           "%s_count %.17g\n",
-                    name, count, name, sum, name, count);
-}
-
-static void put_usage(struct metrics_writer *w, const struct json_document *json)
-{
-        double total = 0, in_use = 0;
-
-        if (!number_at(json, "blocks.total", &total) || !number_at(json, "blocks.in_use", &in_use))
-                return;
-        metrics_put_head(w, "kv_cache_usage_perc", "gauge",
-                         "Share of the KV pool that running requests have, 0 to 1.");
-        metrics_put_value(w, "kv_cache_usage_perc", total > 0 ? in_use / total : 0);
-}
-
-static void put_model(struct metrics_writer *w, const struct json_document *json)
-{
-        const char *name = json_string(json, at_path(json, "model.name"), NULL);
-        const char *backend = json_string(json, at_path(json, "model.backend"), NULL);
-
-        char shown[2][LABEL_BYTES];
-
-        if (!name)
-                return;
-        metrics_put_head(w, "model_info", "gauge", "The model that is served.");
-        metrics_put(w, PREFIX "model_info{model_name=\"%s\",backend=\"%s\"} 1\n",
-                    metrics_escape(name, shown[0], LABEL_BYTES),
-                    metrics_escape(backend ? backend : "", shown[1], LABEL_BYTES));
-}
-
-static void put_told(struct metrics_writer *w, const struct json_document *json)
-{
-        double value;
-
-        put_model(w, json);
-        for (size_t i = 0; i < N(told); i++)
-                if (number_at(json, told[i].path, &value)) {
-                        metrics_put_head(w, told[i].name, told[i].type, told[i].help);
-                        metrics_put_value(w, told[i].name, value);
-                }
-        put_usage(w, json);
-        metrics_put_head(w, "num_requests_waiting_by_reason", "gauge",
-                         "Requests that wait, by reason.");
-        for (size_t i = 0; i < N(waits); i++)
-                if (number_at(json, waits[i].path, &value))
-                        metrics_put(w,
-                                    PREFIX "num_requests_waiting_by_reason{reason=\"%s\"} %.17g\n",
-                                    waits[i].reason, value);
-        for (size_t i = 0; i < N(latencies); i++)
-                put_latency(w, json, latencies[i].name, latencies[i].help);
-}
-
-int metrics_write(const struct metrics *metrics, uint32_t calls, const struct json_document *status,
-                  struct bytes *to)
+int metrics_write(const struct metrics *metrics, const struct metrics_now *now, struct bytes *to)
 {
         struct metrics_writer w = { .prefix = PREFIX, .to = to };
 
-        metrics_put_head(&w, "up", "gauge", "1: the bridge has a connection to the daemon.");
-        metrics_put_value(&w, "up", status ? 1 : 0);
-        put_requests(&w, metrics);
-        put_histogram(&w, "http_request_duration_seconds",
-                      "From a request to the end of its answer.", &metrics->durations,
-                      &seconds_bounds);
-        metrics_put_head(&w, "http_calls", "gauge", "Requests that are being answered.");
-        metrics_put_value(&w, "http_calls", calls);
-        metrics_put_head(&w, "http_slow_clients_total", "counter",
-                         "Clients that were cut because they read too slowly.");
-        metrics_put_value(&w, "http_slow_clients_total", (double)metrics->slow_clients);
-        put_histories(&w, metrics);
-        put_runs(&w, metrics);
-        if (status)
-                put_told(&w, status);
+        put_one(&w, "up", "gauge", now->status != NULL,
+                "1: the bridge has a connection to the daemon.");
+        put_bridge(&w, metrics, now);
+        if (now->status)
+                metrics_daemon_write(&w, now->status);
         if (metrics->gen_ai)
                 gen_ai_write(metrics->gen_ai, to, &w.result);
         return w.result;

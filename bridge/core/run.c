@@ -22,6 +22,22 @@ static const char *operation_of(const struct call *call)
                        : "chat";
 }
 
+/*
+ * Why its prompt was not cached as far as it could be, if the dialect does not find out more.  Many
+ * models have the same first token in all prompts, which is not worth much.
+ */
+static void note_miss(const struct run *run, const struct smv_event *end)
+{
+        struct metrics *metrics = run->call->bridge->metrics;
+
+        if (run->explains_miss && end->diverged_at)
+                return;
+        if (end->diverged_at > 1)
+                metrics_miss(metrics, MISS_PREFIX);
+        else if (end->cached_tokens <= 1 && end->prompt_tokens > 1)
+                metrics_miss(metrics, MISS_NOTHING_CACHED);
+}
+
 /* It has ended; failure NULL: with all its choices. */
 static void note_request(const struct run *run, const struct failure *failure)
 {
@@ -322,7 +338,9 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         choice->ended = true;
         run->left--;
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
-                    run->count);
+                    run->count, run->accepted.max_tokens);
+        if (!index)
+                note_miss(run, event);
         if (!run->left)
                 note_request(run, NULL);
         if (run->ops->ended)

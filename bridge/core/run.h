@@ -96,9 +96,10 @@ struct run {
         uint32_t count, left;
         bool begun;
         /* Set by the dialect: */
-        bool one_call;     /* what follows the first call is not passed on */
-        bool end_logprob;  /* the token that ended a choice has logprobs, too */
-        uint64_t asked_ns; /* when the daemon was asked */
+        bool one_call;      /* what follows the first call is not passed on */
+        bool end_logprob;   /* the token that ended a choice has logprobs, too */
+        bool explains_miss; /* it finds the part of the prompt that was not cached, and counts it */
+        uint64_t asked_ns;  /* when the daemon was asked */
         /* As `values` of run_logprobs, from the second token of the prompt on. */
         struct bytes prompt_values;
         uint64_t first_ns; /* when the first piece came; 0: none */

@@ -62,9 +62,11 @@ static void clean(struct call *call)
 
 static void write_metrics(struct call *call, const struct json_document *status)
 {
+        struct metrics_now now = { .calls = call->bridge->call_count, .status = status };
         struct bytes body = { 0 };
 
-        if (metrics_write(call->bridge->metrics, call->bridge->call_count, status, &body))
+        http_server_counts(call->bridge->server, &now.http);
+        if (metrics_write(call->bridge->metrics, &now, &body))
                 call_no_memory(call);
         else
                 call_reply(call, 200, METRICS_TYPE, body.at, body.count);

@@ -16,11 +16,16 @@
 
 static struct bytes text;
 
-static void write_all(const struct metrics *metrics)
+static void write_with(const struct metrics *metrics, const struct metrics_now *now)
 {
         text.count = 0;
-        assert_int_equal(metrics_write(metrics, 0, NULL, &text), 0);
+        assert_int_equal(metrics_write(metrics, now, &text), 0);
         assert_int_equal(bytes_add(&text, "", 1), 0);
+}
+
+static void write_all(const struct metrics *metrics)
+{
+        write_with(metrics, &(struct metrics_now){ 0 });
 }
 
 static bool has(const char *line)
@@ -73,13 +78,13 @@ static void text_in_a_label_is_escaped(void **state)
 static void tokens_and_reasons_are_summed(void **state)
 {
         struct smv_event end = { SMV_SIZE(smv_event), .prompt_tokens = 10, .cached_tokens = 4,
-                                 .output_tokens = 3 };
+                                 .output_tokens = 3, .decode_ns = 30 * MS };
         struct metrics *metrics;
 
         (void)state;
         assert_int_equal(metrics_new(false, &metrics), 0);
-        metrics_end(metrics, "stop", &end, true, 2);
-        metrics_end(metrics, "length", &end, false, 2);
+        metrics_end(metrics, "stop", &end, true, 2, 100);
+        metrics_end(metrics, "length", &end, false, 2, 100);
         metrics_call(metrics, "/v1/models", "GET", 200, 2 * MS);
         metrics_call(metrics, NULL, "GET", 404, MS);
         metrics_call(metrics, "/v1/models", "GET", 0, MS);
@@ -96,6 +101,73 @@ static void tokens_and_reasons_are_summed(void **state)
         assert_true(has("samovar_http_requests_total{handler=\"none\",method=\"GET\","
                         "status=\"4xx\"} 1"));
         assert_true(has("samovar_http_request_duration_seconds_count 3"));
+        assert_true(has("samovar_request_params_max_tokens_sum 100"));
+        assert_true(has("samovar_request_params_max_tokens_count 1"));
+        assert_true(has("samovar_request_time_per_output_token_seconds_bucket{le=\"0.01\"} 0"));
+        assert_true(has("samovar_request_time_per_output_token_seconds_bucket{le=\"0.025\"} 2"));
+        assert_true(has("samovar_request_time_per_output_token_seconds_count 2"));
+        metrics_free(metrics);
+}
+
+static void one_token_has_no_time_per_token(void **state)
+{
+        struct smv_event end = { SMV_SIZE(smv_event), .output_tokens = 1, .decode_ns = MS };
+        struct metrics *metrics;
+
+        (void)state;
+        assert_int_equal(metrics_new(false, &metrics), 0);
+        metrics_end(metrics, "stop", &end, true, 1, 1);
+        write_all(metrics);
+        assert_true(has("samovar_request_time_per_output_token_seconds_count 0"));
+        metrics_free(metrics);
+}
+
+static void the_server_tells_its_counts(void **state)
+{
+        struct metrics_now now = {
+                .calls = 2,
+                .http = { .connections = 9,
+                          .connections_open = 3,
+                          .queued_bytes = 400,
+                          .body_bytes = 50,
+                          .sent_bytes = 7000,
+                          .refusals = { [HTTP_DENIED_HOST] = 5, [HTTP_TOO_MANY] = 6 } },
+        };
+        struct metrics *metrics;
+
+        (void)state;
+        assert_int_equal(metrics_new(false, &metrics), 0);
+        metrics_client_left(metrics);
+        metrics_slow_client(metrics);
+        metrics_slow_client(metrics);
+        write_with(metrics, &now);
+        assert_true(has("samovar_http_calls 2"));
+        assert_true(has("samovar_http_connections 3"));
+        assert_true(has("samovar_http_connections_total 9"));
+        assert_true(has("samovar_http_queued_bytes 400"));
+        assert_true(has("samovar_http_body_bytes 50"));
+        assert_true(has("samovar_http_sent_bytes_total 7000"));
+        assert_true(has("samovar_http_clients_left_total 1"));
+        assert_true(has("samovar_http_slow_clients_total 2"));
+        assert_true(has("samovar_http_refusals_total{reason=\"denied_host\"} 5"));
+        assert_true(has("samovar_http_refusals_total{reason=\"too_many\"} 6"));
+        assert_true(has("samovar_http_refusals_total{reason=\"denied_key\"} 0"));
+        metrics_free(metrics);
+}
+
+static void cache_misses_have_a_reason(void **state)
+{
+        struct metrics *metrics;
+
+        (void)state;
+        assert_int_equal(metrics_new(false, &metrics), 0);
+        metrics_miss(metrics, MISS_TOOLS);
+        metrics_miss(metrics, MISS_PREFIX);
+        metrics_miss(metrics, MISS_PREFIX);
+        write_all(metrics);
+        assert_true(has("samovar_cache_miss_reason_total{reason=\"tools_changed\"} 1"));
+        assert_true(has("samovar_cache_miss_reason_total{reason=\"prefix_changed\"} 2"));
+        assert_true(has("samovar_cache_miss_reason_total{reason=\"nothing_cached\"} 0"));
         metrics_free(metrics);
 }
 
@@ -167,6 +239,9 @@ int main(void)
                 cmocka_unit_test(a_value_counts_in_its_bucket_and_in_all_above),
                 cmocka_unit_test(text_in_a_label_is_escaped),
                 cmocka_unit_test(tokens_and_reasons_are_summed),
+                cmocka_unit_test(one_token_has_no_time_per_token),
+                cmocka_unit_test(the_server_tells_its_counts),
+                cmocka_unit_test(cache_misses_have_a_reason),
                 cmocka_unit_test(names_of_opentelemetry_are_there_only_if_asked_for),
                 cmocka_unit_test(a_failure_has_its_status_and_no_tokens),
                 cmocka_unit_test(more_models_than_there_is_space_for_share_a_row),

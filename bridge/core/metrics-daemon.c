@@ -1,0 +1,151 @@
+#include "bridge/core/metrics-daemon.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json/document.h"
+
+#define LABEL_BYTES 200u
+
+#define N(array) (sizeof(array) / sizeof(*(array)))
+
+static uint32_t at_path(const struct json_document *json, const char *path)
+{
+        uint32_t node = 0;
+        char key[48];
+
+        while (*path) {
+                size_t bytes = strcspn(path, ".");
+
+                snprintf(key, sizeof(key), "%.*s", (int)bytes, path);
+                node = json_member(json, node, key);
+                path += bytes + (path[bytes] == '.');
+        }
+        return node;
+}
+
+static bool number_at(const struct json_document *json, const char *path, double *ret_value)
+{
+        return json_real(json, at_path(json, path), ret_value);
+}
+
+/* clang-format off */
+static const struct {
+        const char *name, *type, *path, *help;
+} told[] = {
+        { "num_requests_running",     "gauge",   "requests.running",  "Requests that have a slot." },
+        { "num_requests_waiting",     "gauge",   "requests.waiting",  "Requests that wait." },
+        { "num_requests_stalled",     "gauge",   "requests.stalled",  "Streams whose client does not read." },
+        { "num_preemptions_total",    "counter", "requests.preemptions", "Preemptions." },
+        { "blocks_lost_total",        "counter", "requests.blocks_lost", "Preemptions because the pool was full." },
+        { "admission_rejections_total", "counter", "requests.refused", "Requests that the daemon refused." },
+        { "daemon_prompt_tokens_computed_total", "counter", "tokens_in", "Tokens of the prompts of all clients that were computed." },
+        { "daemon_generation_tokens_total", "counter", "tokens_out",    "Tokens that were generated for all clients." },
+        { "daemon_tokens_recomputed_total", "counter", "tokens_recomputed", "Tokens of all clients that were computed again after a preemption." },
+        { "tokens_restored_total",    "counter", "tokens_restored",   "Tokens that came back from the swap." },
+        { "corrupted_requests_total", "counter", "numeric_faults",    "Streams whose logits were not finite." },
+        { "kv_blocks",                "gauge",   "blocks.total",      "Blocks of the KV pool." },
+        { "kv_blocks_free",           "gauge",   "blocks.free",       "Free blocks." },
+        { "kv_blocks_cached",         "gauge",   "blocks.cached",     "Blocks that only the cache holds." },
+        { "kv_blocks_evicted_total",  "counter", "blocks.evicted",    "Blocks that were evicted." },
+        { "cow_copies_total",         "counter", "blocks.copied",     "Blocks that were copied on write." },
+        { "kv_blocks_swapped",        "gauge",   "blocks.swap_used",  "Blocks in the swap." },
+        { "connections",              "gauge",   "connections.open",  "Connections of the daemon." },
+        { "handles",                  "gauge",   "handles.open",      "Open handles." },
+        { "steps_total",              "counter", "steps",             "Steps of the engine." },
+        { "iteration_tokens_total",   "counter", "rows",              "Rows of all steps." },
+};
+static const struct {
+        const char *reason, *path;
+} waits[] = {
+        { "turn", "waits.turn" }, { "slot", "waits.slot" }, { "windows", "waits.windows" },
+        { "blocks", "waits.blocks" }, { "forecast", "waits.forecast" }, { "share", "waits.share" },
+        { "prefix", "waits.prefix" }, { "reader", "waits.reader" },
+};
+static const struct {
+        const char *name, *help;
+} latencies[] = {
+        { "time_to_first_token_seconds", "From a request to its first token." },
+        { "inter_token_latency_seconds", "Between two tokens of a stream." },
+        { "request_queue_time_seconds",  "From a request to its first row." },
+        { "e2e_request_latency_seconds", "From a request to its end." },
+};
+/* clang-format on */
+
+static void put_latency(struct metrics_writer *w, const struct json_document *json,
+                        const char *name, const char *help)
+{
+        uint32_t latency = at_path(json, "latency"),
+                 le = json_first(json, at_path(json, "latency.le"));
+        uint32_t of = json_member(json, latency, name);
+        uint32_t bucket = json_first(json, json_member(json, of, "buckets"));
+        double bound = 0, count = 0, sum = 0;
+
+        if (!json_real(json, json_member(json, of, "count"), &count))
+                return;
+        json_real(json, json_member(json, of, "sum"), &sum);
+        metrics_put_head(w, name, "histogram", help);
+        for (; le != JSON_NONE && bucket != JSON_NONE;
+             le = json_next(json, le), bucket = json_next(json, bucket)) {
+                double value = 0;
+
+                json_real(json, le, &bound);
+                json_real(json, bucket, &value);
+                metrics_put(w, METRICS_PREFIX "%s_bucket{le=\"%g\"} %.17g\n", name, bound, value);
+        }
+        metrics_put(w,
+                    METRICS_PREFIX "%s_bucket{le=\"+Inf\"} %.17g\n" METRICS_PREFIX
+                                   "%s_sum %.17g\n" METRICS_PREFIX "%s_count %.17g\n",
+                    name, count, name, sum, name, count);
+}
+
+static void put_usage(struct metrics_writer *w, const struct json_document *json)
+{
+        double total = 0, in_use = 0;
+
+        if (!number_at(json, "blocks.total", &total) || !number_at(json, "blocks.in_use", &in_use))
+                return;
+        metrics_put_head(w, "kv_cache_usage_perc", "gauge",
+                         "Share of the KV pool that running requests have, 0 to 1.");
+        metrics_put_value(w, "kv_cache_usage_perc", total > 0 ? in_use / total : 0);
+}
+
+static void put_model(struct metrics_writer *w, const struct json_document *json)
+{
+        const char *name = json_string(json, at_path(json, "model.name"), NULL);
+        const char *backend = json_string(json, at_path(json, "model.backend"), NULL);
+
+        char shown[2][LABEL_BYTES];
+
+        if (!name)
+                return;
+        metrics_put_head(w, "model_info", "gauge", "The model that is served.");
+        metrics_put(w, METRICS_PREFIX "model_info{model_name=\"%s\",backend=\"%s\"} 1\n",
+                    metrics_escape(name, shown[0], LABEL_BYTES),
+                    metrics_escape(backend ? backend : "", shown[1], LABEL_BYTES));
+}
+
+void metrics_daemon_write(struct metrics_writer *w, const struct json_document *json)
+{
+        double value;
+
+        put_model(w, json);
+        for (size_t i = 0; i < N(told); i++)
+                if (number_at(json, told[i].path, &value)) {
+                        metrics_put_head(w, told[i].name, told[i].type, told[i].help);
+                        metrics_put_value(w, told[i].name, value);
+                }
+        put_usage(w, json);
+        metrics_put_head(w, "num_requests_waiting_by_reason", "gauge",
+                         "Requests that wait, by reason.");
+        for (size_t i = 0; i < N(waits); i++)
+                if (number_at(json, waits[i].path, &value))
+                        metrics_put(w,
+                                    METRICS_PREFIX
+                                    "num_requests_waiting_by_reason{reason=\"%s\"} %.17g\n",
+                                    waits[i].reason, value);
+        for (size_t i = 0; i < N(latencies); i++)
+                put_latency(w, json, latencies[i].name, latencies[i].help);
+}
