@@ -40,7 +40,6 @@ static const struct {
         { "num_requests_stalled",     "gauge",   "requests.stalled",  "Streams whose client does not read." },
         { "num_preemptions_total",    "counter", "requests.preemptions", "Preemptions." },
         { "blocks_lost_total",        "counter", "requests.blocks_lost", "Preemptions because the pool was full." },
-        { "admission_rejections_total", "counter", "requests.refused", "Requests that the daemon refused." },
         { "daemon_prompt_tokens_computed_total", "counter", "tokens_in", "Tokens of the prompts of all clients that were computed." },
         { "daemon_generation_tokens_total", "counter", "tokens_out",    "Tokens that were generated for all clients." },
         { "daemon_tokens_recomputed_total", "counter", "tokens_recomputed", "Tokens of all clients that were computed again after a preemption." },
@@ -55,7 +54,9 @@ static const struct {
         { "connections",              "gauge",   "connections.open",  "Connections of the daemon." },
         { "handles",                  "gauge",   "handles.open",      "Open handles." },
         { "steps_total",              "counter", "steps",             "Steps of the engine." },
-        { "iteration_tokens_total",   "counter", "rows",              "Rows of all steps." },
+        { "forks_total",              "counter", "requests.forks",    "Forks of running streams." },
+        { "shared_blocks",            "gauge",   "blocks.shared",     "Blocks that more than one request refers to." },
+        { "ring_full_stalls_total",   "counter", "requests.stalls",   "Times that a stream paused because its client did not read." },
 };
 static const struct {
         const char *reason, *path;
@@ -71,27 +72,22 @@ static const struct {
         { "inter_token_latency_seconds", "Between two tokens of a stream." },
         { "request_queue_time_seconds",  "From a request to its first row." },
         { "e2e_request_latency_seconds", "From a request to its end." },
+        { "token_delivery_seconds",      "From the step that has a token until its client is told." },
 };
 /* clang-format on */
 
-static void put_latency(struct metrics_writer *w, const struct json_document *json,
-                        const char *name, const char *help)
+/* `of` has the counts of its buckets, whose bounds are the array `le`. */
+static void put_buckets(struct metrics_writer *w, const struct json_document *json,
+                        const char *name, uint32_t of, uint32_t le, double sum)
 {
-        uint32_t latency = at_path(json, "latency"),
-                 le = json_first(json, at_path(json, "latency.le"));
-        uint32_t of = json_member(json, latency, name);
+        uint32_t at = json_first(json, le);
         uint32_t bucket = json_first(json, json_member(json, of, "buckets"));
-        double bound = 0, count = 0, sum = 0;
+        double count = 0, bound = 0, value = 0;
 
-        if (!json_real(json, json_member(json, of, "count"), &count))
-                return;
-        json_real(json, json_member(json, of, "sum"), &sum);
-        metrics_put_head(w, name, "histogram", help);
-        for (; le != JSON_NONE && bucket != JSON_NONE;
-             le = json_next(json, le), bucket = json_next(json, bucket)) {
-                double value = 0;
-
-                json_real(json, le, &bound);
+        json_real(json, json_member(json, of, "count"), &count);
+        for (; at != JSON_NONE && bucket != JSON_NONE;
+             at = json_next(json, at), bucket = json_next(json, bucket)) {
+                json_real(json, at, &bound);
                 json_real(json, bucket, &value);
                 metrics_put(w, METRICS_PREFIX "%s_bucket{le=\"%g\"} %.17g\n", name, bound, value);
         }
@@ -99,6 +95,29 @@ static void put_latency(struct metrics_writer *w, const struct json_document *js
                     METRICS_PREFIX "%s_bucket{le=\"+Inf\"} %.17g\n" METRICS_PREFIX
                                    "%s_sum %.17g\n" METRICS_PREFIX "%s_count %.17g\n",
                     name, count, name, sum, name, count);
+}
+
+static void put_latency(struct metrics_writer *w, const struct json_document *json,
+                        const char *name, const char *help)
+{
+        uint32_t of = json_member(json, at_path(json, "latency"), name);
+        double sum = 0;
+
+        if (!json_real(json, json_member(json, of, "sum"), &sum))
+                return;
+        metrics_put_head(w, name, "histogram", help);
+        put_buckets(w, json, name, of, at_path(json, "latency.le"), sum);
+}
+
+static void put_steps(struct metrics_writer *w, const struct json_document *json)
+{
+        static const char name[] = "iteration_tokens_total";
+        double rows;
+
+        if (at_path(json, "step_rows") == JSON_NONE || !number_at(json, "rows", &rows))
+                return;
+        metrics_put_head(w, name, "histogram", "Rows of a step.");
+        put_buckets(w, json, name, at_path(json, "step_rows"), at_path(json, "step_rows.le"), rows);
 }
 
 static void put_usage(struct metrics_writer *w, const struct json_document *json)
@@ -110,6 +129,39 @@ static void put_usage(struct metrics_writer *w, const struct json_document *json
         metrics_put_head(w, "kv_cache_usage_perc", "gauge",
                          "Share of the KV pool that running requests have, 0 to 1.");
         metrics_put_value(w, "kv_cache_usage_perc", total > 0 ? in_use / total : 0);
+}
+
+static void put_cache_config(struct metrics_writer *w, const struct json_document *json)
+{
+        double positions, total;
+
+        if (!number_at(json, "blocks.positions", &positions) ||
+            !number_at(json, "blocks.total", &total))
+                return;
+        metrics_put_head(w, "cache_config_info", "gauge",
+                         "The KV pool: positions of a block, blocks.");
+        metrics_put(w,
+                    METRICS_PREFIX
+                    "cache_config_info{block_size=\"%.0f\",num_gpu_blocks=\"%.0f\"} 1\n",
+                    positions, total);
+}
+
+/* The reasons are told only to those who may see everything. */
+static void put_refusals(struct metrics_writer *w, const struct json_document *json)
+{
+        static const char name[] = "admission_rejections_total";
+        uint32_t at = json_first(json, at_path(json, "refusals"));
+        double value;
+
+        if (!number_at(json, "requests.refused", &value))
+                return;
+        metrics_put_head(w, name, "counter", "Requests that the daemon refused.");
+        if (at == JSON_NONE)
+                metrics_put_value(w, name, value);
+        for (; at != JSON_NONE; at = json_next(json, at))
+                if (json_real(json, at, &value))
+                        metrics_put(w, METRICS_PREFIX "%s{reason=\"%s\"} %.17g\n", name,
+                                    json_key(json, at, NULL), value);
 }
 
 static void put_model(struct metrics_writer *w, const struct json_document *json)
@@ -138,6 +190,9 @@ void metrics_daemon_write(struct metrics_writer *w, const struct json_document *
                         metrics_put_value(w, told[i].name, value);
                 }
         put_usage(w, json);
+        put_cache_config(w, json);
+        put_steps(w, json);
+        put_refusals(w, json);
         metrics_put_head(w, "num_requests_waiting_by_reason", "gauge",
                          "Requests that wait, by reason.");
         for (size_t i = 0; i < N(waits); i++)

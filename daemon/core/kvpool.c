@@ -52,6 +52,7 @@ void kvpool_ref(struct kvpool *pool, block_t block)
                 assert(pool->cached_count > 0);
                 pool->cached_count--;
         }
+        pool->shared_count += pool->ref_counts[block] == 2;
 }
 
 bool kvpool_unref(struct kvpool *pool, block_t block)
@@ -59,6 +60,7 @@ bool kvpool_unref(struct kvpool *pool, block_t block)
         assert(block < pool->total);
         assert(pool->ref_counts[block] > 0);
 
+        pool->shared_count -= pool->ref_counts[block] == 2;
         if (--pool->ref_counts[block])
                 return false;
         pool->cached_count++;
@@ -81,7 +83,7 @@ void kvpool_free_cached(struct kvpool *pool, block_t block)
  */
 void kvpool_check(const struct kvpool *pool)
 {
-        uint32_t in_use = 0, cached = 0;
+        uint32_t in_use = 0, cached = 0, shared = 0;
 
         assert(pool->free.count <= pool->total);
         for (uint32_t i = 0; i < pool->free.count; i++) {
@@ -92,9 +94,10 @@ void kvpool_check(const struct kvpool *pool)
         for (block_t block = 0; block < pool->total; block++) {
                 cached += pool->ref_counts[block] == 0;
                 in_use += pool->ref_counts[block] != 0 && pool->ref_counts[block] != MARK;
+                shared += pool->ref_counts[block] > 1 && pool->ref_counts[block] != MARK;
         }
         for (uint32_t i = 0; i < pool->free.count; i++)
                 pool->ref_counts[pool->free.numbers[i]] = 0;
-        assert(cached == pool->cached_count);
+        assert(cached == pool->cached_count && shared == pool->shared_count);
         assert(pool->free.count + cached + in_use == pool->total);
 }

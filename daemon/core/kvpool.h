@@ -42,6 +42,7 @@ struct block_move {
 struct kvpool {
         uint32_t total;
         uint32_t cached_count;
+        uint32_t shared_count; /* blocks with more than one reference */
         struct free_numbers free;
         uint32_t *ref_counts; /* per block; 0: the block is cached or free */
 };

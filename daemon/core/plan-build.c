@@ -313,6 +313,7 @@ static void set_stalled(struct sched *sched, struct request *request, bool stall
                 return;
         request->stalled = stalled;
         request->stalled_ns = sched->now_ns;
+        sched->stalls += stalled;
         if (stalled)
                 request_list_add(&sched->stalled, request);
         else

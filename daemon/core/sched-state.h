@@ -147,6 +147,7 @@ struct sched {
         struct forecast forecast;
         uint32_t unready;     /* requests, waiting or running, that are sched_is_unready() */
         uint32_t passed_over; /* requests passed over for their user's share, last time */
+        uint64_t stalls;      /* times that a request stalled */
         uint64_t preemptions, copies;
         uint64_t blocks_lost; /* preemptions because blocks ran out */
         uint64_t recomputed;  /* positions of preempted requests that were computed again */

@@ -215,11 +215,13 @@ struct sched_event {
 /* Counts that `status` shows. */
 struct sched_counts {
         uint32_t blocks_total, blocks_free, blocks_cached, blocks_in_use, blocks_reserved;
+        uint32_t blocks_shared; /* of those in use, blocks with more than one reference */
         uint32_t waiting, running, stalled, ending;
         uint32_t passed_over;           /* waiting because their user has its share */
         uint32_t waits[REQUEST_WAIT_N]; /* waiting for this, when the last plan was made */
         uint64_t submitted;             /* requests so far */
         uint32_t plans_in_flight;
+        uint64_t stalls;      /* times so far that a request stalled */
         uint64_t preemptions; /* preemptions so far */
         uint64_t blocks_lost; /* ... of these, those because blocks ran out */
         uint64_t recomputed;  /* positions of preempted requests that are computed again, so far */

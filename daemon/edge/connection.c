@@ -199,6 +199,14 @@ void connection_refuse(struct peer *peer, const struct wire_problem *problem)
                 begin_closing(peer);
 }
 
+void connection_count_refusal(struct edge *edge, int r, const struct wire_problem *problem)
+{
+        enum smv_code code = r < 0 ? SMV_NO_MEMORY : problem->code;
+
+        counter_add(&edge->conf.stats->requests_refused, 1);
+        counter_add(&edge->conf.stats->refusals[code], 1);
+}
+
 void connection_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem)
 {
         if (r < 0) {

@@ -47,6 +47,8 @@ size_t connection_unsent_max(const struct peer *peer);
 
 /* Replies with the problem.  If it is fatal, the peer closes when that is sent, or in a second. */
 void connection_refuse(struct peer *peer, const struct wire_problem *problem);
+/* A request for a stream failed with `r`; the problem says why if it was refused. */
+void connection_count_refusal(struct edge *edge, int r, const struct wire_problem *problem);
 /* Replies to a request that failed with `r`: `problem` if it was refused, else out of memory. */
 void connection_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem);
 

@@ -335,7 +335,7 @@ static void finish(struct edge *edge, struct encode_job *job)
         if (r == ENCODE_JOB_E_AGAIN)
                 return;
         if (r && job->op == WIRE_GENERATE)
-                counter_add(&edge->conf.stats->requests_refused, 1);
+                connection_count_refusal(edge, r, &problem);
         if (r)
                 connection_answer_failure(job->peer, job->id, r, &problem);
         if (job->over)

@@ -27,6 +27,7 @@
 /* All values that are not counters of the engine or numbers of the model, read at once. */
 struct snapshot {
         uint64_t protocol, pid, uid, uptime_s, stops_in_s;
+        uint64_t block_positions;
         uint64_t jobs, log_lost, descriptors, mappings, threads;
         uint64_t requests_open, requests_submitted;
         uint64_t connections_open, connections_max, channels_allocated;
@@ -46,6 +47,7 @@ enum source {
         FROM_STATS,    /* a counter of struct stats */
         FROM_TIMES,    /* a histogram of struct stats */
         FROM_BOUNDS,   /* the bounds of all histograms */
+        FROM_STEPS,    /* a histogram of steps of struct stats, with its bounds */
         FROM_SERVED,   /* uint32_t, of struct served */
         FROM_SNAPSHOT, /* uint64_t, of struct snapshot */
         FROM_PROC,     /* the same; left out if /proc cannot be read */
@@ -84,6 +86,7 @@ static const struct key daemon_keys[] = {
 static const struct key work_keys[] = {
         { "steps",          STATS(steps),          "forward passes since the start" },
         { "rows",           STATS(rows),           "rows of all steps; a row is one token of one sequence" },
+        { "step_rows", FROM_STEPS, offsetof(struct stats, step_rows), "steps by their rows: upper bounds `le` of the buckets, `count` of all steps, and `buckets`: for each bound, how many steps had at most so many rows" },
         { "tokens_in",      STATS(tokens_in),      "tokens of prompts that were computed" },
         { "tokens_out",     STATS(tokens_out),     "tokens that were generated" },
         { "tokens_recomputed", STATS(recomputed),  "tokens of preempted requests that were computed again; others were found in the cache" },
@@ -114,6 +117,7 @@ static const struct key latency_keys[] = {
         { "inter_token_latency_seconds", TIMES(token_gap),     "the same between two tokens of a stream" },
         { "request_queue_time_seconds",  TIMES(queue),         "the same from the request to the first step that has a row of it" },
         { "e2e_request_latency_seconds", TIMES(total),         "the same from the request to its END" },
+        { "token_delivery_seconds",      TIMES(delivery),      "the same from the step that has a token to the moment when its client is told" },
 };
 
 static const struct key model_keys[] = {
@@ -153,10 +157,12 @@ static const struct key loading_keys[] = {
 };
 
 static const struct key blocks_keys[] = {
-        { "total",    STATS(blocks_total),    "blocks of the KV pool: free, cached and in use; a block has 16 positions" },
+        { "total",    STATS(blocks_total),    "blocks of the KV pool: free, cached and in use" },
+        { "positions", SNAPSHOT(block_positions), "positions of a sequence that a block has" },
         { "free",     STATS(blocks_free),     "blocks that hold nothing" },
         { "cached",   STATS(blocks_cached),     "blocks that hold a prefix which no request uses now" },
         { "in_use",   STATS(blocks_in_use),     "blocks that running requests refer to" },
+        { "shared",   STATS(blocks_shared),   "of those in use, blocks that more than one request refers to" },
         { "reserved", STATS(blocks_reserved), "blocks that running requests may still take" },
         { "evicted",  STATS(blocks_evicted),  "cached blocks that were evicted since the start, to the swap or for good" },
         { "copied",   STATS(blocks_copied),   "blocks that were copied since the start, because only a part matched" },
@@ -176,6 +182,7 @@ static const struct key requests_keys[] = {
         { "waiting",     STATS(waiting),               "requests that wait for a slot" },
         { "running",     STATS(running),               "requests that have a slot" },
         { "stalled",     STATS(stalled),               "requests that pause because their client does not read" },
+        { "stalls",      STATS(stalls),                "times that requests began such a pause, since the start" },
         { "ending",      STATS(ending),                "requests whose end is decided while a step still has rows of them" },
         { "ends_unsent", STATS(ends_unsent),          "END records that wait until their client reads" },
         { "throttled",   STATS(passed_over),           "requests that wait because their user has its share" },
@@ -184,8 +191,16 @@ static const struct key requests_keys[] = {
         { "submitted_total", STATS(submitted),               "requests that the engine was given, since the start" },
         { "preemptions_per_100", REAL(preemptions_per_100),  "preemptions for each 100 of these" },
         { "blocks_lost_per_100", REAL(blocks_lost_per_100),  "of these preemptions, those because the pool was full" },
+        { "forks",       STATS(forks),                       "forks of running streams that the engine was given, since the start" },
         { "received",    STATS(requests_received),         "times that clients asked for a generate or a fork of a stream, since the start" },
         { "refused",     STATS(requests_refused),      "requests for a stream that were refused, since the start" },
+};
+
+/* A key for each code; the first one is OK, which refuses nothing. */
+static const struct key refusals_keys[] = {
+#define X(number, name, word, text) { word, STATS(refusals[number]), text },
+        SMV_ERRORS(X)
+#undef X
 };
 
 static const struct key waits_keys[] = {
@@ -243,6 +258,7 @@ static const struct section {
         { "loading",     TO_EVERYBODY, loading_keys,     COUNT_OF(loading_keys),     "how far the weights are loaded" },
         { "blocks",      TO_EVERYBODY, blocks_keys,      COUNT_OF(blocks_keys),      "the KV pool" },
         { "requests",    TO_EVERYBODY, requests_keys,    COUNT_OF(requests_keys),    "requests of all users" },
+        { "refusals",    TO_OWNER,     refusals_keys + 1, COUNT_OF(refusals_keys) - 1,   "the requests of `requests.refused`, by the name of their error" },
         { "waits",       TO_EVERYBODY, waits_keys,       COUNT_OF(waits_keys),       "why requests of all users wait now (`requests.waiting`): how many for each reason" },
         { "connections", TO_OWNER,     connections_keys, COUNT_OF(connections_keys), "connections of all users" },
         { "channels",    TO_OWNER,     channels_keys,    COUNT_OF(channels_keys),    "channels of all users" },
@@ -322,6 +338,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                 .uptime_s = (sys_clock_ns() - edge->conf.started_ns) / 1000000000u,
                 .stopping = edge->phase != EDGE_SERVING,
                 .stops_in_s = late_left_s(edge),
+                .block_positions = BLOCK_POSITIONS,
                 .jobs = edge->jobs_out,
                 .log_lost = log_lost(),
                 .descriptors = resources->counts.descriptors,
@@ -507,6 +524,22 @@ static void put_times(struct wire_writer *writer, const struct histogram *histog
                 wire_put_uint(writer, counts[i]);
 }
 
+static void put_steps(struct wire_writer *writer, const struct step_histogram *histogram)
+{
+        uint64_t counts[STEP_BOUNDS];
+
+        wire_put_map(writer, 3);
+        put_number(writer, "count", step_histogram_read(histogram, counts));
+        wire_put_text(writer, "le");
+        wire_put_array(writer, STEP_BOUNDS);
+        for (uint32_t i = 0; i < STEP_BOUNDS; i++)
+                wire_put_uint(writer, step_bound(i));
+        wire_put_text(writer, "buckets");
+        wire_put_array(writer, STEP_BOUNDS);
+        for (uint32_t i = 0; i < STEP_BOUNDS; i++)
+                wire_put_uint(writer, counts[i]);
+}
+
 static void put_key(struct wire_writer *writer, const struct edge *edge,
                     const struct snapshot *snapshot, const struct key *key)
 {
@@ -524,6 +557,9 @@ static void put_key(struct wire_writer *writer, const struct edge *edge,
                 break;
         case FROM_BOUNDS:
                 put_bounds(writer);
+                break;
+        case FROM_STEPS:
+                put_steps(writer, (const struct step_histogram *)(const void *)stats);
                 break;
         case FROM_SERVED:
                 wire_put_uint(writer, *(const uint32_t *)(const void *)served);

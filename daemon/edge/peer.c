@@ -95,7 +95,7 @@ static int handle(struct peer *peer, struct wire_request *asked, struct wire_pro
         }
         r = handlers[asked->op](peer, asked, ret_problem);
         if (r && wire_streams(asked))
-                counter_add(&peer->edge->conf.stats->requests_refused, 1);
+                connection_count_refusal(peer->edge, r, ret_problem);
         return error_pass(r);
 }
 

@@ -82,6 +82,7 @@ static void start_fork(struct engine *engine, struct request *request, const str
         if (request->reasoning_limit)
                 reasoning_limit_follow(request->reasoning_limit, parent->reasoning_limit);
         publish_fork(engine->publish, request, parent);
+        counter_add(&engine->conf.stats->forks, 1);
 }
 
 /* Ends a fork without a parent: there is nothing to start from.  The core never sees it. */

@@ -20,7 +20,6 @@
 #include "daemon/draw/mask.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/sampler.h"
-#include "daemon/engine/timings.h"
 
 #define MASK_WAIT_MIN_NS UINT64_C(100000)
 #define MASK_WAIT_MAX_NS UINT64_C(1000000)
@@ -122,7 +121,7 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                 if (has_token)
                         show_row(engine, batch, want, logprobs);
                 if (!asks) {
-                        timings_token(engine->conf.stats, request, now_ns);
+                        engine_note_token(engine, request, now_ns);
                         verdict = publish_token(engine->publish, request, token, logprobs, position,
                                                 verdict);
                 }
@@ -249,7 +248,7 @@ static void take_token(struct engine *engine, struct request *request, uint32_t 
         uint32_t position = request->asking->position;
         enum sched_verdict verdict = sampler_judge(request, token);
 
-        timings_token(engine->conf.stats, request, engine_now(engine));
+        engine_note_token(engine, request, engine_now(engine));
         verdict = publish_token(engine->publish, request, token, NULL, position, verdict);
         engine_note(engine, &(struct sched_event){ .kind = SCHED_TOKEN,
                                                    .request = request,

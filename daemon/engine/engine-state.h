@@ -14,6 +14,7 @@
 #include "daemon/engine/masks.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/questions.h"
+#include "daemon/engine/timings.h"
 
 #define DEPTH_MAX 2
 /* least time between two writings of the usage snapshot: each walks over all slots */
@@ -30,6 +31,8 @@ struct engine {
         /* numbers of the last plan that was launched or collected */
         uint64_t launched, collected;
         uint64_t step_ns;          /* how long the engine waited for the last step */
+        uint64_t drawn_ns;         /* when the first token since the last flush was drawn ... */
+        uint32_t drawn_count;      /* ... and how many were */
         uint64_t busy_from_ns;     /* while steps are in flight: busy_ns is counted up to here */
         uint32_t *tokens;          /* picks of one plan */
         struct request **requests; /* by number; NULL: no live request */
@@ -66,6 +69,17 @@ static inline void engine_post(struct engine *engine, enum mail_kind kind, void 
 static inline struct batch *engine_batch(struct engine *engine, uint64_t plan)
 {
         return &engine->batches[plan % engine->conf.sched.depth];
+}
+
+/* A token is to be written, unless none is generated.  Its delivery ends with the next flush. */
+static inline void engine_note_token(struct engine *engine, struct request *request,
+                                     uint64_t now_ns)
+{
+        timings_token(engine->conf.stats, request, now_ns);
+        if (!request->max_tokens)
+                return;
+        if (!engine->drawn_count++)
+                engine->drawn_ns = now_ns;
 }
 
 /* Waits for the oldest plan in flight, and handles its results. */

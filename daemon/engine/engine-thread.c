@@ -5,7 +5,6 @@
 
 #include "daemon/engine/engine-state.h"
 #include "daemon/engine/model.h"
-#include "daemon/engine/timings.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -105,6 +104,18 @@ static void write_ends(struct engine *engine)
         engine->end_count = left;
 }
 
+/* Tokens that were drawn since the last flush have become visible now, and their readers know. */
+static void note_delivery(struct engine *engine)
+{
+        uint32_t count = engine->drawn_count;
+
+        if (!count)
+                return;
+        histogram_add_many(&engine->conf.stats->delivery, engine_now(engine) - engine->drawn_ns,
+                           count);
+        engine->drawn_count = 0;
+}
+
 /*
  * Handles the plan's ENDs; then makes everything written so far visible.  The request's own state
  * says which of the ENDs are retired.
@@ -123,6 +134,7 @@ static void finish_plan(struct engine *engine)
 
         write_ends(engine);
         publish_flush(engine->publish);
+        note_delivery(engine);
 
         for (uint32_t i = 0; i < engine->gone_count; i++)
                 engine_post(engine, MAIL_CHANNEL_GONE, engine->gone[i], 0);
@@ -153,6 +165,7 @@ static void update_stats(struct engine *engine)
         counter_set(&stats->blocks_cached, counts.blocks_cached);
         counter_set(&stats->blocks_in_use, counts.blocks_in_use);
         counter_set(&stats->blocks_reserved, counts.blocks_reserved);
+        counter_set(&stats->blocks_shared, counts.blocks_shared);
         counter_set(&stats->blocks_evicted, counts.evictions);
         counter_set(&stats->blocks_copied, counts.copies);
         counter_set(&stats->windows_total, counts.windows_total);
@@ -169,6 +182,7 @@ static void update_stats(struct engine *engine)
         counter_set(&stats->stalled, counts.stalled);
         counter_set(&stats->passed_over, counts.passed_over);
         counter_set(&stats->submitted, counts.submitted);
+        counter_set(&stats->stalls, counts.stalls);
         update_waits(stats, counts.waits);
         counter_set(&stats->preemptions, counts.preemptions);
         counter_set(&stats->blocks_lost, counts.blocks_lost);
@@ -218,6 +232,7 @@ static void launch(struct engine *engine)
         }
         counter_add(&engine->conf.stats->steps, 1);
         counter_add(&engine->conf.stats->rows, plan->row_count);
+        step_histogram_add(&engine->conf.stats->step_rows, plan->row_count);
         counter_add(&engine->conf.stats->tokens_in, prompt_rows);
         rate_add(&engine->conf.stats->tokens_in_rate, now, prompt_rows);
 

@@ -10,6 +10,8 @@
                 UINT64_C(63) * (ns)
 
 static const uint64_t bounds[HISTOGRAM_BOUNDS] = {
+        DECADE(100),                   /* from 1 us */
+        DECADE(1000),                  /* from 10 us */
         DECADE(10000),                 /* from 0.1 ms */
         DECADE(100000),                /* from 1 ms */
         DECADE(1000000),               /* from 10 ms */
@@ -28,6 +30,11 @@ uint64_t histogram_bound_ns(uint32_t bucket)
 
 void histogram_add(struct histogram *histogram, uint64_t ns)
 {
+        histogram_add_many(histogram, ns, 1);
+}
+
+void histogram_add_many(struct histogram *histogram, uint64_t ns, uint64_t count)
+{
         uint32_t low = 0, high = HISTOGRAM_BOUNDS; /* the bucket is one of these or between */
 
         while (low < high) {
@@ -38,19 +45,47 @@ void histogram_add(struct histogram *histogram, uint64_t ns)
                 else
                         low = middle + 1;
         }
-        counter_add(&histogram->buckets[low], 1);
-        counter_add(&histogram->sum_ns, ns);
+        counter_add(&histogram->buckets[low], count);
+        counter_add(&histogram->sum_ns, count * ns);
+}
+
+/* The sums of so many buckets, each with those before it.  Returns the sum of all buckets. */
+static uint64_t accumulate(const counter *buckets, uint32_t bound_count, uint64_t *ret_counts)
+{
+        uint64_t count = 0;
+
+        for (uint32_t i = 0; i < bound_count; i++) {
+                count += counter_get(&buckets[i]);
+                ret_counts[i] = count;
+        }
+        return count + counter_get(&buckets[bound_count]);
 }
 
 uint64_t histogram_read(const struct histogram *histogram, uint64_t ret_counts[HISTOGRAM_BOUNDS])
 {
-        uint64_t count = 0;
+        return accumulate(histogram->buckets, HISTOGRAM_BOUNDS, ret_counts);
+}
 
-        for (uint32_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
-                count += counter_get(&histogram->buckets[i]);
-                ret_counts[i] = count;
-        }
-        return count + counter_get(&histogram->buckets[HISTOGRAM_BOUNDS]);
+uint32_t step_bound(uint32_t bucket)
+{
+        assert(bucket < STEP_BOUNDS);
+        return UINT32_C(1) << bucket;
+}
+
+void step_histogram_add(struct step_histogram *histogram, uint32_t rows)
+{
+        uint32_t bucket = 0;
+
+        assert(rows);
+        while (bucket < STEP_BOUNDS && rows > step_bound(bucket))
+                bucket++;
+        counter_add(&histogram->buckets[bucket], 1);
+}
+
+uint64_t step_histogram_read(const struct step_histogram *histogram,
+                             uint64_t ret_counts[STEP_BOUNDS])
+{
+        return accumulate(histogram->buckets, STEP_BOUNDS, ret_counts);
 }
 
 void rate_add(struct rate *rate, uint64_t now_ns, uint64_t events)

@@ -89,7 +89,7 @@ static void status_all_has_every_count_on_a_line(void **state)
         assert_non_null(strstr(ran.out, "\nblocks.in_use "));
         assert_non_null(strstr(ran.out, "\nusers.0.connections "));
         assert_non_null(strstr(ran.out, "\nlimits.max_seqs "));
-        assert_non_null(strstr(ran.out, "  0.0001,0.00016,0.00025,"));
+        assert_non_null(strstr(ran.out, "  1e-06,1.6e-06,2.5e-06,"));
         run_result_free(&ran);
         fixture_stop(fixture);
 }

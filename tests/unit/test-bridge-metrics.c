@@ -11,6 +11,8 @@
 #include <samovar/client.h>
 
 #include "bridge/core/metrics.h"
+#include "json/document.h"
+#include "json/reader.h"
 
 #define MS UINT64_C(1000000)
 
@@ -171,6 +173,68 @@ static void cache_misses_have_a_reason(void **state)
         metrics_free(metrics);
 }
 
+static void write_status(const char *status)
+{
+        struct metrics_now now = { 0 };
+        struct json_document *json;
+        struct metrics *metrics;
+        char why[100];
+
+        assert_int_equal(json_parse(status, strlen(status), 1000, &json, why, sizeof(why)), 0);
+        assert_int_equal(metrics_new(false, &metrics), 0);
+        now.status = json;
+        write_with(metrics, &now);
+        metrics_free(metrics);
+        json_free(json);
+}
+
+static void numbers_of_the_daemon_are_shown(void **state)
+{
+        (void)state;
+        write_status("{\"rows\":9,\"requests\":{\"forks\":3,\"stalls\":4},"
+                     "\"blocks\":{\"shared\":5,\"total\":64,\"positions\":16},"
+                     "\"step_rows\":{\"count\":5,\"le\":[1,2],\"buckets\":[3,4]},"
+                     "\"latency\":{\"le\":[0.5,1],\"token_delivery_seconds\":"
+                     "{\"count\":8,\"sum\":2.5,\"buckets\":[6,7]}}}");
+        assert_true(has("samovar_forks_total 3"));
+        assert_true(has("samovar_ring_full_stalls_total 4"));
+        assert_true(has("samovar_shared_blocks 5"));
+        assert_true(has("samovar_cache_config_info{block_size=\"16\",num_gpu_blocks=\"64\"} 1"));
+        assert_true(has("samovar_iteration_tokens_total_bucket{le=\"1\"} 3"));
+        assert_true(has("samovar_iteration_tokens_total_bucket{le=\"2\"} 4"));
+        assert_true(has("samovar_iteration_tokens_total_bucket{le=\"+Inf\"} 5"));
+        assert_true(has("samovar_iteration_tokens_total_sum 9"));
+        assert_true(has("samovar_iteration_tokens_total_count 5"));
+        assert_true(has("samovar_token_delivery_seconds_bucket{le=\"0.5\"} 6"));
+        assert_true(has("samovar_token_delivery_seconds_bucket{le=\"1\"} 7"));
+        assert_true(has("samovar_token_delivery_seconds_sum 2.5"));
+        assert_true(has("samovar_token_delivery_seconds_count 8"));
+}
+
+static void refusals_have_a_reason_if_the_daemon_tells_it(void **state)
+{
+        (void)state;
+        write_status("{\"requests\":{\"refused\":3}}");
+        assert_true(has("samovar_admission_rejections_total 3"));
+        write_status("{\"requests\":{\"refused\":3},\"refusals\":{\"quota\":1,\"busy\":2}}");
+        assert_true(has("samovar_admission_rejections_total{reason=\"quota\"} 1"));
+        assert_true(has("samovar_admission_rejections_total{reason=\"busy\"} 2"));
+        assert_null(strstr(text.at, "samovar_admission_rejections_total 3"));
+}
+
+/* A user that is not trusted gets no times; an older daemon has fewer keys. */
+static void numbers_that_the_daemon_does_not_tell_are_left_out(void **state)
+{
+        (void)state;
+        write_status("{\"blocks\":{\"total\":64}}");
+        assert_true(has("samovar_kv_blocks 64"));
+        assert_null(strstr(text.at, "forks_total"));
+        assert_null(strstr(text.at, "admission_rejections_total"));
+        assert_null(strstr(text.at, "cache_config_info"));
+        assert_null(strstr(text.at, "iteration_tokens_total"));
+        assert_null(strstr(text.at, "token_delivery_seconds"));
+}
+
 static void names_of_opentelemetry_are_there_only_if_asked_for(void **state)
 {
         const struct gen_ai_request request = answered("a \"model\"");
@@ -242,6 +306,9 @@ int main(void)
                 cmocka_unit_test(one_token_has_no_time_per_token),
                 cmocka_unit_test(the_server_tells_its_counts),
                 cmocka_unit_test(cache_misses_have_a_reason),
+                cmocka_unit_test(numbers_of_the_daemon_are_shown),
+                cmocka_unit_test(refusals_have_a_reason_if_the_daemon_tells_it),
+                cmocka_unit_test(numbers_that_the_daemon_does_not_tell_are_left_out),
                 cmocka_unit_test(names_of_opentelemetry_are_there_only_if_asked_for),
                 cmocka_unit_test(a_failure_has_its_status_and_no_tokens),
                 cmocka_unit_test(more_models_than_there_is_space_for_share_a_row),

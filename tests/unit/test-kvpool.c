@@ -109,7 +109,7 @@ static void takes_the_most_recently_freed_block_first(void **state)
 /* Compared with arrays of counts and of cached blocks, for any operations in any order. */
 static void random_refs_and_unrefs_match_a_model(void **state)
 {
-        uint32_t counts[23] = { 0 }, in_use = 0, keeps = 0, random = 1;
+        uint32_t counts[23] = { 0 }, in_use = 0, keeps = 0, shared = 0, random = 1;
         bool cached[23] = { false };
         struct kvpool pool;
 
@@ -140,8 +140,9 @@ static void random_refs_and_unrefs_match_a_model(void **state)
                         }
                 } else if (counts[block] && random >> 31) {
                         kvpool_ref(&pool, block);
-                        counts[block]++;
+                        shared += ++counts[block] == 2;
                 } else if (counts[block]) {
+                        shared -= counts[block] == 2;
                         assert_int_equal(kvpool_unref(&pool, block), --counts[block] == 0);
                         cached[block] = counts[block] == 0;
                         keeps += cached[block];
@@ -149,6 +150,7 @@ static void random_refs_and_unrefs_match_a_model(void **state)
                 }
                 assert_int_equal(kvpool_in_use(&pool), in_use);
                 assert_int_equal(pool.cached_count, keeps);
+                assert_int_equal(pool.shared_count, shared);
                 if (i % 64 == 0) {
                         kvpool_check(&pool);
                         assert_memory_equal(pool.ref_counts, counts, sizeof(counts));

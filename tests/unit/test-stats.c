@@ -14,10 +14,10 @@
 static void bounds_are_five_for_each_power_of_ten(void **state)
 {
         (void)state;
-        assert_int_equal(histogram_bound_ns(0), 100000);
-        assert_int_equal(histogram_bound_ns(1), 160000);
-        assert_int_equal(histogram_bound_ns(5), MS);
-        assert_int_equal(histogram_bound_ns(19), 630 * MS);
+        assert_int_equal(histogram_bound_ns(0), 1000);
+        assert_int_equal(histogram_bound_ns(1), 1600);
+        assert_int_equal(histogram_bound_ns(15), MS);
+        assert_int_equal(histogram_bound_ns(29), 630 * MS);
         assert_int_equal(histogram_bound_ns(HISTOGRAM_BOUNDS - 1), 1000 * SECOND);
         for (uint32_t i = 1; i < HISTOGRAM_BOUNDS; i++)
                 assert_true(histogram_bound_ns(i) > histogram_bound_ns(i - 1));
@@ -39,9 +39,9 @@ static void counts_are_cumulative(void **state)
         histogram_add(&histogram, UINT64_C(1) << 60);
         assert_int_equal(histogram_read(&histogram, counts), 6);
         assert_int_equal(counts[0], 1);
-        assert_int_equal(counts[4], 1);
-        assert_int_equal(counts[5], 2);
-        assert_int_equal(counts[6], 3);
+        assert_int_equal(counts[14], 1);
+        assert_int_equal(counts[15], 2);
+        assert_int_equal(counts[16], 3);
         assert_int_equal(counts[HISTOGRAM_BOUNDS - 2], 3);
         assert_int_equal(counts[HISTOGRAM_BOUNDS - 1], 4);
         assert_int_equal(counter_get(&histogram.sum_ns),
@@ -59,6 +59,38 @@ static void each_bound_has_its_own_bucket(void **state)
                 histogram_add(&histogram, histogram_bound_ns(i) + 1);
                 assert_int_equal(counter_get(&histogram.buckets[i + 1]), 1);
         }
+}
+
+static void many_equal_durations_count_as_many(void **state)
+{
+        struct histogram histogram = { 0 };
+        uint64_t counts[HISTOGRAM_BOUNDS];
+
+        (void)state;
+        histogram_add_many(&histogram, 5 * MS, 7);
+        assert_int_equal(histogram_read(&histogram, counts), 7);
+        assert_int_equal(counter_get(&histogram.sum_ns), 35 * MS);
+}
+
+static void steps_are_counted_by_powers_of_two(void **state)
+{
+        struct step_histogram histogram = { 0 };
+        uint64_t counts[STEP_BOUNDS];
+
+        (void)state;
+        step_histogram_add(&histogram, 1);
+        step_histogram_add(&histogram, 2);
+        step_histogram_add(&histogram, 3);
+        step_histogram_add(&histogram, 4);
+        step_histogram_add(&histogram, 16384);
+        step_histogram_add(&histogram, 16385);
+        assert_int_equal(step_histogram_read(&histogram, counts), 6);
+        assert_int_equal(step_bound(STEP_BOUNDS - 1), 16384);
+        assert_int_equal(counts[0], 1);
+        assert_int_equal(counts[1], 2);
+        assert_int_equal(counts[2], 4);
+        assert_int_equal(counts[STEP_BOUNDS - 2], 4);
+        assert_int_equal(counts[STEP_BOUNDS - 1], 5);
 }
 
 static void a_rate_is_that_of_the_last_ten_seconds(void **state)
@@ -97,6 +129,8 @@ int main(void)
                 cmocka_unit_test(bounds_are_five_for_each_power_of_ten),
                 cmocka_unit_test(counts_are_cumulative),
                 cmocka_unit_test(each_bound_has_its_own_bucket),
+                cmocka_unit_test(many_equal_durations_count_as_many),
+                cmocka_unit_test(steps_are_counted_by_powers_of_two),
                 cmocka_unit_test(a_rate_is_that_of_the_last_ten_seconds),
                 cmocka_unit_test(a_rate_of_the_first_second_is_not_blown_up),
         };
