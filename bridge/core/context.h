@@ -44,6 +44,7 @@ struct bridge_conf {
         uint64_t files_bytes;      /* bytes of these */
         uint32_t batch_parallel;   /* lines of a batch that run at a time */
         bool otel;                 /* metrics under OpenTelemetry's names too */
+        bool serves_strangers;     /* other users of this machine need no key */
 };
 
 struct bridge {

@@ -8,6 +8,7 @@
 #include "json/document.h"
 
 #define LABEL_BYTES 200u
+#define USERS_MAX   64u /* that have labels of their own */
 
 #define N(array) (sizeof(array) / sizeof(*(array)))
 
@@ -73,6 +74,14 @@ static const struct {
         { "request_queue_time_seconds",  "From a request to its first row." },
         { "e2e_request_latency_seconds", "From a request to its end." },
         { "token_delivery_seconds",      "From the step that has a token until its client is told." },
+};
+static const struct {
+        const char *name, *type, *key, *help;
+} of_users[] = {
+        { "user_requests_running", "gauge",   "running",    "Requests of a user that have a slot." },
+        { "user_requests_waiting", "gauge",   "waiting",    "Requests of a user that wait." },
+        { "user_blocks",           "gauge",   "blocks",     "Blocks that the requests of a user have or were promised." },
+        { "user_tokens_total",     "counter", "tokens_out", "Tokens of a user's streams that have ended." },
 };
 /* clang-format on */
 
@@ -203,4 +212,51 @@ void metrics_daemon_write(struct metrics_writer *w, const struct json_document *
                                     waits[i].reason, value);
         for (size_t i = 0; i < N(latencies); i++)
                 put_latency(w, json, latencies[i].name, latencies[i].help);
+}
+
+/* ---- users ---- */
+
+static void put_user(struct metrics_writer *w, const struct json_document *json, uint32_t user,
+                     const char *name, double value)
+{
+        const char *principal = json_string(json, json_member(json, user, "principal"), NULL);
+        char shown[LABEL_BYTES];
+        double uid = 0;
+
+        json_real(json, json_member(json, user, "uid"), &uid);
+        metrics_put(w, METRICS_PREFIX "%s{uid=\"%.0f\",principal=\"%s\"} %.17g\n", name, uid,
+                    metrics_escape(principal ? principal : "", shown, LABEL_BYTES), value);
+}
+
+/* One number of all users.  Those beyond USERS_MAX share a row. */
+static void put_of_users(struct metrics_writer *w, const struct json_document *json, uint32_t users,
+                         const char *name, const char *key)
+{
+        uint32_t count = 0;
+        double others = 0;
+
+        for (uint32_t at = json_first(json, users); at != JSON_NONE; at = json_next(json, at)) {
+                double value = 0;
+
+                json_real(json, json_member(json, at, key), &value);
+                if (count++ < USERS_MAX)
+                        put_user(w, json, at, name, value);
+                else
+                        others += value;
+        }
+        if (count > USERS_MAX)
+                metrics_put(w, METRICS_PREFIX "%s{uid=\"other\",principal=\"\"} %.17g\n", name,
+                            others);
+}
+
+void metrics_users_write(struct metrics_writer *w, const struct json_document *json)
+{
+        uint32_t users = at_path(json, "users");
+
+        if (json_count(json, users) < 2)
+                return;
+        for (size_t i = 0; i < N(of_users); i++) {
+                metrics_put_head(w, of_users[i].name, of_users[i].type, of_users[i].help);
+                put_of_users(w, json, users, of_users[i].name, of_users[i].key);
+        }
 }

@@ -12,5 +12,7 @@
 struct json_document;
 
 void metrics_daemon_write(struct metrics_writer *w, const struct json_document *json);
+/* The numbers of each user, if there are several. */
+void metrics_users_write(struct metrics_writer *w, const struct json_document *json);
 
 #endif

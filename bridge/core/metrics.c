@@ -316,6 +316,8 @@ int metrics_write(const struct metrics *metrics, const struct metrics_now *now, 
         put_bridge(&w, metrics, now);
         if (now->status)
                 metrics_daemon_write(&w, now->status);
+        if (now->status && now->shows_users)
+                metrics_users_write(&w, now->status);
         if (metrics->gen_ai)
                 gen_ai_write(metrics->gen_ai, to, &w.result);
         return w.result;

@@ -67,6 +67,7 @@ struct metrics_now {
         uint32_t calls; /* that are being answered */
         struct http_counts http;
         const struct json_document *status; /* the daemon's; NULL: it is away */
+        bool shows_users;                   /* the reader may see what each user does */
 };
 
 /* The whole text.  0 or -ENOMEM. */

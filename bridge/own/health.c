@@ -62,7 +62,12 @@ static void clean(struct call *call)
 
 static void write_metrics(struct call *call, const struct json_document *status)
 {
-        struct metrics_now now = { .calls = call->bridge->call_count, .status = status };
+        /* A holder of a key, or another user, may not know what each of them does. */
+        struct metrics_now now = {
+                .calls = call->bridge->call_count,
+                .status = status,
+                .shows_users = !call->principal && !call->bridge->conf.serves_strangers,
+        };
         struct bytes body = { 0 };
 
         http_server_counts(call->bridge->server, &now.http);

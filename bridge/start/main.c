@@ -93,6 +93,8 @@ static int make_bridge(struct program *program)
                 .files_bytes = config->files_bytes,
                 .batch_parallel = config->batch_parallel,
                 .otel = config->otel,
+                .serves_strangers =
+                        config->any_local_user || config->unix_peers == BRIDGE_PEERS_ALL,
         };
 
         int r;

@@ -243,6 +243,8 @@ struct sched_user {
         uint64_t uid;
         uint32_t blocks;    /* blocks of its requests, shared ones in parts; rounded up */
         uint32_t cached;    /* its own blocks without references */
+        uint32_t running;   /* its requests that have a slot ... */
+        uint32_t waiting;   /* ... and those that wait for one */
         uint64_t served_ns; /* its account, which only differences give a meaning; 0: it is away */
 };
 

@@ -63,6 +63,8 @@ uint32_t sched_users(const struct sched *sched, struct sched_user *users, uint32
                         .blocks = (uint32_t)((sched_usage(sched, uid) + BLOCK_PARTS - 1) /
                                              BLOCK_PARTS),
                         .cached = prefix_cached_by(prefix, uid),
+                        .running = fair_share->at[i].slots,
+                        .waiting = fair_share->at[i].waiting,
                         .served_ns = fair_share->at[i].served_ns,
                 };
         }

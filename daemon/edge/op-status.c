@@ -285,7 +285,12 @@ static const char *const kind_meanings[QUOTA_KIND_N] = {
 #define PRINCIPAL_MEANING "the principal of this user, a gateway; otherwise empty"
 #define BLOCKS_MEANING                                                                             \
         "blocks that its running requests have and were promised; shared ones in parts"
-#define CACHED_MEANING "its blocks that no request uses now"
+#define CACHED_MEANING  "its blocks that no request uses now"
+#define RUNNING_MEANING "its requests that have a slot"
+#define WAITING_MEANING "its requests that wait for a slot"
+#define TOKENS_MEANING                                                                             \
+        "tokens that its streams have generated, of those that have ended; it begins at 0 again "  \
+        "for a user that was away"
 
 /* ---- values ---- */
 
@@ -450,7 +455,7 @@ static void put_user(struct wire_writer *writer, const struct edge *edge,
         struct user_shown shown;
 
         (void)principals_show(edge->principals, row->uid, &shown);
-        wire_put_map(writer, 4 + QUOTA_KIND_N);
+        wire_put_map(writer, 7 + QUOTA_KIND_N);
         put_number(writer, "uid", shown.uid);
         wire_put_text(writer, "principal");
         wire_put_text(writer, shown.principal);
@@ -458,6 +463,9 @@ static void put_user(struct wire_writer *writer, const struct edge *edge,
                 put_number(writer, quota_name(kind), user ? user->held[kind] : 0);
         put_number(writer, "blocks", row->blocks);
         put_number(writer, "cached_blocks", row->cached);
+        put_number(writer, "running", row->running);
+        put_number(writer, "waiting", row->waiting);
+        put_number(writer, "tokens_out", user ? user->tokens : 0);
 }
 
 static void put_users(struct wire_writer *writer, const struct edge *edge, uint64_t viewer)
@@ -639,6 +647,14 @@ int op_status(struct peer *peer, struct wire_request *asked, struct wire_problem
 
 static bool describe_user(size_t index, struct status_row *ret_row)
 {
+        static const struct {
+                const char *name, *meaning;
+        } last[] = {
+                { "blocks", BLOCKS_MEANING },     { "cached_blocks", CACHED_MEANING },
+                { "running", RUNNING_MEANING },   { "waiting", WAITING_MEANING },
+                { "tokens_out", TOKENS_MEANING },
+        };
+
         *ret_row = (struct status_row){
                 .section = "users",
                 .about = "an array: what each user holds; a user sees its own map only",
@@ -652,14 +668,13 @@ static bool describe_user(size_t index, struct status_row *ret_row)
         } else if (index <= QUOTA_KIND_N + 1) {
                 ret_row->name = quota_name((enum quota_kind)(index - 2));
                 ret_row->meaning = kind_meanings[index - 2];
-        } else if (index == QUOTA_KIND_N + 2) {
-                ret_row->name = "blocks";
-                ret_row->meaning = BLOCKS_MEANING;
+        } else if (index - QUOTA_KIND_N - 2 < COUNT_OF(last)) {
+                ret_row->name = last[index - QUOTA_KIND_N - 2].name;
+                ret_row->meaning = last[index - QUOTA_KIND_N - 2].meaning;
         } else {
-                ret_row->name = "cached_blocks";
-                ret_row->meaning = CACHED_MEANING;
+                return false;
         }
-        return index < QUOTA_KIND_N + 4;
+        return true;
 }
 
 bool status_describe(size_t index, struct status_row *ret_row)

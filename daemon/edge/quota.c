@@ -465,6 +465,14 @@ void quota_connect_back(struct quota *quota, uint64_t uid)
 
 /* ---- for status ---- */
 
+void quota_note_tokens(struct quota *quota, uint64_t uid, uint64_t tokens)
+{
+        struct quota_user *user = find(quota, uid);
+
+        assert(user && holds(user));
+        user->tokens += tokens;
+}
+
 bool quota_holds(const struct quota *quota, uint64_t uid)
 {
         const struct quota_user *user = find(quota, uid);

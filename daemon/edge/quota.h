@@ -71,6 +71,7 @@ struct quota_user {
         uint64_t uid;
         uint64_t account; /* the uid whose account is charged */
         uint64_t held[QUOTA_KIND_N];
+        uint64_t tokens; /* of its streams that have ended */
         /* If this is the uid of an account: what all uids of the account hold together ... */
         uint64_t all[QUOTA_KIND_N];
         double connects; /* ... and the tokens left in its token bucket for connections */
@@ -94,6 +95,9 @@ struct quota *quota_free(struct quota *quota); /* asserts that nothing is held *
  * an account may hold more than its limit.  0; or -ENOMEM, and all charges stay where they are.
  */
 int quota_remap(struct quota *quota);
+
+/* Counts tokens of a stream that has ended, for status.  The user still holds something. */
+void quota_note_tokens(struct quota *quota, uint64_t uid, uint64_t tokens);
 
 /* Is it root, or the user that runs the daemon? */
 bool quota_is_privileged(const struct quota *quota, uint64_t uid);

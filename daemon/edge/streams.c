@@ -13,6 +13,7 @@
 #include "daemon/edge/connection.h"
 #include "daemon/edge/handles.h"
 #include "daemon/edge/principals.h"
+#include "daemon/edge/quota.h"
 #include "daemon/edge/record-frames.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/sampler-chain.h"
@@ -264,6 +265,8 @@ static void retired(struct edge *edge, struct stream *stream)
                 stream->crossing = stream->mails_sent - stream->request.mails_taken;
                 if (stream->peer)
                         stream->peer->channel->retired_received++;
+                quota_note_tokens(edge->quota, stream->request.uid,
+                                  request_tokens_made(&stream->request));
                 ask_slot_give_back(edge, stream);
                 handles_take_back(edge->handles, stream);
                 if (stream->is_resumable)

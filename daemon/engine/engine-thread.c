@@ -212,7 +212,9 @@ static void write_usage_snapshot(struct engine *engine)
                 usage_snapshot_put(usage_snapshot,
                                    &(struct usage_row){ .uid = engine->users[i].uid,
                                                         .blocks = engine->users[i].blocks,
-                                                        .cached = engine->users[i].cached });
+                                                        .cached = engine->users[i].cached,
+                                                        .running = engine->users[i].running,
+                                                        .waiting = engine->users[i].waiting });
         usage_snapshot_end(usage_snapshot);
 }
 

@@ -27,7 +27,7 @@
 
 struct cell {
         _Atomic uint64_t uid;
-        _Atomic uint32_t blocks, cached;
+        _Atomic uint32_t blocks, cached, running, waiting;
 };
 
 struct usage_snapshot {
@@ -92,6 +92,8 @@ void usage_snapshot_put(struct usage_snapshot *snapshot, const struct usage_row 
         atomic_store_explicit(&cell->uid, row->uid, memory_order_release);
         atomic_store_explicit(&cell->blocks, row->blocks, memory_order_release);
         atomic_store_explicit(&cell->cached, row->cached, memory_order_release);
+        atomic_store_explicit(&cell->running, row->running, memory_order_release);
+        atomic_store_explicit(&cell->waiting, row->waiting, memory_order_release);
         snapshot->put++;
 }
 
@@ -119,6 +121,8 @@ static bool copy(struct usage_snapshot *snapshot, uint32_t *ret_count)
                         .uid = atomic_load_explicit(&cell->uid, memory_order_acquire),
                         .blocks = atomic_load_explicit(&cell->blocks, memory_order_acquire),
                         .cached = atomic_load_explicit(&cell->cached, memory_order_acquire),
+                        .running = atomic_load_explicit(&cell->running, memory_order_acquire),
+                        .waiting = atomic_load_explicit(&cell->waiting, memory_order_acquire),
                 };
         }
         *ret_count = count;

@@ -1,5 +1,6 @@
 /*
- * The usage snapshot: how much of the KV pool each user has, as last written by the engine.
+ * The usage snapshot: how much of the KV pool each user has, and how many of its requests run, as
+ * last written by the engine.
  *
  * The engine writes it every few milliseconds while it runs, and before it sleeps.  The loop reads
  * it for `status`.  Neither thread waits for the other, and neither allocates.  A reader that meets
@@ -20,8 +21,10 @@ struct usage_snapshot;
 
 struct usage_row {
         uint64_t uid;
-        uint32_t blocks; /* blocks that this user's running requests hold or were promised */
-        uint32_t cached; /* this user's blocks in the cache that no request uses now */
+        uint32_t blocks;  /* blocks that this user's running requests hold or were promised */
+        uint32_t cached;  /* this user's blocks in the cache that no request uses now */
+        uint32_t running; /* its requests that have a slot ... */
+        uint32_t waiting; /* ... and those that wait for one */
 };
 
 int usage_snapshot_new(

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/e2e/bridge-fixture.h"
@@ -226,6 +227,84 @@ static void the_part_that_missed_the_cache_is_counted_if_it_is_asked_for(void **
         stop(fixture, &bridge);
 }
 
+/* ---- users ---- */
+
+#define KEY "alpha-0123456789abcdef"
+
+static char *start_with_key(struct daemon_fixture *fixture, struct bridge_fixture *bridge,
+                            const char *peers)
+{
+        char *path = NULL, keys[128], uid[16];
+        FILE *file;
+
+        snprintf(uid, sizeof(uid), "%u", (unsigned)geteuid());
+        START_QUICK_DAEMON(fixture, "--gateway", uid);
+        snprintf(keys, sizeof(keys), "%s/keys", fixture->directory);
+        file = fopen(keys, "w");
+        assert_non_null(file);
+        fputs(KEY " alice\n", file);
+        fclose(file);
+        assert_int_equal(chmod(keys, 0600), 0);
+        assert_true(asprintf(&path, "%s/http", fixture->directory) > 0);
+        START_BRIDGE(bridge, fixture, "--keys", keys, "--listen-unix", path, "--unix-peers", peers);
+        bridge_await_daemon(bridge);
+        return path;
+}
+
+static char *ask_by_key(const struct bridge_fixture *bridge, const char *what, const char *body)
+{
+        return http_ask(bridge, what, "Authorization: Bearer " KEY "\r\n", body, 200);
+}
+
+static char *ask_without_key(const char *path)
+{
+        int fd = bridge_connect_unix(path);
+        char *answer;
+
+        assert_true(fd >= 0);
+        http_send(fd, "GET /metrics", "", NULL);
+        answer = http_receive(fd);
+        assert_int_equal(http_status(answer), 200);
+        return answer;
+}
+
+static void the_own_user_sees_what_each_user_does_and_the_holder_of_a_key_does_not(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge;
+        char *path = start_with_key(fixture, &bridge, "own"), *text, line[128];
+
+        free(ask_by_key(&bridge, "POST /v1/completions",
+                        "{\"prompt\":\"Once\",\"max_tokens\":7,\"ignore_eos\":true}"));
+        snprintf(line, sizeof(line),
+                 "\nsamovar_user_tokens_total{uid=\"%u\",principal=\"alice\"} 7\n",
+                 (unsigned)geteuid());
+        text = ask_without_key(path);
+        assert_non_null(strstr(text, line));
+        free(text);
+        text = ask_by_key(&bridge, "GET /metrics", NULL);
+        assert_non_null(strstr(text, "samovar_generation_tokens_total 7\n"));
+        assert_null(strstr(text, "samovar_user_"));
+        free(text);
+        stop(fixture, &bridge);
+        free(path);
+}
+
+static void no_user_is_shown_if_strangers_need_no_key(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct bridge_fixture bridge;
+        char *path = start_with_key(fixture, &bridge, "all"), *text;
+
+        free(ask_by_key(&bridge, "GET /v1/models", NULL));
+        text = ask_without_key(path);
+        assert_non_null(strstr(text, "samovar_up 1\n"));
+        assert_null(strstr(text, "samovar_user_"));
+        free(text);
+        stop(fixture, &bridge);
+        free(path);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -235,6 +314,8 @@ int main(void)
                 DAEMON_TEST(limits_and_times_of_tokens_are_in_histograms),
                 DAEMON_TEST(cache_misses_are_counted_by_reason),
                 DAEMON_TEST(the_part_that_missed_the_cache_is_counted_if_it_is_asked_for),
+                DAEMON_TEST(the_own_user_sees_what_each_user_does_and_the_holder_of_a_key_does_not),
+                DAEMON_TEST(no_user_is_shown_if_strangers_need_no_key),
         };
 
         require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR_HTTP", "TOY_MODEL",

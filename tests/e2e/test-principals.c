@@ -362,6 +362,71 @@ static void the_gateway_sees_totals_and_its_own_row(void **state)
         fixture_stop(fixture);
 }
 
+/* The place of this principal in `users`. */
+static uint32_t place_of(const struct reply *reply, const char *principal)
+{
+        char path[48];
+
+        for (uint32_t i = 0; i < count_of(reply, "status.users"); i++) {
+                const msgpack_object *name;
+
+                snprintf(path, sizeof(path), "status.users.%u.principal", i);
+                name = reply_at(reply, path);
+                if (name->via.str.size == strlen(principal) &&
+                    !memcmp(name->via.str.ptr, principal, strlen(principal)))
+                        return i;
+        }
+        fail_msg("there is no %s", principal);
+        return 0;
+}
+
+static void await_user(struct raw_client *client, const char *principal, const char *key,
+                       uint64_t expected)
+{
+        uint64_t end = now_ms() + TIMEOUT_MS, value;
+        char path[64];
+
+        do {
+                struct reply *reply = raw_client_call(client, "op=s", "status");
+
+                assert_true(now_ms() < end);
+                snprintf(path, sizeof(path), "status.users.%u.%s", place_of(reply, principal), key);
+                value = reply_uint(reply, path);
+        } while (value != expected);
+}
+
+static void each_principal_has_counts_of_its_own(void **state)
+{
+        const struct want five = { .prompt = "x", .max_tokens = 5, .ignore_eos = true };
+        struct daemon_fixture *fixture = *state;
+        struct raw_client *alice, *bob, *gateway;
+        uint32_t ids[3];
+
+        START_ENDLESS_DAEMON(fixture, GATEWAY, "--max-seqs", "1");
+        alice = greet_as(fixture, "alice");
+        bob = greet_as(fixture, "bob");
+        gateway = raw_client_greet(fixture);
+        raw_client_complete(alice, &five);
+        raw_client_complete(alice, &five);
+        await_user(gateway, "alice", "tokens_out", 10);
+        await_user(gateway, "bob", "tokens_out", 0);
+        ids[0] = begin(alice);
+        await_user(gateway, "alice", "running", 1);
+        ids[1] = begin(bob);
+        ids[2] = begin(bob);
+        await_user(gateway, "bob", "waiting", 2);
+        await_user(gateway, "bob", "running", 0);
+        await_user(gateway, "alice", "waiting", 0);
+        for (uint32_t i = 3; i-- > 0;)
+                raw_client_call(i ? bob : alice, "op=s stream=u", "cancel", ids[i]);
+        await_user(gateway, "bob", "waiting", 0);
+        await_user(gateway, "alice", "running", 0);
+        raw_client_close(alice);
+        raw_client_close(bob);
+        raw_client_close(gateway);
+        fixture_stop(fixture);
+}
+
 static void a_principal_is_never_the_user_of_the_daemon(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -487,6 +552,7 @@ int main(void)
                 DAEMON_TEST(a_principal_finds_what_is_published_to_all_but_not_to_a_group),
                 DAEMON_TEST(does_not_know_the_handles_and_streams_of_another_principal),
                 DAEMON_TEST(the_gateway_sees_totals_and_its_own_row),
+                DAEMON_TEST(each_principal_has_counts_of_its_own),
                 DAEMON_TEST(a_principal_is_never_the_user_of_the_daemon),
                 DAEMON_TEST(only_the_user_of_the_setting_may_say_for_whom_it_connects),
                 DAEMON_TEST(serves_without_a_gateway_if_its_user_is_unknown),

@@ -394,6 +394,8 @@ static void audit_user(struct sim *sim, const struct walk *walk, const struct sc
                  "user %llu has %llu to %llu parts of blocks, it says %u blocks",
                  (unsigned long long)user->uid, (unsigned long long)charge.least,
                  (unsigned long long)charge.most, user->blocks);
+        sim_must(sim, user->running == charge.slots, "user %llu has %u slots, it says %u",
+                 (unsigned long long)user->uid, charge.slots, user->running);
         audit_cached(sim, counts, user, &charge);
         audit_most(sim, user->uid, &charge);
 }

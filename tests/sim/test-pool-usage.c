@@ -60,6 +60,18 @@ static void expect_user(char letter, uint32_t blocks, uint32_t cached)
         fail_msg("nothing is told of %c", letter);
 }
 
+static void expect_requests(char letter, uint32_t running, uint32_t waiting)
+{
+        struct sched_user users[12];
+        uint32_t count = sched_users(sim.sched, users, 12), at = 0;
+
+        while (at < count && users[at].uid != (uint32_t)letter)
+                at++;
+        assert_true(at < count);
+        assert_int_equal(users[at].running, running);
+        assert_int_equal(users[at].waiting, waiting);
+}
+
 /*
  * Two blocks of history, and each fork needs one more: eight have ten, which is half, and the
  * ninth waits.  b1 needs eleven, and there are ten left; later it is first, as b was served least.
@@ -77,6 +89,8 @@ static void charges_shared_history_of_eight_forks_once(void **state)
         ask("b1", 161, 1);
         sim_run(&sim, 30);
         expect_user('a', 10, 0);
+        expect_requests('a', 8, 1);
+        expect_requests('b', 0, 1);
         sim_run(&sim, 100);
         sim_expect(&sim, "[  0] prefill a0 0..32*; take 2 drop 0\n"
                          "[ 10] end a0 length; retire a0; take 0 drop 2\n"

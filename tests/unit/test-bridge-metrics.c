@@ -175,7 +175,7 @@ static void cache_misses_have_a_reason(void **state)
 
 static void write_status(const char *status)
 {
-        struct metrics_now now = { 0 };
+        struct metrics_now now = { .shows_users = true };
         struct json_document *json;
         struct metrics *metrics;
         char why[100];
@@ -220,6 +220,35 @@ static void refusals_have_a_reason_if_the_daemon_tells_it(void **state)
         assert_true(has("samovar_admission_rejections_total{reason=\"quota\"} 1"));
         assert_true(has("samovar_admission_rejections_total{reason=\"busy\"} 2"));
         assert_null(strstr(text.at, "samovar_admission_rejections_total 3"));
+}
+
+static void users_have_labels_if_there_are_several(void **state)
+{
+        (void)state;
+        write_status("{\"users\":[{\"uid\":5,\"running\":1}]}");
+        assert_null(strstr(text.at, "samovar_user_"));
+        write_status("{\"users\":[{\"uid\":5,\"running\":1,\"waiting\":2,\"blocks\":3,"
+                     "\"tokens_out\":4},{\"uid\":5,\"principal\":\"a\\\"b\",\"blocks\":7}]}");
+        assert_true(has("samovar_user_requests_running{uid=\"5\",principal=\"\"} 1"));
+        assert_true(has("samovar_user_requests_waiting{uid=\"5\",principal=\"\"} 2"));
+        assert_true(has("samovar_user_blocks{uid=\"5\",principal=\"\"} 3"));
+        assert_true(has("samovar_user_tokens_total{uid=\"5\",principal=\"\"} 4"));
+        assert_true(has("samovar_user_blocks{uid=\"5\",principal=\"a\\\"b\"} 7"));
+}
+
+static void users_beyond_sixty_four_share_a_row(void **state)
+{
+        char status[4096] = "{\"users\":[";
+
+        (void)state;
+        for (unsigned i = 0; i < 70; i++)
+                snprintf(status + strlen(status), 64, "%s{\"uid\":%u,\"blocks\":%u}", i ? "," : "",
+                         1000 + i, i);
+        strcat(status, "]}");
+        write_status(status);
+        assert_true(has("samovar_user_blocks{uid=\"1063\",principal=\"\"} 63"));
+        assert_null(strstr(text.at, "uid=\"1064\""));
+        assert_true(has("samovar_user_blocks{uid=\"other\",principal=\"\"} 399"));
 }
 
 /* A user that is not trusted gets no times; an older daemon has fewer keys. */
@@ -308,6 +337,8 @@ int main(void)
                 cmocka_unit_test(cache_misses_have_a_reason),
                 cmocka_unit_test(numbers_of_the_daemon_are_shown),
                 cmocka_unit_test(refusals_have_a_reason_if_the_daemon_tells_it),
+                cmocka_unit_test(users_have_labels_if_there_are_several),
+                cmocka_unit_test(users_beyond_sixty_four_share_a_row),
                 cmocka_unit_test(numbers_that_the_daemon_does_not_tell_are_left_out),
                 cmocka_unit_test(names_of_opentelemetry_are_there_only_if_asked_for),
                 cmocka_unit_test(a_failure_has_its_status_and_no_tokens),

@@ -25,8 +25,11 @@ static struct usage_snapshot *open_board(uint32_t rows)
 static void put(struct usage_snapshot *usage_snapshot, uint32_t uid, uint32_t blocks,
                 uint32_t cached)
 {
-        usage_snapshot_put(usage_snapshot,
-                           &(struct usage_row){ .uid = uid, .blocks = blocks, .cached = cached });
+        usage_snapshot_put(usage_snapshot, &(struct usage_row){ .uid = uid,
+                                                                .blocks = blocks,
+                                                                .cached = cached,
+                                                                .running = ~blocks,
+                                                                .waiting = ~cached });
 }
 
 static void expect(const struct usage_row *row, uint32_t uid, uint32_t blocks, uint32_t cached)
@@ -34,6 +37,8 @@ static void expect(const struct usage_row *row, uint32_t uid, uint32_t blocks, u
         assert_int_equal(row->uid, uid);
         assert_int_equal(row->blocks, blocks);
         assert_int_equal(row->cached, cached);
+        assert_int_equal(row->running, ~blocks);
+        assert_int_equal(row->waiting, ~cached);
 }
 
 static void sees_the_table_that_was_written_last(void **state)
