@@ -291,7 +291,10 @@ static void expect_status(const struct other_user *other_user, uint32_t uid)
         assert_int_equal(count_of(answer.status, "\"prompt_bytes\""), 1);
         assert_int_equal(count_of(answer.status, "\"tokens_in\""), 0);
         assert_int_equal(count_of(answer.status, "\"connections\""), 2); /* its own, and a limit */
-        assert_int_equal(count_of(answer.status, "\"waiting\""), 1);
+        assert_int_equal(count_of(answer.status, "\"waiting\""), 2);     /* its own, and all */
+        assert_int_equal(count_of(answer.status, "\"step_rows\""), 0);
+        assert_int_equal(count_of(answer.status, "\"token_delivery_seconds\""), 0);
+        assert_int_equal(count_of(answer.status, "\"refusals\""), 0);
 }
 
 static void status_hides_the_charges_of_other_users(void **state)
