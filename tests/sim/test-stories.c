@@ -72,6 +72,14 @@ static void serves_in_order_even_if_a_later_request_would_fit(void **state)
         sim_close(&sim);
 }
 
+static void expect_stalls(uint64_t count)
+{
+        struct sched_counts counts;
+
+        sched_count(sim.sched, &counts);
+        assert_int_equal(counts.stalls, count);
+}
+
 static void a_reader_that_stops_stalls_only_its_own_stream(void **state)
 {
         (void)state;
@@ -80,7 +88,9 @@ static void a_reader_that_stops_stalls_only_its_own_stream(void **state)
         sim_speed(&sim, 1, 0);
         ask_on(0, "a", 4, 6);
         ask_on(1, "b", 4, 6);
+        expect_stalls(0);
         sim_run(&sim, 100);
+        expect_stalls(1);
         sim_expect(&sim, "[  0] prefill a 0..4*; prefill b 0..4*; take 2 drop 0\n"
                          "[ 10] decode a 4; decode b 4\n"
                          "[ 20] decode a 5; stalled 1\n"
@@ -100,8 +110,10 @@ static void a_stalled_stream_continues_where_it_stopped(void **state)
         sim_speed(&sim, 1, 0);
         ask_on(1, "b", 4, 4);
         sim_run(&sim, 60);
+        expect_stalls(1);
         sim_speed(&sim, 1, SIM_FAST);
         sim_run(&sim, 100);
+        expect_stalls(1);
         sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
                          "[ 10] decode b 4\n"
                          "[ 20] stalled 1; sleep until 70\n"
