@@ -45,6 +45,7 @@ static const char *const describing[] = {
         "javaType",
         "errorMessage",
         "self",
+        "strict", /* of the tool or format around it; programs write it within, too */
 };
 
 static const char *const enforced[] = {

@@ -323,6 +323,7 @@ static void keywords_that_only_describe_are_read_over(void **state)
               "null", "1");
         check("{\"properties\": {\"a\": {\"readonly\": true, \"type\": \"null\"}}}", "{\"a\":null}",
               "{\"a\":1}");
+        check("{\"strict\": true, \"type\": \"null\"}", "null", "1");
 }
 
 int main(void)
