@@ -29,13 +29,13 @@ static void die(const char *what, const char *why)
 
 static char *read_whole(const char *path)
 {
-        static char text[TEMPLATE_BYTES_MAX + 1];
+        static char text[TEMPLATE_BYTES_MAX + 2]; /* one that is too long is refused, not cut */
         FILE *in = fopen(path, "rb");
         size_t bytes;
 
         if (!in)
                 die(path, "it cannot be read");
-        bytes = fread(text, 1, TEMPLATE_BYTES_MAX, in);
+        bytes = fread(text, 1, TEMPLATE_BYTES_MAX + 1, in);
         text[bytes] = '\0';
         fclose(in);
         return text;

@@ -23,6 +23,19 @@ static struct sim_request *say(const char *name, uint64_t uid, uint32_t text, ui
                                                    .most = most });
 }
 
+/* The same for user 1, in the background: others of its user come first. */
+static struct sim_request *say_later(const char *name, uint32_t text, uint32_t prompt,
+                                     uint32_t most)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = 1,
+                                                   .priority = REQUEST_BACKGROUND,
+                                                   .text = text,
+                                                   .shared = prompt,
+                                                   .prompt = prompt,
+                                                   .most = most });
+}
+
 static struct sched_counts counts(void)
 {
         struct sched_counts counts;
@@ -155,13 +168,7 @@ static void only_positions_that_a_request_had_count_as_restored(void **state)
         (void)state;
         world((struct sched_conf){
                 .blocks = 7, .rows = 32, .preemptions_max = 1, .prefix.swap_blocks = 14 });
-        a = sim_submit(&sim, &(struct sim_ask){ .name = "a",
-                                                .uid = 1,
-                                                .priority = REQUEST_BACKGROUND,
-                                                .text = 2,
-                                                .shared = 97,
-                                                .prompt = 97,
-                                                .most = 9 });
+        a = say_later("a", 2, 97, 9);
         sim_run(&sim, 10);
         say("b", 1, 2, 97, 1);
         say("c", 1, 4, 111, 1);
@@ -246,13 +253,7 @@ static void blocks_that_leave_the_swap_before_the_first_row_are_computed(void **
         take_blocks(1, 4, 128);
         assert_int_equal(counts().swap_used, 2);
         say("d", 1, 6, 80, 1);
-        c = sim_submit(&sim, &(struct sim_ask){ .name = "c",
-                                                .uid = 1,
-                                                .priority = REQUEST_BACKGROUND,
-                                                .text = 2,
-                                                .shared = 33,
-                                                .prompt = 33,
-                                                .most = 1 });
+        c = say_later("c", 2, 33, 1);
         sim_turn(&sim, SIM_NEVER);
         assert_int_equal(c->core.state, REQUEST_PREFILL);
         run_unseen(70);
@@ -275,13 +276,7 @@ static void blocks_that_another_request_brought_are_shared(void **state)
                 take_blocks(1, text, 80);
         assert_int_equal(counts().swap_used, 6);
         say("d", 1, 12, 80, 1);
-        c = sim_submit(&sim, &(struct sim_ask){ .name = "c",
-                                                .uid = 1,
-                                                .priority = REQUEST_BACKGROUND,
-                                                .text = 2,
-                                                .shared = 33,
-                                                .prompt = 33,
-                                                .most = 20 });
+        c = say_later("c", 2, 33, 20);
         sim_turn(&sim, SIM_NEVER);
         assert_int_equal(c->core.state, REQUEST_PREFILL);
         e = say("e", 1, 2, 33, 20);
@@ -302,13 +297,7 @@ static void blocks_that_another_request_brought_are_not_restored(void **state)
         (void)state;
         world((struct sched_conf){
                 .blocks = 14, .rows = 16, .preemptions_max = 1, .prefix.swap_blocks = 64 });
-        a = sim_submit(&sim, &(struct sim_ask){ .name = "a",
-                                                .uid = 1,
-                                                .priority = REQUEST_BACKGROUND,
-                                                .text = 2,
-                                                .shared = 33,
-                                                .prompt = 33,
-                                                .most = 20 });
+        a = say_later("a", 2, 33, 20);
         run_unseen(40);
         say("b", 1, 4, 220, 2);
         run_unseen(20);
