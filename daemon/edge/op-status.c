@@ -276,7 +276,7 @@ static const char *const kind_meanings[QUOTA_KIND_N] = {
         [QUOTA_PINNED_BLOCKS]  = "blocks of the KV pool that are pinned or published",
         [QUOTA_HANDLES]      = "handles",
         [QUOTA_RESUMABLE]         = "resumable streams",
-        [QUOTA_RESUMABLE_BYTES]   = "bytes that the records of these streams may take",
+        [QUOTA_RESUMABLE_BYTES]   = "bytes that the records of these streams take",
         [QUOTA_CONSTRAINT_BYTES]  = "bytes that the constraints of running and waiting streams may take",
 };
 /* clang-format on */

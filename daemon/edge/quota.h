@@ -52,7 +52,7 @@ enum quota_kind {
         QUOTA_PINNED_BLOCKS,    /* ... and their blocks */
         QUOTA_HANDLES,          /* their tokens are prompt bytes */
         QUOTA_RESUMABLE,        /* resumable streams ... */
-        QUOTA_RESUMABLE_BYTES,  /* ... and the bytes that their records may take */
+        QUOTA_RESUMABLE_BYTES,  /* ... and the bytes that their records take */
         QUOTA_CONSTRAINT_BYTES, /* of grammars, and of streams that follow them */
         QUOTA_KIND_N,
 };
@@ -108,8 +108,9 @@ int quota_charge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64
 int quota_ask(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount, uint32_t id,
               struct wire_problem *ret_problem);
 /*
- * Charges again what was just taken back, as it goes from one thing of the user to another.  The
- * limits are not asked: they may have been lowered since the first charge.
+ * Charges what cannot be refused any more: what was just taken back, as it goes from one thing of
+ * the user to another, or what was on its way when a limit was reached.  The limits are not asked.
+ * The user holds something of this kind already, or did a moment ago.
  */
 void quota_recharge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount);
 void quota_uncharge(struct quota *quota, uint64_t uid, enum quota_kind kind, uint64_t amount);

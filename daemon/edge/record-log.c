@@ -12,11 +12,9 @@ static size_t mark_count(uint32_t most)
         return most / RECORD_LOG_STRIDE + 1u;
 }
 
-int record_log_bytes(size_t room, uint32_t most, size_t *ret_bytes)
+size_t record_log_used(const struct record_log *log)
 {
-        if (__builtin_add_overflow(room, mark_count(most) * sizeof(size_t), ret_bytes))
-                return error_raise(-EOVERFLOW);
-        return 0;
+        return log->used + mark_count(log->count) * sizeof(*log->marks);
 }
 
 int record_log_init(struct record_log *log, size_t room, uint32_t most)
@@ -52,7 +50,7 @@ void record_log_add(struct record_log *log, const struct smv_record *record)
         log->count++;
 }
 
-size_t record_log_seal(struct record_log *log)
+void record_log_seal(struct record_log *log)
 {
         size_t *marks = realloc(log->marks, mark_count(log->count) * sizeof(*marks));
         uint8_t *bytes = realloc(log->bytes, log->used);
@@ -64,7 +62,6 @@ size_t record_log_seal(struct record_log *log)
                 log->bytes = bytes;
         log->room = log->used;
         log->most = log->count;
-        return log->used + mark_count(log->most) * sizeof(*log->marks);
 }
 
 size_t record_log_find(const struct record_log *log, uint32_t sequence)

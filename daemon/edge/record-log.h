@@ -23,12 +23,6 @@ struct record_log {
 
 #define RECORD_LOG_STRIDE 256u
 
-/*
- * The bytes that a log for this many records and bytes takes, for the charge.  0, or -EOVERFLOW:
- * they do not fit a size_t.
- */
-int record_log_bytes(size_t room, uint32_t most, size_t *ret_bytes);
-
 /* 0 or -ENOMEM. */
 int record_log_init(struct record_log *log, size_t room, uint32_t most);
 void record_log_deinit(struct record_log *log);
@@ -36,11 +30,11 @@ void record_log_deinit(struct record_log *log);
 /* Appends a copy of the next record; there is room for it. */
 void record_log_add(struct record_log *log, const struct smv_record *record);
 
-/*
- * No more records will come: frees the unused room.  Returns the bytes that the log takes from now
- * on.
- */
-size_t record_log_seal(struct record_log *log);
+/* No more records will come: frees the unused room. */
+void record_log_seal(struct record_log *log);
+
+/* The bytes that its records have taken so far, for the charge. */
+size_t record_log_used(const struct record_log *log);
 
 /* The offset of that record, or of the next one to come: `sequence` is at most `count`. */
 size_t record_log_find(const struct record_log *log, uint32_t sequence);

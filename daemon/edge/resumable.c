@@ -18,6 +18,9 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define RING_MAX  (UINT64_C(64) << 20)
 
+/* Records are charged in steps of this size, so that not each of them changes an account. */
+#define CHARGE_STEP UINT64_C(4096)
+
 struct resumables {
         struct edge *edge;
         /* How many streams there are, and the bytes charged for them. */
@@ -108,10 +111,17 @@ struct resumable *resumables_next(const struct resumables *all, uint32_t *index)
 
 /* ---- what is charged ---- */
 
-static int charge(struct resumable *resumable, uint64_t bytes, uint32_t id,
-                  struct wire_problem *ret_problem)
+/* The memory that the stream has used so far. */
+static uint64_t bytes_used(const struct resumable *resumable)
+{
+        return record_log_used(&resumable->log) + sizeof(*resumable);
+}
+
+/* The stream itself, and its first records. */
+static int charge(struct resumable *resumable, uint32_t id, struct wire_problem *ret_problem)
 {
         struct quota *quota = resumable->all->edge->quota;
+        uint64_t bytes = sizeof(*resumable) + CHARGE_STEP;
         int r;
 
         r = quota_ask(quota, resumable->uid, QUOTA_RESUMABLE, 1, id, ret_problem);
@@ -133,14 +143,36 @@ static void uncharge(struct resumable *resumable)
         quota_uncharge(quota, resumable->uid, QUOTA_RESUMABLE, 1);
 }
 
-/* The stream has ended: charges what it has become, which is less than what it might have been. */
-static void charge_less(struct resumable *resumable, uint64_t bytes)
+/*
+ * The log has grown.  If its user may have no more, the stream ends.  Until its END comes, the
+ * engine may write a few more records; they are stored, and charged without asking.
+ */
+static void charge_more(struct resumable *resumable)
 {
-        uint64_t less = resumable->charged - bytes;
+        struct resumables *all = resumable->all;
+        uint64_t used = bytes_used(resumable), more;
 
-        assert(bytes <= resumable->charged);
-        quota_uncharge(resumable->all->edge->quota, resumable->uid, QUOTA_RESUMABLE_BYTES, less);
-        resumable->all->bytes -= less;
+        if (used <= resumable->charged)
+                return;
+        more = used - resumable->charged;
+        more = more > CHARGE_STEP ? more : CHARGE_STEP;
+        if (quota_charge(all->edge->quota, resumable->uid, QUOTA_RESUMABLE_BYTES, more)) {
+                quota_recharge(all->edge->quota, resumable->uid, QUOTA_RESUMABLE_BYTES, more);
+                if (resumable->stream)
+                        stream_cancel(all->edge, resumable->stream, SMV_END_ERROR, SMV_QUOTA);
+        }
+        resumable->charged += more;
+        all->bytes += more;
+}
+
+/* The stream has ended: charges exactly what it has become. */
+static void charge_exactly(struct resumable *resumable, uint64_t bytes)
+{
+        struct quota *quota = resumable->all->edge->quota;
+
+        quota_uncharge(quota, resumable->uid, QUOTA_RESUMABLE_BYTES, resumable->charged);
+        quota_recharge(quota, resumable->uid, QUOTA_RESUMABLE_BYTES, bytes);
+        resumable->all->bytes += bytes - resumable->charged;
         resumable->charged = bytes;
 }
 
@@ -272,13 +304,10 @@ static size_t records_max(const struct request *request, size_t room)
                scores_of(request) + 2;
 }
 
-/*
- * *ret_room: the bytes of records that the request may make; *ret_bytes: all memory of the stream.
- */
-static int measure(const struct request *request, size_t *ret_room, size_t *ret_bytes)
+/* The bytes of records that the request may make. */
+static int measure(const struct request *request, size_t *ret_room)
 {
-        size_t room, bytes, scores;
-        int r;
+        size_t room, scores;
 
         /* Text that is held back comes once, and the bytes of the END have space for it. */
         if (__builtin_mul_overflow(request->record_bytes_max - request->held_bytes_max,
@@ -287,12 +316,8 @@ static int measure(const struct request *request, size_t *ret_room, size_t *ret_
             __builtin_mul_overflow(request->score_bytes_max, scores_of(request), &scores) ||
             __builtin_add_overflow(room, scores, &room))
                 return error_raise(-EOVERFLOW);
-        r = record_log_bytes(room, records_max(request, room), &bytes);
-        if (!r && __builtin_add_overflow(bytes, sizeof(struct resumable), &bytes))
-                r = error_raise(-EOVERFLOW);
         *ret_room = room;
-        *ret_bytes = bytes;
-        return error_pass(r);
+        return 0;
 }
 
 static int make(struct resumables *all, const struct stream *stream, size_t room,
@@ -325,13 +350,12 @@ static int make(struct resumables *all, const struct stream *stream, size_t room
 }
 
 /* Charges the stream and gives it a slot. */
-static int enter(struct resumable *resumable, size_t bytes, uint32_t id,
-                 struct wire_problem *ret_problem)
+static int enter(struct resumable *resumable, uint32_t id, struct wire_problem *ret_problem)
 {
         struct resumables *all = resumable->all;
         int r;
 
-        r = charge(resumable, bytes, id, ret_problem);
+        r = charge(resumable, id, ret_problem);
         if (r)
                 return error_pass(r);
         r = need_channel(all, id, ret_problem);
@@ -352,7 +376,7 @@ int resumable_begin(struct peer *peer, struct stream *stream, struct resumable *
         struct resumables *all = peer->edge->resumables;
         struct resumable *resumable = NULL;
         uint32_t id = stream->request.stream;
-        size_t room = 0, bytes = 0;
+        size_t room = 0;
         int r;
 
         if (!all->numbers.count)
@@ -360,12 +384,12 @@ int resumable_begin(struct peer *peer, struct stream *stream, struct resumable *
                                    "the daemon keeps %u resumable streams, which is the limit of "
                                    "the setting resumable",
                                    all->slot_count);
-        r = measure(&stream->request, &room, &bytes);
+        r = measure(&stream->request, &room);
         if (!r)
                 r = make(all, stream, room, &resumable);
         if (r)
                 return error_pass(r);
-        r = enter(resumable, bytes, id, ret_problem);
+        r = enter(resumable, id, ret_problem);
         if (r) {
                 release(resumable);
                 return error_pass(r);
@@ -424,7 +448,8 @@ static void on_end(struct resumable *resumable)
 {
         assert(!resumable->ended);
         resumable->ended = true;
-        charge_less(resumable, record_log_seal(&resumable->log) + sizeof(*resumable));
+        record_log_seal(&resumable->log);
+        charge_exactly(resumable, bytes_used(resumable));
         forget_if_over(resumable);
 }
 
@@ -436,6 +461,7 @@ static void take_record(struct resumables *all, const struct smv_record *record)
         assert(record->stream < all->slot_count && all->slots[record->stream]);
         resumable = all->slots[record->stream];
         record_log_add(&resumable->log, record);
+        charge_more(resumable);
         if (resumable->peer)
                 connection_mark(resumable->peer);
         if (record->type == SMV_RECORD_END)

@@ -9,10 +9,10 @@
  * number, from any record on.  So no stream has to wait for a reader that is slow or missing.  All
  * readers get the same bytes, except for the id that each of them knows the stream by.
  *
- * That works because nothing can run out while the stream runs.  All that the stream may become is
- * charged to its user, and its memory is allocated, before it begins.  One ring serves all
- * resumable streams, only the loop reads it, and it is large enough for what all slots make in some
- * steps.
+ * That works because the memory for all that the stream may become is allocated before it begins.
+ * Its user is charged as records come; at the limit the stream ends with the code SMV_QUOTA.  One
+ * ring serves all resumable streams, only the loop reads it, and it is large enough for what all
+ * slots make in some steps.
  *
  * A stream without a reader lives for keep_ms.  Then it is dropped: cancelled if it runs, and
  * forgotten.  After an END was sent, the stream has no reader.  Only the reader knows whether it

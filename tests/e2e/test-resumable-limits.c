@@ -68,46 +68,83 @@ static void a_resumable_stream_expires_only_without_an_attached_client(void **st
         fixture_stop(fixture);
 }
 
-static void refuses_resumable_streams_over_the_limits(void **state)
+static void read_ends(struct smv_client *client, uint32_t count)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+
+        while (count) {
+                assert_int_equal(smv_next(client, &event, 10000), 1);
+                count -= event.kind == SMV_EVENT_END;
+        }
+}
+
+static void refuses_more_resumable_streams_than_the_limit(void **state)
 {
         struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .max_tokens = 100,
                                     .ignore_eos = 1, .keep_ms = 60000 };
         struct daemon_fixture *fixture = *state;
         struct smv_client *client;
-        uint64_t resume_id[3], charged;
+        uint64_t resume_id[3];
         uint32_t stream;
 
         START_QUICK_FOR_RESUMING(fixture, "--uid-resumable", "2", "--resumable", "3",
                                  "--uid-resumable-bytes", "32K");
         client = resumable_connect(fixture);
         resume_id[0] = resumable_stream_begin(client, &ask);
-        charged = fixture_status(fixture, "users.0.resumable_bytes");
-        assert_true(charged > 100 * 32);
         assert_int_equal(fixture_status(fixture, "users.0.resumable"), 1);
         resume_id[1] = resumable_stream_begin(client, &ask);
         assert_client_refused(client, smv_generate(client, &ask, &stream), SMV_QUOTA,
                               "you have 2 resumable streams, the limit (uid_resumable)");
         ask.keep_ms = 0;
         assert_int_equal(smv_generate(client, &ask, &stream), 0);
-        for (uint32_t ends = 0; ends < 3;) {
-                struct smv_event event = { SMV_SIZE(smv_event) };
-
-                assert_int_equal(smv_next(client, &event, 10000), 1);
-                ends += event.kind == SMV_EVENT_END;
-        }
-        assert_true(fixture_status(fixture, "users.0.resumable_bytes") <= 2 * charged);
+        read_ends(client, 3);
         assert_int_equal(fixture_status(fixture, "resumable.bytes"),
                          fixture_status(fixture, "users.0.resumable_bytes"));
         assert_int_equal(fixture_status(fixture, "resumable.ended"), 2);
         resumable_stream_drop(client, resume_id[0]);
         ask.keep_ms = 60000;
-        ask.max_tokens = 1900;
-        assert_client_refused(client, smv_generate(client, &ask, &stream), SMV_QUOTA,
-                              "limit of 32768 (uid_resumable_bytes)");
-        ask.max_tokens = 100;
         resume_id[2] = resumable_stream_begin(client, &ask);
         resumable_stream_drop(client, resume_id[1]);
         resumable_stream_drop(client, resume_id[2]);
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
+/* A stream may ask for more than the limit: it is charged for what it has become. */
+static void a_resumable_stream_ends_when_its_records_reach_the_limit(void **state)
+{
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .max_tokens = ENDLESS,
+                                    .ignore_eos = 1, .keep_ms = 60000 };
+        struct stream_log *log = stream_log_new(), *again = stream_log_new();
+        struct daemon_fixture *fixture = *state;
+        struct smv_client *client;
+        uint64_t resume_id, charged;
+        uint32_t stream;
+
+        START_ENDLESS_FOR_RESUMING(fixture, "--uid-resumable-bytes", "12K");
+        client = resumable_connect(fixture);
+        resume_id = resumable_stream_begin(client, &ask);
+        assert_true(stream_log_read(client, log, UINT32_MAX));
+        assert_int_equal(log->end.reason, SMV_END_ERROR);
+        assert_int_equal(log->end.code, SMV_QUOTA);
+        assert_true(log->end.output_tokens > 100);
+
+        /* Nothing of it is lost, and the charge is what it takes. */
+        charged = fixture_status(fixture, "users.0.resumable_bytes");
+        assert_true(charged > 8 << 10);
+        assert_int_equal(smv_attach(client, resume_id, 0, &stream), 0);
+        assert_true(stream_log_read(client, again, UINT32_MAX));
+        assert_int_equal(again->end.output_tokens, log->end.output_tokens);
+        assert_int_equal(again->end.code, SMV_QUOTA);
+        assert_client_refused(client, smv_generate(client, &ask, &stream), SMV_QUOTA,
+                              "limit of 12288 (uid_resumable_bytes)");
+        resumable_stream_drop(client, resume_id);
+        assert_int_equal(fixture_status(fixture, "resumable.bytes"), 0);
+        resume_id = resumable_stream_begin(client, &ask);
+        resumable_stream_drop(client, resume_id);
+        read_ends(client, 1);
+        stream_log_free(log);
+        stream_log_free(again);
         smv_close(client);
         fixture_stop(fixture);
 }
@@ -263,7 +300,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(a_resumable_stream_expires_only_without_an_attached_client),
-                DAEMON_TEST(refuses_resumable_streams_over_the_limits),
+                DAEMON_TEST(refuses_more_resumable_streams_than_the_limit),
+                DAEMON_TEST(a_resumable_stream_ends_when_its_records_reach_the_limit),
                 DAEMON_TEST(an_ended_resumable_stream_is_charged_for_its_actual_size),
                 DAEMON_TEST(a_resumable_stream_is_hidden_from_other_users),
                 DAEMON_TEST(a_resumable_stream_never_stalls_on_a_slow_reader),
