@@ -95,6 +95,13 @@ static int take_list(struct smv_client *client, const struct client_pending *pen
         return take_json(client, frame, "work", ret_answer);
 }
 
+static int take_pool(struct smv_client *client, const struct client_pending *pending,
+                     const struct codec_frame *frame, struct smv_event *ret_answer)
+{
+        (void)pending;
+        return take_json(client, frame, "pool", ret_answer);
+}
+
 /* ---- requests ---- */
 
 /* client_begin(), then the request. */
@@ -352,6 +359,36 @@ int smv_list(struct smv_client *client, const char **ret_json)
 int smv_ask_list(struct smv_client *client, uint32_t *ret_request)
 {
         return ask_for_json(client, "list", take_list, ret_request);
+}
+
+static int begin_pool(struct smv_client *client, struct client_request *request, uint32_t from)
+{
+        int r = begin(client, request, "pool", take_pool);
+
+        if (!r)
+                codec_put_uint(&request->writer, "from", from);
+        return r;
+}
+
+int smv_pool(struct smv_client *client, uint32_t from, const char **ret_json)
+{
+        struct client_request request;
+        struct smv_event answer;
+        int r = begin_pool(client, &request, from);
+
+        if (!r)
+                r = client_request_wait(client, &request, &answer);
+        if (!r)
+                *ret_json = answer.text;
+        return r;
+}
+
+int smv_ask_pool(struct smv_client *client, uint32_t from, uint32_t *ret_request)
+{
+        struct client_request request;
+        int r = begin_pool(client, &request, from);
+
+        return r ? r : client_request_ask(client, &request, ret_request);
 }
 
 static int begin_end(struct smv_client *client, struct client_request *request, uint64_t number)

@@ -81,6 +81,8 @@ enum request_fact {
         REQUEST_USER_SLOTS_MAX,
         REQUEST_USER_BLOCKS, /* SHARE; shared blocks count in parts, and the sum is rounded up */
         REQUEST_USER_BLOCKS_MAX,
+        REQUEST_FOUND, /* positions of its prompt that were found in the cache */
+        REQUEST_READ,  /* positions of its prompt that are read, with those */
         REQUEST_FACT_N,
 };
 

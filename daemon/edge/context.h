@@ -35,6 +35,7 @@ struct admission;  /* admission.c */
 struct handles;    /* handles.c */
 struct pins;       /* pins.c */
 struct resumables; /* resumable.c */
+struct pool_view;  /* op-pool.c */
 struct subuid;     /* subuid.c */
 struct principals; /* principals.c */
 struct constraint; /* constraints.c */
@@ -65,9 +66,9 @@ struct edge_conf {
         struct stats *stats;
         struct usage_snapshot *usage_snapshot; /* read by the loop */
         int bell;                       /* rung by the waker's mailbox and the text worker's */
-        struct mailbox *to_engine;      /* SUBMIT, CANCEL, SPACE, HANGUP, STOP */
+        struct mailbox *to_engine;      /* SUBMIT, CANCEL, SPACE, HANGUP, POOL, STOP */
         struct mailbox *from_engine;    /* RETIRED, which does not ring the bell: a WAKE follows */
-        struct mailbox *from_waker;     /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
+        struct mailbox *from_waker;     /* WAKE, CHANNEL_GONE, POOL_MAPPED, FAILED, STOPPED */
         struct mailbox *to_text_worker; /* JOB, STOP */
         struct mailbox *from_text_worker; /* JOB_DONE */
         uint64_t started_ns;
@@ -99,6 +100,7 @@ struct edge {
         struct handles *handles;
         struct pins *pins;
         struct resumables *resumables;
+        struct pool_view *pool_view;
 
         struct list_head peers;
         uint32_t peer_count;

@@ -14,6 +14,7 @@
 #include "daemon/edge/handles.h"
 #include "daemon/edge/mail.h"
 #include "daemon/edge/peer.h"
+#include "daemon/edge/op-pool.h"
 #include "daemon/edge/pins.h"
 #include "daemon/edge/principals.h"
 #include "daemon/edge/quota.h"
@@ -264,6 +265,8 @@ static int begin(struct edge *edge)
                                                   .max = edge->conf.admission.sched.prefix.pins },
                              &edge->pins);
         if (!r)
+                r = pool_view_new(edge, &edge->pool_view);
+        if (!r)
                 r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
         if (!r)
                 r = loop_watch_new(edge->loop, edge->conf.bell, LOOP_READ, on_bell, edge,
@@ -310,6 +313,7 @@ struct edge *edge_free(struct edge *edge)
         loop_timer_free(edge->drain_timer);
         if (edge->handles)
                 handles_close_all(edge->handles);
+        pool_view_free(edge->pool_view);
         pins_free(edge->pins);
         handles_free(edge->handles);
         resumables_free(edge->resumables);

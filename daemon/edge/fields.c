@@ -42,6 +42,7 @@ static const char *const reserved[] = {
 #define REVOKE     (1u << WIRE_REVOKE)
 #define END        (1u << WIRE_END)
 #define PIECES     (1u << WIRE_PIECES)
+#define POOL       (1u << WIRE_POOL)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define CHAT       (GENERATE | TEMPLATE | OPEN)
 #define MESSAGES   (CHAT | APPEND)
@@ -116,7 +117,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "pin_ms",      WIRE_F_PIN_MS,      "uint",    0, U32_MAX, 0, 0,                          PIN, PIN },               read_uint32,      AT(pin_ms) },
         { { "keep_ms",     WIRE_F_KEEP_MS,     "uint",    1, SMV_KEEP_MS_MAX, 0, 0,                  GENERATE | OPEN | FORK, 0 }, read_uint32,   AT(keep_ms) },
         { { "resume_id",   WIRE_F_RESUME_ID,   "uint",    1, U64_LIMIT, 0, 0,                        ATTACH | DROP, ATTACH | DROP }, read_uint64,      AT(resume_id) },
-        { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH | PIECES, 0 },     read_uint32,      AT(from) },
+        { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH | PIECES | POOL, 0 }, read_uint32,  AT(from) },
         { { "to",          WIRE_F_TO,          "text",    1, WORD_MAX, 0, 0,                         PUBLISH, PUBLISH },       read_to,          0 },
         { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
         { { "number",      WIRE_F_NUMBER,      "uint",    1, U64_LIMIT, 0, 0,                        END, END },               read_uint64,      AT(number) },

@@ -6,6 +6,7 @@
 #include "daemon/edge/channels.h"
 #include "daemon/edge/connection.h"
 #include "daemon/edge/encode-job.h"
+#include "daemon/edge/op-pool.h"
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
 #include "base/log.h"
@@ -45,6 +46,9 @@ static void on_mail(struct edge *edge, const struct mail *mail)
                 break;
         case MAIL_CHANNEL_GONE:
                 channels_gone(edge, mail->what);
+                break;
+        case MAIL_POOL_MAPPED:
+                pool_view_mapped(edge->pool_view);
                 break;
         case MAIL_FAILED:
                 on_failed(edge, mail);

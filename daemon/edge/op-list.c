@@ -212,12 +212,30 @@ static void put_wait(struct walk *walk, const struct stream *stream, enum reques
                                    request_fact(&stream->request, facts[i].fact));
 }
 
+/* How much of its prompt is read, and how much of that was found in the cache. */
+static void put_prompt(struct walk *walk, uint32_t prompt, uint32_t found, uint32_t read)
+{
+        put_number(walk->writer, "prompt", prompt);
+        put_number(walk->writer, "prompt_found", found);
+        put_number(walk->writer, "prompt_done", read);
+}
+
+/* The text of one that has not begun is still with the text worker. */
+static void put_prompt_of(struct walk *walk, const struct stream *stream)
+{
+        const struct request *request = &stream->request;
+        uint32_t prompt = stream->begun_ns ? request->prompt_count : 0;
+
+        put_prompt(walk, prompt, request_fact(request, REQUEST_FOUND),
+                   request_tokens_made(request) ? prompt : request_fact(request, REQUEST_READ));
+}
+
 static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
 {
         struct wire_writer *writer = walk->writer;
         enum request_wait wait = wait_of(stream);
 
-        wire_put_map(writer, 14 + count_facts(wait));
+        wire_put_map(writer, 17 + count_facts(wait));
         put_number(writer, "number", stream->number);
         put_word(writer, "kind", stream->reads_only ? "pin" : "stream");
         put_word(writer, "state", state_word(stream));
@@ -226,6 +244,7 @@ static void put_stream(struct walk *walk, struct stream *stream, uint32_t pid)
         put_word(writer, "priority", priority_word(stream->request.priority));
         put_number(writer, "age_ms", ms_since(walk, stream->begun_ns));
         put_number(writer, "tokens", request_tokens_made(&stream->request));
+        put_prompt_of(walk, stream);
         put_number(writer, "handle", stream->handle);
         put_number(writer, "keep_ms", 0);
         put_number(writer, "preemptions", request_pauses(&stream->request));
@@ -238,7 +257,7 @@ static void put_resumable(struct walk *walk, struct resumable *resumable)
         struct stream *stream = resumable->stream;
         enum request_wait wait = wait_of(stream);
 
-        wire_put_map(writer, 14 + count_facts(wait));
+        wire_put_map(writer, 17 + count_facts(wait));
         put_number(writer, "number", resumable->number);
         put_word(writer, "kind", "resumable");
         put_word(writer, "state", stream ? state_word(stream) : "ended");
@@ -248,6 +267,11 @@ static void put_resumable(struct walk *walk, struct resumable *resumable)
         put_number(writer, "age_ms", ms_since(walk, resumable->begun_ns));
         put_number(writer, "tokens",
                    stream ? request_tokens_made(&stream->request) : resumable->tokens_made);
+        if (stream)
+                put_prompt_of(walk, stream);
+        else
+                put_prompt(walk, resumable->prompt_tokens, resumable->found,
+                           resumable->prompt_tokens);
         put_number(writer, "handle", stream ? stream->handle : 0);
         put_number(writer, "keep_ms", resumable->keep_ms);
         put_number(writer, "preemptions",

@@ -15,6 +15,7 @@
 #include "daemon/edge/op-hello.h"
 #include "daemon/edge/op-list.h"
 #include "daemon/edge/op-pin.h"
+#include "daemon/edge/op-pool.h"
 #include "daemon/edge/op-status.h"
 #include "daemon/edge/op-tokenize.h"
 #include "daemon/edge/principals.h"
@@ -81,6 +82,7 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_LIST] = op_list,
         [WIRE_END] = op_end,
         [WIRE_PIECES] = op_pieces,
+        [WIRE_POOL] = op_pool,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
@@ -535,6 +537,7 @@ struct peer *peer_free(struct peer *peer)
         encode_jobs_leave(peer);
         streams_leave(peer);
         resumables_leave(peer);
+        pool_view_leave(peer);
         quota_uncharge(edge->quota, uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
         list_remove(&peer->peers_link);
         list_remove(&peer->marked_link);

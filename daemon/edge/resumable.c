@@ -419,6 +419,7 @@ void resumables_retired(struct resumables *all, const struct stream *stream)
         assert(resumable->stream == stream);
         resumable->tokens_made = request_tokens_made(&stream->request);
         resumable->pauses = request_pauses(&stream->request);
+        resumable->found = request_fact(&stream->request, REQUEST_FOUND);
         resumable->stream = NULL;
         forget_if_over(resumable);
 }

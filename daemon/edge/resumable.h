@@ -42,7 +42,7 @@ struct resumable {
         uint32_t prompt_tokens, max_tokens, keep_ms;
         enum request_priority priority;
         uint64_t begun_ns;
-        uint32_t tokens_made, pauses; /* once RETIRED was taken */
+        uint32_t tokens_made, pauses, found; /* once RETIRED was taken */
         uint64_t charged;
         struct record_log log;
         struct loop_timer *timer; /* runs while no reader is attached */

@@ -26,6 +26,7 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_PUBLISH] = "publish",
         [WIRE_REVOKE] = "revoke",
         [WIRE_LIST] = "list",
+        [WIRE_POOL] = "pool",
         [WIRE_END] = "end",
         [WIRE_PIECES] = "pieces",
 };

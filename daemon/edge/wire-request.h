@@ -38,6 +38,7 @@ enum wire_op {
         WIRE_LIST,
         WIRE_END,
         WIRE_PIECES,
+        WIRE_POOL,
         WIRE_OP_N,
 };
 

@@ -201,6 +201,10 @@ static void on_mail(struct engine *engine, const struct mail *mail)
         case MAIL_PING:
                 counter_add(&engine->conf.stats->pings_taken, 1);
                 break;
+        case MAIL_POOL:
+                assert(!engine->pool_map);
+                engine->pool_map = mail->what;
+                break;
         case MAIL_STOP:
                 assert(engine->active_count == 0);
                 engine->stopped = true;

@@ -145,13 +145,16 @@ static void tell_progress(struct engine *engine, const struct batch *batch)
 {
         for (uint32_t i = 0; i < batch->step.run_count; i++) {
                 const struct step_run *run = &batch->runs[i];
-                const struct request *request = batch->run_sequences[i]->request;
+                struct request *request = batch->run_sequences[i]->request;
                 uint32_t count = batch->rows[run->row + run->count - 1].position + 1;
 
-                if (!request->progress || request->state == REQUEST_ENDING ||
+                if (request->state == REQUEST_ENDING ||
                     request->sequence.token_count > request->prompt_count)
                         continue;
                 assert(count <= request->prompt_count);
+                request_tell_fact(request, REQUEST_READ, count);
+                if (!request->progress)
+                        continue;
                 publish_progress(engine->publish, request, count,
                                  sched_pending_bytes(engine->sched, request->channel->number));
         }

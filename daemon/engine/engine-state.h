@@ -43,6 +43,7 @@ struct engine {
         struct sched_user *users;   /* for the usage snapshot */
         uint64_t usage_snapshot_ns; /* when the usage snapshot was last written */
         uint32_t active_count, gone_count, end_count;
+        struct pool_map *pool_map; /* to be filled; NULL: none */
         int failed;
         enum smv_code failed_code; /* code of every END after the failure */
         bool stopped;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/pool-map.h"
 #include "daemon/engine/engine-state.h"
 #include "daemon/engine/model.h"
 #include "base/error.h"
@@ -218,6 +219,20 @@ static void write_usage_snapshot(struct engine *engine)
         usage_snapshot_end(usage_snapshot);
 }
 
+/* Fills a part of the map that the loop wants.  True: more of it is to be filled. */
+static bool map_pool(struct engine *engine)
+{
+        struct pool_map *map = engine->pool_map;
+
+        if (!map)
+                return false;
+        if (!sched_map(engine->sched, map))
+                return true;
+        engine->pool_map = NULL;
+        engine_post(engine, MAIL_POOL_MAPPED, map, 0);
+        return false;
+}
+
 static void launch(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
@@ -290,6 +305,7 @@ static uint64_t turn(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
         uint64_t in_flight;
+        bool mapping;
 
         /* Tokens that are heard write records, which the free bytes must not count as free. */
         engine_hear(engine);
@@ -302,13 +318,14 @@ static uint64_t turn(struct engine *engine)
         assert(plan->row_count || (!plan->move_count && !plan->copy_count));
         if (plan->row_count)
                 launch(engine);
+        mapping = map_pool(engine);
 
         in_flight = engine->launched - engine->collected;
         if (in_flight && (in_flight == engine->conf.sched.depth || !plan->row_count)) {
                 engine_collect(engine);
                 return 0;
         }
-        return in_flight || may_not_sleep(engine) ? 0 : wake_ns(engine);
+        return in_flight || mapping || may_not_sleep(engine) ? 0 : wake_ns(engine);
 }
 
 /* While the weights are read: no request starts, but a cancelled or hung-up one gets its END. */

@@ -15,6 +15,8 @@ static inline void timings_row(struct stats *stats, struct request *request, uin
         if (request->first_row_ns)
                 return;
         request->first_row_ns = now_ns;
+        request_tell_fact(request, REQUEST_FOUND, request->sequence.cached_count);
+        request_tell_fact(request, REQUEST_READ, request->sequence.cached_count);
         atomic_store_explicit(&request->has_begun, true, memory_order_relaxed);
         histogram_add(&stats->queue, now_ns - request->accepted_ns);
 }

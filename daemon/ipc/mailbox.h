@@ -14,10 +14,10 @@
  * again.
  *
  *      loop -> text worker  JOB                     text worker -> loop  JOB_DONE
- *      loop -> engine       SUBMIT CANCEL SPACE UNPIN HANGUP PING STOP
+ *      loop -> engine       SUBMIT CANCEL SPACE UNPIN HANGUP PING POOL STOP
  *      engine -> loop       RETIRED
  *      engine -> masks      MASK_BEGIN MASK_FORK MASK_TAKE STOP
- *      engine -> waker      WAKE CHANNEL_GONE FAILED STOPPED
+ *      engine -> waker      WAKE CHANNEL_GONE POOL_MAPPED FAILED STOPPED
  *      waker -> loop        the same, in the same order
  *
  * A taker sleeps in mailbox_take() on a futex.  The loop thread sleeps in epoll instead, so its
@@ -41,11 +41,13 @@ enum mail_kind {
         MAIL_UNPIN,    /* number: of a pin */
         MAIL_HANGUP,   /* struct channel: write nothing more into it */
         MAIL_PING,     /* nothing: count it in stats.pings_taken; one is under way at most */
+        MAIL_POOL,     /* struct pool_map: to be filled; one is under way at most */
         /* nothing: the last mail to the engine, when all requests and channels are gone */
         MAIL_STOP,
         MAIL_WAKE,         /* struct channel: it has something to read */
         MAIL_RETIRED,      /* struct request: only the loop refers to it now */
         MAIL_CHANNEL_GONE, /* struct channel: only the loop refers to it now */
+        MAIL_POOL_MAPPED,  /* struct pool_map: the same one, filled */
         MAIL_FAILED,  /* result, why: the engine computes nothing more, but takes mail until STOP */
         MAIL_STOPPED, /* nothing: the last mail from the engine */
         /* Each has a seat of daemon/engine/masks.c. */

@@ -301,13 +301,13 @@ static int open_mailboxes(struct daemon *daemon)
          * have been submitted, if its peer was lost while the reply was sent.  The history may also
          * be pinned already.
          */
-        r = mailbox_new(3 * requests + pins + 3 * channels + 2, -1, &daemon->to_engine);
+        r = mailbox_new(3 * requests + pins + 3 * channels + 3, -1, &daemon->to_engine);
         if (!r)
                 r = mailbox_new(3 * requests, -1, &daemon->retired);
         if (!r)
-                r = mailbox_new(2 * channels + 2, -1, &daemon->to_waker);
+                r = mailbox_new(2 * channels + 3, -1, &daemon->to_waker);
         if (!r)
-                r = mailbox_new(2 * channels + 2, daemon->bell, &daemon->to_loop);
+                r = mailbox_new(2 * channels + 3, daemon->bell, &daemon->to_loop);
         if (!r)
                 r = mailbox_new(requests + 1, -1, &daemon->to_text_worker);
         if (!r)

@@ -936,6 +936,12 @@ int smv_status(struct smv_client *client, const char **ret_json);
  */
 int smv_list(struct smv_client *client, const char **ret_json);
 /*
+ * The use of each block of the KV pool, from block `from` on, as one JSON object, NUL-terminated.  Root and the user of the daemon see the blocks of all users, others their own.
+ * `next` in the object is the first block that is not described: ask again from there, unless it is
+ * `blocks`.  docs/reference/protocol.md has the keys.
+ */
+int smv_pool(struct smv_client *client, uint32_t from, const char **ret_json);
+/*
  * Ends a stream, or closes a handle, whichever connection it belongs to.  A stream still has its
  * END (cancelled).  The code is SMV_NO_STREAM if there is none of this number, or if the stream is
  * ending already.  Root and the user of the daemon may end those of all users.
@@ -1008,6 +1014,8 @@ int smv_ask_vocabulary(struct smv_client *client, const char *model, uint32_t fr
 int smv_ask_status(struct smv_client *client, uint32_t *ret_request);
 /* As smv_list(); the REPLY has the object as `text`, NUL-terminated. */
 int smv_ask_list(struct smv_client *client, uint32_t *ret_request);
+/* As smv_pool(); the REPLY has the object as `text`, NUL-terminated. */
+int smv_ask_pool(struct smv_client *client, uint32_t from, uint32_t *ret_request);
 /* As smv_end(); the REPLY has only its code. */
 int smv_ask_end(struct smv_client *client, uint64_t number, uint32_t *ret_request);
 /* As smv_handle_open(); the REPLY has the handle as `number`, and `length`. */

@@ -15,6 +15,7 @@
  *      audit-swap      the moves between pool and swap, and their blocks' contents
  *      audit-windows   the pages of layers with a window
  *      audit-blocks    the owners of blocks; audit-usage: the users' shares of the pool
+ *      audit-map       the map of the pool, against the counts
  *      audit-rows      the rows; audit-order: which come first;
  *                      audit-left-out: requests without rows
  *      audit-guides    requests that wait for a token or a mask of their own
@@ -425,6 +426,7 @@ void audit_plan(struct sim *sim)
         audit_held(sim);
         audit_left_out(sim);
         audit_counts(sim);
+        audit_map(sim);
         each_request(sim, r)
         {
                 if (r->first_row != SIM_NO_ROW)

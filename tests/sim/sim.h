@@ -527,6 +527,9 @@ uint32_t audit_promoted(const struct sim *sim, uint32_t class, uint64_t since_ns
 void audit_learn(struct sim *sim, const struct sim_request *request);
 void audit_note(struct sim *sim, const struct sim_request *request);
 
+/* audit-map.c: the map of the pool agrees with the counts. */
+void audit_map(struct sim *sim);
+
 /* audit-slots.c: which requests are admitted, and which are preempted for them. */
 void audit_slots(struct sim *sim);
 /* It has given up its slot, and everything with it. */

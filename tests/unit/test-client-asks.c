@@ -9,7 +9,7 @@
 /* An ok reply that has every field that a reply may have. */
 static void say_everything(struct script *s, uint32_t id)
 {
-        ok_begin(s, id, 11);
+        ok_begin(s, id, 12);
         text(s, "text");
         text(s, "some text");
         text(s, "tokens");
@@ -28,6 +28,8 @@ static void say_everything(struct script *s, uint32_t id)
         text(s, "status");
         byte(s, 0x80);
         text(s, "work");
+        byte(s, 0x80);
+        text(s, "pool");
         byte(s, 0x80);
         text(s, "handle");
         number(s, 4001);
@@ -108,6 +110,8 @@ WAIT(status, smv_status(c, &e->text))
 ASK(status_of, smv_ask_status(c, &e->stream))
 WAIT(list, smv_list(c, &e->text))
 ASK(list, smv_ask_list(c, &e->stream))
+WAIT(pool, smv_pool(c, 7, &e->text))
+ASK(pool, smv_ask_pool(c, 7, &e->stream))
 WAIT(end, smv_end(c, 1001))
 ASK(end, smv_ask_end(c, 1001, &e->stream))
 WAIT(open, smv_handle_open(c, &kept, &e->number, &size))
@@ -155,6 +159,7 @@ static const struct form {
         { wait_vocabulary, ask_vocabulary, 0 },
         { wait_status, ask_status_of, 0 },
         { wait_list, ask_list, 0 },
+        { wait_pool, ask_pool, 0 },
         { wait_end, ask_end, 0 },
         { wait_open, ask_open, 0 },
         { wait_append, ask_append, 0 },

@@ -307,6 +307,7 @@ static void calls_with_one_answer_are_refused_without_a_client(void **state)
         assert_int_equal(smv_template(NULL, &ask, &text, &count, NULL, NULL), -EINVAL);
         assert_int_equal(smv_status(NULL, &text), -EINVAL);
         assert_int_equal(smv_list(NULL, &text), -EINVAL);
+        assert_int_equal(smv_pool(NULL, 0, &text), -EINVAL);
         assert_int_equal(smv_end(NULL, 1), -EINVAL);
         assert_int_equal(smv_handle_open(NULL, &ask, &handle, NULL), -EINVAL);
         assert_int_equal(smv_handle_append(NULL, 1, NULL, 0, NULL), -EINVAL);

@@ -145,7 +145,7 @@ static void error_messages_have_numbers_but_never_client_text(void **state)
         assert_string_equal(problem.message, "op must be one of hello, generate, cancel, tokenize, "
                                              "detokenize, status, template, open, append, "
                                              "truncate, fork, close, pin, attach, detach, "
-                                             "drop, publish, revoke, list, end, pieces");
+                                             "drop, publish, revoke, list, end, pieces, pool");
 }
 
 /* ---- frames and the scan ---- */
