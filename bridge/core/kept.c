@@ -105,3 +105,15 @@ struct kept_stream *kept_find(const struct kept_store *store, uint32_t principal
         }
         return NULL;
 }
+
+struct kept_stream *kept_find_resumable(const struct kept_store *store, uint32_t principal,
+                                        uint64_t resume_id)
+{
+        list_each(at, &store->streams) {
+                struct kept_stream *stream = LIST_ENTRY(at, struct kept_stream, of_store);
+
+                if (stream->principal == principal && stream->resume_id == resume_id)
+                        return stream;
+        }
+        return NULL;
+}

@@ -46,6 +46,9 @@ struct kept_stream *kept_add(struct kept_store *store, uint32_t principal, const
                              struct text body, uint64_t resume_id, const struct kept_facts *facts);
 /* NULL: there is none for this principal. */
 struct kept_stream *kept_find(const struct kept_store *store, uint32_t principal, struct text id);
+/* The same by its number in the daemon. */
+struct kept_stream *kept_find_resumable(const struct kept_store *store, uint32_t principal,
+                                        uint64_t resume_id);
 void kept_remove(struct kept_stream *stream);
 
 #endif

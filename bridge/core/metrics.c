@@ -200,19 +200,24 @@ static void put_histories(struct metrics_writer *w, const struct metrics *metric
                             ways[way], metrics->histories[way]);
 }
 
-static void put_misses(struct metrics_writer *w, const struct metrics *metrics)
+const char *metrics_miss_word(enum miss_reason reason)
 {
-        static const char *const reasons[] = {
+        static const char *const words[] = {
                 [MISS_NOTHING_CACHED] = "nothing_cached", [MISS_PREFIX] = "prefix_changed",
                 [MISS_TOOLS] = "tools_changed",           [MISS_SYSTEM] = "system_changed",
                 [MISS_MESSAGES] = "messages_changed",     [MISS_UNKNOWN] = "unknown",
         };
 
+        return words[reason];
+}
+
+static void put_misses(struct metrics_writer *w, const struct metrics *metrics)
+{
         metrics_put_head(w, "cache_miss_reason_total", "counter",
                          "Prompts that differ from all that is cached, by reason.");
         for (unsigned reason = 0; reason < MISS_REASONS; reason++)
                 metrics_put(w, PREFIX "cache_miss_reason_total{reason=\"%s\"} %" PRIu64 "\n",
-                            reasons[reason], metrics->misses[reason]);
+                            metrics_miss_word((enum miss_reason)reason), metrics->misses[reason]);
 }
 
 static void put_one(struct metrics_writer *w, const char *name, const char *type, uint64_t value,

@@ -57,6 +57,8 @@ enum miss_reason {
         MISS_REASONS,
 };
 void metrics_miss(struct metrics *metrics, enum miss_reason reason);
+/* "nothing_cached" */
+const char *metrics_miss_word(enum miss_reason reason);
 /* A client was cut because it read too slowly. */
 void metrics_slow_client(struct metrics *metrics);
 /* A client left before the end of its answer. */

@@ -22,20 +22,29 @@ static const char *operation_of(const struct call *call)
                        : "chat";
 }
 
-/*
- * Why its prompt was not cached as far as it could be, if the dialect does not find out more.  Many
- * models have the same first token in all prompts, which is not worth much.
- */
-static void note_miss(const struct run *run, const struct smv_event *end)
+/* Many models have the same first token in all prompts, which is not worth much. */
+bool run_miss(const struct run *run, enum miss_reason *ret_reason)
 {
-        struct metrics *metrics = run->call->bridge->metrics;
+        const struct smv_event *end = &run->choices[0].last;
 
-        if (run->explains_miss && end->diverged_at)
-                return;
         if (end->diverged_at > 1)
-                metrics_miss(metrics, MISS_PREFIX);
+                *ret_reason = MISS_PREFIX;
         else if (end->cached_tokens <= 1 && end->prompt_tokens > 1)
-                metrics_miss(metrics, MISS_NOTHING_CACHED);
+                *ret_reason = MISS_NOTHING_CACHED;
+        else
+                return false;
+        return true;
+}
+
+/* If the dialect finds out more, it counts that. */
+static void note_miss(const struct run *run)
+{
+        enum miss_reason reason;
+
+        if (run->explains_miss && run->choices[0].last.diverged_at)
+                return;
+        if (run_miss(run, &reason))
+                metrics_miss(run->call->bridge->metrics, reason);
 }
 
 /* It has ended; failure NULL: with all its choices. */
@@ -340,7 +349,7 @@ static void end_choice(struct run *run, uint32_t index, const struct smv_event *
         metrics_end(run->call->bridge->metrics, run_end_word(choice->end), event, !index,
                     run->count, run->accepted.max_tokens);
         if (!index)
-                note_miss(run, event);
+                note_miss(run);
         if (!run->left)
                 note_request(run, NULL);
         if (run->ops->ended)
@@ -394,6 +403,14 @@ static void keep(const struct run *run, uint64_t resume_id)
                 call_header(call, "x-samovar-stream-id", kept->id);
 }
 
+static void tell_queue(const struct run *run)
+{
+        char position[16];
+
+        snprintf(position, sizeof(position), "%u", (unsigned)run->accepted.queue_position);
+        call_header(run->call, "x-samovar-queue-position", position);
+}
+
 static void on_reply(struct link_ask *ask, const struct smv_event *reply,
                      const struct smv_problem *problem)
 {
@@ -413,6 +430,7 @@ static void on_reply(struct link_ask *ask, const struct smv_event *reply,
         run->accepted = run->call->facts.accepted;
         if (run->options.keep_ms && !run->call->attach_id)
                 keep(run, reply->number);
+        tell_queue(run);
         if (run->ops->begun)
                 run->ops->begun(run);
 }

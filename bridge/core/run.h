@@ -12,6 +12,7 @@
 #define BRIDGE_CORE_RUN_H
 
 #include "bridge/core/call.h"
+#include "bridge/core/metrics.h"
 
 enum piece_kind { PIECE_TEXT, PIECE_REASONING, PIECE_CALL, PIECE_ARGUMENTS, PIECE_CALL_END };
 
@@ -131,5 +132,8 @@ struct run_usage {
         uint64_t queued_ns, prefill_ns, decode_ns; /* of the first choice */
 };
 struct run_usage run_usage(const struct run *run);
+
+/* Why its prompt was not cached as far as it could be.  False: nothing is to be said about it. */
+bool run_miss(const struct run *run, enum miss_reason *ret_reason);
 
 #endif

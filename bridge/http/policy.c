@@ -22,7 +22,8 @@ static const char *const page_headers[] = {
         "openai-beta"
 };
 #define PAGE_HEADER_PREFIX "x-stainless-"
-#define PAGE_READS         "x-request-id, request-id, retry-after, x-samovar-stream-id"
+#define PAGE_READS                                                                                 \
+        "x-request-id, request-id, retry-after, x-samovar-stream-id, x-samovar-queue-position"
 
 struct http_policy {
         const struct http_conf *conf;

@@ -42,6 +42,7 @@ void openai_put_timings(struct json_builder *to, const struct run *run)
 {
         struct run_usage usage = run_usage(run);
         uint64_t computed = usage.prompt > usage.cached ? usage.prompt - usage.cached : 0;
+        enum miss_reason reason;
 
         json_put_key(to, "timings");
         json_put_object(to);
@@ -53,6 +54,8 @@ void openai_put_timings(struct json_builder *to, const struct run *run)
         put_ms(to, "predicted_ms", usage.decode_ns);
         put_rate(to, "predicted_per_second", usage.output, usage.decode_ns);
         put_ms(to, "queued_ms", usage.queued_ns);
+        if (run_miss(run, &reason))
+                json_put_key_word(to, "cache_miss", metrics_miss_word(reason));
         json_put_object_end(to);
 }
 

@@ -13,6 +13,7 @@
 #include "bridge/openai/responses.h"
 #include "bridge/own/description.h"
 #include "bridge/own/health.h"
+#include "bridge/own/live.h"
 #include "bridge/own/streams.h"
 #include "bridge/own/texts.h"
 
@@ -64,6 +65,10 @@ const struct route routes[] = {
         { HTTP_GET,  "/api/blobs/{}",        ollama_change, 0 },
         { HTTP_POST, "/api/blobs/{}",        ollama_change, 0 },
 
+        { HTTP_GET,  "/samovar/status",      own_status, 0 },
+        { HTTP_GET,  "/samovar/work",        own_work, 0 },
+        { HTTP_DELETE, "/samovar/work/{}",   own_work_end, 0 },
+        { HTTP_GET,  "/samovar/pool",        own_pool, 0 },
         { HTTP_GET,  "/v1/streams/{}",       own_stream_resume, 0 },
         { HTTP_DELETE, "/v1/streams/{}",     own_stream_drop, 0 },
         { HTTP_POST, "/tokenize",            own_tokenize, 0 },

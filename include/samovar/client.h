@@ -936,9 +936,10 @@ int smv_status(struct smv_client *client, const char **ret_json);
  */
 int smv_list(struct smv_client *client, const char **ret_json);
 /*
- * The use of each block of the KV pool, from block `from` on, as one JSON object, NUL-terminated.  Root and the user of the daemon see the blocks of all users, others their own.
- * `next` in the object is the first block that is not described: ask again from there, unless it is
- * `blocks`.  docs/reference/protocol.md has the keys.
+ * The use of each block of the KV pool, from block `from` on, as one JSON object, NUL-terminated.
+ * Root and the user of the daemon see the blocks of all users, others their own.  `next` in the
+ * object is the first block that is not described: ask again from there, unless it is `blocks`.
+ * docs/reference/protocol.md has the keys.
  */
 int smv_pool(struct smv_client *client, uint32_t from, const char **ret_json);
 /*

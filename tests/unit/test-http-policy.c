@@ -179,7 +179,8 @@ static void pages_of_other_sites_may_not_ask(void **state)
                 assert_non_null(strstr(got, expected));
                 assert_non_null(strstr(got, "\r\nVary: Origin\r\n"));
                 assert_non_null(strstr(got, "\r\nAccess-Control-Expose-Headers: x-request-id, "
-                                            "request-id, retry-after, x-samovar-stream-id\r\n"));
+                                            "request-id, retry-after, x-samovar-stream-id, "
+                                            "x-samovar-queue-position\r\n"));
                 assert_null(strstr(got, "Credentials"));
                 free(got);
         }
