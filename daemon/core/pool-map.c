@@ -4,7 +4,7 @@
 
 #include "daemon/core/sched-state.h"
 
-/* Blocks looked at in one part.  Each costs about a read from memory, so all take some 0.3 ms. */
+/* Blocks looked at in one part: the next step waits for it.  Each costs a read from memory. */
 #define BLOCKS_A_PART 4096u
 
 struct pool_map *pool_map_new(uint32_t blocks)
