@@ -366,7 +366,11 @@ static int refuse_account(const struct quota_user *account, uint64_t max, enum q
         const struct kind *words = &kinds[kind];
         uint64_t held = account->all[kind];
 
-        if (amount == 1 || held >= max)
+        if (held > max) /* the limit was lowered, or met what was on its way */
+                return wire_refuse(ret_problem, SMV_QUOTA, id, NULL,
+                                   "you have %" PRIu64 " %s; the limit is %" PRIu64 " (%s)", held,
+                                   noun(words, held), max, words->setting);
+        if (amount == 1 || held == max)
                 return wire_refuse(ret_problem, SMV_QUOTA, id, NULL,
                                    "you have %" PRIu64 " %s, the limit (%s)", held,
                                    noun(words, held), words->setting);

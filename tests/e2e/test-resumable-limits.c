@@ -152,7 +152,7 @@ static void a_resumable_stream_ends_when_its_records_reach_the_limit(void **stat
         assert_int_equal(again.sequence, end.sequence);
         assert_int_equal(again.code, SMV_QUOTA);
         assert_client_refused(client, smv_generate(client, &ask, &stream), SMV_QUOTA,
-                              "limit of 12288 (uid_resumable_bytes)");
+                              "12288 (uid_resumable_bytes)");
         resumable_stream_drop(client, resume_id);
         assert_int_equal(fixture_status(fixture, "resumable.bytes"), 0);
         resume_id = resumable_stream_begin(client, &ask);
