@@ -126,6 +126,10 @@ static void finish(struct offline *o)
 /* Waits for space on a disk or in memory; other failures end the batch. */
 static void take_failure(struct offline *o, const char *what, int r)
 {
+        if (r == -EPIPE) { /* as in `samovar batch ... | head` */
+                end(o, OFFLINE_FAILED);
+                return;
+        }
         if (!state_is_shortage(r)) {
                 fail(o, "%s: %s", what, strerror(-r));
                 return;
@@ -363,12 +367,14 @@ static bool is_connected(struct offline *o)
 /* A private daemon that is gone does not come back. */
 static void look_after_private_daemon(struct offline *o)
 {
-        bool was_there = link_generation(o->link);
-
         if (!o->bridge->conf.use_daemon_fd || link_client(o->link) || !*link_why(o->link))
                 return;
-        fail(o, "the private samovard %s: %s", was_there ? "has ended" : "did not start",
-             link_why(o->link));
+        if (link_generation(o->link)) {
+                fail(o, "the private samovard has ended");
+                return;
+        }
+        progress_say(&o->progress, "the private samovard did not start");
+        end(o, OFFLINE_NO_DAEMON);
 }
 
 static void ask_some(struct offline *o)

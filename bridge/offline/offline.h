@@ -24,6 +24,7 @@ enum offline_exit {
         OFFLINE_GOOD = 0,
         OFFLINE_FAILED = 1,  /* a line failed, or the batch did */
         OFFLINE_REFUSED = 2, /* the input or the output was refused, and nothing was asked */
+        OFFLINE_NO_DAEMON = 3,
         OFFLINE_INTERRUPTED = 130,
 };
 

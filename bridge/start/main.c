@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -31,6 +32,10 @@
 
 /* Of records: half a ring.  Ends of streams wake it, too. */
 #define BATCH_WAKE_BYTES (512u << 10)
+
+/* How long a private daemon may take to end: 2 s. */
+#define END_TRIES  400u
+#define END_TRY_NS UINT64_C(5000000)
 
 /* The sockets that a service manager may pass. */
 #define SOCKETS_TAKEN "samovar-http takes 8 at most"
@@ -382,10 +387,21 @@ static void close_bridge(struct bridge *bridge)
         bridge_free(bridge);
 }
 
+/* It ends because its connection has closed, and dies with us at the latest. */
+static void await_private_daemon(const struct bridge_config *config)
+{
+        for (unsigned i = 0; config->daemon_fd >= 0 && i < END_TRIES; i++) {
+                if (waitpid(-1, NULL, WNOHANG))
+                        return;
+                sys_sleep_ns(END_TRY_NS);
+        }
+}
+
 static void close_program(struct program *program)
 {
         bridge_service_free(program->service);
         close_bridge(program->bridge);
+        await_private_daemon(&program->config);
         loop_free(program->loop);
         free(program->aliases);
         text_list_deinit(&program->pairs);
