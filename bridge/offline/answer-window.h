@@ -2,8 +2,8 @@
  * Answers come in any order, and leave in the order of their lines.
  *
  * A line enters when it begins, gets its answer later, and leaves when all lines before it have
- * left.  Answers that wait are in memory up to a limit; beyond it, in a file without a name.  So one
- * long answer does not stop the lines behind it.  Loop thread only.
+ * left.  Answers that wait are in memory up to a limit; beyond it, in a file without a name.  So
+ * one long answer does not stop the lines behind it.  Loop thread only.
  */
 #ifndef BRIDGE_OFFLINE_ANSWER_WINDOW_H
 #define BRIDGE_OFFLINE_ANSWER_WINDOW_H

@@ -21,7 +21,7 @@ struct input_check {
         void (*tell)(void *arg, const char *why);
         void *arg;
         uint64_t wrong;
-        /* What it finds: */
+        /* Results: */
         uint64_t lines;            /* of the input */
         uint64_t answered, failed; /* lines that have an answer; of these, failures */
         uint64_t answers_bytes;    /* of these answers */

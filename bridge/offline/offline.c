@@ -65,7 +65,7 @@ static void end(struct offline *o, int status)
         loop_stop(o->bridge->conf.loop);
 }
 
-/* What is written stays, so a batch that has begun can go on. */
+/* Answers that are written stay, so a batch that has begun can go on. */
 static void say_how_to_resume(struct offline *o)
 {
         if (o->phase == ASKS && o->output.regular)

@@ -1,6 +1,6 @@
 /*
- * What a batch tells people on stderr: a line that shows how far it is, if stderr is a terminal,
- * and one at the end.
+ * The progress of a batch, on stderr, for people: a line that shows how far it is, if stderr is a
+ * terminal, and one at the end.
  */
 #ifndef BRIDGE_OFFLINE_PROGRESS_H
 #define BRIDGE_OFFLINE_PROGRESS_H
