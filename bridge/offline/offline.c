@@ -48,6 +48,8 @@ struct offline {
         uint32_t running_count;
         struct pace pace;
         uint64_t generation; /* of the connection that the pace is about */
+        struct link_waiter waiter;
+        bool waiting; /* for a connection */
         struct progress progress;
         uint64_t prompts_before, tokens_before; /* the counters when the answers began */
         const char *waits;                      /* what it waits for; NULL: nothing special */
@@ -149,14 +151,15 @@ static void on_wrong_line(void *arg, const char *why)
 
 static int begin_check(struct offline *o)
 {
-        int answers = o->conf->resume ? o->output.file.fd : -1;
+        int answers = o->conf->resume ? o->output.file.fd : -1, r;
 
         o->phase = CHECKS;
         o->check.name = strcmp(o->conf->input, "-") ? o->conf->input : "stdin";
         o->check.answers_name = o->conf->output;
         o->check.tell = on_wrong_line;
         o->check.arg = o;
-        return input_check_init(&o->check, o->input.fd, answers, o->folder);
+        r = input_check_init(&o->check, o->input.fd, answers, o->folder);
+        return r ? r : loop_timer_set(o->step, 0);
 }
 
 /* Answers that are there stay, and a torn one behind them goes. */
@@ -350,11 +353,27 @@ static int begin_some(struct offline *o)
 
 /* ---- steps ---- */
 
+/* If the next dial is not due yet, on_show() looks again. */
+static void on_connected(struct link_waiter *waiter, const struct failure *failure)
+{
+        struct offline *o =
+                (struct offline *)(void *)((char *)waiter - offsetof(struct offline, waiter));
+
+        o->waiting = false;
+        if (!failure)
+                loop_timer_set(o->step, 0);
+}
+
 /* False: nothing can be asked now. */
 static bool is_connected(struct offline *o)
 {
         if (!link_client(o->link)) {
                 o->waits = *link_why(o->link) ? link_why(o->link) : "connecting to samovard";
+                if (o->waiting)
+                        return false;
+                o->waiting = true;
+                o->waiter.done = on_connected;
+                link_wait(o->link, &o->waiter);
                 return false;
         }
         if (o->generation != link_generation(o->link)) {
@@ -491,6 +510,8 @@ static void free_requests(struct list_head *requests)
 
 static void close_all(struct offline *o)
 {
+        if (o->waiting)
+                link_forget(&o->waiter);
         free_requests(&o->running);
         free_requests(&o->again);
         pace_deinit(&o->pace);

@@ -109,4 +109,5 @@ void pace_refused(struct pace *pace, uint32_t in_flight)
 void pace_connected(struct pace *pace)
 {
         pace->ceiling = LIMIT_MAX;
+        loop_timer_set(pace->beat, 0);
 }

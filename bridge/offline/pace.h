@@ -33,7 +33,7 @@ void pace_deinit(struct pace *pace);
 uint32_t pace_limit(const struct pace *pace);
 /* The daemon has refused a line, and has so many others. */
 void pace_refused(struct pace *pace, uint32_t in_flight);
-/* Another daemon may take more. */
+/* There is a daemon, which may take more than the one before: it is asked at once. */
 void pace_connected(struct pace *pace);
 
 #endif
