@@ -21,7 +21,7 @@ const struct command command_table[] = {
         { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
         { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
         { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
-        { "batch",      CLI_BATCH,      "[IN.jsonl]",  "answer the requests of a file, one a line, as OpenAI's batches have them" },
+        { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
 };
@@ -53,7 +53,7 @@ const struct flag flag_table[] = {
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
         { "--principal", "NAME", ALL,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
         { "--timeout",   "SECONDS", ALL | CLI_BATCH, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
-        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard; batch: for lines that name no model that is served" },
+        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard; batch: the model for lines that name none that is served" },
 
         { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
         { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },

@@ -27,11 +27,8 @@ def main():
     began = time.monotonic()
     answers = run(prompts, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False, return_tensors=True)
     seconds = time.monotonic() - began
-    asked = [len(ids) for ids in tokenizer(prompts)["input_ids"]]
-    made = sum(len(answer[0]["generated_token_ids"]) for answer in answers)
-    # Padding may be in what is returned, so only more tokens than were asked for would be a mistake.
-    if made < len(prompts) * tokens + (sum(asked) if made > len(prompts) * tokens else 0):
-        sys.exit(f"the pipeline made {made} tokens, fewer than were asked for")
+    if any(len(answer[0]["generated_token_ids"]) < tokens for answer in answers):
+        sys.exit("the pipeline made fewer tokens than were asked for")
     print(len(prompts) * tokens / seconds)
 
 
