@@ -1,7 +1,7 @@
 /*
  * How fast the cpu backend is, and how fast it could be:
  *
- *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] FILE
+ *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] [--batch N] FILE
  *
  * It runs whole steps of a model, as the engine does.  Right before each it measures the
  * machine's current peak: memory reads and products.  From these follows how long the step
@@ -41,7 +41,8 @@ static struct bench {
         struct peaks *peaks;
         struct work work;
         uint32_t tokens;
-        const char *part;              /* of the name of each row that is measured; NULL: all are */
+        const char *part; /* of the name of each row that is measured; NULL: all are */
+        uint32_t batch;   /* the size of the only batch that is measured; 0: see part */
         double read, multiply[PEAK_N]; /* a second, just now */
 } b;
 
@@ -202,6 +203,16 @@ static void measure_thread_pool(void)
         }
 }
 
+/* Only a batch of the size that was asked for. */
+static void measure_batch(void)
+{
+        static char name[32]; /* the table keeps it */
+
+        snprintf(name, sizeof(name), "batch of %u", b.batch);
+        look_at_machine();
+        measure_decode(name, b.batch, CPU_CONTEXT, cpu_model_batch(b.model, b.batch));
+}
+
 static void measure(void)
 {
         static const struct {
@@ -270,7 +281,7 @@ static void open_all(const char *path, const struct cpu_model_conf *conf)
 static int usage(void)
 {
         fputs("usage: bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] "
-              "FILE\n",
+              "[--batch N] FILE\n",
               stderr);
         return 2;
 }
@@ -280,6 +291,7 @@ static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *r
         static const struct option options[] = { { "isa", required_argument, NULL, 'i' },
                                                  { "threads", required_argument, NULL, 't' },
                                                  { "rows", required_argument, NULL, 'p' },
+                                                 { "batch", required_argument, NULL, 'b' },
                                                  { 0 } };
         int option;
 
@@ -290,6 +302,8 @@ static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *r
                         conf->isa = optarg;
                 else if (option == 'p')
                         b.part = optarg;
+                else if (option == 'b' && n >= 1 && n <= CPU_BATCH_MAX)
+                        b.batch = n;
                 else if (option == 't' && n >= 1 && n <= 1024)
                         conf->threads = n;
                 else if (option == 'n' && n >= 1 && n <= 1024)
@@ -318,7 +332,10 @@ int main(int argc, char **argv)
                b.work.weights / 1e6, b.tokens, rounds);
         for (uint32_t i = 0; i < rounds; i++) {
                 tell_machine();
-                measure();
+                if (b.batch)
+                        measure_batch();
+                else
+                        measure();
         }
         table_print();
         peaks_close(b.peaks);

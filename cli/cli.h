@@ -9,8 +9,8 @@
  * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
- * ends them; reply.c has what these share.  screen.c writes, and private-daemon.c runs a private
- * samovard.
+ * ends them; reply.c has what these share.  batch.c becomes a samovar-http that runs a batch.
+ * screen.c writes, and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -46,9 +46,17 @@ enum cli_command {
         CLI_MODELS = 1 << 9,
         CLI_PS = 1 << 10,
         CLI_CANCEL = 1 << 11,
+        CLI_BATCH = 1 << 14,
 };
 
 #define CHOICES_MAX 64u /* more of them are better given as --constraint */
+
+/* batch.c */
+struct batch_options {
+        const char *output; /* NULL: stdout */
+        bool resume;
+        uint32_t parallel; /* 0: as many as the daemon takes */
+};
 
 struct cli {
         const char *name; /* of the command */
@@ -87,6 +95,8 @@ struct cli {
         const char *system, *answer, *messages;
         struct smv_message own_messages[3]; /* made of them */
         struct bytes packed;                /* the messages of that file, as msgpack */
+
+        struct batch_options batch;
 
         struct smv_client *client;
         pid_t child; /* the private daemon; 0: none */
@@ -159,6 +169,12 @@ int cli_ps(struct cli *cli);     /* work.c */
 int cli_cancel(struct cli *cli); /* work.c */
 int cli_models(struct cli *cli);
 
+/*
+ * batch.c: becomes a samovar-http that answers the lines of a file.  Returns only on failure: an
+ * exit status.
+ */
+int cli_batch(struct cli *cli);
+
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
 void cli_say_stats(struct cli *cli, const struct smv_event *end);
 
@@ -166,6 +182,15 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end);
  * loading.c: if stderr is a terminal, shows a bar until the model is loaded; else returns at once.
  */
 void cli_wait_until_loaded(struct cli *cli);
+
+/*
+ * private-daemon.c: finds another program of ours: by a variable of the environment; else next to
+ * this one, where it is installed; else in the build tree; else in PATH.
+ */
+struct program_names {
+        const char *variable, *installed, *built;
+};
+void program_find(const struct program_names *names, char *path, size_t size);
 
 /* private-daemon.c: true if the value of --model names a file. */
 bool daemon_is_file(const char *model);

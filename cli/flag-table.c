@@ -21,6 +21,7 @@ const struct command command_table[] = {
         { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
         { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
         { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
+        { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
 };
@@ -48,11 +49,11 @@ static const char *const priorities[] = {
 };
 
 const struct flag flag_table[] = {
-        { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
+        { "--socket",    "PATH", ALL | CLI_BATCH, FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
         { "--principal", "NAME", ALL,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
-        { "--timeout",   "SECONDS", ALL,   FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
-        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
+        { "--timeout",   "SECONDS", ALL | CLI_BATCH, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
+        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard; batch: the model for lines that name none that is served" },
 
         { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
         { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },
@@ -109,6 +110,10 @@ const struct flag flag_table[] = {
         { "--priority",  "PRIORITY", GENERATE, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default) or background", "Scheduling", .words = priorities },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
         { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
+
+        { "-o",          "FILE", CLI_BATCH, FLAG_TEXT,  offsetof(struct cli, batch.output),         0, "write the answers to FILE, in the order of the lines; by default to stdout", "Batch" },
+        { "--resume",    NULL,   CLI_BATCH, FLAG_SWITCH, offsetof(struct cli, batch.resume),        0, "FILE may have answers of the first lines, also a torn one: continue behind them" },
+        { "--parallel",  "N",    CLI_BATCH, FLAG_COUNT, offsetof(struct cli, batch.parallel),       0, "ask N lines at the same time; by default as many as the daemon takes", .high = 4096 },
 
         { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--control-text", NULL, GENERATE, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },

@@ -332,6 +332,10 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 say("%s takes no argument, but %.40s is one", cli->name, cli->arguments[0]);
                 r = CLI_USAGE;
         }
+        if (!r && cli->command == CLI_BATCH && cli->argument_count > 1) {
+                say("batch takes one file, but %.40s is another one", cli->arguments[1]);
+                r = CLI_USAGE;
+        }
         cli->wait_s = cli->timeout_s ? cli->timeout_s : cli->command & LOOKS ? SHORT_S : LONG_S;
         /* Commands with one short answer need no shared memory. */
         if (!(cli->command & SAMPLING))

@@ -187,12 +187,14 @@ static int run(struct cli *cli)
                 return cli_attach(cli);
         case CLI_FORK_DEMO:
                 return cli_fork_demo(cli);
+        case CLI_BATCH:
+                return cli_batch(cli);
         default:
                 return cli_generate(cli);
         }
 }
 
-#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH)
+#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_BATCH)
 
 static bool needs_input(const struct cli *cli)
 {
@@ -204,15 +206,16 @@ static bool needs_input(const struct cli *cli)
 /* Runs a command that needs a daemon: the service, or a private one. */
 static int serve(struct cli *cli)
 {
+        bool private_daemon = cli->model && daemon_is_file(cli->model);
         int r = 0;
 
         if (cli->command & (CLI_ASK | CLI_TEMPLATE))
                 r = cli_conversation(cli);
         if (!r && cli->command & (CLI_ASK | CLI_COMPLETE))
                 r = cli_answer_form(cli);
-        if (!r)
-                r = cli->model && daemon_is_file(cli->model) ? connect_private(cli)
-                                                             : connect_service(cli);
+        /* A private daemon takes one connection, which is that of the program that cli becomes. */
+        if (!r && !(private_daemon && cli->command == CLI_BATCH))
+                r = private_daemon ? connect_private(cli) : connect_service(cli);
         return r ? r : run(cli);
 }
 

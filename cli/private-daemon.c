@@ -31,14 +31,10 @@ bool daemon_is_file(const char *model)
                (dot && dot > model && (!strcmp(dot, ".gguf") || !strcmp(dot, ".safetensors")));
 }
 
-/*
- * $SAMOVARD; else next to this program, where it is installed; else in the build tree; else in
- * PATH.
- */
-static void find_program(char *path, size_t size)
+void program_find(const struct program_names *names, char *path, size_t size)
 {
-        static const char *const places[] = { "samovard", "../daemon/samovard" };
-        const char *named = getenv("SAMOVARD");
+        const char *const places[] = { names->installed, names->built };
+        const char *named = getenv(names->variable);
         char self[PATH_MAX];
         char *slash;
         ssize_t n;
@@ -57,7 +53,15 @@ static void find_program(char *path, size_t size)
                     !access(path, X_OK))
                         return;
         }
-        snprintf(path, size, "samovard");
+        snprintf(path, size, "%s", names->installed);
+}
+
+static void find_daemon(char *path, size_t size)
+{
+        static const struct program_names samovard = { "SAMOVARD", "samovard",
+                                                       "../daemon/samovard" };
+
+        program_find(&samovard, path, size);
 }
 
 static void run_child(const char *program, const char *model, uint32_t sequences, int fd,
@@ -88,7 +92,7 @@ int daemon_inspect(const char *model, bool json)
 {
         char program[PATH_MAX + 32];
 
-        find_program(program, sizeof(program));
+        find_daemon(program, sizeof(program));
         execlp(program, program, "--inspect", "--model", model, json ? "--json" : (char *)NULL,
                (char *)NULL);
         say("cannot run %s: %s", program, strerror(errno));
@@ -106,7 +110,7 @@ int daemon_render(const struct cli *cli, const char *messages, int in, int *ret_
                 say("%s: %s", cli->file, strerror(ENAMETOOLONG));
                 return CLI_FAILED;
         }
-        find_program(program, sizeof(program));
+        find_daemon(program, sizeof(program));
         if (pipe2(out, O_CLOEXEC) < 0) {
                 say("cannot make a pipe: %s", strerror(errno));
                 return CLI_FAILED;
@@ -141,7 +145,7 @@ int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_
                 say("%s: %s", model, strerror(errno));
                 return CLI_FAILED;
         }
-        find_program(program, sizeof(program));
+        find_daemon(program, sizeof(program));
 
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
                 say("cannot make a socket pair: %s", strerror(errno));

@@ -239,7 +239,7 @@ bool bridge_model(struct call *call, struct text name, const char **ret_model)
         }
         if (!bridge_find_model(call, plain.at, &model))
                 alias = alias_of(&call->bridge->conf, plain.at);
-        *ret_model = alias ? alias : plain.at;
+        *ret_model = !alias ? plain.at : *alias ? alias : NULL;
         return true;
 }
 
@@ -303,7 +303,7 @@ int bridge_new(const struct bridge_conf *conf, const struct route *routes, uint3
         bridge->vocabulary = vocabulary_new();
         r = bridge->vocabulary ? metrics_new(conf->otel, &bridge->metrics) : -ENOMEM;
         if (!r)
-                r = links_new(conf->loop, conf->socket, &bridge->links);
+                r = links_new(&bridge->conf, &bridge->links);
         if (!r)
                 r = histories_new(&bridge->histories);
         if (!r)

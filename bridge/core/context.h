@@ -23,7 +23,10 @@ struct response_store;
 struct state_folder;
 struct vocabulary;
 
-/* A name of a model that clients use, and the daemon's name for it.  name "*": all others. */
+/*
+ * A name of a model that clients use, and the daemon's name for it.  name "*": all others.  model
+ * "": the daemon's default.
+ */
 struct alias {
         const char *name, *model;
 };
@@ -31,6 +34,9 @@ struct alias {
 struct bridge_conf {
         struct loop *loop;
         const char *socket; /* of the daemon; NULL: where the library looks */
+        bool use_daemon_fd; /* instead: daemon_fd is connected to a private daemon */
+        int daemon_fd;
+        size_t wake_bytes; /* of records for which a link wakes, besides for ends; 0: for each */
         const struct alias *aliases;
         uint32_t alias_count;
         uint64_t queue_bytes;      /* a client that is so far behind is cut */

@@ -21,20 +21,29 @@ static struct dial *dial_of(struct work *work)
         return (struct dial *)(void *)((char *)work - offsetof(struct dial, work));
 }
 
+/* A private daemon answers when it has read what its model is, however long that takes. */
 static void dial_now(struct work *work)
 {
         struct dial *dial = dial_of(work);
         struct smv_connect options = {
                 SMV_SIZE(smv_connect),
                 .socket = dial->socket,
-                .timeout_ms = DIAL_MS,
+                .use_fd = dial->use_fd,
+                .fd = dial->fd,
+                .timeout_ms = dial->use_fd ? -1 : DIAL_MS,
                 .message = dial->why,
                 .message_bytes = sizeof(dial->why),
                 .principal = dial->principal,
                 .ring_bytes = RING_BYTES,
         };
-        int r = smv_connect(&options, &dial->client);
+        int r;
 
+        if (dial->use_fd && dial->fd < 0) {
+                snprintf(dial->why, sizeof(dial->why), "the private samovard has ended");
+                return;
+        }
+        r = smv_connect(&options, &dial->client);
+        dial->fd = -1;
         if (r && !*dial->why)
                 snprintf(dial->why, sizeof(dial->why), "%s", strerror(-r));
 }

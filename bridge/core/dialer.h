@@ -8,6 +8,8 @@
 #ifndef BRIDGE_CORE_DIALER_H
 #define BRIDGE_CORE_DIALER_H
 
+#include <stdbool.h>
+
 #include "bridge/core/worker.h"
 
 struct smv_client;
@@ -15,6 +17,8 @@ struct dialer;
 
 struct dial {
         const char *socket;    /* NULL: where the library looks; must stay as long as the dial */
+        bool use_fd;           /* instead: fd is connected to a private daemon; only once */
+        int fd;                /* the dialer takes it over */
         const char *principal; /* NULL: none */
         /* client NULL: it failed, and `why` says why. */
         void (*done)(struct dial *dial, struct smv_client *client, const char *why);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "bridge/core/context.h"
 #include "bridge/core/dialer.h"
 
 #define BUCKETS       256u
@@ -33,8 +34,7 @@ struct link {
 };
 
 struct links {
-        struct loop *loop;
-        const char *socket;
+        const struct bridge_conf *conf;
         struct dialer *dialer;
         struct link **at; /* by number; NULL: not made yet */
         uint32_t count;
@@ -110,8 +110,10 @@ static void on_dialed(struct dial *dialed, struct smv_client *client, const char
         link->dialing = false;
         link->client = client;
         if (client)
-                r = loop_watch_new(link->links->loop, smv_fd(client), LOOP_READ, on_readable, link,
-                                   &link->watch);
+                smv_wake_after(client, link->links->conf->wake_bytes);
+        if (client)
+                r = loop_watch_new(link->links->conf->loop, smv_fd(client), LOOP_READ, on_readable,
+                                   link, &link->watch);
         if (r)
                 link->client = smv_close(client);
         if (!link->client) {
@@ -349,11 +351,13 @@ static struct link *make_link(struct links *links, const char *principal)
         list_init(&link->waiters);
         for (unsigned i = 0; i < BUCKETS; i++)
                 list_init(&link->buckets[i]);
-        link->dial = (struct dial){ .socket = links->socket,
+        link->dial = (struct dial){ .socket = links->conf->socket,
+                                    .use_fd = links->conf->use_daemon_fd,
+                                    .fd = links->conf->daemon_fd,
                                     .principal = link->principal,
                                     .done = on_dialed };
         if ((principal && !link->principal) ||
-            loop_timer_new(links->loop, on_again, link, &link->again)) {
+            loop_timer_new(links->conf->loop, on_again, link, &link->again)) {
                 free_link(link);
                 return NULL;
         }
@@ -377,16 +381,15 @@ struct link *links_get(struct links *links, uint32_t number, const char *princip
         return links->at[number];
 }
 
-int links_new(struct loop *loop, const char *socket, struct links **ret_links)
+int links_new(const struct bridge_conf *conf, struct links **ret_links)
 {
         struct links *links = calloc(1, sizeof(*links));
         int r;
 
         if (!links)
                 return error_raise(-ENOMEM);
-        links->loop = loop;
-        links->socket = socket;
-        r = dialer_new(loop, &links->dialer);
+        links->conf = conf;
+        r = dialer_new(conf->loop, &links->dialer);
         if (r) {
                 links_free(links);
                 return error_pass(r);

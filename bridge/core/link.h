@@ -23,8 +23,9 @@
 struct links;
 struct link;
 
-/* socket NULL: where the library looks; it must live as long as the links. */
-int links_new(struct loop *loop, const char *socket, struct links **ret_links);
+struct bridge_conf;
+/* The conf must live as long as the links. */
+int links_new(const struct bridge_conf *conf, struct links **ret_links);
 struct links *links_free(struct links *links); /* takes NULL; every ask must have been removed */
 
 /*

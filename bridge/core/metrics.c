@@ -143,6 +143,12 @@ void metrics_request(struct metrics *metrics, const struct gen_ai_request *reque
                 gen_ai_note(metrics->gen_ai, request);
 }
 
+void metrics_tokens(const struct metrics *metrics, uint64_t *ret_prompts, uint64_t *ret_answers)
+{
+        *ret_prompts = metrics->prompt_total;
+        *ret_answers = metrics->generation_total;
+}
+
 void metrics_slow_client(struct metrics *metrics)
 {
         metrics->slow_clients++;

@@ -59,6 +59,8 @@ enum miss_reason {
 void metrics_miss(struct metrics *metrics, enum miss_reason reason);
 /* "nothing_cached" */
 const char *metrics_miss_word(enum miss_reason reason);
+/* The tokens of all prompts and answers so far. */
+void metrics_tokens(const struct metrics *metrics, uint64_t *ret_prompts, uint64_t *ret_answers);
 /* A client was cut because it read too slowly. */
 void metrics_slow_client(struct metrics *metrics);
 /* A client left before the end of its answer. */

@@ -34,12 +34,22 @@ bool batch_lines_next(struct batch_lines *lines, struct text *ret_line)
         return false;
 }
 
+const char *batch_endpoint(struct text name)
+{
+        static const char *const endpoints[] = { "/v1/chat/completions", "/v1/completions",
+                                                 "/v1/responses" };
+
+        for (size_t i = 0; i < sizeof(endpoints) / sizeof(*endpoints); i++)
+                if (text_is(name, endpoints[i]))
+                        return endpoints[i];
+        return NULL;
+}
+
 /* The fault of a parsed line, or NULL. */
-static const char *fault_of(const struct batch_line_request *request, struct text endpoint)
+static const char *fault_of(const struct batch_line_request *request, const char *endpoint)
 {
         const struct json_document *json = request->json;
         struct text method = text_of(json, json_member(json, 0, "method"));
-        struct text url = text_of(json, json_member(json, 0, "url"));
         bool stream = false;
 
         if (json_kind(json, 0) != JSON_OBJECT)
@@ -48,8 +58,10 @@ static const char *fault_of(const struct batch_line_request *request, struct tex
                 return "custom_id must be a string of 1 to 512 bytes";
         if (!text_is(method, "POST"))
                 return "method must be POST";
-        if (!url.at || url.bytes != endpoint.bytes || memcmp(url.at, endpoint.at, url.bytes))
+        if (endpoint && (!request->endpoint || strcmp(request->endpoint, endpoint)))
                 return "url must be the endpoint of the batch";
+        if (!request->endpoint)
+                return "url must be " BATCH_ENDPOINTS;
         if (json_kind(json, request->body) != JSON_OBJECT)
                 return "body must be an object";
         if (json_bool(json, json_member(json, request->body, "stream"), &stream) && stream)
@@ -57,7 +69,7 @@ static const char *fault_of(const struct batch_line_request *request, struct tex
         return NULL;
 }
 
-bool batch_line_read(struct text line, struct text endpoint, struct batch_line_request *ret_request,
+bool batch_line_read(struct text line, const char *endpoint, struct batch_line_request *ret_request,
                      char *why, size_t why_bytes)
 {
         const char *fault;
@@ -67,6 +79,8 @@ bool batch_line_read(struct text line, struct text endpoint, struct batch_line_r
                 return false;
         ret_request->custom_id =
                 text_of(ret_request->json, json_member(ret_request->json, 0, "custom_id"));
+        ret_request->endpoint = batch_endpoint(
+                text_of(ret_request->json, json_member(ret_request->json, 0, "url")));
         ret_request->body = json_member(ret_request->json, 0, "body");
         fault = fault_of(ret_request, endpoint);
         if (!fault)

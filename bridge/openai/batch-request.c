@@ -6,15 +6,30 @@
 
 #include "bridge/core/identifier.h"
 
-struct batch_request *batch_request_new(struct text text, struct loop_timer *step)
+static int copy_line(struct batch_request *request, const struct batch_line_request *line)
+{
+        struct json_builder to = json_build(&request->body);
+
+        json_put_node(&to, line->json, line->body);
+        if (json_put_end(&to))
+                return -ENOMEM;
+        return bytes_add(&request->custom_id, line->custom_id.at, line->custom_id.bytes);
+}
+
+struct batch_request *batch_request_new(const struct batch_line_request *line,
+                                        struct loop_timer *step)
 {
         struct batch_request *request = calloc(1, sizeof(*request));
 
         if (!request)
                 return NULL;
-        request->text = text;
+        list_init(&request->of_batch);
+        request->endpoint = line->endpoint;
         request->step = step;
-        return request;
+        if (!copy_line(request, line))
+                return request;
+        batch_request_free(request);
+        return NULL;
 }
 
 void batch_request_free(struct batch_request *request)
@@ -22,6 +37,7 @@ void batch_request_free(struct batch_request *request)
         if (request->call)
                 call_end(request->call);
         list_remove(&request->of_batch);
+        bytes_deinit(&request->custom_id);
         bytes_deinit(&request->body);
         bytes_deinit(&request->answer);
         free(request);
@@ -94,15 +110,24 @@ static const struct call_sink batch_sink = {
         .header = sink_header,
 };
 
-int batch_request_put(struct json_builder *to, const struct batch_request *request,
-                      struct text custom_id)
+bool batch_request_found_no_place(const struct batch_request *request)
+{
+        return request->done && (request->status == 429 || request->status == 503);
+}
+
+bool batch_request_succeeded(const struct batch_request *request)
+{
+        return request->done && request->status >= 200 && request->status < 300;
+}
+
+int batch_request_put(struct json_builder *to, const struct batch_request *request)
 {
         char id[48];
 
         identifier_make("batch_req_", id, sizeof(id));
         json_put_object(to);
         json_put_key_word(to, "id", id);
-        json_put_key_text(to, "custom_id", custom_id.at, custom_id.bytes);
+        json_put_key_text(to, "custom_id", request->custom_id.at, request->custom_id.count);
         json_put_key(to, "response");
         json_put_object(to);
         json_put_key_uint(to, "status_code", request->status);
@@ -118,8 +143,7 @@ int batch_request_put(struct json_builder *to, const struct batch_request *reque
 
 /* ---- its call ---- */
 
-int batch_request_ask(struct batch_request *request, struct bridge *bridge, uint32_t principal,
-                      const char *endpoint)
+int batch_request_ask(struct batch_request *request, struct bridge *bridge, uint32_t principal)
 {
         struct call *call = call_new(bridge, &batch_sink, request);
 
@@ -129,7 +153,7 @@ int batch_request_ask(struct batch_request *request, struct bridge *bridge, uint
         request->done = false;
         request->answer.count = 0;
         call->method = HTTP_POST;
-        call->path = endpoint;
+        call->path = request->endpoint;
         call->principal = principal;
         call->background = true;
         call->body = (struct text){ request->body.at, request->body.count };

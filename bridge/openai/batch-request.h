@@ -7,12 +7,14 @@
 #define BRIDGE_OPENAI_BATCH_REQUEST_H
 
 #include "bridge/core/bridge.h"
+#include "bridge/openai/batch-lines.h"
 
 struct batch_request {
         struct list_head of_batch;
+        uint64_t number;   /* of the caller */
         struct call *call; /* NULL: it has ended, or waits */
-        struct text text;  /* of the line */
-        struct bytes body;
+        const char *endpoint;
+        struct bytes custom_id, body;
         bool done; /* it has an answer */
         unsigned status;
         char request_id[40];
@@ -20,14 +22,18 @@ struct batch_request {
         struct loop_timer *step; /* set to now when it is done */
 };
 
-struct batch_request *batch_request_new(struct text text, struct loop_timer *step); /* or NULL */
+/* It has a copy of what it needs of the line.  NULL: out of memory. */
+struct batch_request *batch_request_new(const struct batch_line_request *line,
+                                        struct loop_timer *step);
 /* Ends its call, and removes it from its list. */
 void batch_request_free(struct batch_request *request);
-/* Begins its call.  `endpoint` must live as long as it runs.  -ENOMEM. */
-int batch_request_ask(struct batch_request *request, struct bridge *bridge, uint32_t principal,
-                      const char *endpoint);
+/* Begins its call.  -ENOMEM. */
+int batch_request_ask(struct batch_request *request, struct bridge *bridge, uint32_t principal);
+/* It is done, but the daemon had no place for it, or was away: it may be asked again. */
+bool batch_request_found_no_place(const struct batch_request *request);
+/* It is done, and its answer is no failure. */
+bool batch_request_succeeded(const struct batch_request *request);
 /* The line for the file of answers. */
-int batch_request_put(struct json_builder *to, const struct batch_request *request,
-                      struct text custom_id);
+int batch_request_put(struct json_builder *to, const struct batch_request *request);
 
 #endif

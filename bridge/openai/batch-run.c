@@ -32,11 +32,6 @@ void batch_name_in_state(const struct batch_record *record, const char *ending, 
         snprintf(to, STATE_NAME_BYTES, "%.40s%s", record->id, ending);
 }
 
-static struct text endpoint_of(const struct batch *batch)
-{
-        return (struct text){ batch->record.endpoint, strlen(batch->record.endpoint) };
-}
-
 static void wait_for(struct batch *batch, const char *what, int r)
 {
         log_limited(LOG_WARN, "batch_waits id=%s for=%s error=%s", batch->record.id, what,
@@ -110,21 +105,16 @@ static int append(struct batch *batch, bool ok, const struct bytes *text)
         return 0;
 }
 
-/* The answer goes to one of the two files.  The line was read before, so it can be read again. */
+/* The answer goes to one of the two files. */
 static int write_answer(struct batch *batch, const struct batch_request *line)
 {
-        struct batch_line_request request;
         struct bytes text = { 0 };
         struct json_builder to = json_build(&text);
-        char why[WHY_BYTES];
         int r;
 
-        if (!batch_line_read(line->text, endpoint_of(batch), &request, why, sizeof(why)))
-                return -ENOMEM;
-        r = batch_request_put(&to, line, request.custom_id);
+        r = batch_request_put(&to, line);
         if (!r)
-                r = append(batch, line->status >= 200 && line->status < 300, &text);
-        json_free(request.json);
+                r = append(batch, batch_request_succeeded(line), &text);
         bytes_deinit(&text);
         return r;
 }
@@ -143,7 +133,7 @@ static int ask(struct batch *batch, struct batch_request *line)
         int r;
 
         (void)is_served(batch, &principal); /* the caller knows */
-        r = batch_request_ask(line, batch->bridge, principal, batch->record.endpoint);
+        r = batch_request_ask(line, batch->bridge, principal);
         if (r)
                 return r;
         list_push_back(&batch->running, &line->of_batch);
@@ -151,20 +141,15 @@ static int ask(struct batch *batch, struct batch_request *line)
         return 0;
 }
 
-/* A line of the input, as its text and its parsed request: it runs from now on. */
-static int run_line(struct batch *batch, struct text text, const struct batch_line_request *request)
+/* A line of the input runs from now on. */
+static int run_line(struct batch *batch, const struct batch_line_request *request)
 {
-        struct batch_request *line = batch_request_new(text, batch->step);
-        struct json_builder to;
+        struct batch_request *line = batch_request_new(request, batch->step);
         int r;
 
         if (!line)
                 return -ENOMEM;
-        to = json_build(&line->body);
-        json_put_node(&to, request->json, request->body);
-        r = json_put_end(&to);
-        if (!r)
-                r = ask(batch, line);
+        r = ask(batch, line);
         if (r)
                 batch_request_free(line);
         return r;
@@ -181,20 +166,14 @@ static int begin_line(struct batch *batch)
 
         if (!batch_lines_next(&batch->lines, &text))
                 return 0;
-        if (!batch_line_read(text, endpoint_of(batch), &request, why, sizeof(why)))
+        if (!batch_line_read(text, batch->record.endpoint, &request, why, sizeof(why)))
                 r = -ENOMEM;
         else if (!batch->ids || !batch_ids_is_answered(batch->ids, request.custom_id))
-                r = run_line(batch, text, &request);
+                r = run_line(batch, &request);
         if (r)
                 batch->lines = before; /* for another try */
         request.json = json_free(request.json);
         return r ? r : 1;
-}
-
-/* Another one may find a place. */
-static bool found_no_place(const struct batch_request *line)
-{
-        return line->status == 429 || line->status == 503;
 }
 
 /* An answer that cannot be written stays, and with it the place of its line. */
@@ -202,7 +181,8 @@ static int take_done(struct batch *batch)
 {
         list_each_safe(at, &batch->running) {
                 struct batch_request *line = LIST_ENTRY(at, struct batch_request, of_batch);
-                bool again = found_no_place(line) && batch->record.status == BATCH_IN_PROGRESS;
+                bool again = batch_request_found_no_place(line) &&
+                             batch->record.status == BATCH_IN_PROGRESS;
                 int r = line->done && !again ? write_answer(batch, line) : 0;
 
                 if (r)
@@ -237,7 +217,7 @@ static int check(struct batch *batch)
         while (batch->lines.at < until) {
                 if (!batch_lines_next(&batch->lines, &text))
                         return 1;
-                if (!batch_line_read(text, endpoint_of(batch), &request, why, sizeof(why))) {
+                if (!batch_line_read(text, batch->record.endpoint, &request, why, sizeof(why))) {
                         fail(batch, batch->lines.number, why);
                         return 0;
                 }

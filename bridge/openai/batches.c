@@ -35,23 +35,17 @@ static struct batch *find(struct call *call)
 static void read_batch(struct call *call, struct fields *fields, struct batch_conf *conf,
                        struct bytes *metadata)
 {
-        static const char *const endpoints[] = { "/v1/chat/completions", "/v1/completions",
-                                                 "/v1/responses", NULL };
         struct text input = { 0 }, window = TEXT("24h");
         struct json_builder to = json_build(metadata);
         uint32_t node;
-        size_t i = 0;
 
         field_text(fields, 0, "input_file_id", &input);
         field_text(fields, 0, "endpoint", &conf->endpoint);
         field_text(fields, 0, "completion_window", &window);
         node = field_object(fields, 0, "metadata");
-        while (endpoints[i] && !text_is(conf->endpoint, endpoints[i]))
-                i++;
-        if (!endpoints[i])
+        if (!batch_endpoint(conf->endpoint))
                 fields_fail(fields, FAILURE_REQUEST, "endpoint",
-                            "endpoint must be /v1/chat/completions, /v1/completions or "
-                            "/v1/responses");
+                            "endpoint must be " BATCH_ENDPOINTS);
         if (!text_is(window, "24h"))
                 fields_fail(fields, FAILURE_REQUEST, "completion_window",
                             "completion_window must be 24h");

@@ -58,6 +58,13 @@ static const struct setting rows[] = {
         { "log_level",         KIND_WORD,   AT(log_level),         "info",  0, 0, { [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug" }, LIVE, "the least important level that is logged" },
         { "otel",              KIND_SWITCH, AT(otel),              "no",    0, 0, { NULL }, AT_START, "/metrics also has OpenTelemetry's names for requests (gen_ai_...)" },
 
+        { "batch",             KIND_TEXT,   AT(batch),             NULL,    0, 0, { "FILE" }, FLAG_ONLY, "answer the lines of FILE, as batches have them, and exit; listen at no address, and read no config file; samovar batch starts this", "A batch without HTTP" },
+        { "output",            KIND_TEXT,   AT(output),            NULL,    0, 0, { "FILE" }, FLAG_ONLY, "write the answers to this file, in the order of the lines; -: to stdout" },
+        { "resume",            KIND_SWITCH, AT(resume),            "no",    0, 0, { NULL }, FLAG_ONLY, "the file may have answers of the first lines; continue behind them" },
+        { "parallel",          KIND_COUNT,  AT(parallel),          "0",     0, 4096, { NULL }, FLAG_ONLY, "lines that are asked at the same time; 0: as many as the daemon takes" },
+        { "batch_model",       KIND_TEXT,   AT(batch_model),       NULL,    0, 0, { "NAME" }, FLAG_ONLY, "the model for lines that name none that is served" },
+        { "daemon_fd",         KIND_INT,    AT(daemon_fd),         NULL,    3, 65535, { NULL }, FLAG_ONLY, "a descriptor that is connected to a samovard for this batch alone, whose model answers all lines" },
+
         { "config",            KIND_TEXT,   AT(file),              NULL,    0, 0, { "FILE" }, FLAG_ONLY, "read settings from FILE; flags override it; none: from no file; default: samovar/samovar-http.conf in $XDG_CONFIG_HOME, ~/.config or /etc, whichever is there first", "This start" },
         { "check_config",      KIND_SWITCH, AT(check_config),      "no",    0, 0, { NULL }, FLAG_ONLY, "read the settings as a start does, say what is wrong with them, exit" },
         { "help",              KIND_SWITCH, AT(help),              "no",    0, 0, { NULL }, FLAG_ONLY, "print this help" },
@@ -107,6 +114,9 @@ static int check_together(const void *values, const struct settings_place *at)
                                        "any_local_user lets users of this machine in without a "
                                        "key, but keys is %.80s; leave one of them out",
                                        c->keys);
+        if (!c->batch != !c->output)
+                return settings_refuse(at, "batch and output belong together; %s is missing",
+                                       c->batch ? "output" : "batch");
         if (c->bodies_bytes < c->body_bytes)
                 return settings_refuse(at,
                                        "bodies_bytes is %llu and body_bytes is %llu; there must "
@@ -114,6 +124,14 @@ static int check_together(const void *values, const struct settings_place *at)
                                        (unsigned long long)c->bodies_bytes,
                                        (unsigned long long)c->body_bytes);
         return 0;
+}
+
+/* The file is for a server. */
+static bool looks_for_file(const void *values)
+{
+        const struct bridge_config *c = values;
+
+        return !c->batch;
 }
 
 const struct settings_table bridge_config_table = {
@@ -127,5 +145,6 @@ const struct settings_table bridge_config_table = {
         .check_config = AT(check_config),
         .help = AT(help),
         .version = AT(version),
+        .looks_for_file = looks_for_file,
         .check = check_together,
 };

@@ -45,6 +45,13 @@ struct bridge_config {
         uint32_t log_level;
         bool otel; /* metrics under OpenTelemetry's names too */
 
+        /* A batch without HTTP; batch NULL: there is none. */
+        char *batch, *output; /* files; "-": stdin, stdout */
+        bool resume;
+        uint32_t parallel; /* 0: as many as the daemon takes */
+        char *batch_model; /* for names that no model has; NULL: these are refused */
+        int32_t daemon_fd; /* connected to a private daemon; -1: there is none */
+
         char *file;         /* the config file that was read; NULL: none */
         bool check_config;  /* exit as soon as the settings have been read */
         bool help, version; /* print it and exit */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@
 #include "bridge/core/kept.h"
 #include "bridge/core/state-folder.h"
 #include "bridge/http/server.h"
+#include "bridge/offline/offline.h"
 #include "bridge/openai/batch-store.h"
 #include "bridge/openai/file-store.h"
 #include "bridge/openai/response-store.h"
@@ -27,6 +29,13 @@
 #include "bridge/start/routes.h"
 #include "bridge/start/service.h"
 #include "bridge/start/text-list.h"
+
+/* Of records: half a ring.  Ends of streams wake it, too. */
+#define BATCH_WAKE_BYTES (512u << 10)
+
+/* How long a private daemon may take to end: 2 s. */
+#define END_TRIES  400u
+#define END_TRY_NS UINT64_C(5000000)
 
 /* The sockets that a service manager may pass. */
 #define SOCKETS_TAKEN "samovar-http takes 8 at most"
@@ -43,6 +52,7 @@ struct program {
         struct bridge_service *service;
         uint32_t sockets; /* that it listens at */
         char why[512];
+        int status; /* of the process, if nothing fails */
 };
 
 /* ---- settings as the parts take them ---- */
@@ -74,10 +84,30 @@ static int split_lists(struct program *program)
         return 0;
 }
 
+/*
+ * A batch names one model for all names that are not served; a private daemon has only one.  Its
+ * answers go nowhere but into its output, so nothing is stored.  The daemon need not wake it for
+ * each token.
+ */
+static void adapt_to_batch(struct program *program, struct bridge_conf *conf)
+{
+        static struct alias any = { "*", "" };
+
+        any.model = program->config.batch_model ? program->config.batch_model : "";
+        if (program->config.batch_model || program->config.daemon_fd >= 0) {
+                conf->aliases = &any;
+                conf->alias_count = 1;
+        }
+        conf->use_daemon_fd = program->config.daemon_fd >= 0;
+        conf->daemon_fd = program->config.daemon_fd;
+        conf->response_max = 0;
+        conf->wake_bytes = BATCH_WAKE_BYTES;
+}
+
 static int make_bridge(struct program *program)
 {
         const struct bridge_config *config = &program->config;
-        const struct bridge_conf conf = {
+        struct bridge_conf conf = {
                 .loop = program->loop,
                 .socket = config->socket,
                 .aliases = program->aliases,
@@ -99,10 +129,12 @@ static int make_bridge(struct program *program)
 
         int r;
 
+        if (config->batch)
+                adapt_to_batch(program, &conf);
         r = bridge_new(&conf, routes, route_count, &program->bridge);
         if (r)
                 return error_pass(r);
-        if (config->state)
+        if (config->state && !config->batch)
                 r = state_folder_open(config->state, program->loop, &program->bridge->state,
                                       program->why, sizeof(program->why));
         if (r)
@@ -272,18 +304,40 @@ static int make_service(struct program *program)
         return error_pass(bridge_service_new(&conf, &program->service));
 }
 
+static int make_all(struct program *program)
+{
+        int r = split_lists(program);
+
+        if (!r)
+                r = loop_new(&program->loop);
+        if (!r)
+                r = make_bridge(program);
+        return r ? r : make_server(program);
+}
+
+/* The server of a batch listens nowhere; it only knows that nobody needs a key. */
+static int run_batch(struct program *program)
+{
+        const struct bridge_config *config = &program->config;
+        const struct offline_conf conf = { .input = config->batch,
+                                           .output = config->output,
+                                           .resume = config->resume,
+                                           .parallel = config->parallel };
+        int r = make_all(program);
+
+        if (r)
+                return r;
+        program->why[0] = '\0';
+        program->status = offline_run(program->bridge, &conf);
+        return 0;
+}
+
 static int run(struct program *program)
 {
         int r;
 
         want_descriptors(program);
-        r = split_lists(program);
-        if (!r)
-                r = loop_new(&program->loop);
-        if (!r)
-                r = make_bridge(program);
-        if (!r)
-                r = make_server(program);
+        r = make_all(program);
         if (!r)
                 r = restore(program);
         if (!r)
@@ -309,6 +363,8 @@ static int start(struct program *program)
         if (settings_answer(&bridge_config_table, &program->config, stdout))
                 return 0;
         log_open((enum log_level)program->config.log_level);
+        if (program->config.batch)
+                return run_batch(program);
         r = service_manager_open(&program->manager, SERVICE_SOCKETS_MAX, SOCKETS_TAKEN,
                                  program->why, sizeof(program->why));
         return r ? r : run(program);
@@ -331,10 +387,21 @@ static void close_bridge(struct bridge *bridge)
         bridge_free(bridge);
 }
 
+/* It ends because its connection has closed, and dies with us at the latest. */
+static void await_private_daemon(const struct bridge_config *config)
+{
+        for (unsigned i = 0; config->daemon_fd >= 0 && i < END_TRIES; i++) {
+                if (waitpid(-1, NULL, WNOHANG))
+                        return;
+                sys_sleep_ns(END_TRY_NS);
+        }
+}
+
 static void close_program(struct program *program)
 {
         bridge_service_free(program->service);
         close_bridge(program->bridge);
+        await_private_daemon(&program->config);
         loop_free(program->loop);
         free(program->aliases);
         text_list_deinit(&program->pairs);
@@ -349,7 +416,7 @@ static void close_program(struct program *program)
 static int tell(const struct program *program, int r)
 {
         if (r >= 0)
-                return EXIT_SUCCESS;
+                return program->status;
         if (program->why[0])
                 fprintf(stderr, "samovar-http: %s\n", program->why);
         else

@@ -13,6 +13,7 @@ BEGIN {
         may["bridge/openai"] = "include json base bridge/http bridge/core bridge/openai"
         may["bridge/anthropic"] = "include json base bridge/core bridge/anthropic"
         may["bridge/ollama"] = "include json base bridge/core bridge/ollama"
+        may["bridge/offline"] = "include json base bridge/http bridge/core bridge/openai bridge/offline"
         may["bridge/own"]    = "include json base bridge/core bridge/openai bridge/own"
         may["settings"]      = "json base settings"
         may["daemon/ipc"]    = "include shm base daemon/ipc"

@@ -204,7 +204,7 @@ static void read_lines(const char *text, size_t bytes)
         while (batch_lines_next(&lines, &line)) {
                 request = (struct batch_line_request){ 0 };
                 check_inside(line, lines.text);
-                if (batch_line_read(line, TEXT("/v1/chat/completions"), &request, why, sizeof(why)))
+                if (batch_line_read(line, "/v1/chat/completions", &request, why, sizeof(why)))
                         assert(json_kind(request.json, request.body) == JSON_OBJECT);
                 else
                         check_message(why);
