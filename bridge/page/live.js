@@ -1,0 +1,2 @@
+export function showLive() {}
+export function hideLive() {}
