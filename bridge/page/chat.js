@@ -22,6 +22,7 @@ export class Chat {
         this.scroll = $('scroll');
         this.follows = true; // the end stays in sight
         this.scroll.addEventListener('scroll', () => this.onScroll());
+        new ResizeObserver(() => this.keepEnd()).observe($('messages'));
         store.onOtherTab((news) => this.onOtherTab(news));
         setInterval(() => this.tick(), TICK_MS);
         this.reset();
