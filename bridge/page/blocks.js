@@ -154,6 +154,7 @@ function listOf(text, depth) {
 
         if (task) {
             item[0] = item[0].slice(4);
+            made.setAttribute('class', 'task');
             made.append(h('input', { type: 'checkbox', disabled: true, checked: task[1] !== ' ',
                                      'aria-label': 'Task' }), ' ');
         }

@@ -156,6 +156,7 @@ export class Chat {
         });
         while (box.children.length > elements.length)
             box.lastChild.remove();
+        box.classList.toggle('has-row', parts.some(({ group }) => group));
         show($('welcome'), !parts.length);
         show(box, parts.length > 0);
         setText($('chat-title'), this.conversation.chat.title || 'New chat');

@@ -36,9 +36,14 @@ export class CodeBlock {
         return !this.whole && (this.shown >= SHOWN_CHARS || this.shownLines >= SHOWN_LINES);
     }
 
+    // Where the source ends for the eye: a last newline would be an empty line.
+    get end() {
+        return this.source.length - (this.source.endsWith('\n') ? 1 : 0);
+    }
+
     // Puts some of the source into the page.  True: there is more to do.
     step() {
-        if (this.isFull || this.shown >= this.source.length) {
+        if (this.isFull || this.shown >= this.end) {
             this.showMore();
             return false;
         }
@@ -46,7 +51,7 @@ export class CodeBlock {
             this.part = { node: document.createTextNode(''), lines: 0, chars: 0 };
             this.code.append(h('span', { class: 'code-part' }, this.part.node));
         }
-        const until = Math.min(this.source.length, this.shown + PART_CHARS - this.part.chars);
+        const until = Math.min(this.end, this.shown + PART_CHARS - this.part.chars);
         let end = this.shown;
 
         while (end < until && this.part.lines < PART_LINES) {
@@ -65,11 +70,11 @@ export class CodeBlock {
     }
 
     showMore() {
-        const left = this.isFull && this.shown < this.source.length;
+        const left = this.isFull && this.shown < this.end;
 
         this.more.hidden = !left;
         if (left)
-            setText(this.more, `Show all ${(this.lines + 1).toLocaleString('en')} lines`);
+            setText(this.more, `Show all ${(this.lines + (this.source.endsWith('\n') ? 0 : 1)).toLocaleString('en')} lines`);
     }
 
     expand() {

@@ -17,8 +17,9 @@ function colour(name) {
 
 export class Curves {
     // lines: [{ name, colour: '--curve-a', dashed }]; write(value): as people read it.
-    constructor(label, lines, span, write) {
-        Object.assign(this, { label, lines, span, write });
+    // log: the smallest value of a logarithmic scale; 0: the scale is linear.
+    constructor(label, lines, span, write, log = 0) {
+        Object.assign(this, { label, lines, span, write, log });
         this.samples = [];
         this.canvas = h('canvas', { class: 'curves', role: 'img', 'aria-label': label });
         this.now = lines.map(() => h('b'));
@@ -52,7 +53,7 @@ export class Curves {
             return;
         const context = this.canvas.getContext('2d');
         const most = Math.max(0, ...this.samples.flatMap(({ values }) => values.map((value) => value ?? 0)));
-        const top = roundUp(most), y = (value) => HEIGHT - BOTTOM - value / (top || 1) * (HEIGHT - BOTTOM - TOP);
+        const top = Math.max(roundUp(most), this.log * 10), y = this.scale(top);
 
         this.canvas.width = width * ratio;
         this.canvas.height = HEIGHT * ratio;
@@ -62,18 +63,28 @@ export class Curves {
         this.lines.forEach((line, at) => this.drawLine(context, width, line, at, y));
     }
 
+    // From a value to its place on the canvas.
+    scale(top) {
+        const { log } = this, range = HEIGHT - BOTTOM - TOP;
+        const share = (value) => (log ? Math.log(Math.max(value, log) / log) / Math.log(top / log) : value / (top || 1));
+
+        return (value) => HEIGHT - BOTTOM - share(value) * range;
+    }
+
     drawScale(context, width, top, y) {
         context.strokeStyle = colour('--line');
         context.fillStyle = colour('--muted');
         context.textAlign = 'right';
-        for (const share of [0, 0.5, 1]) {
-            const place = Math.round(y(top * share)) + 0.5;
+        const marks = this.log ? [this.log, Math.sqrt(this.log * top), top] : [0, top / 2, top];
+
+        for (const mark of marks) {
+            const place = Math.round(y(mark)) + 0.5;
 
             context.beginPath();
             context.moveTo(LEFT, place);
             context.lineTo(width, place);
             context.stroke();
-            context.fillText(this.write(top * share), LEFT - 6, place + 4);
+            context.fillText(this.write(mark), LEFT - 6, place + 4);
         }
         context.textAlign = 'left';
         context.fillText(`${Math.round(this.span / 60000)} min ago`, LEFT, HEIGHT - 4);

@@ -11,7 +11,7 @@ export function count(number, one, many = `${one}s`) {
 }
 
 export function rate(number) {
-    return number >= 100 ? Math.round(number).toLocaleString('en') : number.toFixed(1);
+    return number >= 100 || number === 0 ? Math.round(number).toLocaleString('en') : number.toFixed(1);
 }
 
 export function duration(ms) {

@@ -65,7 +65,7 @@ function build() {
     const late = new Curves('Latency', [
         { name: 'First token, p50', colour: '--curve-a' }, { name: 'p95', colour: '--curve-a', dashed: true },
         { name: 'Next token, p50', colour: '--curve-b' }, { name: 'p95', colour: '--curve-b', dashed: true },
-    ], SPAN_MS, (seconds) => duration(seconds * 1000));
+    ], SPAN_MS, (seconds) => duration(seconds * 1000), 0.001);
     const streams = new Table('Sequences', ['Number', 'User', 'Class', 'State', 'Prompt', 'Tokens', 'Age', ''],
                               'No request runs or waits.');
     const handles = new Table('Handles', ['Number', 'User', 'Tokens', 'Age', 'Busy', ''], 'No handle is open.');

@@ -7,9 +7,11 @@ import { alignments, closeOf, element, row, scan } from './blocks.js';
 import { CodeBlock } from './code-block.js';
 import { h } from './dom.js';
 
-const FRAME_MS = 8;
-const PART_BLOCKS = 40; // elements that the browser may skip together while they are out of sight
-const TABLE_ROWS = 300;
+// A frame should take so long, with the layout that it causes; it draws for at most so long.
+const FRAME_MS = 16, DRAW_MS = 8;
+// Characters whose elements the browser may skip together while they are out of sight.
+const PART_CHARS = 6000;
+const TABLE_ROWS = 60;
 
 export class Markdown {
     // ondrawn(): after each frame that has changed something.
@@ -26,7 +28,8 @@ export class Markdown {
         this.grows = null;  // the open block of code or table
         this.tail = null;   // the element of the last block, which is drawn again
         this.part = null;
-        this.blocks = 0;
+        this.partFrom = 0;
+        this.drawMs = DRAW_MS / 2;
         this.root.replaceChildren();
     }
 
@@ -50,15 +53,18 @@ export class Markdown {
     }
 
     draw() {
-        const deadline = performance.now() + FRAME_MS;
+        const begun = performance.now();
         let more = true;
 
         this.dropTail();
-        while (more && performance.now() < deadline)
+        while (more && performance.now() < begun + this.drawMs)
             more = this.step();
         if (more)
             this.schedule();
         this.ondrawn();
+        // What was drawn is laid out now, since the view follows its end.
+        this.drawMs = performance.now() - begun > FRAME_MS ? Math.max(0.5, this.drawMs / 2)
+                                                           : Math.min(DRAW_MS, this.drawMs * 1.2);
     }
 
     get isDrawn() {
@@ -71,11 +77,11 @@ export class Markdown {
     }
 
     add(made) {
-        if (!this.part || this.blocks % PART_BLOCKS === 0) {
+        if (!this.part || this.at - this.partFrom >= PART_CHARS) {
             this.part = h('div', { class: 'part' });
+            this.partFrom = this.at;
             this.root.append(this.part);
         }
-        this.blocks++;
         this.part.append(made);
     }
 
