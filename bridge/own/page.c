@@ -87,8 +87,7 @@ static void reply_file(struct call *call, const struct page_file *file)
 static const struct page_file *find(const char *name, size_t bytes)
 {
         for (size_t i = 0; i < page_file_count; i++)
-                if (strlen(page_files[i].name) == bytes &&
-                    !memcmp(page_files[i].name, name, bytes))
+                if (strlen(page_files[i].name) == bytes && !memcmp(page_files[i].name, name, bytes))
                         return &page_files[i];
         return NULL;
 }

@@ -474,7 +474,9 @@ export class Chat {
     toggleWide(message) {
         if (!this.wide.delete(message.group))
             this.wide.add(message.group);
+        this.follows = false;
         this.render();
+        this.showMessage(message.id);
     }
 
     async removeMessage(message) {

@@ -62,7 +62,8 @@ export class MessageView {
             this.goOn = tool('continue', 'Continue', () => chat.continueAnswer(message));
             this.tokensButton = tool('tokens', 'Token probabilities', () => this.toggleTokens(),
                                      { 'aria-pressed': 'false' });
-            buttons.push(this.again, this.goOn, this.tokensButton);
+            this.wide = tool('columns', 'Side by side', () => chat.toggleWide(message));
+            buttons.push(this.again, this.goOn, this.tokensButton, this.wide);
         }
         if (message.role !== 'tool')
             buttons.push(tool('edit', 'Edit', () => this.edit()));
@@ -94,6 +95,7 @@ export class MessageView {
         this.calls.update(message, this.chat.areCallsOpen(message));
         show(this.again, !runs);
         show(this.goOn, !runs && !message.calls?.length && message.text !== '');
+        show(this.wide, this.chat.conversation.group(message.id).length > 1);
         show(this.tokensButton, Boolean(message.tokens?.length));
         this.tokens?.update();
     }

@@ -170,7 +170,7 @@ function cacheWords({ prompt, cached, cache_miss }) {
 }
 
 export function statusWords(message, answering) {
-    if (answering && !answering.over)
+    if (answering?.locked && !answering.over)
         return progressWords(answering);
     const { stats } = message, words = [];
 
@@ -189,8 +189,6 @@ export function statusWords(message, answering) {
         words.push(`first after ${duration(stats.first_ms)}`);
     if (stats.queued_ms > 5)
         words.push(`queued ${duration(stats.queued_ms)}`);
-    if (stats.position)
-        words.push(`place ${stats.position} in the queue`);
     words.push(cacheWords(stats));
     return words.filter(Boolean).join(' · ');
 }
