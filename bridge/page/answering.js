@@ -97,11 +97,11 @@ export class Answering {
         }
     }
 
-    // The server keeps only some streams of a person: a whole one makes room.
+    // The server keeps only some streams of a person: one that is over makes room.
     forgetStream() {
         const [message] = this.messages;
 
-        if (message.stream && (this.stopped || message.state === 'done'))
+        if (message.stream)
             request(`v1/streams/${message.stream.id}`, { method: 'DELETE', keepalive: true,
                                                          quiet: true }).catch(() => {});
         message.stream = null;

@@ -13,13 +13,10 @@ export class ApiError extends Error {
 
 let askForKey = async () => null; // set by onKeyNeeded()
 let asking = null;                // the promise of the question that is open
+let declined = false;             // the person has given no key
 
 export function onKeyNeeded(asker) {
     askForKey = asker;
-}
-
-export function forgetKey() {
-    sessionStorage.removeItem(KEY);
 }
 
 // Several requests may find out at once that a key is needed: one question serves all of them.
@@ -30,6 +27,7 @@ function wantKey(used) {
         return Promise.resolve(kept);
     asking ??= askForKey(Boolean(used)).then((key) => {
         asking = null;
+        declined = !key;
         if (key)
             sessionStorage.setItem(KEY, key);
         return key;
@@ -57,8 +55,8 @@ function wellFormed(name, value) {
 }
 
 // Resolves to the response if its status is good, and else throws an ApiError; status 0: there is
-// no answer at all.  `quiet`: never asks for a key.
-export async function request(path, { method = 'GET', body, signal, keepalive, quiet } = {}) {
+// no answer at all.  `quiet`: never asks for a key.  `polite`: not again if the person gave none.
+export async function request(path, { method = 'GET', body, signal, keepalive, quiet, polite } = {}) {
     for (;;) {
         const key = sessionStorage.getItem(KEY);
         const headers = {};
@@ -81,7 +79,7 @@ export async function request(path, { method = 'GET', body, signal, keepalive, q
         }
         if (response.ok)
             return response;
-        if (response.status !== 401 || quiet || !await wantKey(key))
+        if (response.status !== 401 || quiet || (polite && declined) || !await wantKey(key))
             throw await failureOf(response);
     }
 }

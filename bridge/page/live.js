@@ -10,6 +10,7 @@ import { PoolMap, userName } from './pool-map.js';
 const EVERY_MS = 1000, SPAN_MS = 5 * 60000;
 
 let parts = null, timer = null, shown = false, turn = 0;
+const missing = new Set();
 const percentiles = new Percentiles();
 
 // ---- tables whose rows stay, so that the focus does ----
@@ -20,7 +21,8 @@ class Table {
         this.body = h('tbody');
         this.none = h('p', { class: 'muted' }, none);
         this.table = h('table', {}, h('caption', { class: 'off-screen' }, label),
-            h('thead', {}, h('tr', {}, columns.map((name) => h('th', { scope: 'col' }, name)))), this.body);
+            h('thead', {}, h('tr', {}, columns.map((name) => h('th', { scope: 'col' },
+                name || h('span', { class: 'off-screen' }, 'Action'))))), this.body);
         this.element = h('div', { class: 'table', tabindex: '0', role: 'group', 'aria-label': label },
                          this.table, this.none);
     }
@@ -197,15 +199,20 @@ function note(names, text) {
     }
 }
 
-// What a route tells; null: nothing, and the cards say why.
+// What a route tells; null: nothing, and the cards say why.  A server of another version may lack
+// some: they are not asked again until the tab is opened again.
 async function take([path, names, put]) {
+    if (missing.has(path))
+        return null;
     try {
-        const data = await getJson(path);
+        const data = await getJson(path, { polite: true });
 
         note(names, '');
         put(data);
         return data;
     } catch (error) {
+        if (error.status === 404)
+            missing.add(path);
         note(names, error.status === 404 ? `This server does not tell it: there is no /${path}.` : error.message);
         return null;
     }
@@ -227,6 +234,7 @@ async function look() {
 export function showLive() {
     parts ??= build();
     shown = true;
+    missing.clear();
     look();
 }
 

@@ -68,7 +68,7 @@ async function checkHealth() {
 
 async function readModels() {
     try {
-        models = (await getJson('v1/models')).data;
+        models = (await getJson('v1/models', { polite: true })).data;
     } catch {
         return; // the next look at the health tries again
     }

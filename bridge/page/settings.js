@@ -36,6 +36,15 @@ function field(label, control, note) {
     return h('div', { class: 'field' }, h('label', { for: control.id }, label), control, note ?? null);
 }
 
+// The sections that the person has opened stay open, in the panel of another chat as well.
+const opened = new Set(['Parameters']);
+
+function section(title, inUse, ...children) {
+    return h('details', { open: inUse || opened.has(title),
+                          ontoggle: ({ target }) => (target.open ? opened.add(title) : opened.delete(title)) },
+             h('summary', {}, title), ...children);
+}
+
 export class Settings {
     // onchange(settings): the person has changed something.
     constructor(settings, onchange) {
@@ -103,27 +112,27 @@ export class Settings {
             h('header', {}, h('h2', {}, 'Chat settings'), tool('close', 'Close settings', onclose)),
             field('System prompt', this.input('textarea', 'system', {
                 rows: 4, placeholder: 'How should the model behave?' })),
-            h('details', { open: true }, h('summary', {}, 'Parameters'),
+            section('Parameters', false,
               h('div', { class: 'grid' },
                 PARAMETERS.map(([name, label, type, props]) =>
                     field(label, this.input('input', name, { type, inputmode: 'decimal', ...props }))),
                 CHOICES.map(([name, label, words]) => this.select(name, label, words))),
               field('Stop texts, one a line', this.input('textarea', 'stop', { rows: 2 }))),
-            h('details', { open: Boolean(this.settings.logprobs) }, h('summary', {}, 'Token probabilities'),
+            section('Token probabilities', Boolean(this.settings.logprobs),
               this.checkbox('logprobs', 'Ask for the probabilities of tokens'),
               field('Alternatives of each token', this.input('input', 'top_logprobs', {
                   type: 'number', min: 0, max: 20, step: 1 }))),
-            h('details', { open: Boolean(this.settings.tools) }, h('summary', {}, 'Tools'),
+            section('Tools', Boolean(this.settings.tools),
               this.json('tools', 'Tools, as JSON',
                         '[{"name": "weather", "description": "...", "parameters": {...}}]', 6),
               this.select('tool_choice', 'Use of tools', ['', 'auto', 'none', 'required'])),
-            h('details', { open: Boolean(this.settings.schema_on) }, h('summary', {}, 'Answer format'),
+            section('Answer format', Boolean(this.settings.schema_on),
               this.checkbox('schema_on', 'Answers follow this schema'),
               this.json('schema', 'JSON schema',
                         '{"type": "object", "properties": {"city": {"type": "string"}}}', 8)),
             h('div', { class: 'dialog-buttons' },
               h('button', { type: 'button', class: 'button', onclick: () => this.keep() },
-                'Use for new chats')));
+                'Keep as defaults')));
 
         this.check();
         return element;
