@@ -1,16 +1,14 @@
-// The conversation: which messages are shown, and what the buttons do.
+// A chat: what the buttons do, and the answers that run.  conversation-view.js shows it.
 
-import { $, announce, ask, h, setText, show, toast } from './dom.js';
+import { $, announce, ask, toast } from './dom.js';
 import { Answering } from './answering.js';
-import { complain, showRunning } from './composer.js';
-import { newId, percent, shorten } from './format.js';
-import { AnswerCard, MessageView } from './message.js';
+import { complain } from './composer.js';
+import { ConversationView } from './conversation-view.js';
+import { newId, shorten } from './format.js';
 import { buildRequest, readSchema } from './request.js';
 import { defaults } from './settings.js';
 import * as store from './store.js';
 import { Conversation } from './tree.js';
-
-const AT_END = 60, TICK_MS = 200;
 
 export class Chat {
     // onchange(): the title, the settings or the branches have changed.
@@ -18,13 +16,8 @@ export class Chat {
         this.onchange = onchange;
         this.contextOf = contextOf;
         this.running = new Map(); // message id: its answering, of any chat
-        this.views = new Map();
-        this.scroll = $('scroll');
-        this.follows = true; // the end stays in sight
-        this.scroll.addEventListener('scroll', () => this.onScroll());
-        new ResizeObserver(() => this.keepEnd()).observe($('messages'));
+        this.view = new ConversationView(this);
         store.onOtherTab((news) => this.onOtherTab(news));
-        setInterval(() => this.tick(), TICK_MS);
         this.reset();
     }
 
@@ -64,9 +57,7 @@ export class Chat {
 
     setConversation(conversation) {
         this.conversation = conversation;
-        this.views.clear();
-        this.wide = new Set(); // groups that are shown side by side though the conversation went on
-        this.follows = true;
+        this.view.reset();
         complain('');
         this.render();
         this.onchange();
@@ -129,113 +120,14 @@ export class Chat {
         }
     }
 
-    // ---- what is shown ----
+    // ---- for the messages that are shown ----
 
-    // The parts of the page: a message, or several answers side by side.
-    parts() {
-        return this.conversation.path().map((message, at, path) => {
-            const group = this.conversation.group(message.id);
-            const wide = group.length > 1 && (at === path.length - 1 || this.wide.has(message.group));
-
-            return wide ? { key: `group-${message.group}`, message, group } : { key: message.id, message };
-        });
+    onDrawn() {
+        this.view.keepEnd();
     }
 
     render() {
-        const parts = this.parts(), box = $('messages');
-        const elements = parts.map(({ key, message, group }) => {
-            const view = this.views.get(key) ?? this.makeView(key, message, group);
-
-            view.update(message);
-            return view.element;
-        });
-
-        elements.forEach((element, at) => {
-            if (box.children[at] !== element)
-                box.insertBefore(element, box.children[at] ?? null);
-        });
-        while (box.children.length > elements.length)
-            box.lastChild.remove();
-        box.classList.toggle('has-row', parts.some(({ group }) => group));
-        show($('welcome'), !parts.length);
-        show(box, parts.length > 0);
-        setText($('chat-title'), this.conversation.chat.title || 'New chat');
-        document.title = this.conversation.chat.title ? `${this.conversation.chat.title} – samovar` : 'samovar';
-        show($('branch-note'), this.conversation.children(this.conversation.leaf).length > 0 &&
-                               this.conversation.leaf !== null);
-        this.showContext();
-        showRunning(this.isRunning);
-        this.keepEnd();
-    }
-
-    makeView(key, message, group) {
-        const view = group ? this.makeRow(group) : this.makeSingle(message);
-
-        this.views.set(key, view);
-        return view;
-    }
-
-    makeSingle(message) {
-        const view = new MessageView(message, this);
-
-        return { element: view.element, view,
-                 update: () => view.update(this.running.get(message.id)) };
-    }
-
-    makeRow(group) {
-        const cards = group.map((message, at) => new AnswerCard(message, at + 1, this));
-        const element = h('div', { class: 'row', role: 'group', tabindex: '0',
-                                   'aria-label': `${group.length} answers side by side` },
-                          cards.map((card) => card.element));
-
-        return { element, update: (chosen) => cards.forEach((card) =>
-            card.update(this.running.get(card.message.id), card.message.id === chosen.id)) };
-    }
-
-    // Messages that are being written change their status with the time, too.
-    tick() {
-        if (this.isRunning && !document.hidden)
-            this.schedule();
-    }
-
-    schedule() {
-        this.frame ??= requestAnimationFrame(() => {
-            this.frame = null;
-            this.parts().forEach(({ key, message }) => this.views.get(key)?.update(message));
-        });
-    }
-
-    onDrawn() {
-        this.keepEnd();
-    }
-
-    onScroll() {
-        const { scrollTop, scrollHeight, clientHeight } = this.scroll;
-
-        this.follows = scrollHeight - scrollTop - clientHeight < AT_END;
-        show($('to-end'), !this.follows && scrollHeight > clientHeight);
-    }
-
-    keepEnd() {
-        if (this.follows)
-            this.scroll.scrollTop = this.scroll.scrollHeight;
-    }
-
-    toEnd() {
-        this.follows = true;
-        this.keepEnd();
-    }
-
-    showContext() {
-        const last = this.conversation.path().findLast(({ stats }) => stats);
-        const context = this.contextOf(this.settings.model);
-        const used = last ? last.stats.prompt + Math.ceil(last.stats.output / (last.stats.answers || 1)) : 0;
-
-        show($('context'), Boolean(used && context));
-        if (used && context) {
-            $('context-meter').value = Math.min(1, used / context);
-            setText($('context-text'), `${percent(used / context)} of ${context.toLocaleString('en')}`);
-        }
+        this.view.render();
     }
 
     // Where a message is among its siblings.
@@ -280,7 +172,7 @@ export class Chat {
 
     makeAnswering(messages) {
         const answering = new Answering(messages, {
-            onchange: () => messages[0].chat === this.id && this.schedule(),
+            onchange: () => messages[0].chat === this.id && this.view.schedule(),
             onend: () => this.onEnd(answering),
         });
 
@@ -369,7 +261,7 @@ export class Chat {
 
         messages.forEach((message) => this.conversation.add(message));
         this.conversation.leaf = messages[0].id;
-        this.follows = true;
+        this.view.follows = true;
         const answering = this.makeAnswering(messages);
 
         this.render();
@@ -437,18 +329,10 @@ export class Chat {
 
     goTo(id) {
         this.conversation.select(id);
-        this.wide.clear();
+        this.view.wide.clear();
         this.keepLeaf();
         this.render();
         this.onchange();
-    }
-
-    showMessage(id) {
-        const element = $('messages').querySelector(`[data-id="${id}"]`);
-
-        this.follows = false;
-        element?.scrollIntoView({ block: 'center' });
-        element?.focus({ preventScroll: true });
     }
 
     goToSibling(message, step) {
@@ -458,7 +342,7 @@ export class Chat {
         if (!to)
             return;
         this.goTo(to);
-        this.follows = false;
+        this.view.follows = false;
         $('messages').querySelector(`[data-id="${to}"]`)?.querySelector(
             `.switcher button[aria-label^="${step < 0 ? 'Previous' : 'Next'}"]`)?.focus();
     }
@@ -472,11 +356,7 @@ export class Chat {
     }
 
     toggleWide(message) {
-        if (!this.wide.delete(message.group))
-            this.wide.add(message.group);
-        this.follows = false;
-        this.render();
-        this.showMessage(message.id);
+        this.view.toggleWide(message);
     }
 
     async removeMessage(message) {
@@ -489,7 +369,7 @@ export class Chat {
         const gone = this.conversation.remove(message.id);
 
         await store.removeMessages(this.id, gone);
-        this.views.clear();
+        this.view.views.clear();
         this.keepLeaf();
         this.render();
         this.onchange();
@@ -515,6 +395,6 @@ export class Chat {
         this.conversation.chat.settings = settings;
         if (!this.isNew)
             await store.changeChat(this.id, { settings: structuredClone(settings) });
-        this.showContext();
+        this.view.showContext();
     }
 }

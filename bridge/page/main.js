@@ -9,6 +9,7 @@ import { bytes, large } from './format.js';
 import { drawHistory, exportAll, startHistory } from './history.js';
 import { hideLive, showLive } from './live.js';
 import { Settings } from './settings.js';
+import { showShortcuts, startShortcuts } from './shortcuts.js';
 import { openStore } from './store.js';
 
 const HEALTH_MS = 5000, AWAY_MS = 1500;
@@ -74,7 +75,7 @@ async function readModels() {
     }
     $('model').replaceChildren(...models.map(({ id }) => h('option', { value: id }, id)));
     showModel();
-    chat?.showContext();
+    chat?.view.showContext();
 }
 
 const modelOf = (name) => models.find(({ id }) => id === name) ?? models[0];
@@ -164,35 +165,13 @@ function drawTree(close) {
         chat.goTo(id);
         if (isNarrow())
             close();
-        chat.showMessage(id);
+        chat.view.showMessage(id);
     }, close));
     if (focused)
         $('side').querySelector(`[data-id="${focused}"]`)?.focus();
 }
 
-// ---- shortcuts ----
-
-const SHORTCUTS = [
-    ['Enter', 'Send the message'], ['Shift+Enter', 'New line'], ['Esc', 'Stop the answer; close a panel'],
-    ['Alt+N', 'New chat'], ['Alt+K', 'Search chats'], ['Alt+M', 'Go to the message'],
-    ['Alt+R', 'Regenerate the last answer'], ['Alt+E', 'Edit your last message'],
-    ['Alt+↑ / Alt+↓', 'Previous, next message'], ['Alt+← / Alt+→', 'Previous, next branch of the message'],
-    ['Alt+T', 'Tree of branches'], ['Alt+S', 'Chat settings'], ['Alt+L', 'Chat or Live'],
-    ['?', 'This list'],
-];
-
-function showShortcuts() {
-    const dialog = h('dialog', { class: 'dialog', 'aria-labelledby': 'shortcuts-title' },
-        h('form', { method: 'dialog' }, h('h2', { id: 'shortcuts-title' }, 'Keyboard shortcuts'),
-          h('dl', { class: 'shortcuts' }, SHORTCUTS.map(([keys, what]) =>
-              h('div', {}, h('dt', {}, h('kbd', {}, keys)), h('dd', {}, what)))),
-          h('div', { class: 'dialog-buttons' },
-            h('button', { type: 'submit', class: 'button primary', autofocus: true }, 'Close'))));
-
-    dialog.addEventListener('close', () => dialog.remove());
-    document.body.append(dialog);
-    dialog.showModal();
-}
+// ---- what the keys do ----
 
 function stepMessage(step) {
     const all = [...$('messages').querySelectorAll('.message')];
@@ -212,7 +191,7 @@ function stepBranch(step) {
 
 const last = (role) => chat.conversation.path().findLast((message) => message.role === role);
 
-const ACTIONS = {
+const actions = {
     n: () => newChat(), k: () => { showHistory(true); $('search').focus(); }, m: () => $('input').focus(),
     r: () => last('assistant') && chat.regenerate(last('assistant')),
     e: () => last('user') && $('messages').querySelector(`[data-id="${last('user').id}"] [aria-label="Edit"]`)?.click(),
@@ -230,24 +209,6 @@ function onEscape() {
         showSide('');
     else if (isNarrow())
         showHistory(false);
-}
-
-function onKey(event) {
-    const writes = event.target.closest?.('input, textarea, select');
-
-    if (document.querySelector('dialog[open]') || event.isComposing || event.ctrlKey || event.metaKey)
-        return;
-    if (event.key === 'Escape')
-        onEscape();
-    else if (event.key === '?' && !writes)
-        showShortcuts();
-    else if (event.altKey && ACTIONS[event.code.replace('Key', '').toLowerCase()] ) {
-        event.preventDefault();
-        ACTIONS[event.code.replace('Key', '').toLowerCase()]();
-    } else if (event.altKey && ACTIONS[event.key] && !(writes && event.key.startsWith('Arrow') && writes.value)) {
-        event.preventDefault();
-        ACTIONS[event.key]();
-    }
 }
 
 // ---- chats ----
@@ -278,7 +239,7 @@ async function openChat(id) {
         showSide('settings');
     if (isNarrow())
         showHistory(false);
-    chat.toEnd();
+    chat.view.toEnd();
     $('input').focus();
 }
 
@@ -298,7 +259,7 @@ function wire() {
     $('tree-button').addEventListener('click', () => showSide(sideKind === 'tree' ? '' : 'tree'));
     $('export-chat').addEventListener('click', () =>
         chat.isNew ? toast('There is nothing to export yet') : exportAll([chat.id]));
-    $('to-end').addEventListener('click', () => chat.toEnd());
+    $('to-end').addEventListener('click', () => chat.view.toEnd());
     $('branch-end').addEventListener('click', () => chat.goTo(chat.conversation.leaf));
     $('model').addEventListener('change', () => chat.changeSettings({ ...chat.settings, model: $('model').value }));
     $('answers').addEventListener('change', () => {
@@ -307,7 +268,7 @@ function wire() {
     });
     $('examples').append(...EXAMPLES.map((text) =>
         h('button', { type: 'button', class: 'button', onclick: () => setComposer(text) }, text)));
-    document.addEventListener('keydown', onKey);
+    startShortcuts(actions, onEscape);
     document.addEventListener('visibilitychange', () => document.hidden || checkHealth());
 }
 
