@@ -7,11 +7,17 @@ import { withLock } from './lock.js';
 import { putMessages, readMessage } from './store.js';
 
 const SAVE_MS = 1000, POLL_MS = 500;
-const RESUME_MS = [200, 500, 1000, 2000, 3000, 5000, 5000, 10000, 10000, 30000];
+const RESUME_MS = [0, 200, 500, 1000, 2000, 3000, 5000, 5000, 10000, 10000, 30000];
 
 let workIsShown = true; // false: the server has no /samovar/work
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+// A signal that is aborted ends it.
+function sleep(ms, signal) {
+    return new Promise((resolve) => {
+        setTimeout(resolve, ms);
+        signal?.addEventListener('abort', resolve, { once: true });
+    });
+}
 
 export function lockOf(message) {
     return `samovar-answer-${message.group ?? message.id}`;
@@ -130,7 +136,29 @@ export class Answering {
         return response;
     }
 
+    // Reads the stream to its end.  If the connection is lost, it goes on with the next event.
     async read(response) {
+        const [message] = this.messages;
+
+        for (let tries = 0; ; ) {
+            const { seen } = message.stream ?? {};
+
+            if (response)
+                await this.readOnce(response);
+            if (this.messages.every(({ finish }) => finish) || !message.stream)
+                return;
+            if (message.stream.seen > seen)
+                tries = 0;
+            if (tries === RESUME_MS.length)
+                throw new ApiError(0, 'samovar-http did not come back');
+            this.progress.lost = Boolean(response) || tries > 0;
+            this.onchange();
+            await sleep(RESUME_MS[tries++], this.abort.signal);
+            response = await this.reopen();
+        }
+    }
+
+    async readOnce(response) {
         const [message] = this.messages;
 
         try {
@@ -144,34 +172,28 @@ export class Answering {
             if (error instanceof ApiError || this.stopped || !message.stream)
                 throw error;
         }
-        if (!this.messages.every(({ finish }) => finish) && message.stream && !this.stopped)
-            await this.resume();
+    }
+
+    // null: the server is away, or its daemon is.
+    async reopen() {
+        const { id, seen } = this.messages[0].stream;
+
+        try {
+            return await request(`v1/streams/${id}?from=${seen}`, { signal: this.abort.signal });
+        } catch (error) {
+            if (error.status === 404)
+                throw new ApiError(404, 'the server does not have this answer any more');
+            if (this.stopped || (error.status !== 0 && error.status !== 503))
+                throw error;
+            return null;
+        }
     }
 
     async resume() {
-        const [message] = this.messages;
-
-        if (!message.stream)
+        if (!this.messages[0].stream)
             throw new ApiError(0, 'the page was closed before the answer was whole');
-        for (const ms of RESUME_MS) {
-            try {
-                const { id, seen } = message.stream;
-                const response = await request(`v1/streams/${id}?from=${seen}`,
-                                               { signal: this.abort.signal });
-
-                this.watchWork();
-                return await this.read(response);
-            } catch (error) {
-                if (error.status === 404)
-                    throw new ApiError(404, 'the server does not have this answer any more');
-                if (this.stopped || (error.status !== 0 && error.status !== 503))
-                    throw error;
-                this.progress.lost = true;
-                this.onchange();
-            }
-            await sleep(ms);
-        }
-        throw new ApiError(0, 'samovar-http did not come back');
+        this.watchWork();
+        await this.read(null);
     }
 
     // ---- events ----
@@ -190,7 +212,7 @@ export class Answering {
         for (const message of event.model ? this.messages : [])
             message.model = event.model;
         this.onchange();
-        this.saving ??= setTimeout(() => this.saveSoon(), SAVE_MS);
+        this.saving ??= setTimeout(() => this.saveSoon(), this.saveMs());
     }
 
     takeChoice(message, { delta = {}, logprobs, finish_reason }) {
@@ -273,14 +295,20 @@ export class Answering {
 
     // ---- the history ----
 
+    // A long answer takes longer to store, so it is stored more seldom.
+    saveMs() {
+        return this.messages.reduce((ms, { text, tokens }) =>
+            ms + text.length / 200 + (tokens?.length ?? 0) / 5, SAVE_MS);
+    }
+
     async saveSoon() {
         await this.save().catch(() => {});
         this.saving = this.over ? null : undefined;
     }
 
-    // A copy is stored, so text and count of events agree.
+    // Text and count of events change in one turn, so what is stored of them agrees.
     async save() {
-        if (!await putMessages(this.messages.map((message) => structuredClone(message))))
+        if (!await putMessages(this.messages))
             this.stop(); // the chat was deleted
     }
 }

@@ -99,6 +99,9 @@ export class Chat {
             if (message && message.chat === this.id) {
                 const isNew = !this.conversation.get(id);
 
+                // The conversation goes on here, too.
+                if (isNew && message.parent === this.conversation.leaf && !this.isRunning)
+                    this.conversation.leaf = id;
                 this.conversation.add(message);
                 this.adopt(message);
                 this.render();
@@ -109,10 +112,10 @@ export class Chat {
             const now = await store.readChat(chat);
 
             if (now && chat === this.id) {
-                const { leaf, ...fields } = now;
+                const { leaf, settings, ...fields } = now;
 
-                Object.assign(this.conversation.chat, fields,
-                              { settings: { ...defaults(), ...fields.settings } });
+                Object.assign(this.conversation.chat, fields);
+                Object.assign(this.settings, settings);
                 this.onchange();
             }
         } else if (kind === 'imported' && chat === this.id && !this.isRunning) {

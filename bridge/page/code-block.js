@@ -6,6 +6,15 @@ import { copyText, h, icon, setText } from './dom.js';
 const PART_LINES = 100, PART_CHARS = 8192;
 const SHOWN_CHARS = 24000, SHOWN_LINES = 400;
 
+// A text that is whole already.
+export function codeOf(language, text) {
+    const block = new CodeBlock(language);
+
+    block.append(text);
+    block.draw();
+    return block.element;
+}
+
 export class CodeBlock {
     constructor(language) {
         this.source = '';
@@ -77,20 +86,21 @@ export class CodeBlock {
             setText(this.more, `Show all ${(this.lines + (this.source.endsWith('\n') ? 0 : 1)).toLocaleString('en')} lines`);
     }
 
+    // Draws what may be shown, some each frame.
+    draw() {
+        const deadline = performance.now() + 8;
+
+        while (this.step())
+            if (performance.now() > deadline) {
+                requestAnimationFrame(() => this.draw());
+                return;
+            }
+    }
+
     expand() {
-        const steps = () => {
-            const deadline = performance.now() + 8;
-
-            while (this.step())
-                if (performance.now() > deadline) {
-                    requestAnimationFrame(steps);
-                    return;
-                }
-        };
-
         this.whole = true;
         this.code.parentElement.focus();
-        steps();
+        this.draw();
     }
 
     async toClipboard() {

@@ -95,7 +95,9 @@ export class ConversationView {
     schedule() {
         this.frame ??= requestAnimationFrame(() => {
             this.frame = null;
-            this.parts().forEach(({ key, message }) => this.views.get(key)?.update(message));
+            for (const { key, message, group } of this.parts())
+                if ((group ?? [message]).some(({ state }) => state === 'running'))
+                    this.views.get(key)?.update(message);
         });
     }
 

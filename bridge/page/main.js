@@ -218,8 +218,8 @@ function onChatChange() {
     $('answers').value = String(chat.settings.answers);
     showModel();
     drawHistory();
-    if (sideKind === 'tree')
-        showSide('tree');
+    if (sideKind === 'tree' || (sideKind === 'settings' && !$('side').contains(document.activeElement)))
+        showSide(sideKind);
 }
 
 function newChat() {

@@ -6,6 +6,7 @@ import { Markdown } from './markdown.js';
 import { Calls, Reasoning, Result, fileChips, statusWords } from './parts.js';
 import { TokenView } from './tokens.js';
 
+const PLAIN_CHARS = 10000;
 const NAMES = { user: 'You', assistant: 'Assistant', tool: 'Tool result' };
 
 // chat: the controller, which does what the buttons ask for.
@@ -104,7 +105,7 @@ export class MessageView {
         const { message } = this;
 
         if (message.role !== 'assistant') {
-            setText(this.body, message.text);
+            this.showPlain(message.text);
             return;
         }
         const isResult = this.result.update(message);
@@ -114,6 +115,17 @@ export class MessageView {
             return;
         this.markdown ??= new Markdown(this.body, () => this.chat.onDrawn());
         this.markdown.set(message.text, !runs);
+    }
+
+    // The text of a person; of a long one the beginning, until they want all of it.
+    showPlain(text) {
+        if (this.plain === text)
+            return;
+        this.plain = text;
+        this.body.replaceChildren(text.slice(0, PLAIN_CHARS));
+        if (text.length > PLAIN_CHARS)
+            this.body.append(h('button', { type: 'button', class: 'link', onclick: () =>
+                this.body.replaceChildren(text) }, `Show all ${text.length.toLocaleString('en')} characters`));
     }
 
     updateSwitcher() {

@@ -1,7 +1,8 @@
 // Parts of a message: reasoning, tool calls with the answers of the person, the result of a schema,
 // and the line that says how fast it was.
 
-import { copyText, h, setText, show, tool } from './dom.js';
+import { codeOf } from './code-block.js';
+import { h, setText, show } from './dom.js';
 import { bytes, count, duration, percent, rate } from './format.js';
 import { Markdown } from './markdown.js';
 import { validate } from './schema.js';
@@ -43,6 +44,8 @@ function pretty(text) {
     }
 }
 
+const ARGUMENTS_CHARS = 2000;
+
 // onresults([text]): the person has answered all calls.
 export class Calls {
     constructor(onresults) {
@@ -65,14 +68,14 @@ export class Calls {
             const card = this.cards[at];
 
             setText(card.name, call.name);
-            setText(card.input, message.state === 'running' ? call.arguments : pretty(call.arguments));
+            this.showArguments(card, call.arguments, message.state === 'running');
             show(card.label, open);
         }
     }
 
     addCard(at) {
         const id = `result-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
-        const name = h('code', { class: 'call-name' }), input = h('code');
+        const name = h('code', { class: 'call-name' }), input = h('div');
         const result = h('textarea', { id, rows: '3', spellcheck: 'false',
                                        placeholder: 'What does the tool return?' });
         const label = h('div', { class: 'call-result', hidden: true },
@@ -80,8 +83,18 @@ export class Calls {
 
         this.list.append(h('section', { class: 'call', 'aria-label': `Tool call ${at + 1}` },
             h('div', { class: 'call-head' }, 'Calls ', name),
-            h('pre', { class: 'inner-code', tabindex: '0' }, input), label));
+            input, label));
         return { name, input, label, result };
+    }
+
+    // While they come, their end; then all of them.
+    showArguments(card, text, runs) {
+        if (card.text === text && card.runs === runs)
+            return;
+        Object.assign(card, { text, runs });
+        card.input.replaceChildren(runs
+            ? h('pre', { class: 'inner-code', tabindex: '0' }, h('code', {}, text.slice(-ARGUMENTS_CHARS)))
+            : codeOf('json', pretty(text)));
     }
 
     onSubmit(event) {
@@ -95,11 +108,9 @@ export class Calls {
 export class Result {
     constructor() {
         this.verdict = h('span', { class: 'verdict' });
-        this.code = h('code');
-        this.element = h('div', { class: 'result', hidden: true },
-            h('div', { class: 'result-head' }, this.verdict,
-              tool('copy', 'Copy JSON', () => copyText(this.code.textContent))),
-            h('pre', { tabindex: '0', 'aria-label': 'JSON of the answer' }, this.code));
+        this.code = h('div');
+        this.element = h('div', { class: 'result', role: 'group', 'aria-label': 'JSON of the answer',
+                                  hidden: true }, this.verdict, this.code);
     }
 
     // True: the text of the message is shown here, and not as Markdown.
@@ -114,7 +125,8 @@ export class Result {
         this.text = message.text;
         this.element.classList.toggle('is-bad', Boolean(why));
         setText(this.verdict, why ? `Invalid: ${why}` : 'Valid JSON, follows the schema');
-        setText(this.code, value === undefined ? message.text : JSON.stringify(value, null, 2));
+        this.code.replaceChildren(codeOf('json', value === undefined ? message.text
+                                                                     : JSON.stringify(value, null, 2)));
         return shown;
     }
 }
