@@ -140,6 +140,12 @@ export class Chat {
         return { siblings: siblings.length, at: siblings.indexOf(message.id) };
     }
 
+    // Has it answers beside it that are hidden behind the arrows?
+    canBeWide(message) {
+        return this.conversation.group(message.id).length > 1 &&
+               this.conversation.children(message.id).length > 0;
+    }
+
     areCallsOpen(message) {
         return message.state !== 'running' && this.conversation.leaf === message.id;
     }

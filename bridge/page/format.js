@@ -20,7 +20,7 @@ export function duration(ms) {
     if (ms < 59500)
         return `${(ms / 1000).toFixed(1)} s`;
     if (ms < 3600000)
-        return `${Math.floor(ms / 60000)} min ${Math.round(ms % 60000 / 1000)} s`;
+        return `${Math.floor(ms / 60000)} min ${Math.floor(ms % 60000 / 1000)} s`;
     return `${Math.floor(ms / 3600000)} h ${Math.floor(ms % 3600000 / 60000)} min`;
 }
 

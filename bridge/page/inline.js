@@ -160,7 +160,11 @@ class Inline {
 
     bare(at, end) {
         const [match] = /^[^\s<>"'`]+/.exec(this.text.slice(at, Math.min(end, at + 2000))) ?? [''];
-        const words = match.replace(/[.,;:!?*_~)\]]+$/, '');
+        let words = match.replace(/[.,;:!?*_~\]]+$/, '');
+
+        // A bracket at the end belongs to the sentence, unless it was opened in the address.
+        if (words.endsWith(')') && !words.includes('('))
+            words = words.replace(/[.,;:!?*_~)\]]+$/, '');
         const address = safeAddress(words);
 
         return address ? { node: link(address, words), end: at + words.length } : null;

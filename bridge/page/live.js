@@ -81,12 +81,15 @@ function build() {
         handles: card('Handles', handles.element), model: card('Model', model),
     };
 
-    $('panel-live').replaceChildren(h('h2', { class: 'off-screen' }, 'Live'),
-                                    h('div', { class: 'live-grid' },
-                                      Object.entries(cards).map(([name, { element }]) => {
-                                          element.classList.add(`card-${name}`);
-                                          return element;
-                                      })));
+    for (const [name, { element }] of Object.entries(cards))
+        element.classList.add(`card-${name}`);
+    const { figures: now, pool, speed: rates, late: waits, streams: work, model: facts } = cards;
+    const lower = h('div', { class: 'live-lower' }, cards.users.element, cards.handles.element);
+
+    $('panel-live').replaceChildren(
+        h('h2', { class: 'off-screen' }, 'Live'),
+        h('div', { class: 'live-grid' }, [now, pool, rates, waits, work].map(({ element }) => element), lower,
+          facts.element));
     return { map, speed, late, streams, handles, users, figures, model, cards };
 }
 

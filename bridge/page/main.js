@@ -141,7 +141,8 @@ function showHistory(open) {
         $('new-chat').focus();
 }
 
-function showSide(kind) {
+// focus: the person has asked for it, so the panel takes the focus.
+function showSide(kind, focus = false) {
     const buttons = { settings: $('settings-button'), tree: $('tree-button') };
     const close = () => { showSide(''); buttons[kind]?.focus(); };
 
@@ -156,6 +157,13 @@ function showSide(kind) {
         drawTree(close);
     else
         $('side').replaceChildren();
+    if (focus)
+        ($('side').querySelector('textarea, [role="treeitem"][tabindex="0"]') ??
+         $('side').querySelector('button'))?.focus();
+}
+
+function toggleSide(kind) {
+    showSide(sideKind === kind ? '' : kind, true);
 }
 
 function drawTree(close) {
@@ -195,8 +203,8 @@ const actions = {
     n: () => newChat(), k: () => { showHistory(true); $('search').focus(); }, m: () => $('input').focus(),
     r: () => last('assistant') && chat.regenerate(last('assistant')),
     e: () => last('user') && $('messages').querySelector(`[data-id="${last('user').id}"] [aria-label="Edit"]`)?.click(),
-    t: () => showSide(sideKind === 'tree' ? '' : 'tree'),
-    s: () => showSide(sideKind === 'settings' ? '' : 'settings'),
+    t: () => toggleSide('tree'),
+    s: () => toggleSide('settings'),
     l: () => selectTab($('panel-live').hidden ? 'live' : 'chat', true),
     ArrowUp: () => stepMessage(-1), ArrowDown: () => stepMessage(1),
     ArrowLeft: () => stepBranch(-1), ArrowRight: () => stepBranch(1),
@@ -255,8 +263,8 @@ function wire() {
     $('help-button').addEventListener('click', showShortcuts);
     $('history-button').addEventListener('click', () => showHistory(document.body.classList.contains('no-history')));
     $('new-chat').addEventListener('click', newChat);
-    $('settings-button').addEventListener('click', () => showSide(sideKind === 'settings' ? '' : 'settings'));
-    $('tree-button').addEventListener('click', () => showSide(sideKind === 'tree' ? '' : 'tree'));
+    $('settings-button').addEventListener('click', () => toggleSide('settings'));
+    $('tree-button').addEventListener('click', () => toggleSide('tree'));
     $('export-chat').addEventListener('click', () =>
         chat.isNew ? toast('There is nothing to export yet') : exportAll([chat.id]));
     $('to-end').addEventListener('click', () => chat.view.toEnd());

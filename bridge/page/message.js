@@ -96,7 +96,7 @@ export class MessageView {
         this.calls.update(message, this.chat.areCallsOpen(message));
         show(this.again, !runs);
         show(this.goOn, !runs && !message.calls?.length && message.text !== '');
-        show(this.wide, this.chat.conversation.group(message.id).length > 1);
+        show(this.wide, this.chat.canBeWide(message));
         show(this.tokensButton, Boolean(message.tokens?.length));
         this.tokens?.update();
     }
