@@ -204,13 +204,13 @@ static int check_content_type(const struct http_reader *reader, struct http_prob
                                 "a page must send Content-Type: application/json");
 }
 
-/* Monitors and browsers ask these without a key. */
+/* Monitors and browsers ask these without a key.  Below /page/ are the files of the page. */
 static bool is_open(const struct http_reader *reader)
 {
         const char *path = http_reader_path(reader);
 
         return (reader->method == HTTP_GET || reader->method == HTTP_HEAD) &&
-               (!strcmp(path, "/") || !strcmp(path, "/health"));
+               (!strcmp(path, "/") || !strcmp(path, "/health") || !strncmp(path, "/page/", 6));
 }
 
 /* "Authorization: Bearer KEY" or "x-api-key: KEY"; NULL: neither is there. */

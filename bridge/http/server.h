@@ -9,8 +9,8 @@
  * Origin must be this server, a local page or a configured one.  If there is a key file, requests
  * over TCP need a key.  If there is none, TCP must be loopback, and the peer's socket must belong
  * to the user of this process.  A Unix socket needs no key from the user of this process (`uids`,
- * `unix_everyone`).  The paths / and /health are open to all that pass the checks of Host and
- * Origin.
+ * `unix_everyone`).  The paths /, /health and those below /page/ are open to all that pass the
+ * checks of Host and Origin.
  *
  * Loop thread only.
  */

@@ -39,14 +39,6 @@ void own_health(struct call *call)
         bytes_deinit(&body);
 }
 
-/* Programs that look for Ollama want its words. */
-void own_root(struct call *call)
-{
-        static const char text[] = "Ollama is running: samovar-http answers in its place\n";
-
-        call_reply(call, 200, "text/plain; charset=utf-8", text, sizeof(text) - 1);
-}
-
 /* ---- metrics ---- */
 
 struct scrape {

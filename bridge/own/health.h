@@ -1,4 +1,4 @@
-/* GET /health, /metrics, and / for a browser. */
+/* GET /health and /metrics. */
 #ifndef BRIDGE_OWN_HEALTH_H
 #define BRIDGE_OWN_HEALTH_H
 
@@ -6,6 +6,5 @@
 
 void own_health(struct call *call);
 void own_metrics(struct call *call);
-void own_root(struct call *call);
 
 #endif

@@ -59,6 +59,7 @@ static pid_t expect_http(const struct run_result *ran)
         struct bridge_fixture bridge = { 0 };
 
         assert_non_null(at);
+        assert_non_null(strstr(ran->err, "\nThe page: http://127.0.0.1:"));
         bridge.port = (uint16_t)atoi(at + strlen("at http://127.0.0.1:"));
         bridge_await_daemon(&bridge);
         at = strstr(at, "(process ");

@@ -338,7 +338,11 @@ static void the_page_and_the_health_are_open(void **state)
         start_with_keys(world);
         check(&world->rig, "GET /", "Host: localhost\r\n", "HTTP/1.1 404 "); /* by the program */
         check(&world->rig, "HEAD /health", "Host: localhost\r\n", "HTTP/1.1 404 ");
-        assert_int_equal(world->rig.requests, 2);
+        check(&world->rig, "GET /page/x", "Host: localhost\r\n", "HTTP/1.1 404 ");
+        assert_int_equal(world->rig.requests, 3);
+        check(&world->rig, "POST /page/x", "Host: localhost\r\n", WRONG_KEY);
+        check(&world->rig, "GET /page", "Host: localhost\r\n", WRONG_KEY);
+        check(&world->rig, "GET /page/x", "Host: evil\r\n", DENIED);
         check(&world->rig, "POST /health", "Host: localhost\r\n", WRONG_KEY);
         check(&world->rig, "GET /health/x", "Host: localhost\r\n", WRONG_KEY);
         check(&world->rig, "GET //", "Host: localhost\r\n", WRONG_KEY);
