@@ -19,7 +19,7 @@ function sleep(ms, signal) {
     });
 }
 
-export function lockOf(message) {
+function lockOf(message) {
     return `samovar-answer-${message.group ?? message.id}`;
 }
 

@@ -1,7 +1,7 @@
 // Where does a block of Markdown end?  And what is it, as elements?
 //
-// scan() looks at the text from a place on.  It never looks further than BLOCK_CHARS: a longer block
-// is cut there, so the work for a piece of text does not depend on what came before it.
+// scan() looks at the text from a place on.  It never looks further than BLOCK_CHARS: a longer
+// block is cut there, so the work for a piece of text does not depend on what came before it.
 
 import { h } from './dom.js';
 import { appendInline } from './inline.js';

@@ -12,7 +12,7 @@ function layOut(conversation) {
     const put = (ids, lane, level, parentLane) => {
         // The first child goes on in the lane; the others are drawn behind its whole subtree.
         for (let i = ids.length - 1; i >= 0; i--)
-            stack.push({ id: ids[i], level, parentLane, lane: i === 0 ? lane : null, rest: ids.length - 1 - i });
+            stack.push({ id: ids[i], level, parentLane, lane: i === 0 ? lane : null });
     };
     let lanes = 0;
 
@@ -48,7 +48,8 @@ function addLines(rows) {
 const x = (lane) => 10 + Math.min(lane, LANES_MAX) * LANE;
 
 function picture(row, width, onPath) {
-    const middle = ROW / 2, made = svg('svg', { class: 'lanes', width, height: ROW, 'aria-hidden': 'true' });
+    const middle = ROW / 2;
+    const made = svg('svg', { class: 'lanes', width, height: ROW, 'aria-hidden': 'true' });
     const line = (d) => made.append(svg('path', { d, class: 'lane' }));
 
     for (const lane of row.passes)
@@ -90,8 +91,9 @@ export function buildTree(conversation, ongo, onclose) {
         const label = `${NAMES[message.role]}: ${shorten(words, 80)}`;
         const go = () => ongo(message.id);
 
-        return h('div', { role: 'treeitem', class: path.has(message.id) ? 'tree-row on-path' : 'tree-row',
-                          'aria-level': row.level, 'aria-selected': String(isLeaf), 'aria-label': label,
+        return h('div', { role: 'treeitem', 'aria-label': label, 'aria-level': row.level,
+                          class: path.has(message.id) ? 'tree-row on-path' : 'tree-row',
+                          'aria-selected': String(isLeaf),
                           tabindex: isLeaf ? '0' : '-1', 'data-id': message.id, onclick: go,
                           onkeydown: (event) => (event.key === 'Enter' || event.key === ' ') &&
                                                 (event.preventDefault(), go()) },
@@ -103,7 +105,8 @@ export function buildTree(conversation, ongo, onclose) {
         items[0].setAttribute('tabindex', '0');
     return h('div', { class: 'side-body' },
         h('header', {}, h('h2', {}, 'Tree of branches'), tool('close', 'Close tree', onclose)),
-        items.length ? h('div', { role: 'tree', class: 'tree', 'aria-label': 'Branches of the conversation',
+        items.length ? h('div', { role: 'tree', class: 'tree',
+                                  'aria-label': 'Branches of the conversation',
                                   onkeydown: (event) => onArrows(event, items) }, items)
                      : h('p', { class: 'muted' }, 'There are no messages yet.'));
 }

@@ -82,8 +82,11 @@ export class CodeBlock {
         const left = this.isFull && this.shown < this.end;
 
         this.more.hidden = !left;
-        if (left)
-            setText(this.more, `Show all ${(this.lines + (this.source.endsWith('\n') ? 0 : 1)).toLocaleString('en')} lines`);
+        if (left) {
+            const lines = this.lines + (this.source.endsWith('\n') ? 0 : 1);
+
+            setText(this.more, `Show all ${lines.toLocaleString('en')} lines`);
+        }
     }
 
     // Draws what may be shown, some each frame.

@@ -36,6 +36,7 @@ export class ConversationView {
     }
 
     render() {
+        const { leaf, chat: { title } } = this.chat.conversation;
         const parts = this.parts(), box = $('messages');
         const elements = parts.map(({ key, message, group }) => {
             const view = this.views.get(key) ?? this.makeView(key, message, group);
@@ -53,10 +54,9 @@ export class ConversationView {
         box.classList.toggle('has-row', parts.some(({ group }) => group));
         show($('welcome'), !parts.length);
         show(box, parts.length > 0);
-        setText($('chat-title'), this.chat.conversation.chat.title || 'New chat');
-        document.title = this.chat.conversation.chat.title ? `${this.chat.conversation.chat.title} – samovar` : 'samovar';
-        show($('branch-note'), this.chat.conversation.children(this.chat.conversation.leaf).length > 0 &&
-                               this.chat.conversation.leaf !== null);
+        setText($('chat-title'), title || 'New chat');
+        document.title = title ? `${title} – samovar` : 'samovar';
+        show($('branch-note'), leaf !== null && this.chat.conversation.children(leaf).length > 0);
         this.showContext();
         showRunning(this.chat.isRunning);
         this.keepEnd();
@@ -121,7 +121,8 @@ export class ConversationView {
     showContext() {
         const last = this.chat.conversation.path().findLast(({ stats }) => stats);
         const context = this.chat.contextOf(this.chat.settings.model);
-        const used = last ? last.stats.prompt + Math.ceil(last.stats.output / (last.stats.answers || 1)) : 0;
+        const { prompt = 0, output = 0, answers = 1 } = last?.stats ?? {};
+        const used = prompt + Math.ceil(output / (answers || 1));
 
         show($('context'), Boolean(used && context));
         if (used && context) {

@@ -24,11 +24,16 @@ export class Curves {
         this.canvas = h('canvas', { class: 'curves', role: 'img', 'aria-label': label });
         this.now = lines.map(() => h('b'));
         this.element = h('div', {},
-            h('ul', { class: 'legend' }, lines.map((line, at) => h('li', {},
-                h('span', { class: `stroke s${line.colour.replace('--', '-')}${line.dashed ? ' is-dashed' : ''}`,
-                            'aria-hidden': 'true' }), h('span', {}, `${line.name}: `, this.now[at])))),
+            h('ul', { class: 'legend' }, lines.map((line, at) => this.legendOf(line, this.now[at]))),
             this.canvas);
         new ResizeObserver(() => this.draw()).observe(this.canvas);
+    }
+
+    legendOf({ name, colour: of, dashed }, value) {
+        const stroke = `stroke s${of.replace('--', '-')}${dashed ? ' is-dashed' : ''}`;
+
+        return h('li', {}, h('span', { class: stroke, 'aria-hidden': 'true' }),
+                 h('span', {}, `${name}: `, value));
     }
 
     // values: one for each line.
@@ -66,7 +71,8 @@ export class Curves {
     // From a value to its place on the canvas.
     scale(top) {
         const { log } = this, range = HEIGHT - BOTTOM - TOP;
-        const share = (value) => (log ? Math.log(Math.max(value, log) / log) / Math.log(top / log) : value / (top || 1));
+        const ofLog = (value) => Math.log(Math.max(value, log) / log) / Math.log(top / log);
+        const share = (value) => (log ? ofLog(value) : value / (top || 1));
 
         return (value) => HEIGHT - BOTTOM - share(value) * range;
     }

@@ -53,6 +53,12 @@ class Table {
 
 // ---- the parts ----
 
+const COLUMNS = {
+    streams: ['Number', 'User', 'Class', 'State', 'Prompt', 'Tokens', 'Age', ''],
+    handles: ['Number', 'User', 'Tokens', 'Age', 'Busy', ''],
+    users: ['User', 'Running', 'Waiting', 'Blocks', 'Share of the pool', 'Cached', 'Tokens'],
+};
+
 function card(title, ...children) {
     const note = h('p', { class: 'muted', hidden: true });
 
@@ -68,11 +74,9 @@ function build() {
         { name: 'First token, p50', colour: '--curve-a' }, { name: 'p95', colour: '--curve-a', dashed: true },
         { name: 'Next token, p50', colour: '--curve-b' }, { name: 'p95', colour: '--curve-b', dashed: true },
     ], SPAN_MS, (seconds) => duration(seconds * 1000), 0.001);
-    const streams = new Table('Sequences', ['Number', 'User', 'Class', 'State', 'Prompt', 'Tokens', 'Age', ''],
-                              'No request runs or waits.');
-    const handles = new Table('Handles', ['Number', 'User', 'Tokens', 'Age', 'Busy', ''], 'No handle is open.');
-    const users = new Table('Users', ['User', 'Running', 'Waiting', 'Blocks', 'Share of the pool', 'Cached', 'Tokens'],
-                            'No user is known.');
+    const streams = new Table('Sequences', COLUMNS.streams, 'No request runs or waits.');
+    const handles = new Table('Handles', COLUMNS.handles, 'No handle is open.');
+    const users = new Table('Users', COLUMNS.users, 'No user is known.');
     const figures = h('dl', { class: 'figures' }), model = h('dl', { class: 'facts' });
     const cards = {
         figures: card('Now', figures), pool: card('Block pool', map.element),
@@ -118,7 +122,8 @@ function showStatus(status) {
         ['Tokens per second', rates && rate(rates.tokens_out_per_s)],
         ['Pool in use', blocks.total && percent(used)],
         ['Shared blocks', number(blocks.shared)], ['Preemptions', number(requests.preemptions)],
-        ['Connections', number(status.connections?.open)], ['Up for', uptime !== undefined && duration(uptime * 1000)],
+        ['Connections', number(status.connections?.open)],
+        ['Up for', uptime !== undefined && duration(uptime * 1000)],
     ].filter(([, value]) => value !== false));
     writeFacts(parts.model, [
         ['Name', model.name], ['Architecture', model.architecture],
@@ -184,7 +189,8 @@ function showWork({ streams, handles }) {
                 number(row.tokens), duration(row.age_ms)] })));
     parts.handles.update((handles ?? []).map((row) => ({
         key: row.number, last: endButton(row.number, 'handle'),
-        cells: [row.number, userName(row), number(row.tokens), duration(row.age_ms), row.busy ? 'yes' : 'no'] })));
+        cells: [row.number, userName(row), number(row.tokens), duration(row.age_ms),
+                row.busy ? 'yes' : 'no'] })));
 }
 
 // ---- asking ----
@@ -216,7 +222,8 @@ async function take([path, names, put]) {
     } catch (error) {
         if (error.status === 404)
             missing.add(path);
-        note(names, error.status === 404 ? `This server does not tell it: there is no /${path}.` : error.message);
+        note(names, error.status === 404 ? `This server does not tell it: there is no /${path}.`
+                                         : error.message);
         return null;
     }
 }

@@ -5,7 +5,7 @@ import { getJson, onKeyNeeded } from './api.js';
 import { buildTree } from './branches.js';
 import { Chat } from './chat.js';
 import { setComposer, startComposer } from './composer.js';
-import { bytes, large } from './format.js';
+import { bytes, large, percent } from './format.js';
 import { drawHistory, exportAll, startHistory } from './history.js';
 import { hideLive, showLive } from './live.js';
 import { Settings } from './settings.js';
@@ -25,7 +25,8 @@ onKeyNeeded(async (again) => {
     const input = h('input', { type: 'password', id: 'key', autocomplete: 'off', spellcheck: 'false' });
     const field = h('div', { class: 'field' }, h('label', { for: 'key' }, 'API key'), input);
     const yes = await ask({
-        title: again ? 'The key is not known here' : 'This server wants a key', fields: [field], yes: 'Use key',
+        title: again ? 'The key is not known here' : 'This server wants a key',
+        fields: [field], yes: 'Use key',
         text: 'It stays in this tab until you close it, and is sent to this server only.' });
 
     return yes ? input.value.trim() : null;
@@ -44,10 +45,11 @@ async function checkHealth() {
         const health = await response.json();
 
         state = health.status;
-        words = { ok: 'Ready', loading: `Loading ${Math.round((health.loaded ?? 0) * 100)} %` }[state] ?? 'Daemon away';
-        why = `The daemon is away: ${health.message ?? 'unknown'}.`;
-        if (state === 'loading')
-            why = `The daemon loads the model: ${Math.round((health.loaded ?? 0) * 100)} %.`;
+        const loaded = percent(health.loaded ?? 0);
+
+        words = { ok: 'Ready', loading: `Loading ${loaded}` }[state] ?? 'Daemon away';
+        why = state === 'loading' ? `The daemon loads the model: ${loaded}.`
+                                  : `The daemon is away: ${health.message ?? 'unknown'}.`;
     } catch {
         // No answer, or none of ours.
     }
@@ -197,12 +199,18 @@ function stepBranch(step) {
         chat.goToSibling(chat.conversation.get(id), step);
 }
 
+function editLast() {
+    const { id } = last('user') ?? {};
+
+    $('messages').querySelector(`[data-id="${id}"] [aria-label="Edit"]`)?.click();
+}
+
 const last = (role) => chat.conversation.path().findLast((message) => message.role === role);
 
 const actions = {
     n: () => newChat(), k: () => { showHistory(true); $('search').focus(); }, m: () => $('input').focus(),
     r: () => last('assistant') && chat.regenerate(last('assistant')),
-    e: () => last('user') && $('messages').querySelector(`[data-id="${last('user').id}"] [aria-label="Edit"]`)?.click(),
+    e: () => editLast(),
     t: () => toggleSide('tree'),
     s: () => toggleSide('settings'),
     l: () => selectTab($('panel-live').hidden ? 'live' : 'chat', true),
@@ -261,7 +269,8 @@ function wire() {
         });
     $('theme-button').addEventListener('click', nextTheme);
     $('help-button').addEventListener('click', showShortcuts);
-    $('history-button').addEventListener('click', () => showHistory(document.body.classList.contains('no-history')));
+    $('history-button').addEventListener('click', () =>
+        showHistory(document.body.classList.contains('no-history')));
     $('new-chat').addEventListener('click', newChat);
     $('settings-button').addEventListener('click', () => toggleSide('settings'));
     $('tree-button').addEventListener('click', () => toggleSide('tree'));
@@ -269,7 +278,10 @@ function wire() {
         chat.isNew ? toast('There is nothing to export yet') : exportAll([chat.id]));
     $('to-end').addEventListener('click', () => chat.view.toEnd());
     $('branch-end').addEventListener('click', () => chat.goTo(chat.conversation.leaf));
-    $('model').addEventListener('change', () => chat.changeSettings({ ...chat.settings, model: $('model').value }));
+    $('model').addEventListener('change', () => {
+        chat.settings.model = $('model').value;
+        chat.changeSettings(chat.settings);
+    });
     $('answers').addEventListener('change', () => {
         chat.settings.answers = Number($('answers').value);
         chat.changeSettings(chat.settings);

@@ -35,8 +35,9 @@ export class Markdown {
 
     // The whole text so far.  done: no more will come.
     set(text, done) {
-        if (text.length < this.text.length || !text.startsWith(this.text.slice(-64), Math.max(0, this.text.length - 64)) ||
-            (this.done && !done))
+        const end = Math.max(0, this.text.length - 64); // enough to see that it goes on
+
+        if (!text.startsWith(this.text.slice(end), end) || (this.done && !done))
             this.reset();
         if (text === this.text && done === this.done)
             return;
@@ -140,7 +141,7 @@ class OpenCode {
         return false;
     }
 
-    // Takes whole lines, since the last one may become the fence; lines that are very long as they are.
+    // Takes whole lines, since the last one may become the fence; of a very long line, what is there.
     take() {
         const { markdown, block } = this, { text } = markdown;
         const close = closeOf(text, markdown.at, this.fence);

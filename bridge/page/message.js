@@ -1,7 +1,7 @@
 // A message of the conversation, as a person sees it.
 
 import { copyText, h, icon, setText, show, toast, tool } from './dom.js';
-import { when } from './format.js';
+import { count, when } from './format.js';
 import { Markdown } from './markdown.js';
 import { Calls, Reasoning, Result, fileChips, statusWords } from './parts.js';
 import { TokenView } from './tokens.js';
@@ -125,11 +125,12 @@ export class MessageView {
         this.body.replaceChildren(text.slice(0, PLAIN_CHARS));
         if (text.length > PLAIN_CHARS)
             this.body.append(h('button', { type: 'button', class: 'link', onclick: () =>
-                this.body.replaceChildren(text) }, `Show all ${text.length.toLocaleString('en')} characters`));
+                this.body.replaceChildren(text) }, `Show all ${count(text.length, 'character')}`));
     }
 
     updateSwitcher() {
-        const { siblings, at } = this.chat.placeOf(this.message), { element, place, back, on } = this.switcher;
+        const { siblings, at } = this.chat.placeOf(this.message);
+        const { element, place, back, on } = this.switcher;
 
         show(element, siblings > 1);
         setText(place, `${at + 1}/${siblings}`);

@@ -25,7 +25,8 @@ export const userName = ({ uid, principal }) => principal || `uid ${uid}`;
 
 // The runs of the server as arrays, with a place for each block.
 function expand({ blocks, runs }) {
-    const pool = { state: new Uint8Array(blocks), refs: new Uint16Array(blocks), user: new Int16Array(blocks) };
+    const pool = { state: new Uint8Array(blocks), refs: new Uint16Array(blocks),
+                   user: new Int16Array(blocks) };
     let at = 0;
 
     for (const [length, state, refs, user] of runs) {
@@ -42,7 +43,8 @@ function expand({ blocks, runs }) {
 
 export class PoolMap {
     constructor() {
-        this.canvas = h('canvas', { class: 'map', role: 'img', tabindex: '0', 'aria-label': 'Map of the block pool',
+        this.canvas = h('canvas', { class: 'map', role: 'img', tabindex: '0',
+                                    'aria-label': 'Map of the block pool',
                                     onpointermove: (event) => this.onPoint(event),
                                     onpointerleave: () => setText(this.detail, this.hint),
                                     onkeydown: (event) => this.onKey(event) });
@@ -140,7 +142,8 @@ export class PoolMap {
 
     onPoint({ offsetX, offsetY }) {
         const scale = this.canvas.width / this.canvas.clientWidth / Math.min(2, devicePixelRatio || 1);
-        const column = Math.floor(offsetX * scale / this.cell), row = Math.floor(offsetY * scale / this.cell);
+        const column = Math.floor(offsetX * scale / this.cell);
+        const row = Math.floor(offsetY * scale / this.cell);
 
         if (this.pool && column < this.columns)
             this.describe((row * this.columns + column) * this.group);
@@ -162,7 +165,9 @@ export class PoolMap {
         const { state, refs, user } = this.pool, owner = this.data.users[user[block]];
 
         this.block = block;
-        setText(this.detail, `Block ${block.toLocaleString('en')}: ${STATES[Math.min(state[block], FOREIGN)][0].toLowerCase()}` +
+        const [name] = STATES[Math.min(state[block], FOREIGN)];
+
+        setText(this.detail, `Block ${block.toLocaleString('en')}: ${name.toLowerCase()}` +
             (refs[block] ? `, used by ${count(refs[block], 'sequence')}` : '') +
             (owner ? `, of ${userName(owner)}${owner.own ? ' (you)' : ''}` : ''));
     }

@@ -10,10 +10,7 @@ export const DEFAULTS = {
 const NUMBERS = ['temperature', 'top_p', 'top_k', 'min_p', 'max_tokens', 'seed', 'presence_penalty',
                  'frequency_penalty', 'repeat_penalty'];
 const WORDS = ['model', 'reasoning_effort', 'service_tier'];
-const KEEP_MS = 3600000;
-
-// An hour of grace for a tab that is reloaded or closed by mistake.
-export const keepMs = KEEP_MS;
+const KEEP_MS = 3600000; // of grace for a tab that is reloaded or closed by mistake
 
 // The tools of a text: an array of functions, as OpenAI writes them or without the wrapping.
 // Throws an Error with words for the person.

@@ -1,5 +1,6 @@
 // Does a value follow a JSON schema?  The server has enforced it; this says it to the person, and
-// finds what an answer that was cut lacks.  It knows the usual words of a schema, and ignores others.
+// finds what an answer that was cut lacks.  It knows the usual words of a schema, and ignores
+// others.
 
 const DEPTH = 40;
 
