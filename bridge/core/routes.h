@@ -5,8 +5,7 @@
 #include "bridge/core/call.h"
 
 enum route_flags {
-        ROUTE_OPEN = 1,  /* without a key */
-        ROUTE_SPOOL = 2, /* its body goes to a file, and may be large */
+        ROUTE_SPOOL = 1, /* its body goes to a file, and may be large */
 };
 
 struct route {

@@ -20,9 +20,9 @@
 
 /* clang-format off */
 const struct route routes[] = {
-        { HTTP_GET,  "/",                    own_root, ROUTE_OPEN },
-        { HTTP_GET,  "/page/{}",             own_page_file, ROUTE_OPEN },
-        { HTTP_GET,  "/health",              own_health, ROUTE_OPEN },
+        { HTTP_GET,  "/",                    own_root, 0 },
+        { HTTP_GET,  "/page/{}",             own_page_file, 0 },
+        { HTTP_GET,  "/health",              own_health, 0 },
         { HTTP_GET,  "/metrics",             own_metrics, 0 },
         { HTTP_GET,  "/openapi.json",        own_description, 0 },
 
