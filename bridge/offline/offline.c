@@ -439,7 +439,7 @@ static void on_show(void *arg)
         if (o->phase != ASKS)
                 return;
         count_tokens(o);
-        progress_show(&o->progress, o->waits);
+        progress_show(&o->progress, o->running_count, o->waits);
         if (!o->running_count)
                 loop_timer_set(o->step, 0);
 }

@@ -107,7 +107,7 @@ static const char *write_time(double seconds, char *to, size_t size)
         return to;
 }
 
-void progress_show(struct progress *progress, const char *waits)
+void progress_show(struct progress *progress, uint32_t in_flight, const char *waits)
 {
         uint64_t done = progress->lines_before + progress->lines;
         uint64_t failed = progress->failed_before + progress->failed;
@@ -127,6 +127,8 @@ void progress_show(struct progress *progress, const char *waits)
                     (double)progress->tokens / seconds,
                     write_time((double)(progress->total - done) * seconds / (double)progress->lines,
                                left, sizeof(left)));
+        else
+                add(line, sizeof(line), ", %u asked", in_flight);
         draw(progress, line);
 }
 

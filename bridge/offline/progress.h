@@ -24,8 +24,8 @@ void progress_init(struct progress *progress);
 void progress_prepares(struct progress *progress, const char *what, double part);
 /* The answers begin now. */
 void progress_begin(struct progress *progress);
-/* Shows how far it is, and what it waits for; NULL: nothing special. */
-void progress_show(struct progress *progress, const char *waits);
+/* Shows how far it is, with so many lines in flight; `waits`: what it waits for, or NULL. */
+void progress_show(struct progress *progress, uint32_t in_flight, const char *waits);
 /* The last line. */
 void progress_end(struct progress *progress);
 

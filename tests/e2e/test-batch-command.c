@@ -473,7 +473,7 @@ static void none_is_lost_or_doubled_when_it_is_killed_again_and_again(void **sta
         while (status) {
                 pid_t pid = START_BATCH(fixture, "--resume");
 
-                sleep_ms(random_below(50 + 20 * runs)); /* so it ends on any machine */
+                sleep_ms(random_below(50 + 50 * runs)); /* so it ends on any machine */
                 kill(pid, runs % 3 == 2 ? SIGINT : SIGKILL);
                 status = await_process(pid);
                 assert_true(status == 0 || status == -SIGKILL || status == -SIGINT ||
