@@ -19,7 +19,6 @@ struct streaming {
         bool ended, thinks;
         bool line_open, thought_open; /* the last that was shown was no newline */
         bool begun;                   /* the request is accepted */
-        bool status;                  /* a line about the progress is shown */
         uint32_t read, prompt;        /* tokens */
         uint64_t begin_ms;
 };
@@ -34,31 +33,23 @@ static uint64_t clock_ms(void)
 
 /* ---- the line about the progress ---- */
 
-static void clear_status(struct streaming *s)
-{
-        if (s->status)
-                fputs("\r\x1b[K", stderr);
-        s->status = false;
-}
-
 static void show_status(struct streaming *s)
 {
         const struct smv_accepted *accepted = &s->answer->accepted;
+        char text[80];
 
-        if (!s->thoughts.terminal || s->line_open || s->thought_open ||
-            clock_ms() - s->begin_ms < SILENT_MS)
+        if (s->line_open || s->thought_open || clock_ms() - s->begin_ms < SILENT_MS)
                 return;
-        fputs("\r\x1b[K", stderr);
         if (s->answer->interrupted)
-                fputs("stopping; ^C again does not wait", stderr);
+                snprintf(text, sizeof(text), "stopping; ^C again does not wait");
         else if (!s->begun)
-                fputs("waiting for the daemon", stderr);
+                snprintf(text, sizeof(text), "waiting for the daemon; ^C gives up");
         else if (s->read)
-                fprintf(stderr, "reading: %u of %u tokens", s->read, s->prompt);
+                snprintf(text, sizeof(text), "reading: %u of %u tokens", s->read, s->prompt);
         else
-                fprintf(stderr, "waiting: %u request%s before this one", accepted->queue_position,
-                        plural(accepted->queue_position));
-        s->status = true;
+                snprintf(text, sizeof(text), "waiting: %u request%s before this one",
+                         accepted->queue_position, plural(accepted->queue_position));
+        terminal_status(s->link->terminal, text);
 }
 
 /* ---- what is shown ---- */
@@ -172,7 +163,7 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
         int r = 0;
 
         if (event->text_bytes)
-                clear_status(s);
+                terminal_status(s->link->terminal, "");
         if (!event->parts)
                 return event->text_bytes ? on_part(s, &whole, text) : 0;
         for (size_t i = 0; !r && i < event->part_count; i++) {
@@ -245,7 +236,7 @@ static enum outcome read_answer(struct streaming *s)
         enum outcome o = OUTCOME_DONE;
 
         while (o == OUTCOME_DONE && !s->ended) {
-                o = link_next(s->link, &event, s->status ? AGAIN_MS : SILENT_MS);
+                o = link_next(s->link, &event, s->link->terminal->status ? AGAIN_MS : SILENT_MS);
                 if (o == OUTCOME_DONE)
                         o = on_event(s, &event);
                 else if (o == OUTCOME_INTERRUPTED)
@@ -276,14 +267,12 @@ enum outcome answer_run(struct link *link, const struct smv_generate *options,
         *answer = (struct answer){ .end = { SMV_SIZE(smv_event) } };
         screen_open(&s.text, STDOUT_FILENO);
         screen_open(&s.thoughts, STDERR_FILENO);
-        terminal_quiet(link->terminal);
         r = smv_ask_generate(link->cli->client, options, &s.stream);
         o = judge(&s, r ? link_failure(link, r) : read_answer(&s));
-        clear_status(&s);
+        terminal_status(link->terminal, "");
         end_thought(&s);
         if (s.line_open)
                 show(&s, "\n", 1);
-        terminal_usual(link->terminal);
         return o;
 }
 

@@ -122,11 +122,12 @@ static void show_answer(const struct chat *chat)
                  chat->accepted.queue_position, plural(chat->accepted.queue_position),
                  seconds(end->queued_ns));
         print("queue", text);
-        snprintf(text, sizeof(text), "temperature %g, top-k %u, top-p %g, min-p %g, seed %llu",
+        snprintf(text, sizeof(text), "temperature %g, top-k %u, top-p %g, min-p %g",
                  (double)chat->accepted.temperature, chat->accepted.top_k,
-                 (double)chat->accepted.top_p, (double)chat->accepted.min_p,
-                 (unsigned long long)chat->accepted.seed);
+                 (double)chat->accepted.top_p, (double)chat->accepted.min_p);
         print("sampling", text);
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)chat->accepted.seed);
+        print("seed", text);
 }
 
 void facts_stats(struct chat *chat, char *arguments)

@@ -282,7 +282,7 @@ static unsigned char insert_text(EditLine *el, wchar_t *text, size_t count)
                         continue;
                 if (text[i] == L'\r')
                         text[n++] = L'\n';
-                else if (text[i] == L'\n' || text[i] == L'\t' || wcwidth(text[i]) >= 0)
+                else if (text[i] == L'\n' || text[i] == L'\t' || (text[i] && wcwidth(text[i]) >= 0))
                         text[n++] = text[i];
         }
         while (n && text[n - 1] == L'\n')

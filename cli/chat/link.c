@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 
+#define SILENT_MS 1000 /* then the user is told what is waited for */
 #define SLICE_MS 500 /* of a wait for a connection; ^C is noticed between two */
 
 /* The model that the chat uses; the daemon's default if the user has named none. */
@@ -166,9 +167,13 @@ enum outcome link_reply(struct link *link, int r, uint32_t request, struct smv_e
         if (r)
                 return link_failure(link, r);
         do {
-                o = link_next(link, ret_reply, -1);
-        } while (o == OUTCOME_DONE &&
-                 (ret_reply->kind != SMV_EVENT_REPLY || ret_reply->stream != request));
+                o = link_next(link, ret_reply, SILENT_MS);
+                if (o == OUTCOME_NOTHING)
+                        terminal_status(link->terminal, "waiting for the daemon; ^C gives up");
+        } while (o == OUTCOME_NOTHING ||
+                 (o == OUTCOME_DONE &&
+                  (ret_reply->kind != SMV_EVENT_REPLY || ret_reply->stream != request)));
+        terminal_status(link->terminal, "");
         if (o == OUTCOME_INTERRUPTED)
                 link_close(link);
         if (o == OUTCOME_DONE && ret_reply->code != SMV_OK)

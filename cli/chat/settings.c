@@ -1,5 +1,6 @@
 #include "cli/chat/settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,15 +50,18 @@ void settings_print_changed(const struct chat *chat)
 
 static void list(const struct chat *chat)
 {
+        size_t columns = terminal_columns(&chat->terminal);
         struct cli_row row;
-        char value[512];
+        char value[512], left[560];
 
         for (size_t i = 0; cli_describe_flag(i, &row); i++) {
                 if (!settings_name(i))
                         continue;
                 if (!cli_show_flag(chat->cli, i, value, sizeof(value)))
-                        *value = '\0';
-                note("  %-22s %-10s %s", settings_name(i), *value ? value : "-", row.help);
+                        snprintf(value, sizeof(value), "-");
+                snprintf(left, sizeof(left), "  %-20s %-6s  ", settings_name(i), value);
+                note("%s%.*s", left,
+                     columns > strlen(left) ? (int)(columns - strlen(left) - 1) : 0, row.help);
         }
 }
 

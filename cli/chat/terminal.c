@@ -124,6 +124,16 @@ void terminal_suspend(struct terminal *terminal)
                 terminal_quiet(terminal);
 }
 
+void terminal_status(struct terminal *terminal, const char *text)
+{
+        int columns = (int)terminal_columns(terminal) - 1;
+
+        if (!isatty(STDERR_FILENO) || (!*text && !terminal->status))
+                return;
+        fprintf(stderr, "\r\x1b[K%.*s", columns, text);
+        terminal->status = *text;
+}
+
 static struct winsize size_of(const struct terminal *terminal)
 {
         struct winsize size = { 0 };

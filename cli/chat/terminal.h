@@ -21,6 +21,7 @@ struct terminal {
         int out;    /* where prompts go: stderr, or stdout if only that is a terminal */
         bool quiet; /* terminal_quiet() is in force */
         bool colours;
+        bool status;  /* terminal_status() shows a text */
         int ended_by; /* the signal of TERMINAL_END */
         unsigned pending;
         struct termios usual;
@@ -48,6 +49,9 @@ void terminal_usual(struct terminal *terminal);
 
 /* After TERMINAL_STOP: stops this process as ^Z does.  Returns when it continues. */
 void terminal_suspend(struct terminal *terminal);
+
+/* Shows a text on the line of the cursor until another one comes; "" removes it. */
+void terminal_status(struct terminal *terminal, const char *text);
 
 size_t terminal_columns(const struct terminal *terminal);
 size_t terminal_rows(const struct terminal *terminal);

@@ -216,21 +216,34 @@ static size_t count_oldest(const struct branch *branch)
         return turns > 1 ? count : 0;
 }
 
+/* True if the user agrees, or has agreed to drop turns for this question. */
+static bool may_drop(struct chat *chat, size_t count, size_t of, bool *agreed)
+{
+        char question[160];
+
+        snprintf(question, sizeof(question), "Drop the oldest %zu of %zu earlier turn%s?", count,
+                 of, plural(of));
+        if (*agreed)
+                note("It is still full; %zu more turn%s dropped.", count,
+                     count == 1 ? " is" : "s are");
+        else
+                *agreed = reading_yes(&chat->reading, question, true);
+        return *agreed;
+}
+
 /* Drops the oldest turns if the user wants that.  Then *from is where the last question is now. */
-static bool make_space(struct chat *chat, size_t *from)
+static bool make_space(struct chat *chat, size_t *from, bool *agreed)
 {
         struct branch *branch = session_branch(&chat->session);
         size_t count = count_oldest(branch), turns = branch_turns(branch), first, dropped;
-        char question[160];
 
-        note("The context is full: it has %u tokens.", chat->link.model.context);
+        if (!*agreed)
+                note("The context is full: it has %u tokens.", chat->link.model.context);
         if (!count) {
                 note("The question alone leaves no space for an answer; ask a shorter one.");
                 return false;
         }
-        snprintf(question, sizeof(question), "Drop the oldest %zu of %zu earlier turn%s?", count,
-                 turns - 1, plural(turns - 1));
-        if (!reading_yes(&chat->reading, question, true))
+        if (!may_drop(chat, count, turns - 1, agreed))
                 return false;
         session_close_handle(&chat->session);
         first = branch_turn(branch, 0);
@@ -244,14 +257,17 @@ static bool make_space(struct chat *chat, size_t *from)
 
 static enum outcome attempt(struct chat *chat, struct answer *answer, size_t *from)
 {
+        bool agreed = false;
         enum outcome o;
 
         do {
                 *answer = (struct answer){ 0 };
+                terminal_quiet(&chat->terminal);
                 o = prepare(chat);
                 if (o == OUTCOME_DONE)
                         o = generate(chat, answer);
-        } while (o == OUTCOME_TOO_LONG && make_space(chat, from));
+                terminal_usual(&chat->terminal);
+        } while (o == OUTCOME_TOO_LONG && make_space(chat, from, &agreed));
         return o;
 }
 
