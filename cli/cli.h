@@ -1,7 +1,7 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c connects and runs the command.  flags.c reads the command line by the tables of
+ * main.c runs the command, and connect.c connects it to a daemon.  flags.c reads the command line by the tables of
  * flag-table.c, flag-values.c reads the values of flags, and input.c the input.  generate.c streams
  * answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in the columns of
  * columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a daemon.
@@ -9,8 +9,9 @@
  * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
- * ends them; reply.c has what these share.  batch.c becomes a samovar-http that runs a batch.
- * screen.c writes, and private-daemon.c runs a private samovard.
+ * ends them; reply.c has what these share.  batch.c becomes a samovar-http that runs a batch, and
+ * chat/ is a conversation in the terminal.  screen.c writes, and private-daemon.c runs a private
+ * samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/chat/chat.h"
 #include "json/bytes.h"
 
 /* The exit statuses.  Functions here return them too. */
@@ -46,6 +48,7 @@ enum cli_command {
         CLI_MODELS = 1 << 9,
         CLI_PS = 1 << 10,
         CLI_CANCEL = 1 << 11,
+        CLI_CHAT = 1 << 12,
         CLI_BATCH = 1 << 14,
 };
 
@@ -63,7 +66,8 @@ struct cli {
         enum cli_command command;
         const char *socket;
         const char *principal;
-        const char *model; /* a model's name, or a file for a private daemon */
+        const char *model;      /* a model's name, or a file for a private daemon */
+        const char *model_file; /* of the private daemon that runs; then `model` is NULL */
         bool json, any_uid, stats, ignore_eos, clamp, all, pieces, control_text;
         uint32_t timeout_s; /* as given; 0: not given */
         uint32_t wait_s;    /* the longest wait for a connection to the service */
@@ -96,6 +100,7 @@ struct cli {
         struct smv_message own_messages[3]; /* made of them */
         struct bytes packed;                /* the messages of that file, as msgpack */
 
+        struct chat_options chat;
         struct batch_options batch;
 
         struct smv_client *client;
@@ -116,6 +121,15 @@ bool cli_takes(const struct cli *cli, const char *flag);
  * question" if the messages were made of one.  False: the command has no such flag.
  */
 bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t bytes);
+
+/*
+ * Sets a flag of this command while it runs, by its name without dashes or by the name of its field
+ * ("temp", "temperature").  NULL: back to the default; a switch takes "on" and "off".  The value must
+ * live as long as cli.  0, or CLI_USAGE after saying what is wrong.
+ */
+int cli_set_flag(struct cli *cli, const char *name, const char *value);
+/* Writes the value of flag `index` as text; false if it has its default, or is no flag. */
+bool cli_show_flag(const struct cli *cli, size_t index, char *to, size_t bytes);
 
 /* A row of the table of commands, or of that of flags, for a page of reference. */
 struct cli_row {
@@ -146,10 +160,20 @@ int input_file(const char *path, struct bytes *text);
  */
 int cli_conversation(struct cli *cli);
 
+/*
+ * Appends the JSON text as one msgpack value.  0; or CLI_FAILED, with what is wrong with the text.
+ */
+int cli_pack_json(const char *text, size_t bytes, struct bytes *to, const char **ret_wrong);
+
 /* answer-form.c: fills in the constraint of `generate`, and whether its answer has parts. */
 int cli_answer_form(struct cli *cli);
 /* A flag that was given, and that says what the answer may be; NULL: none was. */
 const char *cli_form_flag(const struct cli *cli);
+
+/* connect.c: to the service or to a private daemon.  0, or an exit status after saying why not. */
+int cli_connect(struct cli *cli);
+/* Tries for timeout_ms to connect to the service, and says nothing.  0, or an errno and why. */
+int cli_redial(struct cli *cli, int timeout_ms, char *message, size_t message_bytes);
 
 /* The commands: each returns an exit status. */
 int cli_generate(struct cli *cli);

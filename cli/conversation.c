@@ -369,6 +369,16 @@ static bool read_tools(struct reader *rd, struct cli *cli)
         return true;
 }
 
+int cli_pack_json(const char *text, size_t bytes, struct bytes *to, const char **ret_wrong)
+{
+        struct reader rd = { .text = text, .at = text, .end = text + bytes, .to = to };
+
+        if (read_value(&rd) && (peek(&rd) || rd.at != rd.end))
+                fail(&rd, "has something after its end");
+        *ret_wrong = rd.wrong;
+        return rd.wrong ? CLI_FAILED : 0;
+}
+
 static int read_file(struct cli *cli, const char *path,
                      bool (*read_it)(struct reader *rd, struct cli *cli))
 {

@@ -12,6 +12,7 @@
 /* clang-format off */
 const struct command command_table[] = {
         { "ask",        CLI_ASK,        "[PROMPT...]", "ask a model, and print its answer" },
+        { "chat",       CLI_CHAT,       "[QUESTION...]", "talk to a model in the terminal; a question on stdin is one question" },
         { "complete",   CLI_COMPLETE,   "[PROMPT...]", "continue a prompt; prints only the continuation, for programs" },
         { "template",   CLI_TEMPLATE,   "[FILE] [PROMPT...]", "print the prompt that a model's chat template makes of a question" },
         { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
@@ -55,12 +56,12 @@ const struct flag flag_table[] = {
         { "--timeout",   "SECONDS", ALL | CLI_BATCH, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard; batch: the model for lines that name none that is served" },
 
-        { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
+        { "--system",    "TEXT", CONVERSATION | CLI_CHAT,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
         { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },
-        { "--messages",  "FILE", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with or without tools, instead of a question" },
+        { "--messages",  "FILE", CONVERSATION | CLI_CHAT,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with or without tools, instead of a question" },
 
         { "--max-tokens", "N",   SAMPLING, FLAG_COUNT, offsetof(struct cli, generate.max_tokens),  0, "maximum number of tokens", "Tokens" },
-        { "--clamp",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
+        { "--clamp",     NULL,   ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
         { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
         { "--temperature-range", "R", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_range), 0, "the temperature grows with the entropy, from R below --temp to R above it", .high = SMV_TEMPERATURE_MAX },
@@ -96,34 +97,35 @@ const struct flag flag_table[] = {
         { "--grammar",   "FILE", GENERATE, FLAG_TEXT,   offsetof(struct cli, grammar),              0, "the answer is a text of this grammar, in GBNF" },
         { "--choice",    "TEXT", GENERATE, FLAG_CHOICE, 0,                                          0, "the answer is this text, or that of another --choice; up to 64" },
         { "--constraint", "JSON", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.constraint),   0, "the answer must follow this: {\"schema\": ...}, {\"json\": true}, {\"regex\": ...}, {\"grammar\": ...} or {\"choices\": ...}" },
-        { "--tools",     "FILE", CLI_ASK,  FLAG_TEXT,   offsetof(struct cli, tools),                0, "a list of tools in JSON, as OpenAI has it; calls are printed as NAME(ARGUMENTS), a line each" },
-        { "--tool-choice", "CHOICE", CLI_ASK,     FLAG_WORD,   offsetof(struct cli, generate.tool_choice), 0, "with tools: auto (the default), none, or required: the answer is calls only", .words = tool_choices },
-        { "--tool",      "NAME", CLI_ASK,          FLAG_TOOL,   0,                                           0, "with tools: this one may be called; up to 64 of them; without --tool, all" },
-        { "--calls-max", "N",    CLI_ASK,          FLAG_COUNT,  offsetof(struct cli, generate.calls_max),   0, "with tools: at most N calls", .high = SMV_CALLS_MAX },
+        { "--tools",     "FILE", CALLS,  FLAG_TEXT,   offsetof(struct cli, tools),                0, "a list of tools in JSON, as OpenAI has it; calls are printed as NAME(ARGUMENTS), a line each" },
+        { "--tool-choice", "CHOICE", CALLS,     FLAG_WORD,   offsetof(struct cli, generate.tool_choice), 0, "with tools: auto (the default), none, or required: the answer is calls only", .words = tool_choices },
+        { "--tool",      "NAME", CALLS,          FLAG_TOOL,   0,                                           0, "with tools: this one may be called; up to 64 of them; without --tool, all" },
+        { "--calls-max", "N",    CALLS,          FLAG_COUNT,  offsetof(struct cli, generate.calls_max),   0, "with tools: at most N calls", .high = SMV_CALLS_MAX },
         { "--parts",     NULL,   CLI_ASK,  FLAG_SWITCH, offsetof(struct cli, parts),                0, "divide the answer: reasoning goes to stderr, and --json says what each piece is; so it is with a form and with tools, too" },
 
-        { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
-        { "--best-of",   "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate COUNT answers, and print the one that the model finds likeliest", .high = SMV_SAMPLES_MAX },
-        { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "beam search: follow the W likeliest continuations, and print the likeliest one", .high = SMV_BEAM_WIDTH_MAX },
-        { "--length-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: divide a continuation's log-probability by its length to this power; default 1" },
+        { "-n",          "COUNT", ONE_QUESTION, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "number of answers to one prompt, generated at the same time; up to 64", "Several answers", .high = SMV_SAMPLES_MAX },
+        { "--best-of",   "COUNT", ONE_QUESTION, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate COUNT answers, and print the one that the model finds likeliest", .high = SMV_SAMPLES_MAX },
+        { "--beams",     "W",    ONE_QUESTION, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "beam search: follow the W likeliest continuations, and print the likeliest one", .high = SMV_BEAM_WIDTH_MAX },
+        { "--length-penalty", "P", ONE_QUESTION, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: divide a continuation's log-probability by its length to this power; default 1" },
 
-        { "--priority",  "PRIORITY", GENERATE, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default) or background", "Scheduling", .words = priorities },
+        { "--priority",  "PRIORITY", GENERATE, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default; chat: interactive) or background", "Scheduling", .words = priorities },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
-        { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
+        { "--keep",      "SECONDS", ONE_QUESTION, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
         { "-o",          "FILE", CLI_BATCH, FLAG_TEXT,  offsetof(struct cli, batch.output),         0, "write the answers to FILE, in the order of the lines; by default to stdout", "Batch" },
         { "--resume",    NULL,   CLI_BATCH, FLAG_SWITCH, offsetof(struct cli, batch.resume),        0, "FILE may have answers of the first lines, also a torn one: continue behind them" },
         { "--parallel",  "N",    CLI_BATCH, FLAG_COUNT, offsetof(struct cli, batch.parallel),       0, "ask N lines at the same time; by default as many as the daemon takes", .high = 4096 },
 
-        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
-        { "--control-text", NULL, GENERATE, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
+        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--control-text", NULL, ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
-        { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
+        { "--logprobs",  "N",    ONE_QUESTION, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
         { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how tokens are drawn, how much of the prompt was cached, why not more, how often the stream was preempted, which --stop ended it, and the times" },
         { "--all",       NULL,   CLI_STATUS, FLAG_SWITCH, offsetof(struct cli, all),                 0, "print every count, one a line" },
         { "--watch",     "[SECONDS]", CLI_STATUS, FLAG_SECONDS, offsetof(struct cli, watch_s),       0, "show it again every SECONDS, by default every second, until ^C" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },
         { "--transport", "HOW", SAMPLING, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
+        { "--no-history", NULL,  CLI_CHAT, FLAG_SWITCH, offsetof(struct cli, chat.no_history),      0, "neither read nor write the file of questions that were typed before" },
 };
 /* clang-format on */
 
@@ -149,9 +151,12 @@ void flag_help(const struct cli *cli)
                 if (command_table[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
                                command_table[i].arguments, command_table[i].help);
-        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
+        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_CHAT)))
                 printf("Without arguments, or with -, it reads stdin.\n");
-        if (cli->command & CONVERSATION)
+        if (cli->command == CLI_CHAT)
+                printf("/help in the conversation lists its commands.  Words are the first "
+                       "question.\n");
+        if (cli->command & (CONVERSATION | CLI_CHAT))
                 printf("If stdin is a pipe or a file, it follows the question, after an empty "
                        "line.\n");
         if (cli->command == CLI_STATUS)

@@ -162,3 +162,88 @@ int flag_set(struct cli *cli, const struct flag *flag, const char *value)
         cli->generate.set |= flag->set;
         return r;
 }
+
+/* Where the count of a flag's texts is; NULL: the flag is no list. */
+static size_t *count_of(struct cli *cli, const struct flag *flag)
+{
+        switch (flag->kind) {
+        case FLAG_STOP:
+                return &cli->generate.stop_count;
+        case FLAG_BAN:
+                return &cli->generate.banned_text_count;
+        case FLAG_CHOICE:
+                return &cli->choice_count;
+        case FLAG_TOOL:
+                return &cli->generate.allowed_tool_count;
+        default:
+                return NULL;
+        }
+}
+
+static size_t bytes_of(enum flag_kind kind)
+{
+        switch (kind) {
+        case FLAG_TEXT:
+                return sizeof(const char *);
+        case FLAG_SWITCH:
+                return sizeof(bool);
+        case FLAG_UINT64:
+                return sizeof(uint64_t);
+        case FLAG_SECONDS:
+                return sizeof(double);
+        default:
+                return sizeof(uint32_t); /* so large are also a float and an enum */
+        }
+}
+
+void flag_unset(struct cli *cli, const struct flag *flag)
+{
+        size_t *count = count_of(cli, flag);
+
+        if (count)
+                *count = 0;
+        else
+                memset((char *)cli + flag->offset, 0, bytes_of(flag->kind));
+        cli->generate.set &= ~flag->set;
+}
+
+static void show_list(const char *const *texts, size_t count, char *to, size_t bytes)
+{
+        size_t used = 0;
+
+        for (size_t i = 0; i < count && used < bytes; i++)
+                used += (size_t)snprintf(to + used, bytes - used, "%s'%s'", i ? " " : "", texts[i]);
+}
+
+bool flag_show(const struct cli *cli, const struct flag *flag, char *to, size_t bytes)
+{
+        static const char zeroes[8];
+        const void *field = (const char *)cli + flag->offset;
+        const char *const *texts = flag->kind == FLAG_STOP     ? cli->stops
+                                   : flag->kind == FLAG_BAN    ? cli->bans
+                                   : flag->kind == FLAG_CHOICE ? cli->choices
+                                                               : cli->allowed_tools;
+        const size_t *count = count_of((struct cli *)(uintptr_t)cli, flag);
+
+        if (count) {
+                show_list(texts, *count, to, bytes);
+                return *count;
+        }
+        if (!memcmp(field, zeroes, bytes_of(flag->kind)) && !(cli->generate.set & flag->set))
+                return false;
+        if (flag->kind == FLAG_TEXT)
+                snprintf(to, bytes, "%s", *(const char *const *)field);
+        else if (flag->kind == FLAG_SWITCH)
+                snprintf(to, bytes, "on");
+        else if (flag->kind == FLAG_FLOAT)
+                snprintf(to, bytes, "%g", (double)*(const float *)field);
+        else if (flag->kind == FLAG_SECONDS)
+                snprintf(to, bytes, "%g", *(const double *)field);
+        else if (flag->kind == FLAG_UINT64)
+                snprintf(to, bytes, "%" PRIu64, *(const uint64_t *)field);
+        else if (flag->kind == FLAG_WORD)
+                snprintf(to, bytes, "%s", flag->words[*(const unsigned *)field]);
+        else
+                snprintf(to, bytes, "%" PRIu32, *(const uint32_t *)field);
+        return true;
+}

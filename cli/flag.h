@@ -8,7 +8,9 @@
 #include "cli/cli.h"
 
 /* Groups of commands that take a flag. */
-#define GENERATE     (CLI_ASK | CLI_COMPLETE)
+#define ONE_QUESTION (CLI_ASK | CLI_COMPLETE)
+#define GENERATE     (ONE_QUESTION | CLI_CHAT)
+#define CALLS        (CLI_ASK | CLI_CHAT)
 #define TOKENS       (CLI_TOKENIZE | CLI_DETOKENIZE)
 #define CONVERSATION (CLI_ASK | CLI_TEMPLATE)
 #define STREAM       (GENERATE | CLI_ATTACH)
@@ -63,5 +65,9 @@ bool flag_takes(const struct flag *flag, const char *next);
 
 /* Stores a value.  NULL: there is none.  0, or CLI_USAGE after saying what the value may be. */
 int flag_set(struct cli *cli, const struct flag *flag, const char *value);
+/* Back to the default. */
+void flag_unset(struct cli *cli, const struct flag *flag);
+/* Writes the value as text; false if it is the default. */
+bool flag_show(const struct cli *cli, const struct flag *flag, char *to, size_t bytes);
 
 #endif

@@ -42,7 +42,7 @@ static bool sets_field(const struct flag *flag, const char *field)
 
 bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t bytes)
 {
-        if (!strcmp(field, "messages") && cli->command & (CLI_ASK | CLI_TEMPLATE) &&
+        if (!strcmp(field, "messages") && cli->command & (CLI_ASK | CLI_TEMPLATE | CLI_CHAT) &&
             !cli->messages) {
                 snprintf(to, bytes, "%sthe question", cli->system ? "--system and " : "");
                 return true;
@@ -299,6 +299,59 @@ static int read_words(struct cli *cli, int argc, char **argv)
         return r;
 }
 
+static void copy_switches(struct cli *cli)
+{
+        cli->generate.ignore_eos = cli->ignore_eos;
+        cli->generate.clamp = cli->clamp;
+        cli->generate.control_text = cli->control_text;
+        cli->generate.keep_ms = cli->keep_s * 1000;
+}
+
+/* By the name of the flag, or of the field that it sets. */
+static const struct flag *named_flag(const struct cli *cli, const char *name)
+{
+        char dashed[66];
+        const struct flag *flag;
+
+        snprintf(dashed, sizeof(dashed), "--%.63s", name);
+        for (char *c = dashed; *c; c++)
+                if (*c == '_')
+                        *c = '-';
+        flag = find_flag(cli->command, dashed, strlen(dashed));
+        for (size_t i = 0; !flag && i < flag_count; i++)
+                if ((flag_table[i].commands & cli->command) && sets_field(&flag_table[i], name))
+                        flag = &flag_table[i];
+        return flag;
+}
+
+int cli_set_flag(struct cli *cli, const char *name, const char *value)
+{
+        const struct flag *flag = named_flag(cli, name);
+        bool turns = flag && flag->kind == FLAG_SWITCH && value;
+        int r = 0;
+
+        if (!flag) {
+                say("there is no setting %.40s; /set lists them", name);
+                return CLI_USAGE;
+        }
+        if (turns && strcmp(value, "on") && strcmp(value, "off")) {
+                say("%s is %.40s; it may be on or off", flag->name + 2, value);
+                return CLI_USAGE;
+        }
+        if (!value || (turns && !strcmp(value, "off")))
+                flag_unset(cli, flag);
+        else
+                r = flag_set(cli, flag, value);
+        copy_switches(cli);
+        return r;
+}
+
+bool cli_show_flag(const struct cli *cli, size_t index, char *to, size_t bytes)
+{
+        return index < flag_count && (flag_table[index].commands & cli->command) &&
+               flag_show(cli, &flag_table[index], to, bytes);
+}
+
 int cli_flags(struct cli *cli, int argc, char **argv)
 {
         int r;
@@ -307,7 +360,8 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         r = read_words(cli, argc, argv);
         if (!r && cli->command == CLI_TEMPLATE)
                 r = read_template_file(cli);
-        if (!r && cli->messages && (cli->system || cli->answer || cli->argument_count)) {
+        if (!r && cli->messages &&
+            (cli->system || cli->answer || (cli->argument_count && cli->command != CLI_CHAT))) {
                 say("--messages has the whole conversation: leave out %s",
                     cli->system   ? "--system"
                     : cli->answer ? "--answer"
@@ -345,9 +399,6 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         cli->generate.stops = cli->stops;
         cli->generate.banned_texts = cli->bans;
         cli->generate.allowed_tools = cli->allowed_tools;
-        cli->generate.ignore_eos = cli->ignore_eos;
-        cli->generate.clamp = cli->clamp;
-        cli->generate.control_text = cli->control_text;
-        cli->generate.keep_ms = cli->keep_s * 1000;
+        copy_switches(cli);
         return r;
 }

@@ -162,6 +162,12 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
         return show_text(s, index_of(s, event), event->text, event->text_bytes);
 }
 
+/* `complete` prints the continuation and nothing else. */
+static bool ends_line(const struct streaming *s)
+{
+        return s->cli->command & (CLI_ASK | CLI_CHAT);
+}
+
 static double score_of(const struct answer *answer)
 {
         return answer->token_count ? answer->logprobs / (double)answer->token_count : -INFINITY;
@@ -181,7 +187,7 @@ static int show_best(struct streaming *s)
         r = screen_text(&s->screen, s->answers[best].text.at, s->answers[best].text.count);
         if (!r)
                 r = screen_close(&s->screen);
-        if (!r && !s->screen.terminal && s->cli->command == CLI_ASK)
+        if (!r && !s->screen.terminal && ends_line(s))
                 r = screen_raw("\n", 1);
         return r;
 }
@@ -208,7 +214,7 @@ static int show_ended(struct streaming *s)
 
         while (!r && s->shown < s->count && s->answers[s->shown].ended) {
                 r = screen_close(&s->screen);
-                if (!r && !s->screen.terminal && (s->cli->command == CLI_ASK || s->count > 1))
+                if (!r && !s->screen.terminal && (ends_line(s) || s->count > 1))
                         r = screen_raw("\n", 1);
                 if (!r && ++s->shown < s->count)
                         r = show_next(s);

@@ -109,7 +109,7 @@ static int append_input(struct bytes *text)
 
 int cli_input(struct cli *cli)
 {
-        bool appends = cli->command & (CLI_ASK | CLI_TEMPLATE);
+        bool appends = cli->command & (CLI_ASK | CLI_TEMPLATE | CLI_CHAT);
         bool dash = cli->argument_count && !strcmp(cli->arguments[cli->argument_count - 1], "-") &&
                     (appends || cli->argument_count == 1);
         int words = cli->argument_count - dash, r;
@@ -125,9 +125,9 @@ int cli_input(struct cli *cli)
                 r = join_words(cli, words, &cli->input);
         if (!r && words && appends && (dash || has_input()))
                 r = append_input(&cli->input);
-        if (r || cli->input.count || !(cli->command & (CLI_ASK | CLI_COMPLETE)))
+        if (r || cli->input.count || !(cli->command & (CLI_ASK | CLI_COMPLETE | CLI_CHAT)))
                 return r;
-        if (words && cli->command != CLI_ASK)
+        if (words && cli->command == CLI_COMPLETE)
                 return 0;
         say("%s needs a text, but %s is empty; see samovar %s --help", cli->name,
             words ? "the question" : "stdin", cli->name);
