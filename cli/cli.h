@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "cli/chat/chat.h"
+#include "cli/chat/options.h"
 #include "json/bytes.h"
 
 /* The exit statuses.  Functions here return them too. */

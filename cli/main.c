@@ -1,3 +1,4 @@
+#include "cli/chat/chat.h"
 #include "cli/cli.h"
 
 #include <stdlib.h>

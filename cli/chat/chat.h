@@ -24,24 +24,9 @@
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct cli;
-
-struct chat_options {
-        bool no_history;
-};
 
 /* Runs the command, and returns its exit status. */
 int cli_chat(struct cli *cli);
-
-/* A row of the table of commands: for /help, for completion, and for a page of reference. */
-struct chat_row {
-        const char *name, *arguments, *help;
-};
-
-/* Row `index`; false after the last one. */
-bool chat_describe_command(size_t index, struct chat_row *ret_row);
 
 #endif

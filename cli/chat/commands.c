@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/chat/branching.h"
-#include "cli/chat/chat.h"
 #include "cli/chat/facts.h"
 #include "cli/chat/files.h"
 #include "cli/chat/settings.h"

@@ -5,11 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/chat/files.h"
 #include "cli/chat/settings.h"
 #include "cli/chat/state.h"
 #include "cli/cli.h"
+#include "json/document.h"
 #include "json/plural.h"
+#include "json/reader.h"
+
+#define NODES_MAX 1000000u /* of the tools */
 
 static void print(const char *label, const char *text)
 {
@@ -57,6 +60,25 @@ void facts_print_turns(const struct chat *chat, size_t count)
                 print_message(&branch->messages[i]);
 }
 
+void facts_print_tools(const struct branch *branch)
+{
+        struct json_document *json = NULL;
+        char why[128];
+
+        if (!branch->tools.count ||
+            json_parse(branch->tools.at, branch->tools.count, NODES_MAX, &json, why, sizeof(why)))
+                return;
+        for (uint32_t node = json_first(json, 0); node != JSON_NONE; node = json_next(json, node)) {
+                uint32_t function = json_member(json, node, "function");
+                uint32_t tool = function == JSON_NONE ? node : function;
+                const char *name = json_string(json, json_member(json, tool, "name"), NULL);
+                const char *what = json_string(json, json_member(json, tool, "description"), NULL);
+
+                note("%-12s %s%s%s", "tool", name ? name : "?", what ? ": " : "", what ? what : "");
+        }
+        json_free(json);
+}
+
 void facts_show(struct chat *chat, char *arguments)
 {
         const struct branch *branch = session_branch(&chat->session);
@@ -78,7 +100,7 @@ void facts_show(struct chat *chat, char *arguments)
         print("branch", text);
         if (system)
                 print("system", system->text.at);
-        files_print_tools(branch);
+        facts_print_tools(branch);
         settings_print_changed(chat);
 }
 

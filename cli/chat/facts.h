@@ -1,9 +1,10 @@
-/* What a chat shows about itself: /show and /stats. */
+/* Tells about the chat: /show and /stats. */
 #ifndef CLI_CHAT_FACTS_H
 #define CLI_CHAT_FACTS_H
 
 #include <stddef.h>
 
+struct branch;
 struct chat;
 
 void facts_show(struct chat *chat, char *arguments);
@@ -13,5 +14,8 @@ void facts_stats(struct chat *chat, char *arguments);
 void facts_line(const struct chat *chat);
 /* The last `count` turns of the current branch. */
 void facts_print_turns(const struct chat *chat, size_t count);
+
+/* Prints the names of the branch's tools, a line each. */
+void facts_print_tools(const struct branch *branch);
 
 #endif

@@ -7,7 +7,9 @@
 struct chat;
 struct branch;
 
-/* Adds the messages of the file to an empty branch, and its tools.  False: the user knows why not. */
+/*
+ * Adds the messages of the file to an empty branch, and its tools.  False: the user knows why not.
+ */
 bool files_read_branch(const char *path, struct branch *branch);
 /* Replaces the tools of the branch by those of the file, which has a list. */
 bool files_read_tools(const char *path, struct branch *branch);
@@ -15,8 +17,5 @@ bool files_read_tools(const char *path, struct branch *branch);
 void files_save(struct chat *chat, char *arguments);
 void files_load(struct chat *chat, char *arguments);
 void files_tools(struct chat *chat, char *arguments);
-
-/* Prints the names of the branch's tools, a line each. */
-void files_print_tools(const struct branch *branch);
 
 #endif
