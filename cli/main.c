@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/top/top.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +16,7 @@
 #define PRIVATE_TIMEOUT_MS INT_MAX
 
 /* A daemon that is stopping serves these commands, too. */
-#define LOOKS (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
+#define LOOKS (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_TOP)
 
 /* A wait for the service that is shorter than this is not worth a word. */
 #define SILENT_MS 1000u
@@ -181,6 +182,8 @@ static int run(struct cli *cli)
                 return cli_ps(cli);
         case CLI_CANCEL:
                 return cli_cancel(cli);
+        case CLI_TOP:
+                return cli_top(cli);
         case CLI_TEMPLATE:
                 return cli_template(cli);
         case CLI_ATTACH:
@@ -192,7 +195,7 @@ static int run(struct cli *cli)
         }
 }
 
-#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH)
+#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_TOP)
 
 static bool needs_input(const struct cli *cli)
 {
